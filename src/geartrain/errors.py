@@ -1,0 +1,52 @@
+"""Every exception of ours, in one place. The text is for the person who reads it."""
+
+
+class GeartrainError(Exception):
+    """The root: catch this to catch everything that Geartrain raises on purpose."""
+
+
+class WireError(GeartrainError):
+    """A peer sent bytes that its protocol does not allow.
+
+    `code` is the protocol's own short name for the fault, `text` says what was wrong. After a fatal one the
+    stream makes no sense any more and its connection has to close; after another the next packet may be fine.
+    """
+
+    def __init__(self, code: str, text: str, fatal: bool = True) -> None:
+        super().__init__(f"{code}: {text}")
+        self.code = code
+        self.text = text
+        self.fatal = fatal
+
+
+class LineError(WireError):
+    """The same for a line of a text protocol, to be answered in text."""
+
+
+class QueueFullError(GeartrainError):
+    """A function has as many jobs as its limit allows; nothing was queued."""
+
+    def __init__(self, function: bytes, limit: int) -> None:
+        super().__init__(f"the queue of {function.decode('utf-8', 'replace')!r} is full ({limit} jobs)")
+        self.function = function
+        self.limit = limit
+
+
+class DuplicateKeyError(GeartrainError):
+    """A dead job cannot be retried: another job holds its unique key now."""
+
+
+class LifecycleError(GeartrainError):
+    """A job was asked to make a transition that the lifecycle table does not allow: a bug of ours."""
+
+
+class AddressError(GeartrainError):
+    """A URL that names no address we can listen on or connect to."""
+
+
+class SettingsError(GeartrainError):
+    """A flag, an environment variable or a line of the settings file that makes no sense."""
+
+
+class StartError(GeartrainError):
+    """The server cannot start as asked: an address is taken, a file is not ours to write."""

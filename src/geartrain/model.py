@@ -1,0 +1,93 @@
+"""Plain data that every room understands: what a job is, and the words for its states and choices."""
+
+import enum
+
+
+class Priority(enum.IntEnum):
+    """High before normal before low, across all the functions a worker offers."""
+
+    HIGH = 0
+    NORMAL = 1
+    LOW = 2
+
+
+class JobState(enum.IntEnum):
+    """Where a job is in its life; `engine/lifecycle.py` has the table of allowed transitions."""
+
+    SCHEDULED = 0  # waits for its time
+    QUEUED = 1  # waits for a worker
+    RUNNING = 2  # a worker has it
+    DONE = 3
+    FAILED = 4  # a worker said so, or its time ran out
+    CANCELLED = 5  # somebody said so, or nobody waited for it any more
+    DEAD = 6  # given up: set aside with a reason until somebody retries or deletes it
+
+
+class Duplicate(enum.Enum):
+    """What a submission does when its unique key is already queued or running."""
+
+    COALESCE = "coalesce"  # share the job that is there
+    REPLACE = "replace"  # overwrite it while it waits; leave it alone while it runs
+
+
+class Expiry(enum.Enum):
+    """What happens to a job that runs longer than it may."""
+
+    FAIL = "fail"
+    REQUEUE = "requeue"
+
+
+class Job:
+    """A unit of work as it is submitted, kept and listed; everything in it is plain data.
+
+    The engine adds what only a living job has (owner, watchers) in its own subclass.
+    """
+
+    __slots__ = (
+        "attempts",
+        "background",
+        "count",
+        "door",
+        "function",
+        "handle",
+        "id",
+        "payload",
+        "priority",
+        "reason",
+        "reducer",
+        "run_at",
+        "state",
+        "submitted_at",
+        "timeout",
+        "unique",
+    )
+
+    def __init__(
+        self,
+        id: int,
+        handle: bytes,
+        function: bytes,
+        unique: bytes,
+        payload: bytes,
+        priority: int,
+        background: bool,
+        run_at: float,
+        submitted_at: float,
+        door: str,
+    ) -> None:
+        self.id = id  # grows by one per job, never reused
+        self.handle = handle  # what clients and workers call it
+        self.function = function
+        self.unique = unique  # empty: never a duplicate of anything
+        self.payload = payload
+        self.priority = priority  # a Priority, as a plain int because it indexes tables
+        self.background = background  # durable, and lives on without watchers
+        self.run_at = run_at  # epoch seconds: when it may run, and its place in the queue
+        self.submitted_at = submitted_at
+        self.door = door  # the protocol that submitted it
+        self.state = JobState.QUEUED
+        self.attempts = 0  # how many times a worker was given it since its last success
+        self.count = 0  # how many steps its workers counted by rescheduling it
+        self.timeout = 0.0  # seconds a worker may take; 0 means no limit
+        self.reducer = b""  # Gearman's map/reduce: stored and passed on, no more
+        self.reason = ""  # why it is dead
