@@ -1,0 +1,242 @@
+"""What the engine keeps, and the moves that keep it consistent.
+
+Every job that is not over is in `jobs` by its handle and in exactly one place besides, which its state names:
+
+- scheduled: `schedule`, counted in its function's `scheduled`;
+- queued: the lane of its function and priority;
+- running: its owner's `running` or `broadcasts`, counted in its function's `running`; and `leases`, if it has
+  a deadline;
+- dead: `dead`, and no longer `jobs`.
+
+The moves below change a job's state and its place together, and call out (to watchers, workers) only when
+everything is consistent again, since whoever is called may come straight back with another verb.
+"""
+
+from collections import deque
+from typing import Final
+
+from geartrain.engine.agenda import NEVER, Leases, Schedule
+from geartrain.engine.broadcast import Broadcasts
+from geartrain.engine.crew import Crew
+from geartrain.engine.function import Function
+from geartrain.engine.job import LiveJob
+from geartrain.engine.journal import Journal
+from geartrain.engine.lifecycle import DEAD, QUEUED, RUNNING, SCHEDULED, enter
+from geartrain.engine.policy import Policy
+from geartrain.engine.watcher import Watcher
+from geartrain.engine.worker import Worker
+from geartrain.model import JobState
+
+# So many jobs whose time has come are moved in one tick: a million due at midnight must not hold up the rest.
+_MOVES_PER_TICK: Final = 2000
+
+
+class Books:
+    """Jobs, functions, crews and times. The engine's verbs are built from its moves."""
+
+    def __init__(
+        self,
+        policy: Policy | None = None,
+        handle_prefix: bytes = b"H:localhost",
+        first_id: int = 1,
+        journal: Journal | None = None,
+    ) -> None:
+        self.policy = policy or Policy()
+        self.journal = journal or Journal()
+        self.handle_prefix = handle_prefix + b":"
+        self.next_id = first_id
+        self.now = 0.0  # the time of the current tick; whoever calls a verb sets it first
+        self.jobs: dict[bytes, LiveJob] = {}
+        self.dead: dict[bytes, LiveJob] = {}
+        self.functions: dict[bytes, Function] = {}
+        self.crews: dict[frozenset[bytes], Crew] = {}
+        self.schedule = Schedule()
+        self.leases = Leases()
+        self.broadcasts = Broadcasts()
+        self.running = 0  # how many jobs run, over all functions
+        self._wake_again: deque[tuple[float, Function]] = deque()
+        self._dead_foreground: deque[bytes] = deque()
+
+    # Functions and crews
+
+    def function(self, name: bytes) -> Function:
+        """The function of that name, made if it is new."""
+        function = self.functions.get(name)
+        if function is None:
+            function = self.functions[name] = Function(name)
+        return function
+
+    def _join(self, worker: Worker) -> Crew:
+        """Put a worker into the crew that offers what it offers."""
+        key = frozenset(worker.abilities)
+        crew = self.crews.get(key)
+        if crew is None:
+            crew = self.crews[key] = Crew(key, [self.functions[name] for name in worker.abilities])
+            for function in crew.functions:
+                function.crews.append(crew)
+        crew.size += 1
+        worker.crew = crew
+        return crew
+
+    def _part(self, worker: Worker) -> None:
+        """Take a worker out of its crew; a crew without workers is forgotten."""
+        crew = worker.crew
+        if crew is None:
+            return
+        worker.crew = None
+        if worker.idle:
+            worker.idle = False
+            del crew.idle[worker]
+        crew.size -= 1
+        if not crew.size:
+            del self.crews[crew.key]
+            for function in crew.functions:
+                function.crews.remove(crew)
+
+    # Waking workers
+
+    def _next_idle(self, function: Function) -> Worker | None:
+        """The worker that has waited longest in the crew whose turn it is; it counts as woken now."""
+        crews = function.crews
+        for crew in crews:
+            if crew.idle:
+                worker, _ = crew.idle.popitem(last=False)
+                worker.idle = False
+                if len(crews) > 1:
+                    crews.remove(crew)
+                    crews.append(crew)
+                return worker
+        return None
+
+    def _wake(self, function: Function, count: int) -> None:
+        """Wake up to `count` workers; if jobs are left after that, look again after a while."""
+        for _ in range(count):
+            worker = self._next_idle(function)
+            if worker is None:
+                break
+            worker.wake()
+            if not function.wake_again_at and function.queued:
+                function.wake_again_at = self.now + self.policy.wake_grace
+                self._wake_again.append((function.wake_again_at, function))
+
+    def _wake_for_leftovers(self) -> None:
+        """Workers were woken some time ago; where jobs are still queued, wake one more for each."""
+        while self._wake_again and self._wake_again[0][0] <= self.now:
+            _, function = self._wake_again.popleft()
+            function.wake_again_at = 0.0
+            if not function.paused:
+                self._wake(function, function.queued)
+
+    # Moving jobs
+
+    def _line_up(self, function: Function, job: LiveJob) -> None:
+        """Put a job that is in state queued into its lane, and wake somebody for it."""
+        lane = function.lanes[job.priority]
+        lane.put(job)
+        if function.paused:
+            return
+        if lane.size == 1:
+            for crew in function.crews:
+                crew.ready[job.priority][function] = None
+        self._wake(function, self.policy.wake_count)
+
+    def _put_off(self, function: Function, job: LiveJob) -> None:
+        """Put a job that is in state scheduled on the schedule."""
+        function.scheduled += 1
+        self.schedule.add(job.run_at, job)
+
+    def _move_due(self) -> None:
+        """Queue the jobs whose time has come."""
+        for _ in range(_MOVES_PER_TICK):
+            job = self.schedule.due(self.now)
+            if job is None:
+                return
+            function = self.functions[job.function]
+            enter(job, QUEUED)
+            function.scheduled -= 1
+            self._line_up(function, job)
+
+    def _release(self, function: Function, job: LiveJob) -> None:
+        """Take a job from whoever runs it. Its state is no longer running."""
+        owner = job.owner
+        if owner is not None:
+            del owner.running[job.handle]
+            job.owner = None
+        else:
+            self.broadcasts.end(job)
+        function.running -= 1
+        self.running -= 1
+        job.progress = None
+        if job.deadline:
+            job.deadline = 0.0
+            self.leases.leave()
+
+    def _detach(self, job: LiveJob, state: JobState) -> list[Watcher] | None:
+        """Take a job out of everything because it enters a state from which it does not run on by itself."""
+        function = self.functions[job.function]
+        before = job.state
+        enter(job, state)
+        if before is RUNNING:
+            self._release(function, job)
+        elif before is QUEUED:
+            function.lanes[job.priority].leave()
+        elif before is SCHEDULED:
+            function.scheduled -= 1
+            self.schedule.leave()
+        del self.jobs[job.handle]
+        if job.unique:
+            del function.unique[job.unique]
+        watchers = job.watchers
+        if watchers:
+            job.watchers = None
+            for watcher in watchers:
+                watcher.watching.discard(job)
+        return watchers
+
+    def _finish(self, job: LiveJob, state: JobState, result: bytes) -> list[Watcher] | None:
+        """End a job; returns who has to be told."""
+        worker = job.owner
+        watchers = self._detach(job, state)
+        if job.background:
+            self.journal.finished(job, result, worker)
+        return watchers
+
+    def _fail(self, job: LiveJob, state: JobState, reason: str) -> None:
+        """End a job that has no result, and tell its watchers."""
+        job.reason = reason
+        watchers = self._finish(job, state, b"")
+        if watchers:
+            for watcher in watchers:
+                watcher.fail(job, reason)
+
+    def _requeue(self, job: LiveJob) -> None:
+        """Put a running job back at the end of its lane."""
+        function = self.functions[job.function]
+        enter(job, QUEUED)
+        self._release(function, job)
+        job.run_at = self.now
+        if job.background:
+            self.journal.changed(job)
+        self._line_up(function, job)
+
+    def _bury(self, job: LiveJob, reason: str) -> None:
+        """Set a job aside as dead, where people can see it."""
+        job.reason = reason
+        watchers = self._detach(job, DEAD)
+        self.dead[job.handle] = job
+        if job.background:
+            self.journal.changed(job)
+        else:
+            self._dead_foreground.append(job.handle)
+            if len(self._dead_foreground) > self.policy.dead_foreground_limit:
+                self.dead.pop(self._dead_foreground.popleft(), None)
+        if watchers:
+            for watcher in watchers:
+                watcher.fail(job, reason)
+
+    # Time
+
+    def deadline(self) -> float:
+        """When `tick` has something to do next; NEVER while nothing waits for a time."""
+        wake = self._wake_again[0][0] if self._wake_again else NEVER
+        return min(self.schedule.next(), self.leases.next(), wake)

@@ -1,0 +1,166 @@
+"""What clients do: submit jobs, look for them, watch them, cancel them."""
+
+from typing import Final
+
+from geartrain.engine.books import Books
+from geartrain.engine.function import Function
+from geartrain.engine.job import LiveJob
+from geartrain.engine.lifecycle import CANCELLED, RUNNING, SCHEDULED
+from geartrain.engine.watcher import Watcher
+from geartrain.errors import QueueFullError
+from geartrain.model import Duplicate, Priority
+
+_NORMAL: Final = int(Priority.NORMAL)
+_COALESCE: Final = Duplicate.COALESCE
+
+
+class Desk(Books):
+    """The engine's side that clients come to."""
+
+    def submit(
+        self,
+        function: bytes,
+        unique: bytes = b"",
+        payload: bytes = b"",
+        priority: int = _NORMAL,
+        background: bool = False,
+        watcher: Watcher | None = None,
+        run_at: float = 0.0,
+        door: str = "",
+        timeout: float = 0.0,
+        duplicate: Duplicate = _COALESCE,
+        count: int = 0,
+        reducer: bytes = b"",
+    ) -> LiveJob:
+        """Queue a job, or join the one that has its unique key already.
+
+        `run_at` is in epoch seconds; 0 means now, and a past time gives a place ahead of later ones.
+        """
+        home = self.functions.get(function)
+        if home is None:
+            home = self.function(function)
+        now = self.now
+        if unique:
+            twin = home.unique.get(unique)
+            if twin is not None:
+                if duplicate is not _COALESCE and twin.state is not RUNNING:
+                    twin = self._replace(home, twin, payload, priority, run_at or now, timeout, count, reducer)
+                self._join_in(twin, background, watcher)
+                return twin
+        limit = home.limits[priority]
+        if limit and home.total >= limit:
+            raise QueueFullError(function, limit)
+        number = self.next_id
+        self.next_id = number + 1
+        job = LiveJob(
+            number,
+            self.handle_prefix + b"%d" % number,
+            home.name,
+            unique,
+            payload,
+            priority,
+            background,
+            run_at or now,
+            now,
+            door,
+        )
+        if timeout or count or reducer:
+            job.timeout, job.count, job.reducer = timeout, count, reducer
+        self.jobs[job.handle] = job
+        if unique:
+            home.unique[unique] = job
+        if watcher is not None:
+            job.watchers = [watcher]
+            watcher.watching.add(job)
+        if background:
+            self.journal.accepted(job)
+        self._admit(home, job)
+        return job
+
+    def find(self, handle: bytes) -> LiveJob | None:
+        """The job of that handle, while it is scheduled, queued or running."""
+        return self.jobs.get(handle)
+
+    def find_unique(self, unique: bytes) -> LiveJob | None:
+        """The newest job with that unique key, over all functions."""
+        twins = [f.unique[unique] for f in self.functions.values() if unique in f.unique]
+        return max(twins, key=_by_id, default=None)
+
+    def watch(self, job: LiveJob, watcher: Watcher) -> None:
+        """From now on `watcher` hears of `job`."""
+        self._join_in(job, False, watcher)
+
+    def forget(self, watcher: Watcher) -> None:
+        """A client is gone. Foreground jobs that nobody else waits for need not be run any more."""
+        for job in list(watcher.watching):
+            self.unwatch(job, watcher)
+
+    def unwatch(self, job: LiveJob, watcher: Watcher) -> None:
+        """A client no longer waits for this job."""
+        watcher.watching.discard(job)
+        left = [other for other in job.watchers or () if other is not watcher]
+        job.watchers = left or None
+        if not left and not job.background and job.state is not RUNNING:
+            self._finish(job, CANCELLED, b"")
+
+    def cancel(self, job: LiveJob, reason: str = "cancelled") -> None:
+        """End a job now, whatever its state. A worker that runs it is told where its protocol can say so."""
+        worker = job.owner
+        if worker is not None:
+            worker.pardon(job.handle)
+        self._fail(job, CANCELLED, reason)
+        if worker is not None:
+            worker.revoked(job)
+
+    def _admit(self, home: Function, job: LiveJob) -> None:
+        """Give a new job its first place."""
+        if job.run_at > self.now:
+            job.state = SCHEDULED
+            self._put_off(home, job)
+        else:
+            self._line_up(home, job)
+
+    def _join_in(self, job: LiveJob, background: bool, watcher: Watcher | None) -> None:
+        """A second submission of a job: it lives on in the background if any submitter wanted that."""
+        if background and not job.background:
+            job.background = True
+            self.journal.accepted(job)
+        if watcher is not None:
+            watcher.watching.add(job)
+            if job.watchers is None:
+                job.watchers = [watcher]
+            else:
+                job.watchers.append(watcher)
+
+    def _replace(
+        self,
+        home: Function,
+        old: LiveJob,
+        payload: bytes,
+        priority: int,
+        run_at: float,
+        timeout: float,
+        count: int,
+        reducer: bytes,
+    ) -> LiveJob:
+        """Put a new object in the place of a waiting job: same handle and watchers, the rest as given."""
+        watchers = old.watchers
+        self._detach(old, CANCELLED)
+        job = LiveJob(
+            old.id, old.handle, home.name, old.unique, payload, priority, old.background, run_at,
+            old.submitted_at, old.door,
+        )  # fmt: skip
+        job.timeout, job.count, job.reducer = timeout, count, reducer
+        self.jobs[job.handle] = job
+        home.unique[job.unique] = job
+        job.watchers = watchers
+        for watcher in watchers or ():
+            watcher.watching.add(job)
+        if job.background:
+            self.journal.changed(job)
+        self._admit(home, job)
+        return job
+
+
+def _by_id(job: LiveJob) -> int:
+    return job.id

@@ -1,0 +1,95 @@
+"""The engine: everything that clients (`desk.py`), workers (`floor.py`) and operators can do with jobs.
+
+Doors call its verbs and implement `Watcher` and `Worker`; the server implements `Journal` and calls `tick`.
+Nothing here does I/O or reads a clock: `now` is set by whoever calls.
+
+>>> engine = Engine()
+>>> worker = SilentWorker("example")
+>>> engine.enroll(worker, b"reverse")
+>>> handle = engine.submit(b"reverse", payload=b"test", background=True).handle
+>>> job = engine.claim(worker)
+>>> job.handle == handle, job.payload
+(True, b'test')
+>>> engine.complete(worker, job, b"tset")
+>>> engine.find(handle) is None
+True
+"""
+
+from geartrain.engine.floor import Floor
+from geartrain.engine.job import LiveJob
+from geartrain.engine.lifecycle import CANCELLED, QUEUED, enter
+from geartrain.engine.worker import Worker
+from geartrain.errors import DuplicateKeyError
+
+
+class SilentWorker(Worker):
+    """A worker that is never told of work and asks by itself."""
+
+    __slots__ = ()
+
+    def wake(self) -> None:
+        """It asks by itself."""
+
+
+class Engine(Floor):
+    """One engine per server; every door works on it. Here are the operators' verbs, and time."""
+
+    def limit(self, function: bytes, high: int, normal: int, low: int) -> None:
+        """How many jobs a function may have when one of the given priority wants in; 0 means any number."""
+        self.function(function).limits = (max(high, 0), max(normal, 0), max(low, 0))
+
+    def pause(self, function: bytes) -> None:
+        """Hand out no jobs of this function until it is resumed."""
+        self.function(function).paused = True
+
+    def resume(self, function: bytes) -> None:
+        """Hand out jobs of this function again."""
+        home = self.function(function)
+        home.paused = False
+        for crew in home.crews:
+            crew.list_all(home)
+        self._wake(home, home.queued)
+
+    def drop(self, function: bytes) -> bool:
+        """Forget a function that has neither workers nor jobs; whether it was forgotten."""
+        home = self.functions.get(function)
+        if home is None or home.workers or home.total:
+            return False
+        del self.functions[function]
+        return True
+
+    def retry(self, job: LiveJob) -> None:
+        """Give a dead job another life, as a background job since nobody waits for it."""
+        home = self.function(job.function)
+        if job.unique and job.unique in home.unique:
+            raise DuplicateKeyError(f"job {job.handle!r} cannot be retried: its unique key is in use again")
+        del self.dead[job.handle]
+        enter(job, QUEUED)
+        job.reason = ""
+        job.attempts = 0
+        job.run_at = self.now
+        self.jobs[job.handle] = job
+        if job.unique:
+            home.unique[job.unique] = job
+        if job.background:
+            self.journal.changed(job)
+        else:
+            job.background = True
+            self.journal.accepted(job)
+        self._line_up(home, job)
+
+    def delete(self, job: LiveJob) -> None:
+        """Forget a dead job."""
+        del self.dead[job.handle]
+        enter(job, CANCELLED)
+        if job.background:
+            self.journal.finished(job, b"", None)
+
+    def tick(self, now: float) -> float:
+        """Do what is due, and say when to come back."""
+        self.now = now
+        self._move_due()
+        while (job := self.leases.due(now)) is not None:
+            self._expire(job)
+        self._wake_for_leftovers()
+        return self.deadline()

@@ -1,0 +1,228 @@
+"""What workers do: offer functions, claim jobs, report on them, leave."""
+
+from geartrain.engine.desk import Desk
+from geartrain.engine.function import Function
+from geartrain.engine.job import LiveJob, Progress
+from geartrain.engine.lifecycle import CANCELLED, DONE, FAILED, RUNNING, SCHEDULED, enter
+from geartrain.engine.worker import Ability, Worker
+from geartrain.model import Expiry
+
+
+class Floor(Desk):
+    """The engine's side that workers come to.
+
+    The verbs that report on a job take one that the worker has (`worker.running` knows); doors refuse others.
+    """
+
+    def enroll(
+        self,
+        worker: Worker,
+        function: bytes,
+        timeout: float = 0.0,
+        on_timeout: Expiry = Expiry.FAIL,
+        broadcast: bool = False,
+    ) -> None:
+        """The worker offers a function from now on."""
+        home = self.function(function)
+        home.broadcast = broadcast
+        known = home.name in worker.abilities
+        worker.abilities[home.name] = Ability(timeout, on_timeout)
+        if not known:
+            home.workers += 1
+            self._regroup(worker)
+
+    def dismiss(self, worker: Worker, function: bytes) -> None:
+        """The worker offers a function no longer; what it runs of it goes back to the queue."""
+        if worker.abilities.pop(function, None) is None:
+            return
+        self.functions[function].workers -= 1
+        self._regroup(worker)
+        for job in [job for job in worker.running.values() if job.function == function]:
+            self._lost(worker, job, "its worker stopped offering the function")
+
+    def leave(self, worker: Worker) -> None:
+        """The worker is gone, or offers nothing any more; what it runs goes back to the queue."""
+        self._part(worker)
+        for function in worker.abilities:
+            self.functions[function].workers -= 1
+        worker.abilities.clear()
+        for job in list(worker.running.values()):
+            self._lost(worker, job, "its worker left")
+        for job in worker.inbox or ():
+            if job in self.broadcasts.copies:
+                self._lost(worker, job, "its worker left")
+        worker.inbox = None
+
+    def claim(self, worker: Worker) -> LiveJob | None:
+        """Give the worker its next job, if there is one. It is no longer idle."""
+        crew = worker.crew
+        if crew is None:
+            crew = self._join(worker)
+        if worker.idle:
+            self.rouse(worker)
+        if worker.inbox:
+            copy = self.broadcasts.collect(worker)
+            if copy is not None:
+                return copy
+        job = crew.next_job()
+        if job is None:
+            return None
+        now = self.now
+        crew.claimed_at = now
+        enter(job, RUNNING)
+        job.owner = worker
+        job.attempts += 1
+        job.started_at = now
+        worker.running[job.handle] = job
+        home = self.functions[job.function]
+        home.running += 1
+        self.running += 1
+        timeout = worker.abilities[job.function].timeout
+        if job.timeout and (not timeout or job.timeout < timeout):
+            timeout = job.timeout
+        if timeout:
+            job.deadline = now + timeout
+            self.leases.add(job.deadline, job)
+        if home.broadcast:
+            self._broadcast(home, job, worker)
+        return job
+
+    def sleep(self, worker: Worker) -> None:
+        """The worker waits to be woken; at once, if there is work already."""
+        if worker.idle:
+            return
+        crew = worker.crew
+        if crew is None:
+            crew = self._join(worker)
+        if worker.inbox or crew.has_work():
+            worker.wake()
+            return
+        worker.idle = True
+        crew.idle[worker] = None
+
+    def rouse(self, worker: Worker) -> None:
+        """The worker no longer waits to be woken."""
+        if worker.idle and worker.crew is not None:
+            worker.idle = False
+            del worker.crew.idle[worker]
+
+    def progress(self, job: LiveJob, progress: Progress) -> None:
+        """The worker says how far it is."""
+        job.progress = progress
+        for watcher in job.watchers or ():
+            watcher.progress(job, progress)
+
+    def data(self, job: LiveJob, data: bytes) -> None:
+        """The worker sends a part of the result."""
+        for watcher in job.watchers or ():
+            watcher.data(job, data)
+
+    def warning(self, job: LiveJob, data: bytes) -> None:
+        """The worker sends a warning."""
+        for watcher in job.watchers or ():
+            watcher.warning(job, data)
+
+    def complete(self, worker: Worker, job: LiveJob, result: bytes) -> None:
+        """The worker is done with the job."""
+        if job.owner is not worker:
+            worker.running.pop(job.handle, None)
+        watchers = self._finish(job, DONE, result)
+        if watchers:
+            for watcher in watchers:
+                watcher.complete(job, result)
+
+    def fail(self, worker: Worker, job: LiveJob, reason: str = "its worker said so", retry: bool = False) -> None:
+        """The worker could not do the job: finally, or so that it is to be tried again after a while."""
+        if job.owner is not worker and not self.broadcasts.drop(job, worker):
+            return
+        if not retry or job.owner is not worker:
+            self._fail(job, FAILED, reason)
+        elif self._exhausted(job):
+            self._bury(job, f"failed {job.attempts} times, the last time: {reason}")
+        else:
+            self._postpone(job, self.now + self.policy.delay_after(job.attempts))
+
+    def raise_exception(self, worker: Worker, job: LiveJob, data: bytes) -> None:
+        """The worker failed, and has something to say about it."""
+        if job.owner is not worker and not self.broadcasts.drop(job, worker):
+            return
+        job.reason = data[:1000].decode("utf-8", "replace")
+        watchers = self._finish(job, FAILED, b"")
+        if watchers:
+            for watcher in watchers:
+                watcher.exception(job, data)
+
+    def reschedule(self, worker: Worker, job: LiveJob, run_at: float, step: int = 0) -> None:
+        """The worker wants the job to run again at a later time; `step` is added to its run counter."""
+        if job.owner is not worker:
+            self.fail(worker, job)
+            return
+        job.attempts = 0
+        job.count += step
+        self._postpone(job, run_at)
+
+    def _regroup(self, worker: Worker) -> None:
+        """The worker's abilities changed: leave its crew; if it was waiting, wait in the new one."""
+        idle = worker.idle
+        self._part(worker)
+        if idle:
+            self.sleep(worker)
+
+    def _broadcast(self, home: Function, job: LiveJob, first: Worker) -> None:
+        """`first` claimed a broadcast job: every worker that waits gets it too."""
+        job.owner = None
+        others: list[Worker] = []
+        while (other := self._next_idle(home)) is not None:
+            others.append(other)
+        self.broadcasts.share(job, first, others)
+        for other in others:
+            other.wake()
+
+    def _exhausted(self, job: LiveJob) -> bool:
+        limit = self.policy.max_attempts
+        return limit > 0 and job.attempts >= limit
+
+    def _lost(self, worker: Worker, job: LiveJob, why: str) -> None:
+        """A worker will never answer for this job."""
+        if job.owner is not worker:
+            if self.broadcasts.drop(job, worker):
+                self._fail(job, FAILED, "every worker that got it is gone")
+        elif not job.background and not job.watchers:
+            self._finish(job, CANCELLED, b"")
+        elif self._exhausted(job):
+            self._bury(job, f"given to {job.attempts} workers in vain, the last time because {why}")
+        else:
+            self._requeue(job)
+
+    def _expire(self, job: LiveJob) -> None:
+        """A job's lease ran out."""
+        job.deadline = 0.0
+        worker = job.owner
+        if worker is None:
+            self._fail(job, FAILED, "no worker completed the broadcast in time")
+            return
+        ability = worker.abilities[job.function]
+        limit = self.now - job.started_at
+        by_ability = ability.timeout > 0.0 and (not job.timeout or ability.timeout <= job.timeout)
+        if by_ability and ability.on_timeout is Expiry.FAIL:
+            self._fail(
+                job,
+                FAILED,
+                f"it did not finish within the {ability.timeout:g} seconds that its worker allows",
+            )
+        else:
+            self._lost(worker, job, f"it did not finish within {limit:.1f} seconds")
+        worker.revoked(job)
+
+    def _postpone(self, job: LiveJob, run_at: float) -> None:
+        """Take a running job from its worker and let it run again later, unless nobody wants it any more."""
+        if not job.background and not job.watchers:
+            self._finish(job, CANCELLED, b"")
+            return
+        home = self.functions[job.function]
+        enter(job, SCHEDULED)
+        self._release(home, job)
+        job.run_at = run_at
+        if job.background:
+            self.journal.changed(job)
+        self._put_off(home, job)

@@ -1,0 +1,60 @@
+"""A function: its waiting lines, its unique keys, its limits, and who offers it."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from geartrain.engine.job import LiveJob
+from geartrain.engine.lane import Lane
+
+if TYPE_CHECKING:
+    from geartrain.engine.crew import Crew
+
+UNLIMITED: Final = 0
+
+
+class Function:
+    """Everything that is known under one function name. Counters are kept, never recounted."""
+
+    __slots__ = (
+        "broadcast",
+        "crews",
+        "lanes",
+        "limits",
+        "name",
+        "paused",
+        "running",
+        "scheduled",
+        "unique",
+        "wake_again_at",
+        "workers",
+    )
+
+    def __init__(self, name: bytes) -> None:
+        self.name = name
+        self.lanes = (Lane(), Lane(), Lane())  # by priority
+        self.limits = (UNLIMITED, UNLIMITED, UNLIMITED)  # by the priority of the job that wants in
+        self.unique: dict[bytes, LiveJob] = {}  # jobs that wait or run, by unique key
+        self.crews: list[Crew] = []  # crews with at least one worker that offers it
+        self.workers = 0  # how many workers offer it
+        self.running = 0
+        self.scheduled = 0
+        self.broadcast = False  # its jobs go to every waiting worker
+        self.paused = False  # its jobs wait until somebody resumes it
+        self.wake_again_at = 0.0  # when a job that is still queued wakes one more worker; 0: no need
+
+    @property
+    def queued(self) -> int:
+        """How many jobs wait for a worker."""
+        high, normal, low = self.lanes
+        return high.size + normal.size + low.size
+
+    @property
+    def total(self) -> int:
+        """How many jobs it has in all: scheduled, queued and running."""
+        high, normal, low = self.lanes
+        return high.size + normal.size + low.size + self.running + self.scheduled
+
+    def queue(self) -> Iterator[LiveJob]:
+        """The queued jobs, in the order in which they will be handed out."""
+        for lane in self.lanes:
+            yield from lane

@@ -1,0 +1,52 @@
+"""A job while the engine has it: the plain record, and who has to do with it right now."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from geartrain.model import Job
+
+if TYPE_CHECKING:
+    from geartrain.engine.watcher import Watcher
+    from geartrain.engine.worker import Worker
+
+
+class Progress(NamedTuple):
+    """How far a running job is, as its worker said it."""
+
+    numerator: int
+    denominator: int
+    seconds_left: int = 0  # 0: the worker did not say
+    verbatim: bytes = b""  # the worker's own words, for a watcher that speaks its protocol
+
+
+class LiveJob(Job):
+    """One object per job from submit to end; a finished object is never used again.
+
+    So at most one place in a lane or on an agenda belongs to a live object, and places of finished objects
+    can be left behind and swept later.
+    """
+
+    __slots__ = ("deadline", "owner", "progress", "started_at", "watchers")
+
+    def __init__(
+        self,
+        id: int,
+        handle: bytes,
+        function: bytes,
+        unique: bytes,
+        payload: bytes,
+        priority: int,
+        background: bool,
+        run_at: float,
+        submitted_at: float,
+        door: str,
+    ) -> None:
+        super().__init__(id, handle, function, unique, payload, priority, background, run_at, submitted_at, door)
+        self.owner: Worker | None = None  # the one worker that runs it
+        self.watchers: list[Watcher] | None = None  # who hears of it; one that asked twice is in it twice
+        self.started_at = 0.0
+        self.deadline = 0.0  # when its lease runs out; 0: no lease
+        self.progress: Progress | None = None
+
+    def __lt__(self, other: "LiveJob") -> bool:
+        """Whether it comes first in a lane: by time, then in the order of submission."""
+        return (self.run_at, self.id) < (other.run_at, other.id)

@@ -1,0 +1,21 @@
+"""What the engine tells whoever makes jobs durable. This base keeps nothing: it is the memory store's."""
+
+from geartrain.engine.job import LiveJob
+from geartrain.engine.worker import Worker
+
+
+class Journal:
+    """Three facts about background jobs; foreground jobs are never mentioned here.
+
+    The calls come in the middle of a verb and must return at once: a real journal only gathers, and writes
+    what one tick gathered as one batch.
+    """
+
+    def accepted(self, job: LiveJob) -> None:
+        """A background job exists from now on and must survive a crash."""
+
+    def changed(self, job: LiveJob) -> None:
+        """A job that was accepted before has another payload, time, state, attempt or reason now."""
+
+    def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
+        """A job that was accepted before has ended (done, failed or cancelled) and need not run again."""

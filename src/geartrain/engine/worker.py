@@ -1,0 +1,60 @@
+"""A worker, as the engine sees it."""
+
+from typing import TYPE_CHECKING, Final
+
+from geartrain.engine.job import LiveJob
+from geartrain.model import Expiry
+
+if TYPE_CHECKING:
+    from geartrain.engine.crew import Crew
+
+
+# Enough for every job a worker may run at once; the bound is for one that never answers.
+_PARDONS_KEPT: Final = 1000
+
+
+class Ability:
+    """A function that a worker offers, and how long its jobs may take there."""
+
+    __slots__ = ("on_timeout", "timeout")
+
+    def __init__(self, timeout: float = 0.0, on_timeout: Expiry = Expiry.FAIL) -> None:
+        self.timeout = timeout  # seconds; 0: as long as it takes
+        self.on_timeout = on_timeout
+
+
+class Worker:
+    """Whoever runs jobs. Doors make one per worker and override `wake`."""
+
+    __slots__ = ("abilities", "crew", "door", "excused", "idle", "inbox", "name", "running")
+
+    def __init__(self, door: str, name: bytes = b"") -> None:
+        self.door = door
+        self.name = name  # what people call it; empty if it did not say
+        self.abilities: dict[bytes, Ability] = {}
+        self.running: dict[bytes, LiveJob] = {}  # by handle
+        self.crew: Crew | None = None  # None until it asks for work with these abilities
+        self.idle = False  # waits to be woken
+        self.inbox: list[LiveJob] | None = None  # broadcast jobs that it has yet to claim
+        # Handles of jobs taken from it whose late answer is no mistake of its own. Doors ask `excuse`.
+        self.excused: set[bytes] | None = None
+
+    def wake(self) -> None:
+        """There may be work: come and claim. It is no longer idle; called from inside engine verbs."""
+        raise NotImplementedError
+
+    def revoked(self, job: LiveJob) -> None:
+        """A job that it runs was taken from it: its time ran out, or it was cancelled."""
+
+    def pardon(self, handle: bytes) -> None:
+        """A job was taken from it through no fault of its own: `excuse` will know its handle."""
+        if self.excused is None or len(self.excused) >= _PARDONS_KEPT:
+            self.excused = set()
+        self.excused.add(handle)
+
+    def excuse(self, handle: bytes) -> bool:
+        """Whether a late answer for this handle is to be passed over in silence; true only once."""
+        if self.excused is None or handle not in self.excused:
+            return False
+        self.excused.discard(handle)
+        return True
