@@ -1,0 +1,1 @@
+"""Doors: asyncio on one side, engine verbs on the other. One package per protocol."""

@@ -1,0 +1,156 @@
+"""One peer of any door: what it has to be told gathers here, and leaves once per tick.
+
+How memory stays bounded when a peer does not read: above the high-water mark we stop reading from it, so it can
+cause no more answers; what others cause for it (results of its jobs) may still gather up to the write limit,
+and when that is passed the connection is dropped.
+"""
+
+import asyncio
+import logging
+from typing import Any, Final
+
+from geartrain.doors.door import Door
+
+_HIGH_WATER: Final = 256 * 1024
+# Larger gatherings are handed over piece by piece instead of being copied into one.
+_JOIN_UP_TO: Final = 256 * 1024
+# A packet that arrives in parts has to bring this many bytes between two looks.
+_CRAWL: Final = 1024
+
+_log = logging.getLogger("geartrain.doors")
+
+
+class Connection:
+    """An asyncio protocol without the base class, so that it can be compiled; doors make subclasses."""
+
+    def __init__(self, door: Door) -> None:
+        self.door = door
+        self.pulse = door.pulse
+        self.engine = door.pulse.engine
+        self.clock = door.pulse.clock
+        self.transport: Any = None
+        self.peer = "?"
+        self.closing = False
+        self.out: list[bytes] = []
+        self._paused = False  # the peer does not read fast enough
+        self._stale_looks = 0
+        self._seen = (0, 0)  # what the last look saw of an incomplete packet
+
+    # What asyncio calls
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Somebody came in."""
+        self.transport = transport
+        transport.set_write_buffer_limits(high=_HIGH_WATER)
+        name = transport.get_extra_info("peername")
+        self.peer = f"{name[0]}:{name[1]}" if isinstance(name, tuple) else (name or "unix socket")
+        self.door.connections.add(self)
+        if _log.isEnabledFor(logging.DEBUG):
+            self.log(logging.DEBUG, "a peer connected")
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes arrived."""
+        raise NotImplementedError
+
+    def eof_received(self) -> bool:
+        """The peer says no more; it is told what it still has to be told, then the connection closes."""
+        self.close()
+        return True
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The peer is gone: undo what depended on it."""
+        self.closing = True
+        self.door.connections.discard(self)
+        self.engine.now = self.clock()
+        self.lost()
+        self.pulse.soon()
+        if _log.isEnabledFor(logging.DEBUG):
+            self.log(logging.DEBUG, "a peer is gone", str(error) if error else "")
+
+    def pause_writing(self) -> None:
+        """The peer does not read what it is sent."""
+        self._paused = True
+        if not self.closing:
+            self.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """The peer reads again."""
+        self._paused = False
+        self._stale_looks = 0
+        if not self.closing:
+            self.transport.resume_reading()
+
+    # What doors use
+
+    def lost(self) -> None:
+        """A subclass tells the engine that its workers and watchers are gone."""
+
+    def arriving(self) -> tuple[int, int]:
+        """Which incomplete packet is arriving (a number that changes with each), and how much is there."""
+        return (0, 0)
+
+    def stalled(self) -> None:
+        """An incomplete packet does not go on; a subclass says so to the peer before it closes."""
+        self.close()
+
+    def write(self, data: bytes) -> None:
+        """Say something at the end of the tick."""
+        out = self.out
+        if not out:
+            self.pulse.flush_later(self)
+        out.append(data)
+
+    def flush(self) -> None:
+        """Write what has gathered, with one call."""
+        out = self.out
+        if not out:
+            return
+        self.out = []
+        transport = self.transport
+        if self._paused and transport.get_write_buffer_size() > self.door.limits.write_limit:
+            self.drop("it does not read what it is sent")
+            return
+        if len(out) == 1:
+            transport.write(out[0])
+        elif sum(map(len, out)) <= _JOIN_UP_TO:
+            transport.write(b"".join(out))
+        else:
+            transport.writelines(out)
+
+    def close(self) -> None:
+        """Say what has gathered, then close."""
+        if not self.closing:
+            self.closing = True
+            self.flush()
+            self.transport.close()
+
+    def drop(self, why: str) -> None:
+        """Close at once, without waiting for the peer to read."""
+        self.closing = True
+        self.out.clear()
+        self.log(logging.WARNING, "a connection was dropped", why)
+        self.transport.abort()
+
+    def look(self, looks_per_timeout: int) -> None:
+        """Called now and then: a packet that does not go on, or a farewell that is not read, ends here."""
+        number, size = self.arriving()
+        before, before_size = self._seen
+        self._seen = (number, size)
+        stalls = size > 0 and number == before and size - before_size < _CRAWL
+        if not (stalls or (self.closing and self._paused)):
+            self._stale_looks = 0
+            return
+        self._stale_looks += 1
+        if self._stale_looks < looks_per_timeout:
+            return
+        if self.closing:
+            self.drop("it does not read what it is sent")
+        else:
+            self.stalled()
+
+    def log(self, level: int, what: str, why: str = "") -> None:
+        """One line about this peer."""
+        fields = {"door": self.door.name, "peer": self.peer}
+        if why:
+            fields["why"] = why
+        _log.log(level, what, extra={"fields": fields})

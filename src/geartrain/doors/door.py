@@ -1,0 +1,128 @@
+"""What all doors share: listening sockets, the set of connections, and a look at those that have stalled."""
+
+import asyncio
+import dataclasses
+import logging
+import socket
+import ssl
+from typing import TYPE_CHECKING, Any, Final
+
+from geartrain.address import Address
+
+if TYPE_CHECKING:
+    from geartrain.doors.connection import Connection
+    from geartrain.doors.pulse import Pulse
+
+_log = logging.getLogger("geartrain.doors")
+
+_LOOKS_PER_TIMEOUT: Final = 2
+
+
+@dataclasses.dataclass
+class Limits:
+    """What one connection may use before it is refused, so that no peer can harm the others."""
+
+    max_packet: int = 64 * 1024 * 1024  # bytes of one packet
+    # Bytes that may wait for a peer that does not read; one packet may come on top.
+    write_limit: int = 64 * 1024 * 1024
+    # Seconds in which a packet that has begun must go on.
+    stall_timeout: float = 60.0
+
+
+@dataclasses.dataclass
+class Socket:
+    """How listening sockets are set up; accepted ones inherit it."""
+
+    backlog: int = 1024
+    keepalive: bool = True
+    keepalive_idle: int = -1  # seconds; -1 leaves the system's own
+    keepalive_interval: int = -1
+    keepalive_count: int = -1
+    tls: ssl.SSLContext | None = None
+
+
+_KEEPALIVE_OPTIONS = (
+    ("keepalive_idle", "TCP_KEEPIDLE"),
+    ("keepalive_interval", "TCP_KEEPINTVL"),
+    ("keepalive_count", "TCP_KEEPCNT"),
+)
+
+
+class Door:
+    """One protocol's way in. A subclass says what a new connection is."""
+
+    name = "door"
+
+    def __init__(self, pulse: "Pulse", limits: Limits) -> None:
+        self.pulse = pulse
+        self.limits = limits
+        self.connections: set[Connection] = set()
+        self._servers: list[asyncio.Server] = []
+        self._look: asyncio.TimerHandle | None = None
+
+    def connect(self) -> "Connection":
+        """A connection object for a peer that has just come in."""
+        raise NotImplementedError
+
+    async def open(self, address: Address, sockets: Socket) -> Address:
+        """Listen; an OSError says why not. Returns the address with the port that was really bound."""
+        loop = self.pulse.loop
+        found = await loop.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        bound = address
+        for position, (family, _, _, _, place) in enumerate(dict.fromkeys(found)):
+            listener = _listener(family, (place[0], bound.port, *place[2:]), sockets)
+            if position == 0:
+                bound = address._replace(port=listener.getsockname()[1])
+            factory: Any = self.connect
+            server = await loop.create_server(factory, sock=listener, backlog=sockets.backlog, ssl=sockets.tls)
+            self._servers.append(server)
+        if self._look is None:
+            self._look_later()
+        return bound
+
+    def stop_listening(self) -> None:
+        """Let nobody in any more; those who are in stay."""
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+
+    def close(self) -> None:
+        """Stop listening, say what is left to say, and close every connection."""
+        self.stop_listening()
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
+        for connection in list(self.connections):
+            connection.close()
+
+    def _look_later(self) -> None:
+        interval = self.limits.stall_timeout / _LOOKS_PER_TIMEOUT
+        self._look = self.pulse.loop.call_later(interval, self._look_for_stalled)
+
+    def _look_for_stalled(self) -> None:
+        for connection in list(self.connections):
+            connection.look(_LOOKS_PER_TIMEOUT)
+        self._look_later()
+
+
+def _listener(family: int, place: tuple[Any, ...], sockets: Socket) -> socket.socket:
+    """A bound socket; what it has set, the sockets that it accepts have too."""
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        if sockets.keepalive:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for setting, option in _KEEPALIVE_OPTIONS:
+            seconds = getattr(sockets, setting)
+            if seconds >= 0 and hasattr(socket, option):
+                listener.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), seconds)
+        listener.bind(place)
+        listener.setblocking(False)
+    except OSError:
+        listener.close()
+        raise
+    return listener

@@ -1,0 +1,1 @@
+"""The Gearman door: a drop-in for gearmand, binary and admin text on one port."""

@@ -1,0 +1,160 @@
+"""The admin protocol: one line of text, one answer. The bytes are gearmand's, its crashes are not.
+
+Lists end with a line of a single dot and use LF; OK and ERR lines end with CRLF, except those of `version`,
+`getpid` and `verbose`.
+"""
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from geartrain.doors.gearman import unique
+from geartrain.wire.gearman import number
+
+if TYPE_CHECKING:
+    from geartrain.doors.gearman.connection import GearmanConnection
+
+Command = Callable[["GearmanConnection", list[bytes]], bytes]
+
+_OK: Final = b"OK\r\n"
+_LOOPBACK: Final = ("127.", "::1", "::ffff:127.")
+
+
+def handle(connection: "GearmanConnection", line: bytes) -> None:
+    """Answer one line."""
+    # Words are separated by runs of spaces; a leading space makes an empty command.
+    first, *rest = line.split(b" ", 1)
+    words = [word for word in rest[0].split(b" ") if word] if rest else []
+    command = COMMANDS.get(first.lower())
+    connection.write(command(connection, words) if command else _unknown(first))
+
+
+def _unknown(word: bytes) -> bytes:
+    return b"ERR UNKNOWN_COMMAND Unknown+server+command%b\r\n" % word
+
+
+def _incomplete(command: bytes) -> bytes:
+    return b"ERR INVALID_ARGUMENTS An+incomplete+set+of+arguments+was+sent+to+this+command+%b\r\n" % command
+
+
+def _list(lines: list[bytes]) -> bytes:
+    return b"".join((*lines, b".\n"))
+
+
+def _version(connection: "GearmanConnection", words: list[bytes]) -> bytes:
+    return b"OK %b\n" % connection.gearman.options.version.encode()
+
+
+def _getpid(connection: "GearmanConnection", words: list[bytes]) -> bytes:
+    return b"OK %d\n" % os.getpid()
+
+
+def _verbose(connection: "GearmanConnection", words: list[bytes]) -> bytes:
+    return b"OK %b\n" % connection.gearman.control.log_level_name.encode()
+
+
+def _status(connection: "GearmanConnection", words: list[bytes]) -> bytes:
+    return _list(
+        [
+            b"%b\t%d\t%d\t%d\n" % (function.name, function.total, function.running, function.workers)
+            for function in connection.engine.functions.values()
+        ]
+    )
+
+
+def _priority_status(connection: "GearmanConnection", words: list[bytes]) -> bytes:
+    lines = []
+    for function in connection.engine.functions.values():
+        high, normal, low = (lane.size for lane in function.lanes)
+        lines.append(b"%b\t%d\t%d\t%d\t%d\n" % (function.name, high, normal, low, function.workers))
+    return _list(lines)
+
+
+def _workers(connection: "GearmanConnection", words: list[bytes]) -> bytes:
+    lines = []
+    for peer in connection.gearman.gearman_connections():
+        functions = b"".join(b" %b" % name for name in reversed(peer.worker.abilities)) if peer.worker else b""
+        address = peer.peer.rpartition(":")[0].encode()
+        lines.append(b"%d %b %b :%b\n" % (peer.descriptor(), address, peer.client_id or b"-", functions))
+    return _list(lines)
+
+
+def _show(connection: "GearmanConnection", words: list[bytes]) -> bytes:
+    if not words:
+        return _unknown(b"show")
+    what = tuple(word.lower() for word in words[:2])
+    jobs = connection.engine.jobs.values()
+    if what[0] == b"jobs":
+        # Retries count lost workers: the attempt that is under way is not one. Nothing is ever on gearmand's
+        # ignore list here, because a job that nobody waits for leaves at once.
+        rows = [(job.handle, job.attempts - (job.owner is not None), job.background) for job in jobs]
+        return _list([b"%b\t%d\t0\t%d\n" % row for row in rows])
+    if what == (b"unique", b"jobs"):
+        return _list([b"%b\n" % unique.shown(job.unique) for job in jobs])
+    return b"ERR UNKNOWN_SHOW_ARGUMENTS\r\n"
+
+
+def _cancel(connection: "GearmanConnection", words: list[bytes]) -> bytes:
+    if len(words) < 2:
+        return _unknown(b"cancel")
+    if words[0].lower() != b"job":
+        return b"ERR UNKNOWN_ERROR\r\n"
+    job = connection.engine.find(words[1])
+    if job is None:
+        return b"ERR UNKNOWN_JOB\r\n"
+    connection.engine.cancel(job)
+    return _OK
+
+
+def _create(connection: "GearmanConnection", words: list[bytes]) -> bytes:
+    if len(words) < 2 or words[0].lower() != b"function":
+        return _incomplete(b"create")
+    connection.engine.function(words[1])
+    return _OK
+
+
+def _drop(connection: "GearmanConnection", words: list[bytes]) -> bytes:
+    if len(words) < 2 or words[0].lower() != b"function":
+        return _incomplete(b"drop")
+    if words[1] not in connection.engine.functions:
+        return b"ERR function not found\r\n"
+    if not connection.engine.drop(words[1]):
+        return b"ERR there are still connected workers or executing clients\r\n"
+    return _OK
+
+
+def _maxqueue(connection: "GearmanConnection", words: list[bytes]) -> bytes:
+    if not words:
+        return _incomplete(b"maxqueue")
+    name, *sizes = words
+    numbers = [number(size) for size in sizes[:3]]
+    if name in connection.engine.functions:
+        high, normal, low = numbers * 3 if len(numbers) == 1 else (*numbers, 0, 0, 0)[:3]
+        connection.engine.limit(name, high, normal, low)
+    return _OK
+
+
+def _shutdown(connection: "GearmanConnection", words: list[bytes]) -> bytes:
+    if not connection.peer.startswith(_LOOPBACK):
+        return b"ERR NOT_ALLOWED Shutdown+is+for+admins+on+the+server's+own+machine\r\n"
+    graceful = bool(words) and words[0].lower() == b"graceful"
+    if words and not graceful:
+        return b"ERR INVALID_ARGUMENTS shutdown+takes+the+word+graceful+or+nothing\r\n"
+    connection.gearman.control.shutdown(graceful)
+    return _OK
+
+
+COMMANDS: Final[dict[bytes, Command]] = {
+    b"cancel": _cancel,
+    b"create": _create,
+    b"drop": _drop,
+    b"getpid": _getpid,
+    b"maxqueue": _maxqueue,
+    b"prioritystatus": _priority_status,
+    b"show": _show,
+    b"shutdown": _shutdown,
+    b"status": _status,
+    b"verbose": _verbose,
+    b"version": _version,
+    b"workers": _workers,
+}

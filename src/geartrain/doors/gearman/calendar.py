@@ -1,0 +1,60 @@
+"""The times of SUBMIT_JOB_SCHED: minute, hour, day of month, month, day of week (0 is Monday).
+
+Each field is a number, or empty for any. The job runs once, at the next minute (by the server's local time) that
+matches all of them.
+"""
+
+import datetime
+from typing import Final
+
+from geartrain.errors import WireError
+
+_FIELDS: Final = (
+    ("minute", 0, 59),
+    ("hour", 0, 23),
+    ("day of month", 1, 31),
+    ("month", 1, 12),
+    ("day of week", 0, 6),
+)
+# A given weekday falls on 29 February at least once in this time, whatever the century.
+_YEARS_AHEAD: Final = 41
+
+
+def next_match(fields: list[bytes], now: float) -> float:
+    """Epoch seconds of the first matching minute after `now`; a WireError if there is none."""
+    minute, hour, day, month, weekday = (
+        _parse(text, *limits) for text, limits in zip(fields, _FIELDS, strict=True)
+    )
+    first = datetime.datetime.fromtimestamp(now).replace(second=0, microsecond=0) + datetime.timedelta(minutes=1)
+    for offset in range(_YEARS_AHEAD * 366):
+        date = first.date() + datetime.timedelta(days=offset)
+        if not (_fits(date.day, day) and _fits(date.month, month) and _fits(date.weekday(), weekday)):
+            continue
+        earliest = first.time() if offset == 0 else datetime.time()
+        time = _time_of_day(minute, hour, earliest)
+        if time is not None:
+            return datetime.datetime.combine(date, time).timestamp()
+    raise WireError("INVALID_PACKET", "No day matches that time", fatal=False)
+
+
+def _fits(value: int, wanted: int | None) -> bool:
+    return wanted is None or value == wanted
+
+
+def _time_of_day(minute: int | None, hour: int | None, earliest: datetime.time) -> datetime.time | None:
+    """The first time of a day, not before `earliest`, that fits."""
+    hours = range(earliest.hour, 24) if hour is None else [hour]
+    for candidate in hours:
+        from_minute = earliest.minute if candidate == earliest.hour else 0
+        first = from_minute if minute is None else minute
+        if candidate >= earliest.hour and first >= from_minute:
+            return datetime.time(candidate, first)
+    return None
+
+
+def _parse(text: bytes, name: str, low: int, high: int) -> int | None:
+    if not text:
+        return None
+    if not text.isdigit() or len(text) > 4 or not low <= int(text) <= high:
+        raise WireError("INVALID_PACKET", f"The {name} is a number from {low} to {high}, or empty", fatal=False)
+    return int(text)

@@ -1,0 +1,115 @@
+"""One Gearman peer: client, worker, admin, or all of these at once."""
+
+import logging
+from typing import TYPE_CHECKING
+
+from geartrain.doors.connection import Connection
+from geartrain.doors.gearman import admin, table
+from geartrain.doors.gearman.watcher import GearmanWatcher
+from geartrain.doors.gearman.worker import GearmanWorker
+from geartrain.errors import LineError, WireError
+from geartrain.wire import gearman as wire
+
+if TYPE_CHECKING:
+    from geartrain.doors.gearman.door import GearmanDoor
+
+_log = logging.getLogger("geartrain.doors")
+
+
+class GearmanConnection(Connection):
+    """Reads packets and lines, and hands each to its handler."""
+
+    def __init__(self, door: "GearmanDoor") -> None:
+        super().__init__(door)
+        self.gearman = door
+        self.reader = wire.Reader(door.limits.max_packet)
+        self.client_id = b""
+        self.wants_exceptions = door.options.exceptions
+        self.watcher: GearmanWatcher | None = None  # made when it first submits a job that it waits for
+        self.worker: GearmanWorker | None = None  # made when it first speaks as a worker
+
+    def data_received(self, data: bytes) -> None:
+        """Handle every packet that is complete."""
+        if self.closing:
+            return
+        self.engine.now = self.clock()
+        self.reader.feed(data)
+        while True:
+            try:
+                self._handle_all()
+                return
+            except WireError as error:
+                self.refuse(error)
+                if error.fatal:
+                    return
+            except Exception:
+                _log.exception("a packet could not be handled", extra={"fields": {"peer": self.peer}})
+                self.refuse(WireError("UNKNOWN_STATE", "The server failed to handle this packet"))
+                return
+
+    def _handle_all(self) -> None:
+        reader = self.reader
+        handlers = table.HANDLERS
+        while True:
+            kind = reader.next()
+            if kind < 0:
+                return
+            worker = self.worker
+            if worker is not None and worker.grab:
+                worker.give_up()
+            if kind:
+                handlers[kind](self, reader.data, reader.start, reader.end)
+            else:
+                admin.handle(self, reader.data[reader.start : reader.end])
+
+    def watch(self) -> GearmanWatcher:
+        """Its watcher, made on first use."""
+        watcher = self.watcher
+        if watcher is None:
+            watcher = self.watcher = GearmanWatcher(self)
+        return watcher
+
+    def work(self) -> GearmanWorker:
+        """Its worker, made on first use."""
+        worker = self.worker
+        if worker is None:
+            worker = self.worker = GearmanWorker(self)
+            worker.name = self.client_id
+        return worker
+
+    def descriptor(self) -> int:
+        """The number of its socket, by which admins know it."""
+        socket = self.transport.get_extra_info("socket")
+        return int(socket.fileno()) if socket is not None else -1
+
+    def error(self, code: str, text: str) -> None:
+        """Answer with an ERROR and go on."""
+        self.write(wire.about_job(wire.ERROR, code.encode(), text.encode()))
+
+    def refuse(self, error: WireError) -> None:
+        """Say what is wrong with what the peer sent; a fatal error closes the connection."""
+        if error.fatal:
+            self.log(logging.WARNING, "a peer was refused", str(error))
+        if isinstance(error, LineError):
+            self.write(f"ERR {error.code} {error.text.replace(' ', '+')}\r\n".encode())
+        else:
+            self.error(error.code, error.text)
+        if error.fatal:
+            self.close()
+
+    def lost(self) -> None:
+        """Its jobs go back to their queues, and jobs that only it waited for are dropped."""
+        if self.worker is not None:
+            self.worker.grab = 0
+            self.engine.leave(self.worker)
+        if self.watcher is not None:
+            self.engine.forget(self.watcher)
+
+    def arriving(self) -> tuple[int, int]:
+        """Which incomplete packet is arriving, and how much of it is there."""
+        return (self.reader.parts_begun, self.reader.waiting)
+
+    def stalled(self) -> None:
+        """A packet was begun and does not go on."""
+        seconds = self.door.limits.stall_timeout
+        self.refuse(WireError("TIMEOUT", f"A packet was begun and did not go on for {seconds:g} seconds"))

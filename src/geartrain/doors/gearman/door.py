@@ -1,0 +1,60 @@
+"""The Gearman door: what its connections share."""
+
+import dataclasses
+from typing import Protocol
+
+from geartrain.doors import door, pulse
+from geartrain.doors.gearman import linger
+from geartrain.doors.gearman.connection import GearmanConnection
+from geartrain.model import Expiry
+
+
+class Control(Protocol):
+    """What an admin may do to the server itself."""
+
+    @property
+    def log_level_name(self) -> str:
+        """gearmand's word for how much is logged."""
+
+    def shutdown(self, graceful: bool) -> None:
+        """Stop: at once, or when the running jobs are finished."""
+
+
+@dataclasses.dataclass
+class Options:
+    """How this door speaks Gearman."""
+
+    version: str
+    # Whether clients get WORK_EXCEPTION without asking for it.
+    exceptions: bool = False
+    # What the number in CAN_DO_TIMEOUT counts: gearmand takes milliseconds, Perl's and Go's libraries seconds.
+    timeout_unit: str = "milliseconds"
+    timeout_action: Expiry = Expiry.FAIL
+    # Seconds that an unanswered GRAB_JOB may wait for a job; 0 answers at once.
+    linger: float = 0.001
+
+
+class GearmanDoor(door.Door):
+    """Binary clients and workers, and admins that speak text, on one port."""
+
+    name = "gearman"
+
+    def __init__(self, pulse: pulse.Pulse, limits: door.Limits, options: Options, control: Control) -> None:
+        super().__init__(pulse, limits)
+        self.options = options
+        self.control = control
+        self.lingers = linger.Lingers(pulse, options.linger)
+
+    def connect(self) -> GearmanConnection:
+        """A connection object for a peer that has just come in."""
+        return GearmanConnection(self)
+
+    def gearman_connections(self) -> list[GearmanConnection]:
+        """Everybody who is in, in the order of their sockets."""
+        peers = [peer for peer in self.connections if isinstance(peer, GearmanConnection)]
+        return sorted(peers, key=GearmanConnection.descriptor)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self.lingers.close()
+        super().close()

@@ -1,0 +1,29 @@
+"""Gearman's unique IDs and the engine's unique keys.
+
+They are the same, but for one: a unique of `-` means "whatever has this payload". The engine's key for it is a
+digest of the payload behind a NUL, which no other Gearman unique can contain.
+"""
+
+import hashlib
+from typing import Final
+
+from geartrain.errors import WireError
+from geartrain.wire import gearman as wire
+
+_BY_PAYLOAD: Final = b"\0-"
+
+
+def key(unique: bytes, payload: bytes) -> bytes:
+    """The engine's key for a unique ID; an empty one never has duplicates."""
+    if unique == b"-":
+        if not payload:
+            return b""
+        return _BY_PAYLOAD + hashlib.blake2b(payload, digest_size=16).digest()
+    if len(unique) > wire.MAX_UNIQUE:
+        raise WireError("ARGUMENT_TOO_LARGE", "Unique value too large")
+    return unique
+
+
+def shown(key: bytes) -> bytes:
+    """The unique ID that people and workers see."""
+    return b"-" if key.startswith(_BY_PAYLOAD) else key

@@ -1,0 +1,48 @@
+"""What a Gearman client hears of its jobs."""
+
+from typing import TYPE_CHECKING
+
+from geartrain.engine.job import LiveJob, Progress
+from geartrain.engine.watcher import Watcher
+from geartrain.wire import gearman as wire
+
+if TYPE_CHECKING:
+    from geartrain.doors.gearman.connection import GearmanConnection
+
+
+class GearmanWatcher(Watcher):
+    """One per connection; the handle in each packet says which job is meant."""
+
+    __slots__ = ("connection",)
+
+    def __init__(self, connection: "GearmanConnection") -> None:
+        super().__init__()
+        self.connection = connection
+
+    def progress(self, job: LiveJob, progress: Progress) -> None:
+        """WORK_STATUS, in the worker's own words where it spoke Gearman."""
+        said = progress.verbatim or b"%d\0%d" % (progress.numerator, progress.denominator)
+        self.connection.write(wire.about_job(wire.WORK_STATUS, job.handle, said))
+
+    def data(self, job: LiveJob, data: bytes) -> None:
+        """WORK_DATA."""
+        self.connection.write(wire.about_job(wire.WORK_DATA, job.handle, data))
+
+    def warning(self, job: LiveJob, data: bytes) -> None:
+        """WORK_WARNING."""
+        self.connection.write(wire.about_job(wire.WORK_WARNING, job.handle, data))
+
+    def complete(self, job: LiveJob, result: bytes) -> None:
+        """WORK_COMPLETE."""
+        self.connection.write(wire.about_job(wire.WORK_COMPLETE, job.handle, result))
+
+    def fail(self, job: LiveJob, reason: str) -> None:
+        """WORK_FAIL; the protocol has no place for the reason."""
+        self.connection.write(wire.response(wire.WORK_FAIL, job.handle))
+
+    def exception(self, job: LiveJob, data: bytes) -> None:
+        """WORK_EXCEPTION for who asked for it; others get gearmand's WORK_FAIL with a NUL at the end."""
+        if self.connection.wants_exceptions:
+            self.connection.write(wire.about_job(wire.WORK_EXCEPTION, job.handle, data))
+        else:
+            self.connection.write(wire.about_job(wire.WORK_FAIL, job.handle, b""))

@@ -1,0 +1,156 @@
+"""What each packet of a worker does: parse, one engine verb, answer."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from geartrain.engine.job import LiveJob, Progress
+from geartrain.errors import WireError
+from geartrain.wire import gearman as wire
+
+if TYPE_CHECKING:
+    from geartrain.doors.gearman.connection import GearmanConnection
+
+Handler = Callable[["GearmanConnection", bytes, int, int], None]
+
+_UINT32: Final = 0xFFFFFFFF
+_LAST_TIMEOUT: Final = 2**31  # of either unit; what is longer can only be a mistake
+_SHORTEST_TIMEOUT: Final = 1.0  # gearmand's floor
+
+# gearmand's words when a worker reports on a job that it does not have.
+_NO_SUCH_RESULT: Final = "Job given in work result not found"
+_NO_SUCH_JOB: Final = "Job does not exist on server"
+_NO_SUCH_EXCEPTION: Final = "An exception was received for a job that does not exist"
+_HANDLE_TOO_LONG: Final = "Error occurred due to GEARMAND_JOB_HANDLE_SIZE being too small from snprintf"
+
+
+def can_do(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
+    """CAN_DO: the worker offers a function."""
+    connection.engine.enroll(connection.work(), data[start:end])
+
+
+def can_do_timeout(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
+    """CAN_DO_TIMEOUT: the same, and its jobs may take so long; 0 or not a number means no limit."""
+    function, text = wire.fields(wire.CAN_DO_TIMEOUT, data, start, end)
+    options = connection.gearman.options
+    count = wire.number(text)
+    if count > _LAST_TIMEOUT:
+        raise WireError("ARGUMENT_TOO_LARGE", f"A timeout has at most {_LAST_TIMEOUT} {options.timeout_unit}")
+    seconds = count / 1000 if options.timeout_unit == "milliseconds" else float(count)
+    timeout = max(seconds, _SHORTEST_TIMEOUT) if seconds > 0 else 0.0
+    connection.engine.enroll(connection.work(), function, timeout, options.timeout_action)
+
+
+def cant_do(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
+    """CANT_DO: the worker offers a function no longer."""
+    if connection.worker is not None:
+        connection.engine.dismiss(connection.worker, data[start:end])
+
+
+def reset_abilities(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
+    """RESET_ABILITIES: the worker offers nothing any more."""
+    if connection.worker is not None:
+        connection.engine.leave(connection.worker)
+
+
+def pre_sleep(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
+    """PRE_SLEEP: the worker waits for NOOP, which it gets at once if there is a job."""
+    connection.engine.sleep(connection.work())
+
+
+def all_yours(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
+    """ALL_YOURS: the worker has no other server, and may be handed jobs unasked when it sleeps."""
+    connection.work().all_yours = True
+
+
+def set_client_id(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
+    """SET_CLIENT_ID: a name for people, cut where gearmand cuts it."""
+    connection.client_id = data[start:end][: wire.MAX_CLIENT_ID]
+    if connection.worker is not None:
+        connection.worker.name = connection.client_id
+
+
+def grab(kind: int) -> Handler:
+    """The handler of one of the three GRAB_JOB packets."""
+
+    def handle(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
+        worker = connection.worker
+        if worker is None:
+            worker = connection.work()
+        job = connection.engine.claim(worker)
+        if job is not None:
+            worker.assign(job, kind)
+        elif not connection.gearman.lingers.hold(worker, kind):
+            connection.write(wire.NO_JOB_PACKET)
+
+    return handle
+
+
+def work_complete(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
+    """WORK_COMPLETE: the job is done."""
+    separator = data.find(b"\0", start, end)
+    if separator < 0:
+        raise wire.too_few_fields(wire.WORK_COMPLETE)
+    worker = connection.work()
+    job = worker.running.get(data[start:separator])
+    if job is not None:
+        connection.engine.complete(worker, job, data[separator + 1 : end])
+    elif not worker.excuse(data[start:separator]):
+        connection.error("JOB_NOT_FOUND", _NO_SUCH_RESULT)
+
+
+def work_fail(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
+    """WORK_FAIL: the job failed, finally."""
+    handle = data[start:end]
+    if len(handle) > wire.MAX_HANDLE:
+        raise WireError("ARGUMENT_TOO_LARGE", _HANDLE_TOO_LONG)
+    worker = connection.work()
+    job = worker.running.get(handle)
+    if job is not None:
+        connection.engine.fail(worker, job)
+    elif not worker.excuse(handle):
+        connection.error("JOB_NOT_FOUND", _NO_SUCH_RESULT)
+
+
+def work_exception(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
+    """WORK_EXCEPTION: the job failed, with words. Perl's workers say WORK_FAIL after it, which is passed over."""
+    handle, words = wire.fields(wire.WORK_EXCEPTION, data, start, end)
+    worker = connection.work()
+    job = _running(connection, handle, _NO_SUCH_EXCEPTION)
+    if job is not None:
+        connection.engine.raise_exception(worker, job, words)
+        worker.pardon(handle)
+
+
+def work_status(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
+    """WORK_STATUS: how far the job is."""
+    handle, numerator, denominator = wire.fields(wire.WORK_STATUS, data, start, end)
+    job = _running(connection, handle, _NO_SUCH_RESULT)
+    if job is not None:
+        verbatim = data[start + len(handle) + 1 : end]
+        done, of = wire.number(numerator) & _UINT32, wire.number(denominator) & _UINT32
+        connection.engine.progress(job, Progress(done, of, 0, verbatim))
+
+
+def work_data(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
+    """WORK_DATA: a part of the result."""
+    handle, part = wire.fields(wire.WORK_DATA, data, start, end)
+    job = _running(connection, handle, _NO_SUCH_JOB)
+    if job is not None:
+        connection.engine.data(job, part)
+
+
+def work_warning(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
+    """WORK_WARNING: a warning."""
+    handle, warning = wire.fields(wire.WORK_WARNING, data, start, end)
+    job = _running(connection, handle, _NO_SUCH_JOB)
+    if job is not None:
+        connection.engine.warning(job, warning)
+
+
+def _running(connection: "GearmanConnection", handle: bytes, complaint: str) -> LiveJob | None:
+    """The job of that handle if this worker has it; otherwise the worker is told so."""
+    worker = connection.work()
+    job = worker.running.get(handle)
+    if job is None and handle not in (worker.excused or ()):
+        connection.error("JOB_NOT_FOUND", complaint)
+    return job

@@ -1,0 +1,81 @@
+"""The beat of the server: one flush of all connections per tick of the loop, and the engine's timer.
+
+On loopback a system call costs more than handling a packet, so answers gather in each connection's buffer while
+the loop hands out what it has read, and leave with one write per connection when it is through.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from geartrain.engine.agenda import NEVER
+from geartrain.engine.engine import Engine
+
+# Timers closer together than this are one timer: loops count in milliseconds.
+_EARLIER_BY: Final = 0.0005
+
+
+class Flushable(Protocol):
+    """A connection that has something to say."""
+
+    def flush(self) -> None:
+        """Write what has gathered."""
+
+
+class Pulse:
+    """Shared by all doors of a server."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine, clock: Callable[[], float]) -> None:
+        self.loop = loop
+        self.engine = engine
+        self.clock = clock
+        self.after: list[Callable[[], None]] = []  # called when everything has been flushed
+        self._dirty: list[Flushable] = []
+        self._due = False  # a beat has been asked for
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = NEVER
+
+    def flush_later(self, connection: Flushable) -> None:
+        """Flush this connection at the end of the tick."""
+        self._dirty.append(connection)
+        if not self._due:
+            self._due = True
+            self.loop.call_soon(self._beat)
+
+    def soon(self) -> None:
+        """Have a beat even if no connection has anything to say."""
+        if not self._due:
+            self._due = True
+            self.loop.call_soon(self._beat)
+
+    def close(self) -> None:
+        """Let go of the loop."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _beat(self) -> None:
+        self._due = False
+        dirty = self._dirty
+        self._dirty = []
+        for connection in dirty:
+            connection.flush()
+        for call in self.after:
+            call()
+        self._arm()
+
+    def _arm(self) -> None:
+        """Set the timer to the engine's next deadline, unless it is set early enough already."""
+        deadline = self.engine.deadline()
+        if deadline >= self._timer_at - _EARLIER_BY:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = deadline
+        self._timer = self.loop.call_later(max(deadline - self.clock(), 0.0), self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._timer_at = NEVER
+        self.engine.tick(self.clock())
+        self.soon()

@@ -1,0 +1,240 @@
+"""The Gearman wire: binary packets, and the lines of the admin protocol on the same stream.
+
+A packet is a header of three big-endian words (magic, type, size of the body) and a body of arguments separated
+by NUL bytes. A first byte other than NUL starts a line of text. See the document's "Binary Packet" and
+"Administrative Protocol".
+
+The reader gives no object per packet: `next` returns the type and leaves the body's place in `data`, `start` and
+`end`, so that a handler cuts its fields straight out of what was read.
+
+>>> reader = Reader()
+>>> reader.feed(request(CAN_DO, b"reverse") + b"version\\r\\n")
+>>> reader.next() == CAN_DO, reader.data[reader.start:reader.end]
+(True, b'reverse')
+>>> reader.next() == TEXT, reader.data[reader.start:reader.end]
+(True, b'version')
+>>> reader.next() == MORE
+True
+"""
+
+import struct
+from typing import Final
+
+from geartrain.errors import LineError, WireError
+
+CAN_DO: Final = 1
+CANT_DO: Final = 2
+RESET_ABILITIES: Final = 3
+PRE_SLEEP: Final = 4
+NOOP: Final = 6
+SUBMIT_JOB: Final = 7
+JOB_CREATED: Final = 8
+GRAB_JOB: Final = 9
+NO_JOB: Final = 10
+JOB_ASSIGN: Final = 11
+WORK_STATUS: Final = 12
+WORK_COMPLETE: Final = 13
+WORK_FAIL: Final = 14
+GET_STATUS: Final = 15
+ECHO_REQ: Final = 16
+ECHO_RES: Final = 17
+SUBMIT_JOB_BG: Final = 18
+ERROR: Final = 19
+STATUS_RES: Final = 20
+SUBMIT_JOB_HIGH: Final = 21
+SET_CLIENT_ID: Final = 22
+CAN_DO_TIMEOUT: Final = 23
+ALL_YOURS: Final = 24
+WORK_EXCEPTION: Final = 25
+OPTION_REQ: Final = 26
+OPTION_RES: Final = 27
+WORK_DATA: Final = 28
+WORK_WARNING: Final = 29
+GRAB_JOB_UNIQ: Final = 30
+JOB_ASSIGN_UNIQ: Final = 31
+SUBMIT_JOB_HIGH_BG: Final = 32
+SUBMIT_JOB_LOW: Final = 33
+SUBMIT_JOB_LOW_BG: Final = 34
+SUBMIT_JOB_SCHED: Final = 35
+SUBMIT_JOB_EPOCH: Final = 36
+SUBMIT_REDUCE_JOB: Final = 37
+SUBMIT_REDUCE_JOB_BG: Final = 38
+GRAB_JOB_ALL: Final = 39
+JOB_ASSIGN_ALL: Final = 40
+GET_STATUS_UNIQUE: Final = 41
+STATUS_RES_UNIQUE: Final = 42
+
+LAST_TYPE: Final = 42
+TEXT: Final = 0  # what `next` returns for a line
+MORE: Final = -1  # what `next` returns when it needs more bytes
+
+# How many fields a body is cut into. The last one takes the rest of the body, NUL bytes included.
+FIELDS: Final[dict[int, int]] = {
+    WORK_STATUS: 3, WORK_COMPLETE: 2, WORK_DATA: 2, WORK_WARNING: 2, WORK_EXCEPTION: 2,
+    CAN_DO_TIMEOUT: 2, SUBMIT_JOB: 3, SUBMIT_JOB_BG: 3, SUBMIT_JOB_HIGH: 3, SUBMIT_JOB_HIGH_BG: 3,
+    SUBMIT_JOB_LOW: 3, SUBMIT_JOB_LOW_BG: 3, SUBMIT_JOB_SCHED: 8, SUBMIT_JOB_EPOCH: 4,
+    SUBMIT_REDUCE_JOB: 5, SUBMIT_REDUCE_JOB_BG: 5, JOB_ASSIGN: 3, JOB_ASSIGN_UNIQ: 4, JOB_ASSIGN_ALL: 5,
+    STATUS_RES: 5, STATUS_RES_UNIQUE: 6, ERROR: 2,
+}  # fmt: skip
+
+MAX_PACKET: Final = 64 * 1024 * 1024
+MAX_LINE: Final = 8192  # gearmand's receive buffer
+MAX_HANDLE: Final = 63  # 64 with the NUL that ends it
+MAX_UNIQUE: Final = 64
+MAX_CLIENT_ID: Final = 127
+
+_HEADER: Final = struct.Struct(">III")
+_HEADER_SIZE: Final = 12
+_REQ: Final = 0x00524551
+_RES: Final = 0x00524553
+
+
+class Reader:
+    """Cuts a stream into packets and lines, however it arrives."""
+
+    __slots__ = ("_have", "_need", "_parts", "_position", "data", "end", "max_packet", "parts_begun", "start")
+
+    def __init__(self, max_packet: int = MAX_PACKET) -> None:
+        self.max_packet = max_packet
+        self.data = b""  # what was read; only what lies between start and end is the current body
+        self.start = 0
+        self.end = 0
+        self.parts_begun = 0  # how many packets have arrived in parts: tells a new one from one that stalls
+        self._position = 0
+        self._parts: list[bytes] = []  # of a packet that is not complete yet
+        self._have = 0
+        self._need = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many bytes of an incomplete packet or line have arrived."""
+        return self._have
+
+    def feed(self, data: bytes) -> None:
+        """Take what was read; `next` has returned MORE before."""
+        if self._have:
+            self._parts.append(data)
+            self._have += len(data)
+            if self._have < self._need:
+                return
+            data = b"".join(self._parts)
+            self._parts.clear()
+            self._have = 0
+        self.data = data
+        self._position = 0
+
+    def next(self) -> int:
+        """The type of the next packet, TEXT for a line, or MORE."""
+        data = self.data
+        position = self._position
+        size = len(data)
+        if position == size:
+            self.data = b""
+            self._position = 0
+            return MORE
+        if data[position]:
+            return self._line(data, position)
+        if size - position < _HEADER_SIZE:
+            return self._wait_for_header(data, position)
+        magic, kind, length = _HEADER.unpack_from(data, position)
+        if magic != _REQ or kind > LAST_TYPE or not kind or length > self.max_packet:
+            self._refuse(magic, kind, length)
+        start = position + _HEADER_SIZE
+        end = start + length
+        if end > size:
+            return self._wait(data, position, _HEADER_SIZE + length)
+        self.start = start
+        self.end = self._position = end
+        if magic != _REQ:
+            raise WireError("INVALID_MAGIC", "Request magic expected", fatal=False)
+        return int(kind)
+
+    def _refuse(self, magic: int, kind: int, length: int) -> None:
+        """Raise what is wrong with a header, unless it is a well-formed response."""
+        if magic not in (_REQ, _RES):
+            raise WireError("INVALID_MAGIC", "A packet starts with \\\\0REQ")
+        if not 0 < kind <= LAST_TYPE:
+            raise WireError("INVALID_COMMAND", f"There is no packet type {kind}")
+        if length > self.max_packet:
+            limit = f"a packet may have {self.max_packet} bytes here"
+            raise WireError("ARGUMENT_TOO_LARGE", f"A packet of {length} bytes was announced, {limit}")
+
+    def _line(self, data: bytes, position: int) -> int:
+        end = data.find(b"\n", position, position + MAX_LINE)
+        if end < 0:
+            if len(data) - position >= MAX_LINE:
+                raise LineError("LINE_TOO_LONG", f"A line may have {MAX_LINE} bytes")
+            return self._wait(data, position, len(data) - position + 1)
+        self.start = position
+        self._position = end + 1
+        self.end = end - 1 if end > position and data[end - 1] == 0x0D else end
+        return TEXT
+
+    def _wait_for_header(self, data: bytes, position: int) -> int:
+        begun = data[position : position + 4]
+        if not (b"\0REQ".startswith(begun) or b"\0RES".startswith(begun)):
+            raise WireError("INVALID_MAGIC", "A packet starts with \\\\0REQ")
+        return self._wait(data, position, _HEADER_SIZE)
+
+    def _wait(self, data: bytes, position: int, need: int) -> int:
+        """Keep the beginning of a packet, and do not look at it again before it can be complete."""
+        self._parts.append(data[position:] if position else data)
+        self._have = len(data) - position
+        self._need = need
+        self.parts_begun += 1
+        self.data = b""
+        self._position = 0
+        return MORE
+
+
+def fields(kind: int, data: bytes, start: int, end: int) -> list[bytes]:
+    """A body's fields, as many as its type has; a WireError if it has fewer."""
+    count = FIELDS[kind]
+    found = data[start:end].split(b"\0", count - 1)
+    if len(found) < count:
+        raise too_few_fields(kind)
+    return found
+
+
+def too_few_fields(kind: int) -> WireError:
+    """The error for a body that lacks NUL bytes."""
+    return WireError("INVALID_PACKET", f"A packet of type {kind} has {FIELDS[kind]} fields separated by NUL")
+
+
+def number(text: bytes) -> int:
+    """A decimal number as C's atoi reads it: leading blanks and a sign, then digits; anything else is 0."""
+    text = text.lstrip(b" \t\n\v\f\r")
+    length = 1 if text[:1] in (b"-", b"+") else 0
+    while text[length : length + 1].isdigit():
+        length += 1
+    try:
+        return int(text[:length])
+    except ValueError:
+        return 0
+
+
+def request(kind: int, *arguments: bytes) -> bytes:
+    """A packet to a server."""
+    body = b"\0".join(arguments)
+    return _HEADER.pack(_REQ, kind, len(body)) + body
+
+
+def response(kind: int, body: bytes = b"") -> bytes:
+    """A packet from a server, its body ready made."""
+    return _HEADER.pack(_RES, kind, len(body)) + body
+
+
+def about_job(kind: int, handle: bytes, data: bytes) -> bytes:
+    """A packet from a server whose body is a handle and something more."""
+    return b"".join((_HEADER.pack(_RES, kind, len(handle) + 1 + len(data)), handle, b"\0", data))
+
+
+def assignment(kind: int, names: bytes, payload: bytes) -> bytes:
+    """A packet that hands a job to a worker; `names` are its NUL-terminated fields."""
+    return b"".join((_HEADER.pack(_RES, kind, len(names) + len(payload)), names, payload))
+
+
+NOOP_PACKET: Final = response(NOOP)
+NO_JOB_PACKET: Final = response(NO_JOB)
+# The header of JOB_CREATED by the length of the handle that follows.
+CREATED_HEADERS: Final = [_HEADER.pack(_RES, JOB_CREATED, length) for length in range(MAX_HANDLE + 1)]
