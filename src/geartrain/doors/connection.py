@@ -20,6 +20,18 @@ _CRAWL: Final = 1024
 _log = logging.getLogger("geartrain.doors")
 
 
+class Hold:
+    """Acknowledgements of one connection that wait for the same ticket; everything after them waits too."""
+
+    __slots__ = ("acknowledgements", "start", "ticket")
+
+    def __init__(self, ticket: int, start: int) -> None:
+        self.ticket = ticket
+        self.start = start  # the number of the first thing said that has to wait
+        # Which of the things said are acknowledgements, and what to say instead if they turn out false.
+        self.acknowledgements: list[tuple[int, bytes]] = []
+
+
 class Connection:
     """An asyncio protocol without the base class, so that it can be compiled; doors make subclasses."""
 
@@ -32,6 +44,9 @@ class Connection:
         self.peer = "?"
         self.closing = False
         self.out: list[bytes] = []
+        self._said = 0  # how many things have left: what is in `out` is numbered from here
+        self._holds: list[Hold] = []
+        self._close_when_settled = False
         self._paused = False  # the peer does not read fast enough
         self._stale_looks = 0
         self._seen = (0, 0)  # what the last look saw of an incomplete packet
@@ -60,6 +75,8 @@ class Connection:
     def connection_lost(self, error: Exception | None) -> None:
         """The peer is gone: undo what depended on it."""
         self.closing = True
+        self.out.clear()
+        self._holds.clear()
         self.door.connections.discard(self)
         self.engine.now = self.clock()
         self.lost()
@@ -100,12 +117,46 @@ class Connection:
             self.pulse.flush_later(self)
         out.append(data)
 
+    def acknowledge(self, data: bytes, instead: bytes) -> None:
+        """Say something when all that was journalled so far is durable; or, if it cannot be, something else.
+
+        What is said after it waits as well: protocols match answers to requests by their order.
+        """
+        ticket = self.pulse.ledger.hold(self)
+        if ticket:
+            number = self._said + len(self.out)
+            if not self._holds or self._holds[-1].ticket != ticket:
+                self._holds.append(Hold(ticket, number))
+            self._holds[-1].acknowledgements.append((number, instead))
+        self.write(data)
+
+    def settle(self, ticket: int, failed: bool) -> None:
+        """The ledger says that everything up to this ticket is durable, or that it could not be made so."""
+        while self._holds and self._holds[0].ticket <= ticket:
+            hold = self._holds.pop(0)
+            if failed:
+                for number, instead in hold.acknowledgements:
+                    self.out[number - self._said] = instead
+        self.flush()
+        if self._close_when_settled and not self._holds:
+            self.close()
+
     def flush(self) -> None:
-        """Write what has gathered, with one call."""
+        """Write what has gathered, with one call; what is said after closing is heard by nobody."""
         out = self.out
         if not out:
             return
-        self.out = []
+        if self._holds:
+            free = self._holds[0].start - self._said
+            if not free:
+                return
+            self.out = out[free:]
+            out = out[:free]
+        else:
+            self.out = []
+        self._said += len(out)
+        if self.closing:
+            return
         transport = self.transport
         if self._paused and transport.get_write_buffer_size() > self.door.limits.write_limit:
             self.drop("it does not read what it is sent")
@@ -118,11 +169,15 @@ class Connection:
             transport.writelines(out)
 
     def close(self) -> None:
-        """Say what has gathered, then close."""
-        if not self.closing:
-            self.closing = True
-            self.flush()
-            self.transport.close()
+        """Say what has gathered, then close; an acknowledgement that waits for the disk is waited for."""
+        if self.closing:
+            return
+        self.flush()
+        if self._holds:
+            self._close_when_settled = True
+            return
+        self.closing = True
+        self.transport.close()
 
     def drop(self, why: str) -> None:
         """Close at once, without waiting for the peer to read."""

@@ -21,6 +21,20 @@ class Flushable(Protocol):
     def flush(self) -> None:
         """Write what has gathered."""
 
+    def settle(self, ticket: int, failed: bool) -> None:
+        """What was held until this ticket is durable may leave now; or it could not be made durable."""
+
+
+class Ledger:
+    """Knows what is not yet on disk. This one is for a store that has no disk: nothing ever waits."""
+
+    def hold(self, connection: Flushable) -> int:
+        """A ticket for everything that has been journalled so far; 0 if all of it is durable.
+
+        When the ticket is due, `connection.settle` is called with it.
+        """
+        return 0
+
 
 class Pulse:
     """Shared by all doors of a server."""
@@ -29,6 +43,7 @@ class Pulse:
         self.loop = loop
         self.engine = engine
         self.clock = clock
+        self.ledger = Ledger()
         self.after: list[Callable[[], None]] = []  # called when everything has been flushed
         self._dirty: list[Flushable] = []
         self._due = False  # a beat has been asked for

@@ -17,6 +17,7 @@ The reader gives no object per packet: `next` returns the type and leaves the bo
 True
 """
 
+import re
 import struct
 from typing import Final
 
@@ -83,6 +84,7 @@ MAX_HANDLE: Final = 63  # 64 with the NUL that ends it
 MAX_UNIQUE: Final = 64
 MAX_CLIENT_ID: Final = 127
 
+_NUMBER: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)0*([0-9]{1,20}|(?<=0))")
 _HEADER: Final = struct.Struct(">III")
 _HEADER_SIZE: Final = 12
 _REQ: Final = 0x00524551
@@ -92,7 +94,18 @@ _RES: Final = 0x00524553
 class Reader:
     """Cuts a stream into packets and lines, however it arrives."""
 
-    __slots__ = ("_have", "_need", "_parts", "_position", "data", "end", "max_packet", "parts_begun", "start")
+    __slots__ = (
+        "_have",
+        "_need",
+        "_parts",
+        "_position",
+        "_resumed",
+        "data",
+        "end",
+        "max_packet",
+        "parts_begun",
+        "start",
+    )
 
     def __init__(self, max_packet: int = MAX_PACKET) -> None:
         self.max_packet = max_packet
@@ -104,11 +117,17 @@ class Reader:
         self._parts: list[bytes] = []  # of a packet that is not complete yet
         self._have = 0
         self._need = 0
+        self._resumed = False  # `data` starts with the packet that was incomplete before
 
     @property
     def waiting(self) -> int:
         """How many bytes of an incomplete packet or line have arrived."""
         return self._have
+
+    @property
+    def in_line(self) -> bool:
+        """Whether what is incomplete is a line of text."""
+        return bool(self._parts) and self._parts[0][:1] != b"\0"
 
     def feed(self, data: bytes) -> None:
         """Take what was read; `next` has returned MORE before."""
@@ -120,6 +139,9 @@ class Reader:
             data = b"".join(self._parts)
             self._parts.clear()
             self._have = 0
+            self._resumed = True
+        else:
+            self._resumed = False
         self.data = data
         self._position = 0
 
@@ -152,7 +174,7 @@ class Reader:
     def _refuse(self, magic: int, kind: int, length: int) -> None:
         """Raise what is wrong with a header, unless it is a well-formed response."""
         if magic not in (_REQ, _RES):
-            raise WireError("INVALID_MAGIC", "A packet starts with \\\\0REQ")
+            raise WireError("INVALID_MAGIC", "A packet starts with NUL and REQ")
         if not 0 < kind <= LAST_TYPE:
             raise WireError("INVALID_COMMAND", f"There is no packet type {kind}")
         if length > self.max_packet:
@@ -173,15 +195,16 @@ class Reader:
     def _wait_for_header(self, data: bytes, position: int) -> int:
         begun = data[position : position + 4]
         if not (b"\0REQ".startswith(begun) or b"\0RES".startswith(begun)):
-            raise WireError("INVALID_MAGIC", "A packet starts with \\\\0REQ")
-        return self._wait(data, position, _HEADER_SIZE)
+            raise WireError("INVALID_MAGIC", "A packet starts with NUL and REQ")
+        return self._wait(data, position, _HEADER_SIZE if len(begun) == 4 else len(begun) + 1)
 
     def _wait(self, data: bytes, position: int, need: int) -> int:
         """Keep the beginning of a packet, and do not look at it again before it can be complete."""
         self._parts.append(data[position:] if position else data)
         self._have = len(data) - position
         self._need = need
-        self.parts_begun += 1
+        if position or not self._resumed:
+            self.parts_begun += 1
         self.data = b""
         self._position = 0
         return MORE
@@ -202,15 +225,17 @@ def too_few_fields(kind: int) -> WireError:
 
 
 def number(text: bytes) -> int:
-    """A decimal number as C's atoi reads it: leading blanks and a sign, then digits; anything else is 0."""
-    text = text.lstrip(b" \t\n\v\f\r")
-    length = 1 if text[:1] in (b"-", b"+") else 0
-    while text[length : length + 1].isdigit():
-        length += 1
-    try:
-        return int(text[:length])
-    except ValueError:
-        return 0
+    """A decimal number as C's atoi reads it: leading blanks and a sign, then digits; anything else is 0.
+
+    What has more than 20 digits is beyond every limit anyway, and is cut there: converting it would take long.
+    """
+    found = _NUMBER.match(text)
+    return int(found[1] + found[2]) if found is not None and found[2] else 0
+
+
+def only_argument(data: bytes, start: int, end: int) -> bytes:
+    """The argument of a packet that has just one; gearmand overlooks a NUL after it."""
+    return data[start:end].removesuffix(b"\0")
 
 
 def request(kind: int, *arguments: bytes) -> bytes:

@@ -82,9 +82,9 @@ def _workers(connection: "GearmanConnection", words: list[bytes]) -> bytes:
 def _show(connection: "GearmanConnection", words: list[bytes]) -> bytes:
     if not words:
         return _unknown(b"show")
-    what = tuple(word.lower() for word in words[:2])
+    what = tuple(word.lower() for word in words)
     jobs = connection.engine.jobs.values()
-    if what[0] == b"jobs":
+    if what == (b"jobs",):
         # Retries count lost workers: the attempt that is under way is not one. Nothing is ever on gearmand's
         # ignore list here, because a job that nobody waits for leaves at once.
         rows = [(job.handle, job.attempts - (job.owner is not None), job.background) for job in jobs]
@@ -97,7 +97,7 @@ def _show(connection: "GearmanConnection", words: list[bytes]) -> bytes:
 def _cancel(connection: "GearmanConnection", words: list[bytes]) -> bytes:
     if len(words) < 2:
         return _unknown(b"cancel")
-    if words[0].lower() != b"job":
+    if words[0].lower() != b"job" or len(words) > 2:
         return b"ERR UNKNOWN_ERROR\r\n"
     job = connection.engine.find(words[1])
     if job is None:
@@ -107,14 +107,14 @@ def _cancel(connection: "GearmanConnection", words: list[bytes]) -> bytes:
 
 
 def _create(connection: "GearmanConnection", words: list[bytes]) -> bytes:
-    if len(words) < 2 or words[0].lower() != b"function":
+    if len(words) != 2 or words[0].lower() != b"function":
         return _incomplete(b"create")
     connection.engine.function(words[1])
     return _OK
 
 
 def _drop(connection: "GearmanConnection", words: list[bytes]) -> bytes:
-    if len(words) < 2 or words[0].lower() != b"function":
+    if len(words) != 2 or words[0].lower() != b"function":
         return _incomplete(b"drop")
     if words[1] not in connection.engine.functions:
         return b"ERR function not found\r\n"

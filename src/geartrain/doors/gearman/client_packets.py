@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from geartrain.doors.gearman import calendar, unique
+from geartrain.doors.gearman import dates, unique
 from geartrain.engine.job import LiveJob
 from geartrain.engine.watcher import Watcher
 from geartrain.errors import QueueFullError, WireError
@@ -18,6 +18,8 @@ Handler = Callable[["GearmanConnection", bytes, int, int], None]
 _DOOR: Final = "gearman"
 _LAST_EPOCH: Final = 2**63 - 1
 _NORMAL: Final = int(Priority.NORMAL)
+# What gearmand says when its queue plugin fails.
+_NOT_DURABLE: Final = wire.about_job(wire.ERROR, b"QUEUE_ERROR", b"QUEUE_ERROR")
 
 
 def submit(kind: int, priority: Priority, background: bool) -> Handler:
@@ -40,7 +42,10 @@ def submit(kind: int, priority: Priority, background: bool) -> Handler:
             connection.error("QUEUE_ERROR", "Job queue is full")
             return
         handle = job.handle
-        connection.write(wire.CREATED_HEADERS[len(handle)] + handle)
+        if background:
+            connection.acknowledge(wire.CREATED_HEADERS[len(handle)] + handle, _NOT_DURABLE)
+        else:
+            connection.write(wire.CREATED_HEADERS[len(handle)] + handle)
 
     return handle
 
@@ -57,7 +62,7 @@ def submit_later(connection: "GearmanConnection", data: bytes, start: int, end: 
 def submit_by_calendar(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
     """SUBMIT_JOB_SCHED: once, at the next minute that matches."""
     function, key, *times, payload = wire.fields(wire.SUBMIT_JOB_SCHED, data, start, end)
-    run_at = calendar.next_match(times, connection.engine.now)
+    run_at = dates.next_match(times, connection.engine.now)
     _create(connection, function, key, payload, run_at=run_at)
 
 
@@ -74,7 +79,7 @@ def submit_reduce(kind: int, background: bool) -> Handler:
 
 def get_status(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
     """GET_STATUS: what is known of a handle."""
-    handle = data[start:end]
+    handle = wire.only_argument(data, start, end)
     if len(handle) > wire.MAX_HANDLE:
         raise WireError("ARGUMENT_TOO_LARGE", f"A handle has at most {wire.MAX_HANDLE} bytes")
     job = connection.engine.find(handle)
@@ -83,7 +88,7 @@ def get_status(connection: "GearmanConnection", data: bytes, start: int, end: in
 
 def get_status_unique(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
     """GET_STATUS_UNIQUE: the same for a unique ID, with the number of waiting clients."""
-    key = data[start:end]
+    key = wire.only_argument(data, start, end)
     if len(key) > wire.MAX_UNIQUE:
         raise WireError("ARGUMENT_TOO_LARGE", "Unique value too large")
     job = connection.engine.find_unique(key) if key else None
@@ -99,7 +104,7 @@ def echo(connection: "GearmanConnection", data: bytes, start: int, end: int) -> 
 def set_option(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
     """OPTION_REQ: there is one option, and its name comes back as it was written."""
     option = data[start:end]
-    if option.lower() != b"exceptions":
+    if option.removesuffix(b"\0").lower() != b"exceptions":
         connection.error("UNKNOWN_OPTION", "Server does not recognize given option")
         return
     connection.wants_exceptions = True
@@ -125,7 +130,11 @@ def _create(
     except QueueFullError:
         connection.error("QUEUE_ERROR", "Job queue is full")
         return
-    connection.write(wire.response(wire.JOB_CREATED, job.handle))
+    created = wire.response(wire.JOB_CREATED, job.handle)
+    if background:
+        connection.acknowledge(created, _NOT_DURABLE)
+    else:
+        connection.write(created)
 
 
 def _status(job: LiveJob | None) -> bytes:

@@ -111,5 +111,6 @@ class GearmanConnection(Connection):
 
     def stalled(self) -> None:
         """A packet was begun and does not go on."""
+        error, what = (LineError, "line") if self.reader.in_line else (WireError, "packet")
         seconds = self.door.limits.stall_timeout
-        self.refuse(WireError("TIMEOUT", f"A packet was begun and did not go on for {seconds:g} seconds"))
+        self.refuse(error("TIMEOUT", f"A {what} was begun and did not go on for {seconds:g} seconds"))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 Handler = Callable[["GearmanConnection", bytes, int, int], None]
 
 _UINT32: Final = 0xFFFFFFFF
+_LONG_MAX: Final = 2**63 - 1
 _LAST_TIMEOUT: Final = 2**31  # of either unit; what is longer can only be a mistake
 _SHORTEST_TIMEOUT: Final = 1.0  # gearmand's floor
 
@@ -100,7 +101,7 @@ def work_complete(connection: "GearmanConnection", data: bytes, start: int, end:
 
 def work_fail(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
     """WORK_FAIL: the job failed, finally."""
-    handle = data[start:end]
+    handle = wire.only_argument(data, start, end)
     if len(handle) > wire.MAX_HANDLE:
         raise WireError("ARGUMENT_TOO_LARGE", _HANDLE_TOO_LONG)
     worker = connection.work()
@@ -127,8 +128,7 @@ def work_status(connection: "GearmanConnection", data: bytes, start: int, end: i
     job = _running(connection, handle, _NO_SUCH_RESULT)
     if job is not None:
         verbatim = data[start + len(handle) + 1 : end]
-        done, of = wire.number(numerator) & _UINT32, wire.number(denominator) & _UINT32
-        connection.engine.progress(job, Progress(done, of, 0, verbatim))
+        connection.engine.progress(job, Progress(_uint32(numerator), _uint32(denominator), 0, verbatim))
 
 
 def work_data(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
@@ -145,6 +145,11 @@ def work_warning(connection: "GearmanConnection", data: bytes, start: int, end: 
     job = _running(connection, handle, _NO_SUCH_JOB)
     if job is not None:
         connection.engine.warning(job, warning)
+
+
+def _uint32(text: bytes) -> int:
+    """A number as gearmand keeps it: C's atoi, cut to 32 bits."""
+    return max(min(wire.number(text), _LONG_MAX), -_LONG_MAX - 1) & _UINT32
 
 
 def _running(connection: "GearmanConnection", handle: bytes, complaint: str) -> LiveJob | None:

@@ -4,7 +4,9 @@ Each field is a number, or empty for any. The job runs once, at the next minute 
 matches all of them.
 """
 
+import calendar
 import datetime
+from collections.abc import Iterator
 from typing import Final
 
 from geartrain.errors import WireError
@@ -26,19 +28,27 @@ def next_match(fields: list[bytes], now: float) -> float:
         _parse(text, *limits) for text, limits in zip(fields, _FIELDS, strict=True)
     )
     first = datetime.datetime.fromtimestamp(now).replace(second=0, microsecond=0) + datetime.timedelta(minutes=1)
-    for offset in range(_YEARS_AHEAD * 366):
-        date = first.date() + datetime.timedelta(days=offset)
-        if not (_fits(date.day, day) and _fits(date.month, month) and _fits(date.weekday(), weekday)):
-            continue
-        earliest = first.time() if offset == 0 else datetime.time()
+    for date in _dates(first.date(), day, month, weekday):
+        earliest = first.time() if date == first.date() else datetime.time()
         time = _time_of_day(minute, hour, earliest)
         if time is not None:
             return datetime.datetime.combine(date, time).timestamp()
     raise WireError("INVALID_PACKET", "No day matches that time", fatal=False)
 
 
-def _fits(value: int, wanted: int | None) -> bool:
-    return wanted is None or value == wanted
+def _dates(
+    first: datetime.date, day: int | None, month: int | None, weekday: int | None
+) -> Iterator[datetime.date]:
+    """Matching days from `first` on; month by month, so that one which never comes is soon known."""
+    for year in range(first.year, min(first.year + _YEARS_AHEAD, datetime.MAXYEAR)):
+        for candidate in range(1, 13) if month is None else [month]:
+            length = calendar.monthrange(year, candidate)[1]
+            if (year, candidate) < (first.year, first.month) or (day or 1) > length:
+                continue
+            for number in range(1, length + 1) if day is None else [day]:
+                date = datetime.date(year, candidate, number)
+                if date >= first and (weekday is None or date.weekday() == weekday):
+                    yield date
 
 
 def _time_of_day(minute: int | None, hour: int | None, earliest: datetime.time) -> datetime.time | None:
