@@ -36,6 +36,10 @@ class DuplicateKeyError(GeartrainError):
     """A dead job cannot be retried: another job holds its unique key now."""
 
 
+class StoreError(GeartrainError):
+    """A store cannot be opened, or could not make a change durable; the text says why and what to do."""
+
+
 class LifecycleError(GeartrainError):
     """A job was asked to make a transition that the lifecycle table does not allow: a bug of ours."""
 

@@ -12,7 +12,7 @@ The moves below change a job's state and its place together, and call out (to wa
 everything is consistent again, since whoever is called may come straight back with another verb.
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from typing import Final
 
 from geartrain.engine.agenda import NEVER, Leases, Schedule
@@ -21,14 +21,14 @@ from geartrain.engine.crew import Crew
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.engine.journal import Journal
-from geartrain.engine.lifecycle import DEAD, QUEUED, RUNNING, SCHEDULED, enter
+from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
 from geartrain.engine.policy import Policy
 from geartrain.engine.watcher import Watcher
 from geartrain.engine.worker import Worker
-from geartrain.model import JobState
+from geartrain.model import Job, JobState
 
 # So many jobs whose time has come are moved in one tick: a million due at midnight must not hold up the rest.
-_MOVES_PER_TICK: Final = 2000
+MOVES_PER_TICK: Final = 2000
 
 
 class Books:
@@ -55,7 +55,31 @@ class Books:
         self.broadcasts = Broadcasts()
         self.running = 0  # how many jobs run, over all functions
         self._wake_again: deque[tuple[float, Function]] = deque()
-        self._dead_foreground: deque[bytes] = deque()
+        self._dead_foreground: OrderedDict[bytes, None] = OrderedDict()  # handles, the oldest first
+
+    # Jobs from before
+
+    def restore(self, record: Job) -> None:
+        """Take over a background job that was kept from before; call in the order of `run_at`."""
+        function = self.function(record.function)
+        job = LiveJob(
+            record.id, record.handle, function.name, record.unique, record.payload, record.priority, True,
+            record.run_at, record.submitted_at, record.door,
+        )  # fmt: skip
+        job.attempts, job.count, job.timeout = record.attempts, record.count, record.timeout
+        job.reducer, job.reason = record.reducer, record.reason
+        if record.state is DEAD:
+            job.state = DEAD
+            self.dead[job.handle] = job
+            return
+        self.jobs[job.handle] = job
+        if job.unique:
+            function.unique[job.unique] = job
+        if job.run_at > self.now:
+            job.state = SCHEDULED
+            self._put_off(function, job)
+        else:
+            self._line_up(function, job)
 
     # Functions and crews
 
@@ -120,8 +144,12 @@ class Books:
                 self._wake_again.append((function.wake_again_at, function))
 
     def _wake_for_leftovers(self) -> None:
-        """Workers were woken some time ago; where jobs are still queued, wake one more for each."""
-        while self._wake_again and self._wake_again[0][0] <= self.now:
+        """Workers were woken some time ago; where jobs are still queued, wake one more for each.
+
+        A moment further away than the grace is from before the clock was moved, or the policy changed.
+        """
+        latest = self.now + self.policy.wake_grace
+        while self._wake_again and not self.now < self._wake_again[0][0] <= latest:
             _, function = self._wake_again.popleft()
             function.wake_again_at = 0.0
             if not function.paused:
@@ -129,16 +157,20 @@ class Books:
 
     # Moving jobs
 
-    def _line_up(self, function: Function, job: LiveJob) -> None:
-        """Put a job that is in state queued into its lane, and wake somebody for it."""
+    def _line_up(self, function: Function, job: LiveJob, taken_from: Worker | None = None) -> None:
+        """Put a job that is in state queued into its lane, and wake somebody for it.
+
+        A worker that it was taken from hears so before anybody is woken: that may be the same worker.
+        """
         lane = function.lanes[job.priority]
         lane.put(job)
-        if function.paused:
-            return
-        if lane.size == 1:
+        if lane.size == 1 and not function.paused:
             for crew in function.crews:
                 crew.ready[job.priority][function] = None
-        self._wake(function, self.policy.wake_count)
+        if taken_from is not None:
+            taken_from.revoked(job)
+        if not function.paused:
+            self._wake(function, self.policy.wake_count)
 
     def _put_off(self, function: Function, job: LiveJob) -> None:
         """Put a job that is in state scheduled on the schedule."""
@@ -147,7 +179,7 @@ class Books:
 
     def _move_due(self) -> None:
         """Queue the jobs whose time has come."""
-        for _ in range(_MOVES_PER_TICK):
+        for _ in range(MOVES_PER_TICK):
             job = self.schedule.due(self.now)
             if job is None:
                 return
@@ -193,23 +225,31 @@ class Books:
                 watcher.watching.discard(job)
         return watchers
 
-    def _finish(self, job: LiveJob, state: JobState, result: bytes) -> list[Watcher] | None:
-        """End a job; returns who has to be told."""
-        worker = job.owner
+    def _holders(self, job: LiveJob) -> list[Worker]:
+        """Who runs a job: its owner, or all who have a copy of it."""
+        if job.owner is not None:
+            return [job.owner]
+        return [worker for worker in self.broadcasts.copies.get(job, ()) if job.handle in worker.running]
+
+    def _finish(
+        self, job: LiveJob, state: JobState, result: bytes, worker: Worker | None = None
+    ) -> list[Watcher] | None:
+        """End a job; returns who has to be told. `worker` is needed only where the job has no owner."""
+        worker = job.owner or worker
         watchers = self._detach(job, state)
         if job.background:
             self.journal.finished(job, result, worker)
         return watchers
 
-    def _fail(self, job: LiveJob, state: JobState, reason: str) -> None:
+    def _fail(self, job: LiveJob, state: JobState, reason: str, worker: Worker | None = None) -> None:
         """End a job that has no result, and tell its watchers."""
         job.reason = reason
-        watchers = self._finish(job, state, b"")
+        watchers = self._finish(job, state, b"", worker)
         if watchers:
             for watcher in watchers:
                 watcher.fail(job, reason)
 
-    def _requeue(self, job: LiveJob) -> None:
+    def _requeue(self, job: LiveJob, taken_from: Worker | None = None) -> None:
         """Put a running job back at the end of its lane."""
         function = self.functions[job.function]
         enter(job, QUEUED)
@@ -217,7 +257,7 @@ class Books:
         job.run_at = self.now
         if job.background:
             self.journal.changed(job)
-        self._line_up(function, job)
+        self._line_up(function, job, taken_from)
 
     def _bury(self, job: LiveJob, reason: str) -> None:
         """Set a job aside as dead, where people can see it."""
@@ -227,16 +267,28 @@ class Books:
         if job.background:
             self.journal.changed(job)
         else:
-            self._dead_foreground.append(job.handle)
-            if len(self._dead_foreground) > self.policy.dead_foreground_limit:
-                self.dead.pop(self._dead_foreground.popleft(), None)
+            self._dead_foreground[job.handle] = None
+            while len(self._dead_foreground) > max(self.policy.dead_foreground_limit, 0):
+                del self.dead[self._dead_foreground.popitem(last=False)[0]]
         if watchers:
             for watcher in watchers:
                 watcher.fail(job, reason)
+
+    def _exhume(self, job: LiveJob) -> None:
+        """Take a job from among the dead."""
+        del self.dead[job.handle]
+        self._dead_foreground.pop(job.handle, None)
+
+    def _erase(self, job: LiveJob) -> None:
+        """End a dead job for good."""
+        self._exhume(job)
+        enter(job, CANCELLED)
+        if job.background:
+            self.journal.finished(job, b"", None)
 
     # Time
 
     def deadline(self) -> float:
         """When `tick` has something to do next; NEVER while nothing waits for a time."""
-        wake = self._wake_again[0][0] if self._wake_again else NEVER
+        wake = min(self._wake_again[0][0], self.now + self.policy.wake_grace) if self._wake_again else NEVER
         return min(self.schedule.next(), self.leases.next(), wake)

@@ -5,7 +5,7 @@ from typing import Final
 from geartrain.engine.books import Books
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
-from geartrain.engine.lifecycle import CANCELLED, RUNNING, SCHEDULED
+from geartrain.engine.lifecycle import CANCELLED, DEAD, RUNNING, SCHEDULED
 from geartrain.engine.watcher import Watcher
 from geartrain.errors import QueueFullError
 from geartrain.model import Duplicate, Priority
@@ -43,9 +43,9 @@ class Desk(Books):
         if unique:
             twin = home.unique.get(unique)
             if twin is not None:
-                if duplicate is not _COALESCE and twin.state is not RUNNING:
-                    twin = self._replace(home, twin, payload, priority, run_at or now, timeout, count, reducer)
                 self._join_in(twin, background, watcher)
+                if duplicate is not _COALESCE and twin.state is not RUNNING:
+                    return self._replace(home, twin, payload, priority, run_at or now, timeout, count, reducer)
                 return twin
         limit = home.limits[priority]
         if limit and home.total >= limit:
@@ -97,6 +97,8 @@ class Desk(Books):
 
     def unwatch(self, job: LiveJob, watcher: Watcher) -> None:
         """A client no longer waits for this job."""
+        if job not in watcher.watching:
+            return
         watcher.watching.discard(job)
         left = [other for other in job.watchers or () if other is not watcher]
         job.watchers = left or None
@@ -105,12 +107,24 @@ class Desk(Books):
 
     def cancel(self, job: LiveJob, reason: str = "cancelled") -> None:
         """End a job now, whatever its state. A worker that runs it is told where its protocol can say so."""
-        worker = job.owner
-        if worker is not None:
+        if job.state is DEAD:
+            self._erase(job)
+            return
+        workers = self._holders(job)
+        for worker in workers:
             worker.pardon(job.handle)
         self._fail(job, CANCELLED, reason)
-        if worker is not None:
+        for worker in workers:
             worker.revoked(job)
+
+    def withdraw(self, job: LiveJob) -> None:
+        """A background job was accepted and could not be made durable: its submitter is told so.
+
+        If nobody else waits for it and no worker has it yet, it is as if it had never been submitted.
+        """
+        job.background = False
+        if self.jobs.get(job.handle) is job and not job.watchers and job.state is not RUNNING:
+            self._finish(job, CANCELLED, b"")
 
     def _admit(self, home: Function, job: LiveJob) -> None:
         """Give a new job its first place."""

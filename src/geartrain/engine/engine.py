@@ -17,7 +17,7 @@ True
 
 from geartrain.engine.floor import Floor
 from geartrain.engine.job import LiveJob
-from geartrain.engine.lifecycle import CANCELLED, QUEUED, enter
+from geartrain.engine.lifecycle import QUEUED, enter
 from geartrain.engine.worker import Worker
 from geartrain.errors import DuplicateKeyError
 
@@ -63,7 +63,7 @@ class Engine(Floor):
         home = self.function(job.function)
         if job.unique and job.unique in home.unique:
             raise DuplicateKeyError(f"job {job.handle!r} cannot be retried: its unique key is in use again")
-        del self.dead[job.handle]
+        self._exhume(job)
         enter(job, QUEUED)
         job.reason = ""
         job.attempts = 0
@@ -80,16 +80,12 @@ class Engine(Floor):
 
     def delete(self, job: LiveJob) -> None:
         """Forget a dead job."""
-        del self.dead[job.handle]
-        enter(job, CANCELLED)
-        if job.background:
-            self.journal.finished(job, b"", None)
+        self._erase(job)
 
     def tick(self, now: float) -> float:
         """Do what is due, and say when to come back."""
         self.now = now
         self._move_due()
-        while (job := self.leases.due(now)) is not None:
-            self._expire(job)
+        self._expire_due()
         self._wake_for_leftovers()
         return self.deadline()

@@ -1,5 +1,6 @@
 """What workers do: offer functions, claim jobs, report on them, leave."""
 
+from geartrain.engine.books import MOVES_PER_TICK
 from geartrain.engine.desk import Desk
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob, Progress
@@ -37,8 +38,10 @@ class Floor(Desk):
             return
         self.functions[function].workers -= 1
         self._regroup(worker)
-        for job in [job for job in worker.running.values() if job.function == function]:
-            self._lost(worker, job, "its worker stopped offering the function")
+        jobs = [job for job in self._entrusted(worker) if job.function == function]
+        if worker.inbox:
+            worker.inbox = [job for job in worker.inbox if job.function != function]
+        self._lose(worker, jobs, "its worker stopped offering the function")
 
     def leave(self, worker: Worker) -> None:
         """The worker is gone, or offers nothing any more; what it runs goes back to the queue."""
@@ -46,12 +49,9 @@ class Floor(Desk):
         for function in worker.abilities:
             self.functions[function].workers -= 1
         worker.abilities.clear()
-        for job in list(worker.running.values()):
-            self._lost(worker, job, "its worker left")
-        for job in worker.inbox or ():
-            if job in self.broadcasts.copies:
-                self._lost(worker, job, "its worker left")
+        jobs = self._entrusted(worker)
         worker.inbox = None
+        self._lose(worker, jobs, "its worker left")
 
     def claim(self, worker: Worker) -> LiveJob | None:
         """Give the worker its next job, if there is one. It is no longer idle."""
@@ -126,7 +126,7 @@ class Floor(Desk):
         """The worker is done with the job."""
         if job.owner is not worker:
             worker.running.pop(job.handle, None)
-        watchers = self._finish(job, DONE, result)
+        watchers = self._finish(job, DONE, result, worker)
         if watchers:
             for watcher in watchers:
                 watcher.complete(job, result)
@@ -136,8 +136,8 @@ class Floor(Desk):
         if job.owner is not worker and not self.broadcasts.drop(job, worker):
             return
         if not retry or job.owner is not worker:
-            self._fail(job, FAILED, reason)
-        elif self._exhausted(job):
+            self._fail(job, FAILED, reason, worker)
+        elif self._exhausted(job) and not self._abandoned(job):
             self._bury(job, f"failed {job.attempts} times, the last time: {reason}")
         else:
             self._postpone(job, self.now + self.policy.delay_after(job.attempts))
@@ -147,7 +147,7 @@ class Floor(Desk):
         if job.owner is not worker and not self.broadcasts.drop(job, worker):
             return
         job.reason = data[:1000].decode("utf-8", "replace")
-        watchers = self._finish(job, FAILED, b"")
+        watchers = self._finish(job, FAILED, b"", worker)
         if watchers:
             for watcher in watchers:
                 watcher.exception(job, data)
@@ -182,24 +182,50 @@ class Floor(Desk):
         limit = self.policy.max_attempts
         return limit > 0 and job.attempts >= limit
 
-    def _lost(self, worker: Worker, job: LiveJob, why: str) -> None:
-        """A worker will never answer for this job."""
-        if job.owner is not worker:
-            if self.broadcasts.drop(job, worker):
+    def _abandoned(self, job: LiveJob) -> bool:
+        return not job.background and not job.watchers
+
+    def _entrusted(self, worker: Worker) -> list[LiveJob]:
+        """What it runs, and the copies it has yet to claim."""
+        return [*worker.running.values(), *(worker.inbox or ())]
+
+    def _lose(self, worker: Worker, jobs: list[LiveJob], why: str) -> None:
+        """A worker will never answer for these jobs. Whoever hears of one loss may have ended the others."""
+        for job in jobs:
+            if job.owner is worker:
+                self._lost(worker, job, why)
+            elif worker in self.broadcasts.copies.get(job, ()) and self.broadcasts.drop(job, worker):
                 self._fail(job, FAILED, "every worker that got it is gone")
-        elif not job.background and not job.watchers:
+
+    def _lost(self, worker: Worker, job: LiveJob, why: str, revoked: bool = False) -> None:
+        """Take a job from its owner, who will never answer for it; `revoked`: tell it so."""
+        if self._abandoned(job):
             self._finish(job, CANCELLED, b"")
         elif self._exhausted(job):
             self._bury(job, f"given to {job.attempts} workers in vain, the last time because {why}")
         else:
-            self._requeue(job)
+            self._requeue(job, worker if revoked else None)
+            return
+        if revoked:
+            worker.revoked(job)
+
+    def _expire_due(self) -> None:
+        """Take back the jobs whose leases have run out."""
+        for _ in range(MOVES_PER_TICK):
+            job = self.leases.due(self.now)
+            if job is None:
+                return
+            self._expire(job)
 
     def _expire(self, job: LiveJob) -> None:
         """A job's lease ran out."""
         job.deadline = 0.0
         worker = job.owner
         if worker is None:
+            workers = self._holders(job)
             self._fail(job, FAILED, "no worker completed the broadcast in time")
+            for worker in workers:
+                worker.revoked(job)
             return
         ability = worker.abilities[job.function]
         limit = self.now - job.started_at
@@ -210,13 +236,13 @@ class Floor(Desk):
                 FAILED,
                 f"it did not finish within the {ability.timeout:g} seconds that its worker allows",
             )
+            worker.revoked(job)
         else:
-            self._lost(worker, job, f"it did not finish within {limit:.1f} seconds")
-        worker.revoked(job)
+            self._lost(worker, job, f"it did not finish within {limit:.1f} seconds", revoked=True)
 
     def _postpone(self, job: LiveJob, run_at: float) -> None:
         """Take a running job from its worker and let it run again later, unless nobody wants it any more."""
-        if not job.background and not job.watchers:
+        if self._abandoned(job):
             self._finish(job, CANCELLED, b"")
             return
         home = self.functions[job.function]

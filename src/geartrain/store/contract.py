@@ -1,0 +1,101 @@
+"""What a store does: the whole contract, for memory, SQLite and whatever comes later.
+
+A store keeps two things: the jobs that are not over (background jobs only, dead ones included), each under its id,
+and records of jobs that are over. It learns of both in batches; a batch is durable as a whole when `commit`
+returns, or not at all when it raises StoreError, and may then be offered again.
+
+A store belongs to one server from `open` to `close`. One that several servers share hands out disjoint ranges of
+ids, and gives to each server at `jobs` only what no other living server has.
+
+`open`, `jobs` and `close` are called before and after serving. While serving, `commit` and `prune` come from one
+thread of the server's and `records` from any, never from its loop, so they may take their time.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from geartrain.model import Job
+
+
+class Record(NamedTuple):
+    """What is kept of a job that is over."""
+
+    id: int
+    handle: bytes
+    function: bytes
+    unique: bytes
+    priority: int
+    state: int  # a JobState: done, failed or cancelled
+    submitted_at: float
+    started_at: float  # of the last attempt; 0 if there was none
+    finished_at: float
+    attempts: int
+    door: str  # that submitted it
+    worker_door: str  # that ran it; empty if nobody did
+    worker: bytes  # what the worker called itself
+    reason: str  # why it did not succeed
+    result: bytes  # cut to the store's limit
+
+
+class Batch:
+    """Everything that one commit makes durable, in the order in which it happened for each job."""
+
+    __slots__ = ("finished", "ids_until", "saved")
+
+    def __init__(self) -> None:
+        self.saved: list[tuple[object, ...]] = []  # rows of `row`, each in the place of an older one of its id
+        self.finished: list[Record] = []  # the jobs with these ids are over
+        self.ids_until = 0  # promise never to give out an id below this again; 0: no new promise
+
+    def __bool__(self) -> bool:
+        return bool(self.saved or self.finished or self.ids_until)
+
+
+class Query(NamedTuple):
+    """Which records to give: newest first, those that fit everything that is set."""
+
+    handle: bytes = b""
+    function: bytes = b""
+    state: int = -1
+    since: float = 0.0  # finished at or after
+    until: float = 0.0  # finished before; 0: up to now
+    limit: int = 100
+
+
+class Store(Protocol):
+    """Every store is one of these, and passes tests/contract."""
+
+    durable: bool  # whether a commit outlives the process
+
+    def open(self) -> int:
+        """Take the store for this server, or StoreError; returns the first id that was never promised."""
+
+    def jobs(self) -> Iterator[Job]:
+        """Every job that is not over, by id. What cannot be read is set aside and reported, never raised."""
+
+    def commit(self, batch: Batch) -> None:
+        """Make a batch durable, all of it or, with a StoreError, nothing of it."""
+
+    def records(self, query: Query) -> list[Record]:
+        """Records of jobs that are over."""
+
+    def prune(self, before: float, keep: int) -> int:
+        """Forget some records that finished before a time or are more than `keep`; how many. 0: none are left."""
+
+    def close(self, next_id: int) -> None:
+        """Give the store back; ids from `next_id` on were not used."""
+
+
+# A job as a row. Every store uses this order, so that the loop makes the row once and nobody rearranges it.
+COLUMNS = (
+    "id", "handle", "function", "unique_key", "payload", "priority", "state", "run_at", "submitted_at",
+    "attempts", "count", "timeout", "reducer", "door", "reason",
+)  # fmt: skip
+
+
+def row(job: Job) -> tuple[object, ...]:
+    """A job as it is at this moment; the loop may change it while a batch is being written."""
+    return (
+        job.id, job.handle, job.function, job.unique, job.payload, job.priority, int(job.state), job.run_at,
+        job.submitted_at, job.attempts, job.count, job.timeout, job.reducer, job.door, job.reason,
+    )  # fmt: skip

@@ -1,0 +1,69 @@
+"""The memory store: keeps the contract, and forgets everything when the server stops."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any, Final
+
+from geartrain.model import Job
+from geartrain.store import contract, rows
+
+# Without a file to remember the last id, the first one is the time in microseconds since 2026: no server gives
+# out a million ids a second for long, so a handle never comes back for another job after a restart.
+_EPOCH: Final = 1_767_225_600
+
+
+class MemoryStore:
+    """Jobs and records in dictionaries."""
+
+    durable = False
+
+    def __init__(self) -> None:
+        self._rows: dict[int, tuple[Any, ...]] = {}
+        self._records: OrderedDict[int, contract.Record] = OrderedDict()
+        self._next_id = max(1, int((time.time() - _EPOCH) * 1_000_000))
+
+    def open(self) -> int:
+        """Always succeeds."""
+        return self._next_id
+
+    def jobs(self) -> Iterator[Job]:
+        """The jobs that were saved and did not finish."""
+        for _, row in sorted(self._rows.items()):
+            yield rows.job(row)
+
+    def commit(self, batch: contract.Batch) -> None:
+        """Remember a batch."""
+        for row in batch.saved:
+            self._rows[row[0]] = row  # type: ignore[index]
+        for record in batch.finished:
+            self._rows.pop(record.id, None)
+            self._records[record.id] = record
+        self._next_id = max(self._next_id, batch.ids_until)
+
+    def records(self, query: contract.Query) -> list[contract.Record]:
+        """Newest first."""
+        found = [record for record in reversed(self._records.values()) if _fits(record, query)]
+        return found[: query.limit]
+
+    def prune(self, before: float, keep: int) -> int:
+        """Forget the oldest."""
+        old = [record.id for record in self._records.values() if record.finished_at < before]
+        old += list(self._records)[: max(len(self._records) - keep, 0)]
+        for id in set(old):
+            del self._records[id]
+        return len(set(old))
+
+    def close(self, next_id: int) -> None:
+        """The same object may be opened again, and goes on where it was."""
+        self._next_id = next_id
+
+
+def _fits(record: contract.Record, query: contract.Query) -> bool:
+    return (
+        (not query.handle or record.handle == query.handle)
+        and (not query.function or record.function == query.function)
+        and (query.state < 0 or record.state == query.state)
+        and record.finished_at >= query.since
+        and (not query.until or record.finished_at < query.until)
+    )

@@ -1,0 +1,248 @@
+"""The SQLite store: one file, one writer, and a commit that has reached the disk when it returns.
+
+Write-ahead log with synchronous=FULL: a commit is one append to the log and one fsync of it, however many jobs it
+holds. The log is copied into the file ("checkpointed") by the same thread after a thousand pages, and then
+overwritten from its start, so it stays small; pages that finished jobs leave are used again.
+"""
+
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from geartrain.errors import StoreError
+from geartrain.model import Job
+from geartrain.store import contract, lock, rows, salvage, schema
+
+_ROWS_PER_READ: Final = 2000
+_PRUNED_AT_ONCE: Final = 1000
+_RESULT_LIMIT: Final = 64 * 1024
+_BUSY_MILLISECONDS: Final = 5000
+
+_COLUMNS: Final = ", ".join(contract.COLUMNS)
+_RECORD_COLUMNS: Final = ", ".join("unique_key" if f == "unique" else f for f in contract.Record._fields)
+_SAVE: Final = f"INSERT OR REPLACE INTO jobs ({_COLUMNS}) VALUES ({', '.join('?' * len(contract.COLUMNS))})"
+_REMOVE: Final = "DELETE FROM jobs WHERE id = ?"
+_RECORD: Final = (
+    f"INSERT INTO records ({_RECORD_COLUMNS}) VALUES ({', '.join('?' * len(contract.Record._fields))})"
+)
+_SET_META: Final = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
+
+_log = logging.getLogger("geartrain.store")
+
+
+class SqliteStore:
+    """Jobs and records in one file."""
+
+    durable = True
+
+    def __init__(self, path: str | Path, result_limit: int = _RESULT_LIMIT) -> None:
+        self.path = Path(path)
+        self.result_limit = result_limit
+        self._lock = lock.FileLock(self.path)
+        self._connection: apsw.Connection | None = None
+
+    def open(self) -> int:
+        """Lock, repair and migrate the file; the first id that was never promised."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"cannot make the folder {self.path.parent}: {error.strerror}") from None
+        self._lock.take()
+        try:
+            # Payloads may be anybody's secrets; SQLite gives its other files the permissions of this one.
+            os.close(os.open(self.path, os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self._connect_or_salvage()
+            next_id = self._meta("next_id", 1)
+            self._set_meta("clean", 0)
+            return next_id
+        except (StoreError, OSError, apsw.Error) as error:
+            self._disconnect()
+            self._lock.release()
+            if isinstance(error, StoreError):
+                raise
+            raise StoreError(f"cannot open {self.path}: {_reason(error)}") from None
+
+    def jobs(self) -> Iterator[Job]:
+        """Every job of the file, by id; rows that are no jobs are moved to the table `broken`."""
+        connection = self._connected()
+        last = 0
+        while True:
+            chunk = _read_jobs(connection, last)
+            for row in chunk:
+                try:
+                    yield rows.job(row)
+                except rows.BrokenRowError as broken:
+                    self._set_aside(row, str(broken))
+            if not chunk:
+                return
+            last = chunk[-1][0]
+
+    def commit(self, batch: contract.Batch) -> None:
+        """One transaction, one fsync."""
+        finished = {record.id for record in batch.finished}
+        saved = [row for row in batch.saved if row[0] not in finished] if finished else batch.saved
+        try:
+            connection = self._connected()
+            with connection:
+                if saved:
+                    connection.executemany(_SAVE, saved)
+                if finished:
+                    connection.executemany(_REMOVE, [(id,) for id in finished])
+                    connection.executemany(_RECORD, map(self._cut, batch.finished))
+                if batch.ids_until:
+                    connection.execute(_SET_META, ("next_id", batch.ids_until))
+        except (apsw.Error, OSError, StoreError) as error:
+            # A fresh connection is the one sure way to leave a failed transaction behind.
+            self._disconnect()
+            raise StoreError(f"cannot write {self.path}: {_reason(error)}") from None
+
+    def records(self, query: contract.Query) -> list[contract.Record]:
+        """From a connection of its own, so that it may be asked from any thread and holds up no commit."""
+        tests: list[tuple[str, Any]] = [
+            ("handle = ?", query.handle), ("function = ?", query.function),
+            ("finished_at >= ?", query.since), ("finished_at < ?", query.until),
+        ]  # fmt: skip
+        chosen = [(test, value) for test, value in tests if value]
+        number = query.handle.rpartition(b":")[2]
+        if number.isdigit():
+            chosen.append(("id = ?", int(number)))  # which has an index: a handle ends in its job's id
+        if query.state >= 0:
+            chosen.append(("state = ?", query.state))
+        where = "WHERE " + " AND ".join(test for test, _ in chosen) if chosen else ""
+        statement = f"SELECT {_RECORD_COLUMNS} FROM records {where} ORDER BY seq DESC LIMIT ?"
+        try:
+            with contextlib.closing(_connect(self.path, apsw.SQLITE_OPEN_READONLY)) as connection:
+                found = connection.execute(statement, (*(value for _, value in chosen), query.limit))
+                return [contract.Record._make(row) for row in found]
+        except apsw.Error as error:
+            raise StoreError(f"cannot read {self.path}: {_reason(error)}") from None
+
+    def prune(self, before: float, keep: int) -> int:
+        """Forget a bounded number of the oldest records, so that it never holds up a commit for long."""
+        try:
+            connection = self._connected()
+            newest = connection.execute("SELECT max(seq) FROM records").get or 0
+            oldest: list[Any] = connection.execute(
+                f"SELECT seq, finished_at FROM records ORDER BY seq LIMIT {_PRUNED_AT_ONCE}"
+            ).fetchall()
+            old = [seq for seq, finished_at in oldest if finished_at < before or seq <= newest - keep]
+            if old:
+                with connection:
+                    connection.execute("DELETE FROM records WHERE seq <= ?", (old[-1],))
+            return len(old)
+        except apsw.Error as error:
+            self._disconnect()
+            raise StoreError(f"cannot write {self.path}: {_reason(error)}") from None
+
+    def close(self, next_id: int) -> None:
+        """Remember the next id and that the file was left in good order; give back the lock."""
+        try:
+            connection = self._connected()
+            self._set_meta("next_id", next_id)
+            self._set_meta("clean", 1)
+            connection.pragma("wal_checkpoint", "TRUNCATE")
+        except (apsw.Error, StoreError) as error:
+            _log.warning("the store could not be closed in good order", extra=_fields(self.path, _reason(error)))
+        finally:
+            self._disconnect()
+            self._lock.release()
+
+    def _connect_or_salvage(self) -> None:
+        """Open the file; one that is damaged is set aside, and what can be read of it goes into a new one."""
+        existed = self.path.exists() and self.path.stat().st_size > 0
+        try:
+            connection = self._connected()
+            version = schema.migrate(connection, str(self.path))
+            if existed and version and version < len(schema.MIGRATIONS):
+                _log.info("the store was brought up to date", extra=_fields(self.path, f"from layout {version}"))
+            if existed and not self._meta("clean", 0):
+                salvage.check(connection)
+        except (apsw.CorruptError, apsw.NotADBError) as error:
+            self._disconnect()
+            salvage.renew(self.path, _reason(error), self._renewed)
+        except apsw.Error as error:
+            raise StoreError(f"cannot open {self.path}: {_reason(error)}") from None
+
+    def _renewed(self) -> apsw.Connection:
+        """A new, empty file in the place of the one that was set aside."""
+        connection = self._connected()
+        schema.migrate(connection, str(self.path))
+        return connection
+
+    def _connected(self) -> apsw.Connection:
+        if self._connection is None:
+            connection = _connect(self.path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+            self._connection = connection
+            for pragma, value in (
+                ("journal_mode", "WAL"), ("synchronous", "FULL"), ("wal_autocheckpoint", 1000),
+                ("journal_size_limit", 64 * 1024 * 1024), ("cache_size", -32 * 1024), ("temp_store", "MEMORY"),
+            ):  # fmt: skip
+                connection.pragma(pragma, value)
+        return self._connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(apsw.Error):
+                connection.close(True)
+
+    def _meta(self, name: str, default: int) -> int:
+        found = self._connected().execute("SELECT value FROM meta WHERE name = ?", (name,)).get
+        return default if found is None else int(found)
+
+    def _set_meta(self, name: str, value: int) -> None:
+        try:
+            self._connected().execute(_SET_META, (name, value))
+        except apsw.Error as error:
+            raise StoreError(f"cannot write {self.path}: {_reason(error)}") from None
+
+    def _cut(self, record: contract.Record) -> contract.Record:
+        if len(record.result) <= self.result_limit:
+            return record
+        return record._replace(result=record.result[: self.result_limit])
+
+    def _set_aside(self, row: tuple[Any, ...], complaint: str) -> None:
+        _log.error("a row is no job and was set aside", extra=_fields(self.path, f"id {row[0]}: {complaint}"))
+        marks = ", ".join("?" * (len(row) + 2))
+        connection = self._connected()
+        with connection:
+            connection.execute(f"INSERT INTO broken VALUES ({marks})", (time.time(), complaint, *row))
+            connection.execute(_REMOVE, (row[0],))
+
+
+def _connect(path: Path, flags: int) -> apsw.Connection:
+    connection = apsw.Connection(str(path), flags)
+    connection.set_busy_timeout(_BUSY_MILLISECONDS)
+    return connection
+
+
+def _read_jobs(connection: apsw.Connection, after: int) -> list[tuple[Any, ...]]:
+    """The next rows; one with text that is no text is read as bytes, to be found broken."""
+    try:
+        statement = f"SELECT {_COLUMNS} FROM jobs WHERE id > ? ORDER BY id LIMIT {_ROWS_PER_READ}"
+        return connection.execute(statement, (after,)).fetchall()
+    except UnicodeDecodeError:
+        columns = _COLUMNS.replace("door, reason", "CAST(door AS BLOB), CAST(reason AS BLOB)")
+        statement = f"SELECT {columns} FROM jobs WHERE id > ? ORDER BY id LIMIT {_ROWS_PER_READ}"
+        return [_with_text(row) for row in connection.execute(statement, (after,))]
+
+
+def _with_text(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    try:
+        return (*row[:-2], row[-2].decode(), row[-1].decode())
+    except UnicodeDecodeError:
+        return row
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _fields(path: Path, why: str) -> dict[str, dict[str, str]]:
+    return {"fields": {"file": str(path), "why": why}}
