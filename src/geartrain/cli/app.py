@@ -1,0 +1,29 @@
+"""The verbs of `geartrain`, put together."""
+
+import typer
+
+from geartrain.cli import serve, version
+
+app = typer.Typer(
+    name="geartrain",
+    help="One durable job server that speaks several protocols over one engine.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("serve", epilog=serve.EPILOG)(serve.command())
+app.command("version")(version.version)
+
+
+@app.command("gearmand", add_help_option=False)
+def gearmand() -> None:
+    """Run the server with gearmand's command line: `geartrain gearmand --help`."""
+    raise AssertionError("main() hands this verb to cli/gearmand.py before typer sees it")
+
+
+def run() -> int:
+    """Follow the command line. Wrong usage ends here, with exit code 2; errors of ours go to the caller."""
+    app()
+    return 0

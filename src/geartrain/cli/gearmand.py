@@ -1,0 +1,207 @@
+"""`geartrain gearmand`: the server behind gearmand's command line, for those who already have one written.
+
+Whatever an option means to gearmand, it means here, or a warning on stderr says what is different. What would
+lose jobs or secrecy in silence (a store that is not there, TLS that cannot be had) stops the start instead.
+"""
+
+import os
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import geartrain
+from geartrain.address import Address
+from geartrain.cli import gearmand_options as options
+from geartrain.errors import GeartrainError, SettingsError
+from geartrain.server import launch, log, sources
+from geartrain.server.launch import Process
+
+COMPATIBLE = "1.1.20"
+EVERY_INTERFACE = "*"
+ONE_LOOP = "one loop serves all connections; --threads is not needed"
+
+Values = Mapping[str, str]  # what was given, by long option name
+Flags = dict[str, Any]  # settings of ours
+
+
+def run(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
+    """gearmand's main: the exit code is 0, or 1 after one line on stderr."""
+    environment = os.environ if environment is None else environment
+    try:
+        return _run(arguments, environment)
+    except GeartrainError as error:
+        print(f"gearmand: {error}", file=sys.stderr)
+        return 1
+
+
+def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
+    values = read_options(arguments)
+    if "help" in values:
+        print(f"Usage: geartrain gearmand [options]\n\n{options.help_text()}")
+        return 0
+    if "version" in values:
+        print(f"\ngearmand {COMPATIBLE} compatible, geartrain {geartrain.__version__} - geartrain --help")
+        return 0
+    flags, warnings = translate(values, environment)
+    settings = sources.load(flags, environment)
+    for warning in warnings:
+        print(f"gearmand: warning: {warning}", file=sys.stderr)
+    if "check-args" not in values:
+        launch.serve(settings, process(values), [ONE_LOOP] if "threads" in values else [])
+    return 0
+
+
+def read_options(arguments: Sequence[str]) -> Values:
+    """The command line, and beneath it the configuration file, as one. `@name` names that file as well."""
+    words = [f"--config-file={word[1:]}" if word[:1] == "@" and len(word) > 1 else word for word in arguments]
+    values = options.parse(words)
+    default = options.BY_LONG["config-file"].default
+    path = values.get("config-file", default)
+    if "config-file" not in values and not os.path.exists(default):
+        return values
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            text = file.read()
+    except OSError as error:
+        raise SettingsError(f"could not open the configuration file {path}: {error.strerror}") from None
+    return {**options.parse_file(text), **values}
+
+
+def process(values: Values) -> Process:
+    """What kind of process gearmand would be."""
+    return Process(
+        daemon="daemon" in values,
+        user=values.get("user", ""),
+        file_limit=max(0, int(values.get("file-descriptors", "0"))),
+        core="coredump" in values,
+    )
+
+
+def translate(values: Values, environment: Mapping[str, str]) -> tuple[Flags, list[str]]:
+    """Our settings for gearmand's options, and warnings about what is different here."""
+    flags: Flags = {"max_attempts": "0"}
+    for option in options.OPTIONS:
+        if option.setting and option.long in values:
+            is_switch = option.takes is options.Takes.NOTHING
+            flags[option.setting] = True if is_switch else values[option.long]
+    warnings = [
+        f"--{name} has no effect: {options.BY_LONG[name].idle}" for name in values if options.BY_LONG[name].idle
+    ]
+    for name, translator in _NUMBERS.items():
+        if name in values:
+            flags.update(translator(int(values[name])))
+    flags["listen"] = [str(_address(values, environment))]
+    flags["store"] = _store(values)
+    flags["log_level"] = _level(values)
+    flags["log_file"] = _log_file(values, warnings)
+    flags["pid_file"] = _pid_file(values, warnings)
+    flags.update(_tls(values, environment, warnings))
+    _check_protocol(values, warnings)
+    return flags, warnings
+
+
+def _system_default(setting: str) -> Callable[[int], Flags]:
+    """Numbers that make no sense to the system leave its own value, as with gearmand."""
+    return lambda number: {setting: str(number if number > 0 else -1)}
+
+
+# Negative numbers are what later gearmands use for "no limit".
+_NUMBERS: Mapping[str, Callable[[int], Flags]] = {
+    "backlog": lambda number: {"backlog": str(number)} if number > 0 else {},
+    "job-retries": lambda number: {"max_attempts": str(max(number, 0))},
+    "worker-wakeup": lambda number: {"wake_count": str(max(number, 0))},
+    "keepalive-idle": _system_default("keepalive_idle"),
+    "keepalive-interval": _system_default("keepalive_interval"),
+    "keepalive-count": _system_default("keepalive_count"),
+}
+
+
+def _address(values: Values, environment: Mapping[str, str]) -> Address:
+    port = values.get("port") or environment.get("GEARMAND_PORT") or options.BY_LONG["port"].default
+    return Address("gearman", values.get("listen") or EVERY_INTERFACE, _port(port), "")
+
+
+def _port(text: str) -> int:
+    """A number, or the name of a service, since gearmand hands it to the system's resolver."""
+    if text.isdecimal() and int(text) < 65536:
+        return int(text)
+    try:
+        return socket.getservbyname(text, "tcp")
+    except OSError:
+        raise SettingsError(f"there is no port {text!r}") from None
+
+
+def _store(values: Values) -> str:
+    queue = values.get("queue-type", "builtin")
+    if queue.lower() == "builtin":
+        return "memory"
+    if queue.lower() != "libsqlite3":
+        raise SettingsError(f"there is no queue type {queue!r} here, and without it jobs could be lost")
+    if "libsqlite3-db" not in values:
+        raise SettingsError("--queue-type libsqlite3 needs --libsqlite3-db")
+    return f"sqlite://{os.path.abspath(values['libsqlite3-db'])}"
+
+
+def _level(values: Values) -> str:
+    word = values.get("verbose", options.BY_LONG["verbose"].default)
+    if word.lower() not in log.LEVELS or not word.isupper():
+        raise SettingsError(f"Invalid value for --verbose supplied: {word!r}")
+    return word.lower()
+
+
+def _log_file(values: Values, warnings: list[str]) -> str:
+    """Like gearmand, go on with stderr when the file cannot be had."""
+    path = values.get("log-file", options.BY_LONG["log-file"].default)
+    if "syslog" in values:
+        if "log-file" in values:
+            warnings.append("--syslog is given, so --log-file is not written")
+        if os.path.exists(log.SYSLOG_SOCKET):
+            return log.SYSLOG
+        warnings.append(f"there is no system log at {log.SYSLOG_SOCKET}; logging to stderr")
+        return log.STDERR
+    if path in (log.STDERR, log.NONE):
+        return path
+    try:
+        with open(path, "a"):
+            return os.path.abspath(path)
+    except OSError as error:
+        warnings.append(f"could not open the log file {path} ({error.strerror}); logging to stderr")
+        return log.STDERR
+
+
+def _pid_file(values: Values, warnings: list[str]) -> str:
+    """A file that was asked for must be had; the usual one, which nobody asked for, may be missing."""
+    if "pid-file" in values:
+        return values["pid-file"]
+    usual = options.BY_LONG["pid-file"].default
+    if os.access(usual if os.path.exists(usual) else os.path.dirname(usual), os.W_OK):
+        return usual
+    warnings.append(f"could not write the pid file {usual}; going on without one")
+    return ""
+
+
+def _tls(values: Values, environment: Mapping[str, str], warnings: list[str]) -> Flags:
+    if "ssl" not in values:
+        warnings += [f"--{name} has no effect without --ssl" for name in values if name.startswith("ssl-")]
+        return {"tls_certificate": "", "tls_key": "", "tls_ca": ""}
+    flags = {
+        setting: values.get(name) or environment.get(variable) or ""
+        for setting, name, variable in (
+            ("tls_certificate", "ssl-certificate", "GEARMAND_SERVER_PEM"),
+            ("tls_key", "ssl-key", "GEARMAND_SERVER_KEY"),
+            ("tls_ca", "ssl-ca-file", "GEARMAND_CA_CERTIFICATE"),
+        )
+    }
+    if not flags["tls_certificate"]:
+        raise SettingsError("--ssl needs --ssl-certificate and --ssl-key; refusing to serve without TLS")
+    return flags
+
+
+def _check_protocol(values: Values, warnings: list[str]) -> None:
+    name = values.get("protocol")
+    if name is None:
+        return
+    if name != "http":
+        raise SettingsError(f"unknown protocol module: {name}")
+    warnings.append("--protocol http has no effect: there is no HTTP protocol module")

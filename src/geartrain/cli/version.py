@@ -1,0 +1,25 @@
+"""`geartrain version`: what is installed."""
+
+import platform
+from typing import Annotated
+
+import msgspec
+import typer
+
+import geartrain
+from geartrain.server import loop
+
+
+def version(
+    json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+) -> None:
+    """Say which version this is, and what it runs on."""
+    facts = {
+        "version": geartrain.__version__,
+        "python": platform.python_version(),
+        "loop": loop.best().name,
+    }
+    if json:
+        print(msgspec.json.encode(facts).decode())
+    else:
+        print("geartrain {version} (Python {python}, {loop})".format(**facts))

@@ -1,0 +1,226 @@
+"""Group commit: what one tick makes durable is one batch, written by a thread while the next tick goes on.
+
+The engine's journal calls only add rows to the batch that is gathering. After each flush, if the thread is free,
+the batch is handed to it under a ticket number; acknowledgements that depend on it wait in their connections
+for that ticket (see `Connection.acknowledge`), and nothing else waits. While the disk is slow the batches grow, so
+the slower it is the more each fsync carries.
+
+If a batch cannot be written, the jobs that it would have accepted are withdrawn and their submitters told; the
+rest of it (jobs that ended or changed) is kept and written when the disk works again.
+"""
+
+import asyncio
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from geartrain.doors.pulse import Flushable, Ledger, Pulse
+from geartrain.engine.job import LiveJob
+from geartrain.engine.journal import Journal
+from geartrain.engine.worker import Worker
+from geartrain.errors import StoreError
+from geartrain.store import contract
+
+# Ids are promised so many at a time: a handle must not come back after a crash, and a write per id is too much.
+IDS_PROMISED: Final = 10_000_000
+_RETRY_SECONDS: Final = 1.0
+_PRUNE_SECONDS: Final = 60.0
+_PRUNE_EVERY: Final = 1000  # records
+
+_log = logging.getLogger("geartrain.store")
+
+
+class Keep:
+    """How long records of finished jobs are kept: for a time, and up to a number."""
+
+    def __init__(self, seconds: float, count: int) -> None:
+        self.seconds = seconds
+        self.count = count
+
+
+class Committer(Journal, Ledger):
+    """The engine's journal and the connections' ledger, over a durable store."""
+
+    def __init__(self, store: contract.Store, keep: Keep) -> None:
+        self._store = store
+        self._keep = keep
+        self._batch = contract.Batch()
+        self._accepted: list[LiveJob] = []  # by the batch that is gathering
+        self._ticket = 1  # of the batch that is gathering
+        self._waiting: set[Flushable] = set()  # for that ticket
+        self._writing: tuple[contract.Batch, list[LiveJob], set[Flushable]] | None = None
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="store", daemon=True)
+        self._failing = False
+        self._retry: asyncio.TimerHandle | None = None
+        self._prune_timer: asyncio.TimerHandle | None = None
+        self._unpruned = 0
+        self.commit_seconds = 0.0  # how long the last commit took
+
+    # The journal, called by the engine
+
+    def accepted(self, job: LiveJob) -> None:
+        self._batch.saved.append(contract.row(job))
+        self._accepted.append(job)
+
+    def changed(self, job: LiveJob) -> None:
+        self._batch.saved.append(contract.row(job))
+
+    def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
+        self._batch.finished.append(
+            contract.Record(
+                job.id, job.handle, job.function, job.unique, job.priority, int(job.state), job.submitted_at,
+                job.started_at, self._engine.now, job.attempts, job.door, worker.door if worker else "",
+                worker.name if worker else b"", job.reason, result,
+            )
+        )  # fmt: skip
+
+    # The ledger, called by connections
+
+    def hold(self, connection: Flushable) -> int:
+        if self._batch.saved or self._batch.finished:
+            self._waiting.add(connection)
+            return self._ticket
+        if self._writing is not None:
+            self._writing[2].add(connection)
+            return self._ticket - 1
+        return 0
+
+    # Life
+
+    def start(self, pulse: Pulse, first_id: int) -> None:
+        """Promise the first ids and begin; a StoreError if the store cannot be written."""
+        self._pulse = pulse
+        self._loop = pulse.loop
+        self._engine = pulse.engine
+        self._promised = first_id + IDS_PROMISED
+        promise = contract.Batch()
+        promise.ids_until = self._promised
+        self._store.commit(promise)
+        self._engine.next_id = max(self._engine.next_id, first_id)
+        pulse.ledger = self
+        pulse.after.append(self._pump)
+        self._thread.start()
+        self._prune_timer = self._loop.call_later(_PRUNE_SECONDS, self._prune_now_and_then)
+
+    async def stop(self) -> None:
+        """Write what is left, then end the thread."""
+        for timer in (self._prune_timer, self._retry):
+            if timer is not None:
+                timer.cancel()
+        self._pump()
+        while self._writing is not None:
+            done: asyncio.Future[None] = self._loop.create_future()
+            self._work.put(lambda done=done: self._tell(done))  # type: ignore[misc]
+            await done
+            await asyncio.sleep(0)
+            if self._failing:
+                break
+        if self._batch:
+            fields = {"changes": len(self._batch.saved) + len(self._batch.finished)}
+            _log.error("the last changes could not be made durable", extra={"fields": fields})
+        self._work.put(None)
+        await self._loop.run_in_executor(None, self._thread.join)
+
+    def _tell(self, done: asyncio.Future[None]) -> None:
+        self._loop.call_soon_threadsafe(done.set_result, None)
+
+    # Batches
+
+    def _pump(self) -> None:
+        """Hand over what has gathered, if the thread is free."""
+        if self._writing is not None:
+            return
+        batch = self._batch
+        if self._engine.next_id + IDS_PROMISED // 2 > self._promised:
+            batch.ids_until = self._engine.next_id + IDS_PROMISED
+        if not batch:
+            return
+        if self._failing and not self._accepted and self._retry is not None:
+            return
+        self._writing = (batch, self._accepted, self._waiting)
+        self._batch, self._accepted, self._waiting = contract.Batch(), [], set()
+        self._ticket += 1
+        self._unpruned += len(batch.finished)
+        prune = self._unpruned >= _PRUNE_EVERY
+        if prune:
+            self._unpruned = 0
+        self._work.put(lambda: self._write(batch, prune))
+
+    def _write(self, batch: contract.Batch, prune: bool) -> None:
+        """In the thread."""
+        began = time.perf_counter()
+        try:
+            self._store.commit(batch)
+            failure = None
+        except StoreError as error:
+            failure = error
+        took = time.perf_counter() - began
+        self._loop.call_soon_threadsafe(self._written, failure, took)
+        if prune and failure is None:
+            self._prune()
+
+    def _written(self, failure: StoreError | None, took: float) -> None:
+        """Back in the loop: let go of what waited for this batch."""
+        assert self._writing is not None
+        batch, accepted, waiting = self._writing
+        self._writing = None
+        self.commit_seconds = took
+        if failure is None:
+            self._promised = max(self._promised, batch.ids_until)
+            self._works_again()
+        else:
+            self._put_back(batch, accepted, failure)
+        ticket = self._ticket - 1
+        for connection in waiting:
+            connection.settle(ticket, failure is not None)
+        self._pump()
+
+    def _put_back(self, batch: contract.Batch, accepted: list[LiveJob], failure: StoreError) -> None:
+        """Undo what was accepted, and keep the rest for the next attempt."""
+        if not self._failing:
+            self._failing = True
+            fields = {"why": str(failure)}
+            _log.error(
+                "jobs cannot be made durable; new ones are refused until they can", extra={"fields": fields}
+            )
+        undone = {job.id for job in accepted}
+        for job in accepted:
+            self._engine.withdraw(job)
+        kept = [row for row in batch.saved if row[0] not in undone]
+        self._batch.saved[:0] = kept
+        self._batch.finished[:0] = [record for record in batch.finished if record.id not in undone]
+        if self._retry is None:
+            self._retry = self._loop.call_later(_RETRY_SECONDS, self._try_again)
+
+    def _try_again(self) -> None:
+        self._retry = None
+        self._pump()
+
+    def _works_again(self) -> None:
+        if self._failing:
+            self._failing = False
+            if self._retry is not None:
+                self._retry.cancel()
+                self._retry = None
+            _log.warning("jobs are made durable again")
+
+    # Old records
+
+    def _prune_now_and_then(self) -> None:
+        self._prune_timer = self._loop.call_later(_PRUNE_SECONDS, self._prune_now_and_then)
+        self._work.put(self._prune)
+
+    def _prune(self) -> None:
+        """In the thread: forget a bounded number of old records."""
+        try:
+            self._store.prune(time.time() - self._keep.seconds, self._keep.count)
+        except StoreError as error:
+            _log.warning("old records could not be removed", extra={"fields": {"why": str(error)}})
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            work()

@@ -1,0 +1,150 @@
+"""How the value of a setting may be written: the same rules for flags, the environment and TOML.
+
+A kind reads what it is given, text or a TOML value, and raises ValueError when it makes no sense; its
+`allowed` completes the sentence "must be ...". msgspec does the reading of the plain types.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+
+from geartrain import address
+from geartrain.address import Address
+from geartrain.model import Expiry
+from geartrain.server import quantities
+
+# 63 bytes is the longest handle that Gearman's libraries have room for; a colon and the digits of a 64-bit
+# number take 20 of them.
+PREFIX_LIMIT = 63 - 1 - 19
+
+_HANDLE_PREFIX = re.compile(rf"[!-~]{{1,{PREFIX_LIMIT}}}")
+_STORE = re.compile(r"memory|sqlite://(/[^?#]+)")
+
+
+class Kind(NamedTuple):
+    """One way of writing values."""
+
+    metavar: str  # stands for the value in --help
+    allowed: str  # completes "must be ..."
+    read: Callable[[Any], Any]  # from text or a TOML value; raises ValueError
+    show: Callable[[Any], str] = str  # the way the documentation writes it
+    flag: bool = False  # yes or no: `--name` and `--no-name` on the command line
+    many: bool = False  # may be given several times
+    words: tuple[str, ...] = ()  # all there are, where there are few
+
+
+def _plain(type: Any) -> Callable[[Any], Any]:
+    """Read what msgspec knows how to read, from text as well as from TOML's own type."""
+
+    def read(value: Any) -> Any:
+        try:
+            return msgspec.convert(value, type, strict=False)
+        except msgspec.ValidationError as error:  # no ValueError in older versions
+            raise ValueError(str(error)) from None
+
+    return read
+
+
+def _size(value: Any) -> int:
+    size = quantities.parse_size(_as_text(value))
+    if size < 1:
+        raise ValueError("a size of nothing")
+    return size
+
+
+def _duration(value: Any) -> float:
+    return quantities.parse_duration(_as_text(value))
+
+
+def _duration_above_zero(value: Any) -> float:
+    seconds = _duration(value)
+    if seconds == 0:
+        raise ValueError("no time at all")
+    return seconds
+
+
+def _system_seconds(value: Any) -> int:
+    """Whole seconds, because that is what the system's socket options take."""
+    text = _as_text(value)
+    seconds = -1.0 if text == "-1" else quantities.parse_duration(text)
+    if seconds == 0 or seconds != int(seconds):
+        raise ValueError(f"{text!r} is not a whole number of seconds")
+    return int(seconds)
+
+
+def _system_count(value: Any) -> int:
+    count: int = _plain(Annotated[int, msgspec.Meta(ge=-1)])(value)
+    if count == 0:
+        raise ValueError("none is not a number of probes")
+    return count
+
+
+def _addresses(value: Any) -> tuple[Address, ...]:
+    """A list of URLs, or one text with spaces or commas between them."""
+    urls = re.split(r"[\s,]+", value.strip()) if isinstance(value, str) else _plain(list[str])(value)
+    return tuple(address.parse(url) for url in urls if url)
+
+
+def _matching(pattern: re.Pattern[str]) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if not isinstance(value, str) or not pattern.fullmatch(value):
+            raise ValueError(f"{value!r} does not match")
+        return value
+
+    return read
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise ValueError(f"{value!r} is no quantity")
+    return f"{value:f}" if isinstance(value, float) else str(value)
+
+
+def _show_flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def choice(*words: str) -> Kind:
+    """One of a few words."""
+
+    def read(value: Any) -> str:
+        if value not in words:
+            raise ValueError(f"{value!r} is not one of them")
+        return str(value)
+
+    return Kind("WORD", f"one of {', '.join(words)}", read, words=words)
+
+
+TEXT = Kind("TEXT", "text", _plain(Annotated[str, msgspec.Meta(min_length=1)]))
+PATH = Kind("FILE", "the path of a file", _plain(str))
+FLAG = Kind("", "true or false", _plain(bool), _show_flag, flag=True)
+COUNT = Kind("N", "a whole number, 0 or more", _plain(Annotated[int, msgspec.Meta(ge=0)]))
+COUNT_FROM_ONE = Kind("N", "a whole number, 1 or more", _plain(Annotated[int, msgspec.Meta(ge=1)]))
+SIZE = Kind("SIZE", "a size such as 64MiB, 500kB or a number of bytes", _size, quantities.show_size)
+DURATION = Kind("TIME", "a time such as 1ms, 60s, 2h or a number of seconds", _duration, quantities.show_duration)
+DURATION_ABOVE_ZERO = Kind(
+    "TIME",
+    "a time above zero such as 1ms, 60s, 2h or a number of seconds",
+    _duration_above_zero,
+    quantities.show_duration,
+)
+SYSTEM_SECONDS = Kind(
+    "SECONDS", "whole seconds such as 30 or 2m, or -1 for the system's own value", _system_seconds
+)
+SYSTEM_COUNT = Kind("N", "a whole number from 1, or -1 for the system's own value", _system_count)
+ADDRESSES = Kind(
+    "URL",
+    "a list of URLs such as gearman://127.0.0.1:4730",
+    _addresses,
+    lambda addresses: " ".join(map(str, addresses)),
+    many=True,
+)
+STORE = Kind("STORE", "memory, or sqlite:///path/to/file", _matching(_STORE))
+HANDLE_PREFIX = Kind(
+    "TEXT", f"1 to {PREFIX_LIMIT} visible ASCII characters without spaces", _matching(_HANDLE_PREFIX)
+)
+EXPIRY = choice(*(expiry.value for expiry in Expiry))._replace(
+    read=_plain(Expiry), show=lambda expiry: str(expiry.value)
+)

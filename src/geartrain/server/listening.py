@@ -1,0 +1,134 @@
+"""Which doors there are, and opening them where the settings say.
+
+A host name stands for all its addresses, as with gearmand, and `*` for every interface. An address that was
+asked for must be had; the usual ports, which nobody asked for, are passed over when they are taken.
+"""
+
+import asyncio
+import errno
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from geartrain.address import DEFAULT_PORTS, PATH_SCHEMES, Address
+from geartrain.doors.door import Door, Limits, Socket
+from geartrain.doors.gearman.door import Control, GearmanDoor, Options
+from geartrain.doors.pulse import Pulse
+from geartrain.errors import StartError
+
+USUAL_HOST = "127.0.0.1"
+EVERY_INTERFACE = "*"
+# What a machine without IPv6 says about the IPv6 half of `localhost` or `*`.
+_NOT_ON_THIS_MACHINE = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
+
+_log = logging.getLogger("geartrain.server")
+
+
+class Ground(NamedTuple):
+    """What every door stands on."""
+
+    pulse: Pulse
+    limits: Limits
+    gearman: Options
+    control: Control
+
+
+def _gearman(ground: Ground) -> Door:
+    return GearmanDoor(ground.pulse, ground.limits, ground.gearman, ground.control)
+
+
+FACTORIES: Mapping[str, Callable[[Ground], Door]] = {"gearman": _gearman}
+
+
+class Doors:
+    """The doors of a server, made when their first address is opened."""
+
+    def __init__(self, ground: Ground, sockets: Socket) -> None:
+        self._ground = ground
+        self._sockets = sockets
+        self._doors: dict[str, Door] = {}
+        self.addresses: list[Address] = []  # where they stand, with their real ports
+
+    @property
+    def connections(self) -> int:
+        return sum(len(door.connections) for door in self._doors.values())
+
+    async def open(self, wanted: Sequence[Address]) -> None:
+        """Open all these, or the usual places if none are given; a StartError if that cannot be."""
+        for address in wanted:
+            await self._open_wanted(address)
+        if not wanted:
+            await self._open_usual_places()
+
+    def stop_listening(self) -> None:
+        for door in self._doors.values():
+            door.stop_listening()
+
+    def close(self) -> None:
+        for door in self._doors.values():
+            door.close()
+
+    async def _open_wanted(self, address: Address) -> None:
+        door = self._door(address)
+        places = await _resolve(address)
+        absent: list[OSError] = []
+        for place in places:
+            try:
+                self.addresses.append(await door.open(place, self._sockets))
+            except OSError as error:
+                if error.errno not in _NOT_ON_THIS_MACHINE:
+                    raise StartError(f"cannot listen on {place}: {_reason(error)}") from None
+                absent.append(error)
+                _log.debug("not an address of this machine", extra={"fields": {"address": place}})
+        if len(absent) == len(places):
+            raise StartError(f"cannot listen on {address}: {_reason(absent[0])}")
+
+    async def _open_usual_places(self) -> None:
+        for place in usual_places():
+            try:
+                self.addresses.append(await self._door(place).open(place, self._sockets))
+            except OSError as error:
+                fields = {"address": place, "why": _reason(error)}
+                _log.warning("a usual port is not free; it is left out", extra={"fields": fields})
+        if not self.addresses:
+            places = ", ".join(map(str, usual_places()))
+            raise StartError(f"none of the usual ports is free ({places}); choose others with --listen")
+
+    def _door(self, address: Address) -> Door:
+        if address.scheme not in self._doors:
+            factory = FACTORIES.get(address.scheme)
+            if factory is None:
+                known = ", ".join(FACTORIES)
+                raise StartError(f"{address}: the {address.scheme} door is not built yet; there is: {known}")
+            self._doors[address.scheme] = factory(self._ground)
+        return self._doors[address.scheme]
+
+
+def usual_places() -> Iterator[Address]:
+    """Where the doors stand when nothing else is asked for."""
+    for scheme in FACTORIES:
+        if scheme in DEFAULT_PORTS:
+            yield Address(scheme, USUAL_HOST, DEFAULT_PORTS[scheme], "")
+
+
+async def _resolve(address: Address) -> list[Address]:
+    """Every address that a host name stands for, in the system's order."""
+    if address.scheme in PATH_SCHEMES:
+        return [address]
+    host = None if address.host == EVERY_INTERFACE else address.host
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(
+            host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except OSError as error:
+        raise StartError(f"cannot listen on {address}: {_reason(error)}") from None
+    return list(dict.fromkeys(address._replace(host=str(entry[4][0])) for entry in found))
+
+
+def _reason(error: OSError) -> str:
+    """The system's own short words; loops put longer ones around them."""
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or str(error)

@@ -1,0 +1,217 @@
+"""The log: one readable line per event, or one JSON object per line.
+
+    2026-11-15T19:00:00.123 warning gearman  a packet was refused  peer=127.0.0.1:5000 why="not a packet"
+
+Rooms log to `geartrain.<room>` and put what a machine may want to pick out into `extra={"fields": {...}}`.
+The field `door` names the protocol and takes the room's place in the line. Whatever a peer had a hand in is
+escaped, so that no peer can write lines of its own into the log.
+"""
+
+import contextlib
+import datetime
+import logging
+import logging.handlers
+import os
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from geartrain.errors import StartError
+
+# The words are gearmand's; Geartrain itself uses critical, error, warning, info and debug.
+LEVELS = {
+    "fatal": 60,
+    "alert": 55,
+    "critical": logging.CRITICAL,
+    "error": logging.ERROR,
+    "warning": logging.WARNING,
+    "notice": 25,
+    "info": logging.INFO,
+    "debug": logging.DEBUG,
+}
+STDERR, SYSLOG, NONE = "stderr", "syslog", "none"
+SYSLOG_SOCKET = "/dev/log"
+
+_ROOT = "geartrain"
+_WORDS = {number: word for word, number in LEVELS.items()}
+_BARE_VALUE = re.compile(r"[^\s\"'=\\\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+class Event:
+    """A log record taken apart for a formatter."""
+
+    def __init__(self, record: logging.LogRecord) -> None:
+        fields: dict[str, Any] = dict(getattr(record, "fields", {}))
+        self.time = datetime.datetime.fromtimestamp(record.created).astimezone()
+        self.level = _WORDS.get(record.levelno, record.levelname.lower())
+        self.room = record.name.removeprefix(f"{_ROOT}.")
+        self.place = str(fields.pop("door", self.room))  # the protocol where there is one
+        self.message = record.getMessage()
+        self.fields = fields
+        self.traceback = _traceback(record)
+
+
+class TextFormatter(logging.Formatter):
+    """Lines for people. A traceback follows its line, indented: what begins at the margin is an event."""
+
+    def __init__(self, with_time: bool = True) -> None:
+        super().__init__()
+        self._with_time = with_time
+
+    def format(self, record: logging.LogRecord) -> str:
+        event = Event(record)
+        time = event.time.strftime("%Y-%m-%dT%H:%M:%S.") + f"{event.time.microsecond // 1000:03d} "
+        line = f"{time if self._with_time else ''}{event.level} {event.place}  {_escaped(event.message)}"
+        if event.fields:
+            line += "  " + " ".join(f"{name}={_value(value)}" for name, value in event.fields.items())
+        if event.traceback:
+            line += "".join(f"\n    {part}" for part in event.traceback.splitlines())
+        return line
+
+
+class JsonFormatter(logging.Formatter):
+    """Lines for machines; the fields stand beside the rest, under their own names."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        event = Event(record)
+        line = {
+            **{name: _plain(value) for name, value in event.fields.items()},
+            "time": event.time.isoformat(timespec="milliseconds"),
+            "level": event.level,
+            "room": event.room,
+            "message": event.message,
+        }
+        if event.place != event.room:
+            line["door"] = event.place
+        if event.traceback:
+            line["traceback"] = event.traceback
+        return msgspec.json.encode(line, order="sorted").decode()
+
+
+class ReopeningFile(logging.Handler):
+    """A log file that is opened anew when somebody has moved it away.
+
+    One system call per line and nothing held back: a full disk loses lines, and nothing else.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = os.path.abspath(path)
+        self._file = self._open()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            os.write(self._file, self.format(record).encode("utf-8", "backslashreplace") + b"\n")
+        except Exception:
+            self.handleError(record)
+
+    def reopen(self) -> None:
+        """Go on in a file of that name. If that fails, an OSError is raised and the old file stays in use."""
+        fresh = self._open()
+        os.close(self._file)
+        self._file = fresh
+
+    def close(self) -> None:
+        super().close()
+        os.close(self._file)
+
+    def _open(self) -> int:
+        return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+
+FORMATS = {"text": TextFormatter, "json": JsonFormatter}
+
+
+class Log:
+    """The log of a process, while it is open. Libraries' warnings land in it as well."""
+
+    def __init__(self, target: str, level: str, format: str) -> None:
+        self.target = target
+        self.level = level
+        self._handler = _handler(target)
+        self._handler.setFormatter(TextFormatter(with_time=False) if target == SYSLOG else FORMATS[format]())
+        logging.raiseExceptions = False  # a log that cannot be written is no reason to fill stderr
+        number = LEVELS[level]
+        logging.getLogger(_ROOT).setLevel(number)
+        logging.getLogger().setLevel(max(number, logging.WARNING))
+        logging.getLogger().addHandler(self._handler)
+
+    def reopen(self) -> None:
+        """For log rotation. It never fails: the old file stays in use when a new one cannot be had."""
+        if not isinstance(self._handler, ReopeningFile):
+            return
+        server = logging.getLogger(f"{_ROOT}.server")
+        try:
+            self._handler.reopen()
+        except OSError as error:
+            fields = {"file": self._handler.path, "why": error.strerror}
+            server.error("the log file could not be reopened", extra={"fields": fields})
+        else:
+            server.info("the log file was reopened")
+
+    def close(self) -> None:
+        logging.getLogger().removeHandler(self._handler)
+        self._handler.close()
+
+
+@contextlib.contextmanager
+def opened(target: str, level: str, format: str) -> Iterator[Log]:
+    """The log, closed at the end of the block."""
+    log = Log(target, level, format)
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+def _handler(target: str) -> logging.Handler:
+    if target == STDERR:
+        return logging.StreamHandler(sys.stderr)
+    if target == NONE:
+        return logging.NullHandler()
+    try:
+        return _syslog() if target == SYSLOG else ReopeningFile(target)
+    except OSError as error:
+        where = f"the system log at {SYSLOG_SOCKET}" if target == SYSLOG else f"the log file {target}"
+        raise StartError(f"{where} cannot be opened: {error.strerror}") from None
+
+
+def _syslog() -> logging.handlers.SysLogHandler:
+    os.stat(SYSLOG_SOCKET)  # the handler itself would wait for it in silence
+    handler = logging.handlers.SysLogHandler(SYSLOG_SOCKET, logging.handlers.SysLogHandler.LOG_DAEMON)
+    handler.ident = f"geartrain[{os.getpid()}]: "
+    handler.append_nul = False
+    return handler
+
+
+def _traceback(record: logging.LogRecord) -> str:
+    if not record.exc_info:
+        return ""
+    return logging.Formatter().formatException(record.exc_info)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold, for anything that a room may put into a field."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _value(value: Any) -> str:
+    text = _text(value)
+    if _BARE_VALUE.fullmatch(text):
+        return text
+    return '"' + _escaped(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+
+
+def _escaped(text: str) -> str:
+    """Without control characters or line ends."""
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)

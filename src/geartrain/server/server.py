@@ -1,0 +1,200 @@
+"""The server: builds the rooms from the settings, opens the doors, and stops in good order.
+
+Stopping at once (SIGTERM, SIGINT) closes everything. Stopping gracefully (SIGUSR1, or a client's `shutdown
+graceful`) closes the listening sockets, lets running jobs finish, and then does the same.
+"""
+
+import asyncio
+import logging
+import os
+import platform
+import signal
+import sys
+from collections.abc import Callable, Sequence
+
+import geartrain
+from geartrain.address import Address
+from geartrain.doors.door import Limits, Socket
+from geartrain.doors.gearman.door import Options
+from geartrain.doors.pulse import Pulse
+from geartrain.engine.engine import Engine
+from geartrain.engine.policy import Policy
+from geartrain.server import collector, pid_file, signals, stores, tls
+from geartrain.server import settings as table
+from geartrain.server.clock import Clock
+from geartrain.server.committer import Committer, Keep
+from geartrain.server.listening import Doors, Ground
+from geartrain.server.log import Log
+from geartrain.server.notify import Notifier
+from geartrain.server.settings import Settings
+
+# How long a stop waits for peers to take the last bytes that were sent to them.
+FAREWELL_SECONDS = 1.0
+
+Ready = Callable[[Sequence[Address]], None]
+
+_log = logging.getLogger("geartrain.server")
+
+
+class Server:
+    """One server, from its start to its stop; use it once. It is what doors know as `control`."""
+
+    def __init__(self, settings: Settings, log: Log) -> None:
+        self._settings = settings
+        self._store = stores.make(settings.store, settings.result_limit)
+        self._log_target = log
+        self._notifier = Notifier()
+        self._sockets = sockets(settings)
+        self._stopped = asyncio.Event()
+        self._draining = False
+
+    @property
+    def log_level_name(self) -> str:
+        """gearmand's word for the log level."""
+        return self._settings.log_level.upper()
+
+    async def run(self, ready: Ready) -> None:
+        """Serve until told to stop. `ready` is called once, with every address, when all doors are open."""
+        self._loop = asyncio.get_running_loop()
+        clock = Clock()
+        first_id = self._store.open()
+        keep = Keep(self._settings.keep_records_for, self._settings.keep_records)
+        self._committer = Committer(self._store, keep) if self._store.durable else None
+        prefix = table.handle_prefix(self._settings)
+        self._engine = Engine(policy(self._settings), prefix, first_id, self._committer)
+        self._engine.now = clock()
+        self._pulse = Pulse(self._loop, self._engine, clock)
+        if self._committer is not None:
+            with collector.at_rest():
+                stores.take_over(self._store, self._engine)
+            self._committer.start(self._pulse, first_id)
+        ground = Ground(self._pulse, limits(self._settings), gearman_options(self._settings), self)
+        self._doors = Doors(ground, self._sockets)
+        with signals.handled(self._loop, self._signal_handlers()):
+            try:
+                await self._doors.open(self._settings.listen)
+                with pid_file.written(self._settings.pid_file):
+                    self._announce(ready)
+                    await self._stopped.wait()
+                    self._notifier.stopping("stopping")
+            finally:
+                await self._close()
+        self._say_goodbye()
+
+    def shutdown(self, graceful: bool) -> None:
+        """Stop, at once or when the running jobs are done. A second call may only make it sooner."""
+        if not graceful:
+            self._stopped.set()
+        elif not self._draining:
+            self._drain()
+
+    def reload(self) -> None:
+        """Reopen the log file, for log rotation."""
+        self._notifier.reloading()
+        self._log_target.reopen()
+        self._notifier.ready(self._status())
+
+    def _signal_handlers(self) -> signals.Handlers:
+        def stop() -> None:
+            self.shutdown(graceful=False)
+
+        return {
+            signal.SIGTERM: stop,
+            signal.SIGINT: stop,
+            signal.SIGUSR1: lambda: self.shutdown(graceful=True),
+            signal.SIGHUP: self.reload,
+        }
+
+    def _announce(self, ready: Ready) -> None:
+        fields = {
+            "version": geartrain.__version__,
+            "python": platform.python_version(),
+            "loop": type(self._loop).__module__.partition(".")[0],
+            "store": self._settings.store or stores.usual(os.environ),
+            "pid": os.getpid(),
+        }
+        _log.info("started", extra={"fields": fields})
+        for address in self._doors.addresses:
+            _log.info("open", extra={"fields": {"door": address.scheme, "address": address}})
+        collector.settle()
+        ready(self._doors.addresses)
+        self._notifier.ready(self._status())
+
+    def _status(self) -> str:
+        return "serving " + " ".join(map(str, self._doors.addresses))
+
+    def _drain(self) -> None:
+        self._draining = True
+        self._doors.stop_listening()
+        self._notifier.stopping("waiting for running jobs")
+        _log.info("stopping when the running jobs are done", extra={"fields": {"jobs": self._engine.running}})
+        if self._settings.drain_timeout:
+            self._loop.call_later(self._settings.drain_timeout, self._give_up)
+        self._pulse.after.append(self._stop_when_drained)
+        self._pulse.soon()
+
+    def _stop_when_drained(self) -> None:
+        if not self._engine.running:
+            self._stopped.set()
+
+    def _give_up(self) -> None:
+        if not self._stopped.is_set():
+            fields = {"jobs": self._engine.running, "seconds": self._settings.drain_timeout}
+            _log.warning("not waiting any longer for running jobs", extra={"fields": fields})
+            self._stopped.set()
+
+    async def _close(self) -> None:
+        self._doors.stop_listening()
+        self._doors.close()
+        deadline = self._loop.time() + FAREWELL_SECONDS
+        while self._doors.connections and self._loop.time() < deadline:
+            await asyncio.sleep(0.005)
+        self._pulse.close()
+        if self._committer is not None:
+            await self._committer.stop()
+        self._store.close(self._engine.next_id)
+
+    def _say_goodbye(self) -> None:
+        """Say so if jobs are lost by this stop."""
+        left = sum(not (job.background and self._store.durable) for job in self._engine.jobs.values())
+        if left:
+            _log.warning("jobs that were not done are forgotten", extra={"fields": {"jobs": left}})
+        _log.info("stopped")
+
+
+def policy(settings: Settings) -> Policy:
+    return Policy(
+        max_attempts=settings.max_attempts,
+        wake_count=settings.wake_count or sys.maxsize,  # the engine stops at the last sleeper anyway
+        wake_grace=settings.wake_grace,
+    )
+
+
+def limits(settings: Settings) -> Limits:
+    return Limits(
+        max_packet=settings.max_packet,
+        write_limit=settings.write_limit,
+        stall_timeout=settings.stall_timeout,
+    )
+
+
+def sockets(settings: Settings) -> Socket:
+    return Socket(
+        backlog=settings.backlog,
+        keepalive=settings.keepalive,
+        keepalive_idle=settings.keepalive_idle,
+        keepalive_interval=settings.keepalive_interval,
+        keepalive_count=settings.keepalive_count,
+        tls=tls.context(settings),
+    )
+
+
+def gearman_options(settings: Settings) -> Options:
+    return Options(
+        exceptions=settings.exceptions,
+        timeout_unit=settings.job_timeout_unit,
+        timeout_action=settings.job_timeout_action,
+        linger=settings.linger,
+        # The protocol that is spoken, as clients of gearmand know it, and who speaks it.
+        version=f"1.1.20+geartrain.{geartrain.__version__}",
+    )

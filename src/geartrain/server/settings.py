@@ -1,0 +1,226 @@
+"""Every setting of the server, once: flags, environment, settings file and documentation follow from it.
+
+The name of a field is its TOML key; `max_packet` is also the flag `--max-packet` and the environment variable
+`GEARTRAIN_MAX_PACKET`. `sources.py` reads them.
+
+>>> Settings().max_attempts
+10
+>>> TABLE["max_packet"].flag, TABLE["max_packet"].variable, TABLE["max_packet"].shown_default
+('--max-packet', 'GEARTRAIN_MAX_PACKET', '64MiB')
+"""
+
+import os
+import typing
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+
+from geartrain.address import Address
+from geartrain.errors import SettingsError
+from geartrain.model import Expiry
+from geartrain.server import kinds, log
+from geartrain.server.kinds import Kind
+
+PREFIX = "GEARTRAIN_"
+
+
+class About(NamedTuple):
+    """What the table says about a setting besides its name, type and default."""
+
+    group: str
+    kind: Kind
+    help: str
+    no_default: str = ""  # what happens when it is empty, where an empty default means something
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that can be set, with its default."""
+
+    listen: Annotated[
+        tuple[Address, ...],
+        About(
+            "Doors",
+            kinds.ADDRESSES,
+            "Open a door at this URL; repeat it for more. A name opens all its addresses, `*` every interface.",
+            "every protocol's usual port on 127.0.0.1",
+        ),
+    ] = ()
+    store: Annotated[
+        str,
+        About(
+            "Store",
+            kinds.STORE,
+            "Where background jobs are kept: `sqlite:///path/jobs.db`, or `memory` to forget them at the end.",
+            "jobs.db in the state folder of the service or the user",
+        ),
+    ] = ""
+    keep_records_for: Annotated[
+        float, About("Store", kinds.DURATION, "How long it stays known what came of a finished job.")
+    ] = 86400.0
+    keep_records: Annotated[
+        int, About("Store", kinds.COUNT, "Of how many finished jobs, at most, it stays known what came of them.")
+    ] = 100_000
+    result_limit: Annotated[int, About("Store", kinds.SIZE, "Keep so much of a finished job's result.")] = (
+        64 * 1024
+    )
+
+    max_attempts: Annotated[
+        int,
+        About("Jobs", kinds.COUNT, "Set a job aside as dead after this many lost workers; 0 means never."),
+    ] = 10
+    handle_prefix: Annotated[
+        str, About("Jobs", kinds.HANDLE_PREFIX, "What job handles begin with.", "`H:` and the host's name")
+    ] = ""
+    job_timeout_unit: Annotated[
+        str,
+        About(
+            "Jobs",
+            kinds.choice("milliseconds", "seconds"),
+            "The unit in which Gearman workers say how long their jobs may take (CAN_DO_TIMEOUT).",
+        ),
+    ] = "milliseconds"
+    job_timeout_action: Annotated[
+        Expiry, About("Jobs", kinds.EXPIRY, "What happens to a job that took longer than its worker allowed.")
+    ] = Expiry.FAIL
+    exceptions: Annotated[
+        bool,
+        About(
+            "Jobs",
+            kinds.FLAG,
+            "Send Gearman clients their jobs' exceptions even if they did not ask for them.",
+        ),
+    ] = False
+
+    wake_count: Annotated[
+        int, About("Workers", kinds.COUNT, "How many sleeping workers a new job wakes; 0 means all of them.")
+    ] = 1
+    wake_grace: Annotated[
+        float,
+        About("Workers", kinds.DURATION, "Wake another worker when a woken one has not come for this long."),
+    ] = 0.05
+    linger: Annotated[
+        float,
+        About(
+            "Workers",
+            kinds.DURATION,
+            "Hold the answer to a busy Gearman worker that finds no job, in case one comes; 0 means never.",
+        ),
+    ] = 0.001
+
+    max_packet: Annotated[int, About("Limits", kinds.SIZE, "Refuse a packet that is larger than this.")] = (
+        64 * 1024**2
+    )
+    write_limit: Annotated[
+        int,
+        About("Limits", kinds.SIZE, "Drop a peer that leaves this much of what it is sent unread."),
+    ] = 64 * 1024**2
+    stall_timeout: Annotated[
+        float,
+        About(
+            "Limits",
+            kinds.DURATION_ABOVE_ZERO,
+            "Refuse a packet that has begun and stops arriving for this long.",
+        ),
+    ] = 60.0
+
+    backlog: Annotated[
+        int, About("Sockets", kinds.COUNT_FROM_ONE, "How many new connections may wait to be accepted.")
+    ] = 1024
+    keepalive: Annotated[
+        bool, About("Sockets", kinds.FLAG, "Have the system notice peers that vanished without a word.")
+    ] = True
+    # A dead peer is noticed after idle + interval * count = 120 seconds. The system's own two hours are too
+    # long: all that while a vanished worker would keep its job.
+    keepalive_idle: Annotated[
+        int, About("Sockets", kinds.SYSTEM_SECONDS, "Seconds of silence before the first keepalive probe.")
+    ] = 60
+    keepalive_interval: Annotated[
+        int, About("Sockets", kinds.SYSTEM_SECONDS, "Seconds between keepalive probes.")
+    ] = 15
+    keepalive_count: Annotated[
+        int, About("Sockets", kinds.SYSTEM_COUNT, "How many lost probes end a connection.")
+    ] = 4
+
+    tls_certificate: Annotated[
+        str,
+        About("TLS", kinds.PATH, "Speak TLS at every door, with this certificate chain (PEM).", "no TLS"),
+    ] = ""
+    tls_key: Annotated[
+        str,
+        About("TLS", kinds.PATH, "The certificate's private key (PEM).", "it is in the certificate's file"),
+    ] = ""
+    tls_ca: Annotated[
+        str,
+        About(
+            "TLS",
+            kinds.PATH,
+            "Admit only peers with a certificate that one of these authorities signed (PEM).",
+            "every peer is admitted",
+        ),
+    ] = ""
+
+    log_file: Annotated[
+        str, About("Log", kinds.TEXT, "Write the log to `stderr`, `syslog`, `none` or the file of this path.")
+    ] = "stderr"
+    log_level: Annotated[str, About("Log", kinds.choice(*log.LEVELS), "Log this and everything more serious.")] = (
+        "info"
+    )
+    log_format: Annotated[
+        str,
+        About("Log", kinds.choice(*log.FORMATS), "Log lines for people, or one JSON object per line."),
+    ] = "text"
+
+    pid_file: Annotated[
+        str, About("Process", kinds.PATH, "Write the process id to this file while serving.", "none")
+    ] = ""
+    drain_timeout: Annotated[
+        float,
+        About(
+            "Process",
+            kinds.DURATION,
+            "A graceful stop waits this long for running jobs; 0 means as long as it takes.",
+        ),
+    ] = 0.0
+
+
+class Setting(NamedTuple):
+    """A row of the table."""
+
+    name: str
+    about: About
+    default: Any
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        return PREFIX + self.name.upper()
+
+    @property
+    def shown_default(self) -> str:
+        """For people: the value as they would write it, or what its absence means."""
+        return self.about.no_default or self.about.kind.show(self.default)
+
+
+def _rows() -> dict[str, Setting]:
+    hints = typing.get_type_hints(Settings, include_extras=True)
+    defaults = Settings()
+    return {name: Setting(name, typing.get_args(hint)[1], getattr(defaults, name)) for name, hint in hints.items()}
+
+
+TABLE = _rows()
+
+
+def check(settings: Settings) -> None:
+    """Refuse settings that make no sense together."""
+    for name in ("tls_key", "tls_ca"):
+        if getattr(settings, name) and not settings.tls_certificate:
+            raise SettingsError(f"{name} is set but tls_certificate is not: there would be no TLS")
+
+
+def handle_prefix(settings: Settings) -> bytes:
+    """What handles begin with, short enough that a whole handle fits where Gearman's libraries keep it."""
+    prefix = settings.handle_prefix or f"H:{os.uname().nodename}"
+    return prefix.encode()[: kinds.PREFIX_LIMIT]
