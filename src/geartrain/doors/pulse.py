@@ -13,6 +13,8 @@ from geartrain.engine.engine import Engine
 
 # Timers closer together than this are one timer: loops count in milliseconds.
 _EARLIER_BY: Final = 0.0005
+# Deadlines are by the wall clock and timers are not: if the clock is moved, this is how late we may notice.
+_LONGEST_WAIT: Final = 30.0
 
 
 class Flushable(Protocol):
@@ -87,7 +89,8 @@ class Pulse:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_at = deadline
-        self._timer = self.loop.call_later(max(deadline - self.clock(), 0.0), self._tick)
+        delay = min(max(deadline - self.clock(), 0.0), _LONGEST_WAIT)
+        self._timer = self.loop.call_later(delay, self._tick)
 
     def _tick(self) -> None:
         self._timer = None

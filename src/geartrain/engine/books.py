@@ -25,7 +25,7 @@ from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDUL
 from geartrain.engine.policy import Policy
 from geartrain.engine.watcher import Watcher
 from geartrain.engine.worker import Worker
-from geartrain.model import Job, JobState
+from geartrain.model import JobState
 
 # So many jobs whose time has come are moved in one tick: a million due at midnight must not hold up the rest.
 MOVES_PER_TICK: Final = 2000
@@ -59,17 +59,11 @@ class Books:
 
     # Jobs from before
 
-    def restore(self, record: Job) -> None:
-        """Take over a background job that was kept from before; call in the order of `run_at`."""
-        function = self.function(record.function)
-        job = LiveJob(
-            record.id, record.handle, function.name, record.unique, record.payload, record.priority, True,
-            record.run_at, record.submitted_at, record.door,
-        )  # fmt: skip
-        job.attempts, job.count, job.timeout = record.attempts, record.count, record.timeout
-        job.reducer, job.reason = record.reducer, record.reason
-        if record.state is DEAD:
-            job.state = DEAD
+    def restore(self, job: LiveJob) -> None:
+        """Take over a background job that was kept from before; those that wait in the order of `run_at`."""
+        function = self.function(job.function)
+        job.function = function.name
+        if job.state is DEAD:
             self.dead[job.handle] = job
             return
         self.jobs[job.handle] = job

@@ -91,16 +91,15 @@ class Committer(Journal, Ledger):
 
     # Life
 
-    def start(self, pulse: Pulse, first_id: int) -> None:
+    def start(self, pulse: Pulse) -> None:
         """Promise the first ids and begin; a StoreError if the store cannot be written."""
         self._pulse = pulse
         self._loop = pulse.loop
         self._engine = pulse.engine
-        self._promised = first_id + IDS_PROMISED
+        self._promised = self._engine.next_id + IDS_PROMISED
         promise = contract.Batch()
         promise.ids_until = self._promised
         self._store.commit(promise)
-        self._engine.next_id = max(self._engine.next_id, first_id)
         pulse.ledger = self
         pulse.after.append(self._pump)
         self._thread.start()

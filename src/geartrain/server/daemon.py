@@ -11,6 +11,15 @@ from collections.abc import Callable
 _READY = b"r"
 
 
+def keep_standard_streams() -> None:
+    """Open those that the caller has closed, so that no socket gets their numbers: libuv aborts over that."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
+
+
 def detach() -> Callable[[bool], None]:
     """Return in the background process only; call the result once it is ready to serve.
 

@@ -33,6 +33,7 @@ def serve(settings: Settings, process: Process = FOREGROUND, notices: Sequence[s
 
     Every open door gets one line on stdout, so that whoever started the server knows where it is.
     """
+    daemon.keep_standard_streams()
     account = privileges.find_user(process.user) if process.user else None
     if process.file_limit:
         privileges.set_file_limit(process.file_limit)
@@ -56,7 +57,7 @@ def serve(settings: Settings, process: Process = FOREGROUND, notices: Sequence[s
             _log.info(notice)
         try:
             with asyncio.Runner(loop_factory=loop.best().factory) as runner:
-                runner.run(Server(settings, journal).run(ready))
+                runner.run(Server(settings, journal, account).run(ready))
         except GeartrainError as error:
             if journal.target != log.STDERR:  # there, the command says it
                 _log.critical("not started", extra={"fields": {"why": error}})

@@ -4,6 +4,7 @@ import contextlib
 import os
 import pwd
 import resource
+from collections.abc import Iterator
 
 from geartrain.errors import StartError
 
@@ -38,6 +39,22 @@ def find_user(name: str) -> pwd.struct_passwd:
         return pwd.getpwnam(name)
     except KeyError:
         raise StartError(f"there is no user {name!r} to switch to") from None
+
+
+@contextlib.contextmanager
+def acting_as(user: pwd.struct_passwd | None) -> Iterator[None]:
+    """Make files as this user for a while, if this is root and will become that user."""
+    if user is None or os.geteuid() != 0:
+        yield
+        return
+    group = os.getegid()
+    os.setegid(user.pw_gid)
+    os.seteuid(user.pw_uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(group)
 
 
 def become(user: pwd.struct_passwd) -> None:

@@ -8,21 +8,18 @@ import asyncio
 import logging
 import os
 import platform
+import pwd
 import signal
-import sys
 from collections.abc import Callable, Sequence
 
 import geartrain
 from geartrain.address import Address
-from geartrain.doors.door import Limits, Socket
-from geartrain.doors.gearman.door import Options
 from geartrain.doors.pulse import Pulse
 from geartrain.engine.engine import Engine
-from geartrain.engine.policy import Policy
-from geartrain.server import collector, pid_file, signals, stores, tls
+from geartrain.server import collector, parts, pid_file, privileges, signals, stores
 from geartrain.server import settings as table
 from geartrain.server.clock import Clock
-from geartrain.server.committer import Committer, Keep
+from geartrain.server.committer import Committer
 from geartrain.server.listening import Doors, Ground
 from geartrain.server.log import Log
 from geartrain.server.notify import Notifier
@@ -39,14 +36,15 @@ _log = logging.getLogger("geartrain.server")
 class Server:
     """One server, from its start to its stop; use it once. It is what doors know as `control`."""
 
-    def __init__(self, settings: Settings, log: Log) -> None:
+    def __init__(self, settings: Settings, log: Log, account: pwd.struct_passwd | None = None) -> None:
         self._settings = settings
         self._store = stores.make(settings.store, settings.result_limit)
         self._log_target = log
+        self._account = account  # as whom it will run, if not as whom it was started
         self._notifier = Notifier()
-        self._sockets = sockets(settings)
         self._stopped = asyncio.Event()
         self._draining = False
+        self._serving = False
 
     @property
     def log_level_name(self) -> str:
@@ -56,34 +54,45 @@ class Server:
     async def run(self, ready: Ready) -> None:
         """Serve until told to stop. `ready` is called once, with every address, when all doors are open."""
         self._loop = asyncio.get_running_loop()
-        clock = Clock()
-        first_id = self._store.open()
-        keep = Keep(self._settings.keep_records_for, self._settings.keep_records)
-        self._committer = Committer(self._store, keep) if self._store.durable else None
-        prefix = table.handle_prefix(self._settings)
-        self._engine = Engine(policy(self._settings), prefix, first_id, self._committer)
+        with signals.handled(self._loop, self._signal_handlers()):
+            with privileges.acting_as(self._account):  # so that the store's files belong to who will use them
+                first_id = self._store.open()
+            try:
+                await self._build(first_id)
+                if not self._stopped.is_set():
+                    await self._serve(ready)
+            finally:
+                self._store.close(self._engine.next_id)
+        self._say_goodbye()
+
+    async def _build(self, first_id: int) -> None:
+        """Make the engine, and give it back the jobs that the store has kept."""
+        settings, clock = self._settings, Clock()
+        self._committer = Committer(self._store, parts.keep(settings)) if self._store.durable else None
+        self._engine = Engine(parts.policy(settings), table.handle_prefix(settings), first_id, self._committer)
         self._engine.now = clock()
         self._pulse = Pulse(self._loop, self._engine, clock)
+        ground = Ground(self._pulse, parts.limits(settings), parts.gearman_options(settings), self)
+        self._doors = Doors(ground, parts.sockets(settings))
+        with collector.at_rest():
+            await stores.take_over(self._store, self._engine, self._stopped)
+
+    async def _serve(self, ready: Ready) -> None:
         if self._committer is not None:
-            with collector.at_rest():
-                stores.take_over(self._store, self._engine)
-            self._committer.start(self._pulse, first_id)
-        ground = Ground(self._pulse, limits(self._settings), gearman_options(self._settings), self)
-        self._doors = Doors(ground, self._sockets)
-        with signals.handled(self._loop, self._signal_handlers()):
-            try:
-                await self._doors.open(self._settings.listen)
-                with pid_file.written(self._settings.pid_file):
-                    self._announce(ready)
-                    await self._stopped.wait()
-                    self._notifier.stopping("stopping")
-            finally:
-                await self._close()
-        self._say_goodbye()
+            self._committer.start(self._pulse)
+        try:
+            self._serving = True
+            await self._doors.open(self._settings.listen)
+            with pid_file.written(self._settings.pid_file):
+                self._announce(ready)
+                await self._stopped.wait()
+                self._notifier.stopping("stopping")
+        finally:
+            await self._close()
 
     def shutdown(self, graceful: bool) -> None:
         """Stop, at once or when the running jobs are done. A second call may only make it sooner."""
-        if not graceful:
+        if not graceful or not self._serving:
             self._stopped.set()
         elif not self._draining:
             self._drain()
@@ -92,7 +101,8 @@ class Server:
         """Reopen the log file, for log rotation."""
         self._notifier.reloading()
         self._log_target.reopen()
-        self._notifier.ready(self._status())
+        if self._serving:
+            self._notifier.ready(self._status())
 
     def _signal_handlers(self) -> signals.Handlers:
         def stop() -> None:
@@ -152,7 +162,6 @@ class Server:
         self._pulse.close()
         if self._committer is not None:
             await self._committer.stop()
-        self._store.close(self._engine.next_id)
 
     def _say_goodbye(self) -> None:
         """Say so if jobs are lost by this stop."""
@@ -160,41 +169,3 @@ class Server:
         if left:
             _log.warning("jobs that were not done are forgotten", extra={"fields": {"jobs": left}})
         _log.info("stopped")
-
-
-def policy(settings: Settings) -> Policy:
-    return Policy(
-        max_attempts=settings.max_attempts,
-        wake_count=settings.wake_count or sys.maxsize,  # the engine stops at the last sleeper anyway
-        wake_grace=settings.wake_grace,
-    )
-
-
-def limits(settings: Settings) -> Limits:
-    return Limits(
-        max_packet=settings.max_packet,
-        write_limit=settings.write_limit,
-        stall_timeout=settings.stall_timeout,
-    )
-
-
-def sockets(settings: Settings) -> Socket:
-    return Socket(
-        backlog=settings.backlog,
-        keepalive=settings.keepalive,
-        keepalive_idle=settings.keepalive_idle,
-        keepalive_interval=settings.keepalive_interval,
-        keepalive_count=settings.keepalive_count,
-        tls=tls.context(settings),
-    )
-
-
-def gearman_options(settings: Settings) -> Options:
-    return Options(
-        exceptions=settings.exceptions,
-        timeout_unit=settings.job_timeout_unit,
-        timeout_action=settings.job_timeout_action,
-        linger=settings.linger,
-        # The protocol that is spoken, as clients of gearmand know it, and who speaks it.
-        version=f"1.1.20+geartrain.{geartrain.__version__}",
-    )

@@ -1,15 +1,17 @@
 """Which store a setting names, and taking over the jobs that it has kept."""
 
+import asyncio
+import heapq
 import logging
 import os
 import time
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from geartrain.engine.engine import Engine
+from geartrain.engine.job import LiveJob
 from geartrain.errors import StartError
-from geartrain.model import Job
 from geartrain.store.contract import Store
 from geartrain.store.memory import MemoryStore
 from geartrain.store.sqlite import SqliteStore
@@ -18,6 +20,7 @@ MEMORY = "memory"
 SQLITE = "sqlite"
 FILE_NAME = "jobs.db"
 PROGRESS_SECONDS = 1.0
+JOBS_AT_ONCE = 2000
 
 _log = logging.getLogger("geartrain.store")
 
@@ -43,27 +46,43 @@ def usual(environment: Mapping[str, str]) -> str:
     return f"{SQLITE}://{Path(home).absolute() / 'geartrain' / FILE_NAME}"
 
 
-def take_over(store: Store, engine: Engine) -> int:
-    """Put every job that the store has kept back to its place in the engine; how many there were."""
+async def take_over(store: Store, engine: Engine, stopped: asyncio.Event) -> int:
+    """Put every job that the store has kept back to its place in the engine; how many there were.
+
+    The loop comes round now and then, so that a signal is heard in the middle of a million jobs.
+    """
     began = said = time.monotonic()
-    jobs: list[Job] = []
-    for job in store.jobs():
-        jobs.append(job)
+    count = 0
+    for count, job in enumerate(_in_order(store.jobs(LiveJob)), start=1):
+        engine.restore(job)
+        if count % JOBS_AT_ONCE:
+            continue
+        await asyncio.sleep(0)
+        if stopped.is_set():
+            break
         if time.monotonic() - said > PROGRESS_SECONDS:
             said = time.monotonic()
-            _log.info("reading jobs", extra={"fields": {"jobs": len(jobs)}})
-    jobs.sort(key=_place)
-    for number, job in enumerate(jobs):
-        engine.restore(job)
-        if not number % 10_000 and time.monotonic() - said > PROGRESS_SECONDS:
-            said = time.monotonic()
-            _log.info("queueing jobs", extra={"fields": {"jobs": number, "of": len(jobs)}})
-    if jobs:
+            _log.info("taking over jobs from before", extra={"fields": {"jobs": count}})
+    if count:
         seconds = f"{time.monotonic() - began:.1f}"
-        fields = {"jobs": len(jobs), "dead": len(engine.dead), "seconds": seconds}
+        fields = {"jobs": count, "dead": len(engine.dead), "seconds": seconds}
         _log.info("jobs from before are back", extra={"fields": fields})
-    return len(jobs)
+    return count
 
 
-def _place(job: Job) -> float:
-    return job.run_at
+def _in_order(jobs: Iterable[LiveJob]) -> Iterator[LiveJob]:
+    """Jobs that come by id, given by time.
+
+    Nearly all were to run when they were submitted, and are in order already. Those that were put off or put
+    back are held until the jobs that were submitted before their time have passed.
+    """
+    held: list[LiveJob] = []
+    for job in jobs:
+        if job.run_at > job.submitted_at:
+            heapq.heappush(held, job)
+            continue
+        while held and held[0].run_at <= job.run_at:
+            yield heapq.heappop(held)
+        yield job
+    while held:
+        yield heapq.heappop(held)

@@ -12,9 +12,11 @@ thread of the server's and `records` from any, never from its loop, so they may 
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from geartrain.model import Job
+
+J = TypeVar("J", bound=Job)
 
 
 class Record(NamedTuple):
@@ -70,8 +72,11 @@ class Store(Protocol):
     def open(self) -> int:
         """Take the store for this server, or StoreError; returns the first id that was never promised."""
 
-    def jobs(self) -> Iterator[Job]:
-        """Every job that is not over, by id. What cannot be read is set aside and reported, never raised."""
+    def jobs(self, kind: type[J]) -> Iterator[J]:
+        """Every job that is not over, by id, made as objects of `kind`: a million of them are not copied again.
+
+        What cannot be read is set aside and reported, never raised.
+        """
 
     def commit(self, batch: Batch) -> None:
         """Make a batch durable, all of it or, with a StoreError, nothing of it."""

@@ -5,7 +5,6 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any, Final
 
-from geartrain.model import Job
 from geartrain.store import contract, rows
 
 # Without a file to remember the last id, the first one is the time in microseconds since 2026: no server gives
@@ -27,10 +26,10 @@ class MemoryStore:
         """Always succeeds."""
         return self._next_id
 
-    def jobs(self) -> Iterator[Job]:
+    def jobs(self, kind: type[contract.J]) -> Iterator[contract.J]:
         """The jobs that were saved and did not finish."""
         for _, row in sorted(self._rows.items()):
-            yield rows.job(row)
+            yield rows.job(row, kind)
 
     def commit(self, batch: contract.Batch) -> None:
         """Remember a batch."""

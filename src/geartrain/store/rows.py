@@ -1,9 +1,10 @@
 """From a row back to a job, trusting nothing: files are damaged, edited by hand, and written by other versions."""
 
+import sys
 from typing import Any, Final
 
-from geartrain.model import Job, JobState, Priority
-from geartrain.store.contract import COLUMNS
+from geartrain.model import JobState, Priority
+from geartrain.store.contract import COLUMNS, J
 
 _BYTES: Final = ("handle", "function", "unique_key", "payload", "reducer")
 _INTEGERS: Final = ("id", "priority", "state", "attempts", "count")
@@ -18,14 +19,16 @@ _KINDS: Final[tuple[tuple[tuple[str, ...], Any, str], ...]] = (
 _TYPES: Final[tuple[Any, ...]] = tuple(
     next(kind for names, kind, _ in _KINDS if column in names) for column in COLUMNS
 )
-_WAITING: Final = (int(JobState.QUEUED), int(JobState.SCHEDULED), int(JobState.RUNNING))
+_LOWEST: Final = int(Priority.LOW)
+_DEAD: Final = int(JobState.DEAD)
+_STATES: Final = (int(JobState.QUEUED), int(JobState.SCHEDULED), int(JobState.RUNNING), _DEAD)
 
 
 class BrokenRowError(Exception):
     """This row is no job; the text says why."""
 
 
-def job(row: tuple[Any, ...]) -> Job:
+def job(row: tuple[Any, ...], kind: type[J]) -> J:
     """The job that a row holds. A job that was running when the server stopped is queued again."""
     if not all(map(isinstance, row, _TYPES)):
         raise BrokenRowError(_complaint(row))
@@ -33,16 +36,20 @@ def job(row: tuple[Any, ...]) -> Job:
         id, handle, function, unique, payload, priority, state, run_at, submitted_at,
         attempts, count, timeout, reducer, door, reason,
     ) = row  # fmt: skip
-    if not 0 <= priority <= Priority.LOW:
+    if not 0 <= priority <= _LOWEST:
         raise BrokenRowError(f"priority {priority} does not exist")
-    if state not in _WAITING and state != JobState.DEAD:
+    if state not in _STATES:
         raise BrokenRowError(f"state {state} is not that of a job that waits")
     if id < 1 or not handle:
         raise BrokenRowError("it has no id or no handle")
-    found = Job(id, handle, function, unique, payload, priority, True, float(run_at), float(submitted_at), door)
-    found.state = JobState.DEAD if state == JobState.DEAD else JobState.QUEUED
-    found.attempts, found.count, found.timeout = attempts, count, float(timeout)
-    found.reducer, found.reason = reducer, reason
+    if run_at == submitted_at:
+        run_at = submitted_at  # one object instead of two: it is so for nearly every job
+    found = kind(id, handle, function, unique, payload, priority, True, run_at, submitted_at, sys.intern(door))
+    if state == _DEAD:
+        found.state = JobState.DEAD
+    if attempts or count or timeout or reducer or reason:
+        found.attempts, found.count, found.timeout = attempts, count, float(timeout)
+        found.reducer, found.reason = reducer, reason
     return found
 
 

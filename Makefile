@@ -1,0 +1,61 @@
+# The front desk. `make` alone lists what it can do.
+#
+# Everything Python lives in .venv. The stamp files in it remember what was installed, so that a second run
+# starts at once; a change of pyproject.toml makes them stale.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+ARGS   ?=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help serve test check bench clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo '  ARGS="..." adds arguments to serve, test (pytest) and bench; PYTHON=python3.12 picks the interpreter of a new .venv'
+
+serve: $(VENV)/.installed ## run the server with its defaults; it keeps its jobs on disk
+	$(BIN)/geartrain serve $(ARGS)
+
+test: $(VENV)/.installed-tests $(VENV)/.installed-peers check ## install real peers, run every check and every test
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/.installed-tests ## formatting, lint, types, import directions and generated pages
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python tools/check_imports.py
+	@set -ex; for page in tools/*_doc.py; do $(BIN)/python $$page --check; done
+
+bench: $(VENV)/.installed-tests $(VENV)/.installed-peers ## measure side by side with the real servers
+	@if [ -e bench/run.py ]; then \
+	    set -x; $(BIN)/python bench/run.py $(ARGS); \
+	else \
+	    echo 'There is no bench/run.py yet: it will measure this server and the real ones in one run.'; \
+	fi
+
+clean: ## remove .venv, caches and build output; never a store
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist src/*.egg-info
+	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Debian's python3 without python3-venv cannot put pip into a new environment, but its pip can do that from outside.
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV) || { \
+	    rm -rf $(VENV) && $(PYTHON) -m venv --without-pip $(VENV) && $(PYTHON) -m pip --python $@ install pip; \
+	}
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.installed-tests: pyproject.toml | $(BIN)/python
+	$(PIP) install --editable '.[check,test]'
+	@touch $@ $(VENV)/.installed
+
+# A peer that cannot be installed does not stop the tests: they name it at their end.
+$(VENV)/.installed-peers: pyproject.toml tools/peers.py | $(VENV)/.installed-tests
+	$(BIN)/python tools/peers.py install
+	@touch $@

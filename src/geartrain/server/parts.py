@@ -1,0 +1,53 @@
+"""From the settings to the parts of a server: each room gets what concerns it, in its own words."""
+
+import sys
+
+import geartrain
+from geartrain.doors.door import Limits, Socket
+from geartrain.doors.gearman.door import Options
+from geartrain.engine.policy import Policy
+from geartrain.server import tls
+from geartrain.server.committer import Keep
+from geartrain.server.settings import Settings
+
+
+def policy(settings: Settings) -> Policy:
+    return Policy(
+        max_attempts=settings.max_attempts,
+        wake_count=settings.wake_count or sys.maxsize,  # the engine stops at the last sleeper anyway
+        wake_grace=settings.wake_grace,
+    )
+
+
+def limits(settings: Settings) -> Limits:
+    return Limits(
+        max_packet=settings.max_packet,
+        write_limit=settings.write_limit,
+        stall_timeout=settings.stall_timeout,
+    )
+
+
+def sockets(settings: Settings) -> Socket:
+    return Socket(
+        backlog=settings.backlog,
+        keepalive=settings.keepalive,
+        keepalive_idle=settings.keepalive_idle,
+        keepalive_interval=settings.keepalive_interval,
+        keepalive_count=settings.keepalive_count,
+        tls=tls.context(settings),
+    )
+
+
+def gearman_options(settings: Settings) -> Options:
+    return Options(
+        exceptions=settings.exceptions,
+        timeout_unit=settings.job_timeout_unit,
+        timeout_action=settings.job_timeout_action,
+        linger=settings.linger,
+        # The protocol that is spoken, as clients of gearmand know it, and who speaks it.
+        version=f"1.1.20+geartrain.{geartrain.__version__}",
+    )
+
+
+def keep(settings: Settings) -> Keep:
+    return Keep(settings.keep_records_for, settings.keep_records)

@@ -1,0 +1,71 @@
+"""Fixtures for every test, and the account of peers that could not be tested."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # for `from tests.support import serving`, however pytest is started
+
+from tests.support import serving  # noqa: E402
+
+NOT_TESTED = pytest.StashKey[dict[str, str]]()  # why, by peer
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "peer(*names): needs these real programs or libraries (tools/peers.py)")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip the tests of peers that are missing here, and remember why."""
+    needed = {item: _peers_of(item) for item in items}
+    wanted = set().union(*needed.values())
+    if not wanted:
+        return
+    missing = _missing_peers()
+    config.stash[NOT_TESTED] = {name: missing[name] for name in sorted(wanted & missing.keys())}
+    for item, names in needed.items():
+        reasons = [f"{name}: {missing[name]}" for name in sorted(names & missing.keys())]
+        if reasons:
+            item.add_marker(pytest.mark.skip(reason="; ".join(reasons)))
+
+
+def _peers_of(item: pytest.Item) -> set[str]:
+    return {name for marker in item.iter_markers("peer") for name in marker.args}
+
+
+def _missing_peers() -> dict[str, str]:
+    command = [sys.executable, str(ROOT / "tools" / "peers.py"), "missing"]
+    answer = subprocess.run(command, capture_output=True, check=True, timeout=120)
+    missing: dict[str, str] = json.loads(answer.stdout)
+    return missing
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> Iterator[None]:
+    """Last of all, so that nobody takes a green run for more than it was."""
+    yield
+    missing = config.stash.get(NOT_TESTED, {})
+    if missing:
+        terminalreporter.section("PEERS NOT TESTED", sep="!", red=True, bold=True)
+        for name, reason in missing.items():
+            terminalreporter.line(f"{name}: {reason}", red=True)
+
+
+@pytest.fixture
+def server() -> Iterator[serving.ServerProcess]:
+    """Our server as a process: nothing on disk, one Gearman door on a free port."""
+    with serving.serve("--store", "memory", "--listen", f"gearman://{serving.HOST}:0") as running:
+        yield running
+
+
+@pytest.fixture
+def gearmand() -> Iterator[serving.ServerProcess]:
+    """The real gearmand on a free port; mark the test with `@pytest.mark.peer("gearmand")`."""
+    with serving.gearmand() as running:
+        yield running

@@ -1,0 +1,251 @@
+"""What gearmand's options mean here."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import geartrain
+from geartrain.cli import gearmand
+from geartrain.errors import SettingsError
+from geartrain.server import log, sources
+from geartrain.server.launch import Process
+from geartrain.server.settings import Settings
+
+QUIET = ["--log-file=none", "--pid-file=x.pid"]
+
+
+def translate(*words: str, **environment: str) -> tuple[dict[str, Any], list[str]]:
+    values = gearmand.read_options(["--config-file=/dev/null", *QUIET, *words])
+    return gearmand.translate(values, environment)
+
+
+def settings(*words: str, **environment: str) -> Settings:
+    flags, _ = translate(*words, **environment)
+    return sources.load(flags, {"GEARTRAIN_CONFIG": "/dev/null"})
+
+
+def warnings(*words: str) -> list[str]:
+    return translate(*words)[1]
+
+
+def test_without_options() -> None:
+    made = settings()
+    assert [str(address) for address in made.listen] == ["gearman://*:4730"]
+    assert made.store == "memory"
+    assert made.max_attempts == 0
+    assert made.log_level == "error"
+    assert not made.exceptions
+    assert not made.tls_certificate
+    ours = Settings()
+    assert (made.backlog, made.wake_count, made.keepalive_idle) == (
+        ours.backlog,
+        ours.wake_count,
+        ours.keepalive_idle,
+    )
+    assert warnings() == []
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "value"),
+    [
+        (["-b", "64"], "backlog", 64),
+        (["-b", "-1"], "backlog", Settings().backlog),
+        (["--exceptions"], "exceptions", True),
+        (["-j", "3"], "max_attempts", 3),
+        (["-j0"], "max_attempts", 0),
+        (["-j", "-1"], "max_attempts", 0),
+        (["--job-handle-prefix=X:pre"], "handle_prefix", "X:pre"),
+        (["--keepalive"], "keepalive", True),
+        (["--keepalive-idle=30"], "keepalive_idle", 30),
+        (["--keepalive-idle=-1"], "keepalive_idle", -1),
+        (["--keepalive-interval=0"], "keepalive_interval", -1),
+        (["--keepalive-count=9"], "keepalive_count", 9),
+        (["-w", "5"], "wake_count", 5),
+        (["-w0"], "wake_count", 0),
+        (["--verbose", "FATAL"], "log_level", "fatal"),
+        (["--verbose=NOTICE"], "log_level", "notice"),
+        (["-q", "builtin"], "store", "memory"),
+        (["-q", "LibSqlite3", "--libsqlite3-db=/var/jobs.db"], "store", "sqlite:///var/jobs.db"),
+        (["-R"], "store", "memory"),
+    ],
+)
+def test_option_sets_a_setting(words: list[str], name: str, value: object) -> None:
+    assert getattr(settings(*words), name) == value
+    assert warnings(*words) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "url"),
+    [
+        (["-p", "4731"], {}, "gearman://*:4731"),
+        ([], {"GEARMAND_PORT": "4732"}, "gearman://*:4732"),
+        (["-p4731"], {"GEARMAND_PORT": "4732"}, "gearman://*:4731"),
+        (["-L", "localhost"], {}, "gearman://localhost:4730"),
+        (["-L", "::1", "-p0"], {}, "gearman://[::1]:0"),
+        (["-L127.0.0.1", "-p", "http"], {}, "gearman://127.0.0.1:80"),
+    ],
+)
+def test_address(words: list[str], environment: dict[str, str], url: str) -> None:
+    [address] = settings(*words, **environment).listen
+    assert str(address) == url
+
+
+@pytest.mark.parametrize("port", ["abc", "70000", "=4731", "-5"])
+def test_bad_port(port: str) -> None:
+    with pytest.raises(SettingsError, match=f"there is no port '{port}'"):
+        translate("--port", port)
+
+
+@pytest.mark.parametrize("level", ["info", "LOUD", ""])
+def test_bad_level(level: str) -> None:
+    with pytest.raises(SettingsError, match="Invalid value for --verbose supplied"):
+        translate("--verbose", level)
+
+
+@pytest.mark.parametrize("queue", ["libmemcached", "Postgres", "redis", "MySQL", "nonsense"])
+def test_queue_that_is_not_here_is_refused(queue: str) -> None:
+    with pytest.raises(SettingsError, match=f"no queue type '{queue}' here, and without it jobs could be lost"):
+        translate("-q", queue)
+
+
+def test_sqlite_needs_a_file() -> None:
+    with pytest.raises(SettingsError, match="--queue-type libsqlite3 needs --libsqlite3-db"):
+        translate("-q", "libsqlite3")
+
+
+def test_relative_database_file_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert settings("-q", "libsqlite3", "--libsqlite3-db", "x.db").store == f"sqlite://{tmp_path}/x.db"
+
+
+def test_protocol_http_is_only_a_warning() -> None:
+    assert warnings("-r", "http", "--http-port=18080") == [
+        "--http-port has no effect: there is no HTTP protocol module",
+        "--protocol http has no effect: there is no HTTP protocol module",
+    ]
+
+
+def test_unknown_protocol_is_refused() -> None:
+    with pytest.raises(SettingsError, match="unknown protocol module: soap"):
+        translate("-r", "soap")
+
+
+def test_options_without_effect_say_so() -> None:
+    assert warnings("--hashtable-buckets=7", "--mysql-host=x") == [
+        "--hashtable-buckets has no effect: tables grow by themselves",
+        "--mysql-host has no effect: jobs are not kept there",
+    ]
+
+
+def test_tls_from_options() -> None:
+    made = settings("--ssl", "--ssl-certificate=c", "--ssl-key=k", "--ssl-ca-file=a")
+    assert (made.tls_certificate, made.tls_key, made.tls_ca) == ("c", "k", "a")
+
+
+def test_tls_from_the_environment() -> None:
+    environment = {"GEARMAND_SERVER_PEM": "c", "GEARMAND_SERVER_KEY": "k", "GEARMAND_CA_CERTIFICATE": "a"}
+    made = settings("--ssl", **environment)
+    assert (made.tls_certificate, made.tls_key, made.tls_ca) == ("c", "k", "a")
+    assert settings(**environment).tls_certificate == ""
+
+
+def test_tls_that_cannot_be_had_is_refused() -> None:
+    with pytest.raises(SettingsError, match="refusing to serve without TLS"):
+        translate("--ssl")
+
+
+def test_tls_files_without_tls_are_a_warning() -> None:
+    assert warnings("--ssl-key=k") == ["--ssl-key has no effect without --ssl"]
+
+
+@pytest.mark.parametrize("target", ["stderr", "none"])
+def test_log_to_no_file(target: str) -> None:
+    flags, said = gearmand.translate({"log-file": target, "pid-file": "x"}, {})
+    assert (flags["log_file"], said) == (target, [])
+
+
+def test_log_file_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    flags, said = gearmand.translate({"log-file": "g.log", "pid-file": "x"}, {})
+    assert (flags["log_file"], said) == (str(tmp_path / "g.log"), [])
+
+
+def test_log_file_that_cannot_be_had_becomes_stderr(tmp_path: Path) -> None:
+    path = tmp_path / "absent" / "g.log"
+    flags, said = gearmand.translate({"log-file": str(path), "pid-file": "x"}, {})
+    assert flags["log_file"] == "stderr"
+    assert said == [f"could not open the log file {path} (No such file or directory); logging to stderr"]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_syslog(there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "SYSLOG_SOCKET", str(tmp_path if there else tmp_path / "absent"))
+    flags, said = gearmand.translate({"syslog": "", "pid-file": "x"}, {})
+    assert flags["log_file"] == ("syslog" if there else "stderr")
+    assert len(said) == (0 if there else 1)
+
+
+def test_usual_pid_file_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    flags, said = gearmand.translate({"log-file": "none"}, {})
+    assert flags["pid_file"] == ""
+    assert said == ["could not write the pid file /var/gearmand.pid; going on without one"]
+    monkeypatch.setattr(os, "access", lambda path, mode: True)
+    flags, said = gearmand.translate({"log-file": "none"}, {})
+    assert (flags["pid_file"], said) == ("/var/gearmand.pid", [])
+
+
+def test_process() -> None:
+    assert gearmand.process({}) == Process()
+    values = {"daemon": "", "user": "gearman", "file-descriptors": "4096", "coredump": ""}
+    assert gearmand.process(values) == Process(daemon=True, user="gearman", file_limit=4096, core=True)
+
+
+def test_command_line_wins_over_the_configuration_file(tmp_path: Path) -> None:
+    path = tmp_path / "gearmand.conf"
+    path.write_text("--port=1 --listen=file")
+    for name in (f"--config-file={path}", f"@{path}"):
+        values = gearmand.read_options([name, "--port=2"])
+        assert (values["port"], values["listen"]) == ("2", "file")
+
+
+def test_configuration_file_must_be_there_when_it_is_named() -> None:
+    with pytest.raises(SettingsError, match="could not open the configuration file /nowhere: No such file"):
+        gearmand.read_options(["--config-file=/nowhere"])
+
+
+def run(*words: str) -> int:
+    return gearmand.run(["--config-file=/dev/null", *words], {"GEARTRAIN_CONFIG": "/dev/null"})
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("-V") == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"\ngearmand 1.1.20 compatible, geartrain {geartrain.__version__} - ")
+    assert out.endswith("\n")
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("-h") == 0
+    assert "-q [ --queue-type ] arg (=builtin)" in capsys.readouterr().out
+
+
+def test_error_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--bogus") == 1
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "gearmand: unrecognised option '--bogus'\n")
+
+
+def test_checking_arguments_starts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*QUIET, "--check-args", "-t", "8", "--hashtable-buckets=7") == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "gearmand: warning: --hashtable-buckets has no effect: tables grow by themselves\n"
+
+
+def test_settings_of_ours_apply_where_gearmand_has_no_option(capsys: pytest.CaptureFixture[str]) -> None:
+    environment = {"GEARTRAIN_CONFIG": "/dev/null", "GEARTRAIN_LINGER": "never"}
+    assert gearmand.run([*QUIET, "--config-file=/dev/null", "--check-args"], environment) == 1
+    assert capsys.readouterr().err.startswith("gearmand: GEARTRAIN_LINGER=never: must be a time")

@@ -1,0 +1,78 @@
+"""The clock follows the wall clock, and never its jitter."""
+
+import time
+
+import pytest
+
+from geartrain.server.clock import Clock
+
+
+class Hands:
+    """Two clocks that a test can turn."""
+
+    def __init__(self) -> None:
+        self.wall = 1_800_000_000.0
+        self.monotonic = 500.0
+
+    def pass_by(self, seconds: float) -> None:
+        self.wall += seconds
+        self.monotonic += seconds
+
+    def clock(self) -> Clock:
+        return Clock(lambda: self.wall, lambda: self.monotonic)
+
+
+def test_real_clock_tells_the_time_and_never_goes_back() -> None:
+    clock = Clock()
+    assert clock() == pytest.approx(time.time(), abs=1.0)
+    times = [clock() for _ in range(10_000)]
+    assert times == sorted(times)
+
+
+def test_time_passes() -> None:
+    hands = Hands()
+    clock = hands.clock()
+    hands.pass_by(0.25)
+    assert clock() == 1_800_000_000.25
+    hands.pass_by(3600)
+    assert clock() == 1_800_003_600.25
+
+
+@pytest.mark.parametrize("step", [-1.0, -0.3, 0.3, 1.0])
+def test_small_corrections_are_left_alone(step: float, caplog: pytest.LogCaptureFixture) -> None:
+    hands = Hands()
+    clock = hands.clock()
+    hands.wall += step
+    hands.pass_by(10)
+    assert clock() == 1_800_000_010.0
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(("step", "shown"), [(-3600.0, "-3600.000"), (1.5, "+1.500")])
+def test_moved_clock_is_followed_and_logged(step: float, shown: str, caplog: pytest.LogCaptureFixture) -> None:
+    hands = Hands()
+    clock = hands.clock()
+    hands.wall += step
+    hands.pass_by(2)
+    assert clock() == 1_800_000_002.0 + step
+    hands.pass_by(5)
+    assert clock() == 1_800_000_007.0 + step
+    [record] = caplog.records
+    assert record.getMessage() == "the clock was moved; following it"
+    assert record.fields == {"seconds": shown}  # type: ignore[attr-defined]
+
+
+def test_wall_clock_is_read_once_a_second_at_most() -> None:
+    readings = 0
+    hands = Hands()
+
+    def wall() -> float:
+        nonlocal readings
+        readings += 1
+        return hands.wall
+
+    clock = Clock(wall, lambda: hands.monotonic)
+    for _ in range(100):
+        hands.pass_by(0.0625)
+        clock()
+    assert readings == 1 + 6

@@ -1,0 +1,50 @@
+"""The pid file is there while the server serves, and no longer."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from geartrain.errors import StartError
+from geartrain.server import pid_file
+
+
+def test_written_and_removed(tmp_path: Path) -> None:
+    path = tmp_path / "server.pid"
+    path.write_text("999999999\n")  # left behind by a crash
+    with pid_file.written(str(path)):
+        assert path.read_text() == f"{os.getpid()}\n"
+    assert not path.exists()
+
+
+def test_relative_path_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pid_file.written("server.pid"):
+        monkeypatch.chdir("/")
+    assert not (tmp_path / "server.pid").exists()
+
+
+def test_another_servers_file_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "server.pid"
+    with pid_file.written(str(path)):
+        path.write_text("1\n")
+    assert path.read_text() == "1\n"
+
+
+def test_none_is_wanted() -> None:
+    with pid_file.written(""):
+        pass
+
+
+def test_file_that_cannot_be_written(tmp_path: Path) -> None:
+    writing = pid_file.written(str(tmp_path / "absent" / "server.pid"))
+    with pytest.raises(StartError, match=r"pid file .*/absent/server\.pid cannot be written: No such file"):
+        writing.__enter__()
+
+
+def test_vanished_file_is_only_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "server.pid"
+    with pid_file.written(str(path)):
+        path.unlink()
+    [record] = caplog.records
+    assert record.getMessage() == "the pid file was not removed"

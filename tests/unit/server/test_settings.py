@@ -1,0 +1,62 @@
+"""The table of settings: complete, consistent, and true about its own defaults."""
+
+import os
+
+import msgspec
+import pytest
+
+from geartrain.errors import SettingsError
+from geartrain.server import kinds
+from geartrain.server import settings as table
+from geartrain.server.settings import TABLE, Settings
+
+
+def test_every_field_has_a_row() -> None:
+    assert list(TABLE) == list(Settings.__struct_fields__)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_row_teaches(name: str) -> None:
+    setting = TABLE[name]
+    assert setting.about.help.endswith(".")
+    assert setting.about.group
+    assert setting.shown_default
+    assert setting.flag == "--" + name.replace("_", "-")
+    assert setting.variable == "GEARTRAIN_" + name.upper()
+
+
+@pytest.mark.parametrize("name", [name for name, setting in TABLE.items() if not setting.about.no_default])
+def test_shown_default_means_the_default(name: str) -> None:
+    setting = TABLE[name]
+    assert setting.about.kind.read(setting.shown_default) == setting.default
+
+
+def test_settings_cannot_be_changed() -> None:
+    with pytest.raises(AttributeError):
+        Settings().backlog = 5  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", ["tls_key", "tls_ca"])
+def test_tls_needs_a_certificate(name: str) -> None:
+    with pytest.raises(SettingsError, match=f"{name} is set but tls_certificate is not"):
+        table.check(msgspec.structs.replace(Settings(), **{name: "some.pem"}))
+
+
+def test_certificate_alone_is_enough() -> None:
+    table.check(Settings(tls_certificate="both.pem"))
+
+
+def test_handle_prefix_is_the_hosts_name() -> None:
+    assert table.handle_prefix(Settings()) == f"H:{os.uname().nodename}".encode()[: kinds.PREFIX_LIMIT]
+
+
+def test_long_host_name_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = os.uname_result(("Linux", "n" * 64, "6", "1", "x86_64"))
+    monkeypatch.setattr(os, "uname", lambda: name)
+    prefix = table.handle_prefix(Settings())
+    assert prefix.startswith(b"H:nnn")
+    assert len(prefix + b":%d" % (2**63 - 1)) == 63
+
+
+def test_handle_prefix_that_was_set_is_kept() -> None:
+    assert table.handle_prefix(Settings(handle_prefix="X:pre")) == b"X:pre"

@@ -1,0 +1,42 @@
+"""The page of settings is the table's, and the check notices when it is not."""
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+from geartrain.server.settings import TABLE
+
+ROOT = Path(__file__).parents[3]
+TOOL = ROOT / "tools" / "settings_doc.py"
+
+
+def check(tool: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(tool), "--check"], capture_output=True, text=True, timeout=60)
+
+
+def test_page_is_up_to_date() -> None:
+    answer = check(TOOL)
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_stale_and_missing_pages_are_noticed(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    tool = tmp_path / "tools" / TOOL.name
+    tool.write_text(TOOL.read_text())
+    assert check(tool).returncode == 1
+    page = tmp_path / "docs" / "settings.md"
+    page.parent.mkdir()
+    assert subprocess.run([sys.executable, str(tool)], timeout=60).returncode == 0
+    assert check(tool).returncode == 0
+    page.write_text(page.read_text().replace("64MiB", "65MiB"))
+    answer = check(tool)
+    assert answer.returncode == 1
+    assert "settings.md is out of date: run python tools/settings_doc.py" in answer.stderr
+
+
+def test_every_setting_has_its_line() -> None:
+    page: str = runpy.run_path(str(TOOL))["page"]()
+    for setting in TABLE.values():
+        [line] = [line for line in page.splitlines() if line.startswith(f"| `{setting.name}` |")]
+        assert setting.about.help in line

@@ -1,0 +1,263 @@
+"""Where settings come from, which source wins, and what is said about a value that makes no sense."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from geartrain.address import Address
+from geartrain.errors import SettingsError
+from geartrain.model import Expiry
+from geartrain.server import sources
+from geartrain.server.settings import TABLE, Settings
+
+NO_FILE = {"GEARTRAIN_CONFIG": "/dev/null"}
+
+# For every setting a value as text, and what it means.
+GOOD: dict[str, tuple[str, Any]] = {
+    "listen": (
+        "gearman://127.0.0.1:0, gearman://[::1]",
+        (Address("gearman", "127.0.0.1", 0, ""), Address("gearman", "::1", 4730, "")),
+    ),
+    "store": ("sqlite:///var/lib/jobs.db", "sqlite:///var/lib/jobs.db"),
+    "keep_records_for": ("2h", 7200.0),
+    "keep_records": ("0", 0),
+    "result_limit": ("1KiB", 1024),
+    "max_attempts": ("0", 0),
+    "handle_prefix": ("X:pre", "X:pre"),
+    "job_timeout_unit": ("seconds", "seconds"),
+    "job_timeout_action": ("requeue", Expiry.REQUEUE),
+    "exceptions": ("true", True),
+    "wake_count": ("3", 3),
+    "wake_grace": ("20ms", 0.02),
+    "linger": ("0", 0.0),
+    "max_packet": ("1MiB", 1024**2),
+    "write_limit": ("500kB", 500_000),
+    "stall_timeout": ("2m", 120.0),
+    "backlog": ("5", 5),
+    "keepalive": ("0", False),
+    "keepalive_idle": ("2m", 120),
+    "keepalive_interval": ("-1", -1),
+    "keepalive_count": ("-1", -1),
+    "tls_certificate": ("server.pem", "server.pem"),
+    "tls_key": ("", ""),
+    "tls_ca": ("", ""),
+    "log_file": ("none", "none"),
+    "log_level": ("notice", "notice"),
+    "log_format": ("json", "json"),
+    "pid_file": ("geartrain.pid", "geartrain.pid"),
+    "drain_timeout": ("1h", 3600.0),
+}
+
+# For every setting that can be wrong, values that are, and what is said to be allowed.
+COUNT = "must be a whole number, 0 or more"
+SIZE = "must be a size such as 64MiB, 500kB or a number of bytes"
+DURATION = "must be a time such as 1ms, 60s, 2h or a number of seconds"
+SECONDS = "must be whole seconds such as 30 or 2m, or -1 for the system's own value"
+LEVELS = "must be one of fatal, alert, critical, error, warning, notice, info, debug"
+BAD: dict[str, tuple[str, list[str]]] = {
+    "store": ("must be memory, or sqlite:///path/to/file", ["disk", "sqlite:", "sqlite://host/x", "memory "]),
+    "keep_records_for": (DURATION, ["-1s", "week"]),
+    "keep_records": (COUNT, ["-1", "all"]),
+    "result_limit": (SIZE, ["-1", "all"]),
+    "max_attempts": (COUNT, ["-1", "ten", "1.5", "0x1", " 3"]),
+    "handle_prefix": (
+        "must be 1 to 43 visible ASCII characters without spaces",
+        ["a b", "a\tb", "é", "x" * 44],
+    ),
+    "job_timeout_unit": ("must be one of milliseconds, seconds", ["ms", "minutes", "Seconds"]),
+    "job_timeout_action": ("must be one of fail, requeue", ["retry"]),
+    "exceptions": ("must be true or false", ["yes", "on", "2"]),
+    "wake_count": (COUNT, ["-1", "all"]),
+    "wake_grace": (DURATION, ["-1s", "soon", "1 fortnight"]),
+    "linger": (DURATION, ["-1"]),
+    "max_packet": (SIZE, ["0", "64MB!", "1.5", "-1", "lots"]),
+    "write_limit": (SIZE, ["0", "1TB"]),
+    "stall_timeout": ("must be a time above zero such as 1ms, 60s, 2h or a number of seconds", ["0", "0ms", "x"]),
+    "backlog": ("must be a whole number, 1 or more", ["0", "-5", "many"]),
+    "keepalive": ("must be true or false", ["maybe"]),
+    "keepalive_idle": (SECONDS, ["0", "-2", "1ms", "1.5"]),
+    "keepalive_interval": (SECONDS, ["0", "x"]),
+    "keepalive_count": ("must be a whole number from 1, or -1 for the system's own value", ["0", "-2", "x"]),
+    "log_level": (LEVELS, ["loud", "INFO"]),
+    "log_format": ("must be one of text, json", ["xml"]),
+    "drain_timeout": (DURATION, ["never"]),
+}
+
+
+def load(flags: dict[str, Any] | None = None, environment: dict[str, str] | None = None) -> Settings:
+    return sources.load(flags or {}, {**NO_FILE, **(environment or {})})
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "geartrain.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_nothing_given_means_defaults() -> None:
+    assert load() == Settings()
+
+
+def test_every_setting_is_tried() -> None:
+    assert GOOD.keys() == TABLE.keys()
+    free_text = {"listen", "tls_certificate", "tls_key", "tls_ca", "log_file", "pid_file"}
+    assert BAD.keys() == TABLE.keys() - free_text
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_value_from_a_flag(name: str) -> None:
+    text, value = GOOD[name]
+    assert getattr(load({name: text}), name) == value
+
+
+@pytest.mark.parametrize("name", [name for name, (text, _) in GOOD.items() if text])
+def test_value_from_the_environment(name: str) -> None:
+    text, value = GOOD[name]
+    assert getattr(load({}, {TABLE[name].variable: text}), name) == value
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_value_from_a_file_as_text(name: str, tmp_path: Path) -> None:
+    text, value = GOOD[name]
+    settings = load({"config": write(tmp_path, f"{name} = '{text}'\n")})
+    assert getattr(settings, name) == value
+
+
+def test_values_of_tomls_own_types(tmp_path: Path) -> None:
+    lines = [
+        'listen = ["gearman://127.0.0.1:1", "gearman://127.0.0.1:2"]',
+        "max_packet = 1024",
+        "linger = 0.002",
+        "wake_grace = 1",
+        "keepalive = false",
+        "keepalive_idle = 30",
+        "backlog = 7",
+    ]
+    settings = load({"config": write(tmp_path, "\n".join(lines))})
+    assert [address.port for address in settings.listen] == [1, 2]
+    assert (settings.max_packet, settings.linger, settings.wake_grace) == (1024, 0.002, 1.0)
+    assert (settings.keepalive, settings.keepalive_idle, settings.backlog) == (False, 30, 7)
+
+
+def test_flags_win_over_environment_over_file_over_defaults(tmp_path: Path) -> None:
+    path = write(tmp_path, "backlog = 1\nmax_attempts = 1\nwake_count = 5\n")
+    environment = {"GEARTRAIN_CONFIG": path, "GEARTRAIN_BACKLOG": "2", "GEARTRAIN_MAX_ATTEMPTS": "2"}
+    settings = sources.load({"backlog": "3", "max_attempts": None, "listen": None}, environment)
+    assert (settings.backlog, settings.max_attempts, settings.wake_count) == (3, 2, 5)
+    assert settings.keepalive_count == Settings().keepalive_count
+
+
+def test_flag_names_the_file_before_the_environment_does(tmp_path: Path) -> None:
+    path = write(tmp_path, "backlog = 9\n")
+    assert sources.load({"config": path}, {"GEARTRAIN_CONFIG": "/nowhere"}).backlog == 9
+
+
+def test_switch_can_be_turned_off_by_flag() -> None:
+    assert load({"exceptions": False}, {"GEARTRAIN_EXCEPTIONS": "true"}).exceptions is False
+
+
+def test_text_can_be_emptied_by_flag() -> None:
+    assert load({"tls_certificate": ""}, {"GEARTRAIN_TLS_CERTIFICATE": "x.pem"}).tls_certificate == ""
+
+
+def test_several_listen_flags() -> None:
+    settings = load({"listen": ["gearman://127.0.0.1:1", "gearman://127.0.0.1:2"]})
+    assert [address.port for address in settings.listen] == [1, 2]
+
+
+def test_empty_and_foreign_variables_do_not_count() -> None:
+    assert load({}, {"GEARTRAIN_BACKLOG": "", "GEARTRAIN_PORT": "tcp://10.0.0.1:80"}) == Settings()
+
+
+def test_usual_file_of_the_user_is_read(tmp_path: Path) -> None:
+    (tmp_path / "geartrain").mkdir()
+    write(tmp_path / "geartrain", "backlog = 11\n")
+    assert sources.load({}, {"XDG_CONFIG_HOME": str(tmp_path)}).backlog == 11
+
+
+def test_usual_files_in_order() -> None:
+    assert [str(path) for path in sources.usual_files({"HOME": "/home/ann"})] == [
+        "/home/ann/.config/geartrain/geartrain.toml",
+        "/etc/geartrain/geartrain.toml",
+    ]
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name, (_, texts) in BAD.items() for text in texts])
+def test_bad_value_is_refused_with_its_place_and_what_is_allowed(name: str, text: str, tmp_path: Path) -> None:
+    allowed, setting = BAD[name][0], TABLE[name]
+    places = {
+        f"{setting.flag} {text}": ({name: text}, {}),
+        f"{setting.variable}={text}": ({}, {setting.variable: text}),
+    }
+    if "'" not in text:
+        path = write(tmp_path, f"{name} = '{text}'\n")
+        places[f'{path}: {name} = "{text}"'] = ({"config": path}, {})
+    for place, (flags, environment) in places.items():
+        with pytest.raises(SettingsError) as caught:
+            load(flags, environment)
+        assert str(caught.value) == f"{place}: {allowed}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("backlog", "true", "true"),
+        ("max_packet", "[1]", "[1]"),
+        ("max_packet", "true", "true"),
+        ("log_level", "3", "3"),
+        ("linger", "nan", "nan"),
+        ("handle_prefix", "7", "7"),
+        ("pid_file", "7", "7"),
+        ("keepalive_idle", "1.5", "1.5"),
+    ],
+)
+def test_wrong_toml_type(name: str, value: str, shown: str, tmp_path: Path) -> None:
+    path = write(tmp_path, f"{name} = {value}\n")
+    with pytest.raises(SettingsError) as caught:
+        load({"config": path})
+    assert str(caught.value) == f"{path}: {name} = {shown}: must be {TABLE[name].about.kind.allowed}"
+
+
+@pytest.mark.parametrize("url", ["nope://x", "127.0.0.1:4730", "gearman://", "gearman://h:99999"])
+def test_bad_url_is_explained(url: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load({"listen": [url]})
+    assert str(caught.value).startswith(f"--listen {url}: '{url}' ")
+
+
+def test_listen_of_the_wrong_type(tmp_path: Path) -> None:
+    path = write(tmp_path, "listen = [4730]\n")
+    with pytest.raises(SettingsError, match="must be a list of URLs such as gearman://"):
+        load({"config": path})
+
+
+def test_misspelt_key_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    path = write(tmp_path, "max_atempts = 3\n")
+    with pytest.raises(SettingsError) as caught:
+        load({"config": path})
+    assert str(caught.value) == f"{path}: there is no setting 'max_atempts'; did you mean 'max_attempts'?"
+
+
+def test_unknown_key_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, "[zzz]\nx = 1\n")
+    with pytest.raises(SettingsError, match="no setting 'zzz'; `geartrain serve --help` lists them"):
+        load({"config": path})
+
+
+def test_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"settings file .*/absent\.toml cannot be read: No such file"):
+        load({"config": str(tmp_path / "absent.toml")})
+
+
+@pytest.mark.parametrize("content", [b"backlog = \n", b"backlog: 3\n", b"\xff\xfe"])
+def test_file_that_is_not_toml(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "geartrain.toml"
+    path.write_bytes(content)
+    with pytest.raises(SettingsError, match=r"settings file .* is not valid TOML"):
+        load({"config": str(path)})
+
+
+def test_combination_is_checked() -> None:
+    with pytest.raises(SettingsError, match="tls_key is set but tls_certificate is not"):
+        load({"tls_key": "key.pem"})

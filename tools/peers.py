@@ -1,0 +1,130 @@
+"""The real Gearman programs and libraries that the tests talk to, how to get them, and which are missing.
+
+    python tools/peers.py install    what is missing, as far as this user and machine allow
+    python tools/peers.py missing    {"peer": "why it cannot be used here"} as JSON
+
+Neither ever fails because of a peer: the tests skip what is missing and name it at their end.
+"""
+
+import concurrent.futures
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+INSTALL_SECONDS = 300
+PROBE_SECONDS = 30
+
+
+class Peer(NamedTuple):
+    """A program or library of somebody else's."""
+
+    name: str
+    packages: tuple[str, ...]  # of Debian; empty for wheels, which are pyproject's `peers`
+    probe: tuple[str, ...]  # a command that succeeds where the peer can be used
+    source: str  # what to install, for the person who reads that it is missing
+
+
+def _wheel(name: str, module: str, distribution: str) -> Peer:
+    return Peer(name, (), (sys.executable, "-c", f"import {module}"), f"pip install {distribution}")
+
+
+def _debian(name: str, packages: tuple[str, ...], *probe: str) -> Peer:
+    return Peer(name, packages, probe, f"apt-get install {' '.join(packages)}")
+
+
+PEERS = (
+    _debian("gearmand", ("gearman-job-server",), "gearmand", "--version"),
+    _debian("gearman", ("gearman-tools",), "gearman", "-H"),
+    _debian("gearadmin", ("gearman-tools",), "gearadmin", "--help"),
+    _debian("perl", ("libgearman-client-perl",), "perl", "-MGearman::Client", "-MGearman::Worker", "-e1"),
+    _debian("php", ("php-cli", "php-gearman"), "php", "-r", "new GearmanClient(); new GearmanWorker();"),
+    _wheel("gear", "gear", "gear"),
+    _wheel("python3-gearman", "python3_gearman", "python3-gearman"),
+    _wheel("aiogear", "aiogear", "aiogear"),
+)
+
+
+def why_missing(peer: Peer) -> str | None:
+    """What stands in the way of using a peer here, or None."""
+    if shutil.which(peer.probe[0]) is None:
+        return f"{peer.probe[0]} is not installed ({peer.source})"
+    try:
+        probe = subprocess.run(
+            peer.probe, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PROBE_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return f"`{' '.join(peer.probe)}` did not end within {PROBE_SECONDS} seconds"
+    if probe.returncode == 0:
+        return None
+    lines = (probe.stderr or probe.stdout).strip().splitlines() or [f"exit code {probe.returncode}"]
+    # Python says what is wrong on its last line, Perl and PHP on their first.
+    said = lines[-1] if probe.args[0] == sys.executable else lines[0]
+    return f"{said} ({peer.source})"
+
+
+def missing() -> dict[str, str]:
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        reasons = threads.map(why_missing, PEERS)
+        return {peer.name: reason for peer, reason in zip(PEERS, reasons, strict=True) if reason is not None}
+
+
+def install() -> None:
+    for requirement in _wheels():
+        _run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", requirement])
+    absent = missing()
+    wanted = sorted({package for peer in PEERS if peer.name in absent for package in peer.packages})
+    if wanted:
+        _install_debian(wanted)
+    for name, reason in missing().items():
+        print(f"peer {name} stays untested: {reason}", file=sys.stderr)
+
+
+def _wheels() -> list[str]:
+    """One by one, so that a wheel that is gone from the index takes no other with it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    requirements: list[str] = project["optional-dependencies"]["peers"]
+    return requirements
+
+
+def _install_debian(packages: list[str]) -> None:
+    if shutil.which("apt-get") is None or os.geteuid() != 0:
+        print(f"not root on Debian; as root: apt-get install {' '.join(packages)}", file=sys.stderr)
+        return
+    _run(["apt-get", "update", "--quiet=2"])
+    arguments = ["install", "--yes", "--quiet=2", "--no-install-recommends"]
+    if not _run(["apt-get", *arguments, *packages]):
+        for package in packages:
+            _run(["apt-get", *arguments, package])
+
+
+def _run(command: list[str]) -> bool:
+    print("+", *command, file=sys.stderr, flush=True)
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    try:
+        run = subprocess.run(command, stdin=subprocess.DEVNULL, env=environment, timeout=INSTALL_SECONDS)
+    except subprocess.TimeoutExpired:
+        print(f"gave up on {command[0]} after {INSTALL_SECONDS} seconds", file=sys.stderr)
+        return False
+    return run.returncode == 0
+
+
+def main(arguments: list[str]) -> int:
+    match arguments:
+        case ["install"]:
+            install()
+        case ["missing"]:
+            print(json.dumps(missing(), indent=2))
+        case _:
+            print(__doc__, file=sys.stderr)
+            return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

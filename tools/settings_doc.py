@@ -1,0 +1,93 @@
+"""Writes docs/settings.md from the table of settings, or says with --check that it is out of date.
+
+python tools/settings_doc.py [--check]
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from geartrain.server import sources
+from geartrain.server.settings import TABLE, Setting
+
+PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
+
+OPENING = f"""\
+# Settings
+
+<!-- Written by tools/settings_doc.py from src/geartrain/server/settings.py; change that instead. -->
+
+Every setting can be given in three ways, and the first of these that has it wins:
+
+1. a flag of `geartrain serve`: `--max-packet 1MiB`
+2. an environment variable: `GEARTRAIN_MAX_PACKET=1MiB`
+3. a line of the settings file: `max_packet = "1MiB"`
+
+The settings file is TOML. It is the one that `{sources.CONFIG_FLAG}` or `{sources.CONFIG_VARIABLE}` names, else
+`~/.config/geartrain/{sources.FILE_NAME}` (or in `$XDG_CONFIG_HOME`), else `/etc/geartrain/{sources.FILE_NAME}`.
+A key that is not listed here is refused, and so is a value that makes no sense; the message says where it was
+found and what is allowed.
+
+Sizes are written like `64MiB`, `500kB` or as a number of bytes, times like `1ms`, `60s`, `2h` or as a number of
+seconds. Where a setting says yes or no, the flags are `--keepalive` and `--no-keepalive`, and elsewhere the
+values `true` and `false`. `--listen` may be repeated; in the environment, spaces go between URLs; in TOML it is a
+list.
+
+The command line of `geartrain gearmand` has options of its own, which are gearmand's. Settings that gearmand has
+no option for still come from the environment and the settings file.
+"""
+
+EXAMPLE = """\
+## An example
+
+```toml
+# /etc/geartrain/geartrain.toml
+listen = ["gearman://127.0.0.1:4730", "gearman://[::1]:4730"]
+max_attempts = 5
+max_packet = "16MiB"
+log_file = "/var/log/geartrain/geartrain.log"
+drain_timeout = "5m"
+```
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    groups = dict.fromkeys(setting.about.group for setting in TABLE.values())
+    return "\n".join([OPENING, *(f"{_section(group)}\n" for group in groups), EXAMPLE])
+
+
+def _section(group: str) -> str:
+    rows = [_row(setting) for setting in TABLE.values() if setting.about.group == group]
+    return "\n".join([f"## {group}", "", "| setting | default | what it does |", "|---|---|---|", *rows])
+
+
+def _row(setting: Setting) -> str:
+    return f"| `{setting.name}` | {_default(setting)} | {' '.join(_description(setting))} |"
+
+
+def _default(setting: Setting) -> str:
+    return setting.about.no_default or f"`{setting.shown_default}`"
+
+
+def _description(setting: Setting) -> Iterator[str]:
+    yield setting.about.help
+    if setting.about.kind.words:
+        yield f"One of {', '.join(f'`{word}`' for word in setting.about.kind.words)}."
+
+
+def main(arguments: list[str]) -> int:
+    if arguments == ["--check"]:
+        if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page():
+            return 0
+        print(f"{PAGE} is out of date: run python tools/settings_doc.py", file=sys.stderr)
+        return 1
+    if arguments:
+        print(__doc__, file=sys.stderr)
+        return 2
+    PAGE.write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
