@@ -1,13 +1,17 @@
 """What all doors share: listening sockets, the set of connections, and a look at those that have stalled."""
 
 import asyncio
+import contextlib
 import dataclasses
+import errno
+import functools
 import logging
+import os
 import socket
 import ssl
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from geartrain.address import Address
+from geartrain.address import PATH_SCHEMES, Address
 
 if TYPE_CHECKING:
     from geartrain.doors.connection import Connection
@@ -48,6 +52,17 @@ _KEEPALIVE_OPTIONS = (
 )
 
 
+class Control(Protocol):
+    """What an admin may do to the server itself."""
+
+    @property
+    def log_level_name(self) -> str:
+        """gearmand's word for how much is logged."""
+
+    def shutdown(self, graceful: bool) -> None:
+        """Stop: at once, or when the running jobs are finished."""
+
+
 class Door:
     """One protocol's way in. A subclass says what a new connection is."""
 
@@ -58,35 +73,51 @@ class Door:
         self.limits = limits
         self.connections: set[Connection] = set()
         self._servers: list[asyncio.Server] = []
+        self._paths: list[str] = []  # of socket files, to be removed at the end
         self._look: asyncio.TimerHandle | None = None
 
-    def connect(self) -> "Connection":
-        """A connection object for a peer that has just come in."""
+    def connect(self, address: Address) -> "Connection":
+        """A connection object for a peer that has just come in at this address."""
         raise NotImplementedError
 
     async def open(self, address: Address, sockets: Socket) -> Address:
         """Listen; an OSError says why not. Returns the address with the port that was really bound."""
         loop = self.pulse.loop
-        found = await loop.getaddrinfo(
-            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
         bound = address
-        for position, (family, _, _, _, place) in enumerate(dict.fromkeys(found)):
-            listener = _listener(family, (place[0], bound.port, *place[2:]), sockets)
-            if position == 0:
-                bound = address._replace(port=listener.getsockname()[1])
-            factory: Any = self.connect
-            server = await loop.create_server(factory, sock=listener, backlog=sockets.backlog, ssl=sockets.tls)
-            self._servers.append(server)
+        if address.scheme in PATH_SCHEMES:
+            await self._listen(address, _path_listener(address.path), sockets)
+        else:
+            found = await loop.getaddrinfo(
+                address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
+            for family, _, _, _, place in dict.fromkeys(found):
+                listener = _listener(family, (place[0], bound.port, *place[2:]), sockets)
+                bound = bound._replace(port=listener.getsockname()[1])
+                await self._listen(bound, listener, sockets)
         if self._look is None:
             self._look_later()
         return bound
+
+    async def _listen(self, address: Address, listener: socket.socket, sockets: Socket) -> None:
+        factory: Any = functools.partial(self.connect, address)
+        tls = None if address.path and not address.port else sockets.tls  # a socket file needs none
+        make = (
+            self.pulse.loop.create_unix_server if address.scheme in PATH_SCHEMES else self.pulse.loop.create_server
+        )
+        server = await make(factory, sock=listener, backlog=sockets.backlog, ssl=tls)
+        self._servers.append(server)
+        if address.scheme in PATH_SCHEMES:
+            self._paths.append(address.path)
 
     def stop_listening(self) -> None:
         """Let nobody in any more; those who are in stay."""
         for server in self._servers:
             server.close()
         self._servers.clear()
+        for path in self._paths:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        self._paths.clear()
 
     def close(self) -> None:
         """Stop listening, say what is left to say, and close every connection."""
@@ -121,6 +152,27 @@ def _listener(family: int, place: tuple[Any, ...], sockets: Socket) -> socket.so
             if seconds >= 0 and hasattr(socket, option):
                 listener.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), seconds)
         listener.bind(place)
+        listener.setblocking(False)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _path_listener(path: str) -> socket.socket:
+    """A socket file; one that a dead server has left behind is replaced, one that answers is not."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
+            try:
+                other.connect(path)
+            except ConnectionRefusedError:
+                os.unlink(path)
+            except FileNotFoundError:
+                pass
+            else:
+                raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+        listener.bind(path)
         listener.setblocking(False)
     except OSError:
         listener.close()

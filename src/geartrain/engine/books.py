@@ -27,6 +27,10 @@ from geartrain.engine.watcher import Watcher
 from geartrain.engine.worker import Worker
 from geartrain.model import JobState
 
+# Codes of failures that no worker has given one.
+GENERAL_FAILURE: Final = 1
+GIVEN_UP: Final = 255
+
 # So many jobs whose time has come are moved in one tick: a million due at midnight must not hold up the rest.
 MOVES_PER_TICK: Final = 2000
 
@@ -238,6 +242,7 @@ class Books:
     def _fail(self, job: LiveJob, state: JobState, reason: str, worker: Worker | None = None) -> None:
         """End a job that has no result, and tell its watchers."""
         job.reason = reason
+        job.code = job.code or GENERAL_FAILURE
         watchers = self._finish(job, state, b"", worker)
         if watchers:
             for watcher in watchers:
@@ -256,6 +261,7 @@ class Books:
     def _bury(self, job: LiveJob, reason: str) -> None:
         """Set a job aside as dead, where people can see it."""
         job.reason = reason
+        job.code = GIVEN_UP
         watchers = self._detach(job, DEAD)
         self.dead[job.handle] = job
         if job.background:

@@ -5,7 +5,7 @@ from typing import Final
 from geartrain.engine.books import Books
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
-from geartrain.engine.lifecycle import CANCELLED, DEAD, RUNNING, SCHEDULED
+from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
 from geartrain.engine.watcher import Watcher
 from geartrain.errors import QueueFullError
 from geartrain.model import Duplicate, Priority
@@ -116,6 +116,19 @@ class Desk(Books):
         self._fail(job, CANCELLED, reason)
         for worker in workers:
             worker.revoked(job)
+
+    def hasten(self, job: LiveJob) -> None:
+        """Let a scheduled job run now."""
+        if job.state is not SCHEDULED:
+            return
+        home = self.functions[job.function]
+        enter(job, QUEUED)
+        home.scheduled -= 1
+        self.schedule.leave()
+        job.run_at = self.now
+        if job.background:
+            self.journal.changed(job)
+        self._line_up(home, job)
 
     def withdraw(self, job: LiveJob) -> None:
         """A background job was accepted and could not be made durable: its submitter is told so.

@@ -65,7 +65,7 @@ class Engine(Floor):
             raise DuplicateKeyError(f"job {job.handle!r} cannot be retried: its unique key is in use again")
         self._exhume(job)
         enter(job, QUEUED)
-        job.reason = ""
+        job.reason, job.code = "", 0
         job.attempts = 0
         job.run_at = self.now
         self.jobs[job.handle] = job

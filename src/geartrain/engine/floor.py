@@ -142,12 +142,13 @@ class Floor(Desk):
         else:
             self._postpone(job, self.now + self.policy.delay_after(job.attempts))
 
-    def raise_exception(self, worker: Worker, job: LiveJob, data: bytes) -> None:
-        """The worker failed, and has something to say about it."""
+    def raise_exception(self, worker: Worker, job: LiveJob, data: bytes, code: int = 1) -> None:
+        """The worker failed, and has something to say about it; `code` is its number for what went wrong."""
         if job.owner is not worker and not self.broadcasts.drop(job, worker):
             return
         job.reason = data[:1000].decode("utf-8", "replace")
-        watchers = self._finish(job, FAILED, b"", worker)
+        job.code = code
+        watchers = self._finish(job, FAILED, data, worker)
         if watchers:
             for watcher in watchers:
                 watcher.exception(job, data)

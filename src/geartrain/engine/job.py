@@ -25,7 +25,7 @@ class LiveJob(Job):
     can be left behind and swept later.
     """
 
-    __slots__ = ("deadline", "owner", "progress", "started_at", "watchers")
+    __slots__ = ("code", "deadline", "owner", "progress", "started_at", "watchers")
 
     def __init__(
         self,
@@ -46,6 +46,7 @@ class LiveJob(Job):
         self.started_at = 0.0
         self.deadline = 0.0  # when its lease runs out; 0: no lease
         self.progress: Progress | None = None
+        self.code = 0  # what its worker called the failure, 1 to 255; 0 while it has not failed
 
     def __lt__(self, other: "LiveJob") -> bool:
         """Whether it comes first in a lane: by time, then in the order of submission."""

@@ -74,7 +74,7 @@ class Committer(Journal, Ledger):
             contract.Record(
                 job.id, job.handle, job.function, job.unique, job.priority, int(job.state), job.submitted_at,
                 job.started_at, self._engine.now, job.attempts, job.door, worker.door if worker else "",
-                worker.name if worker else b"", job.reason, result,
+                worker.name if worker else b"", job.code, job.reason, result,
             )
         )  # fmt: skip
 

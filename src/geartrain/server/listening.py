@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from geartrain.address import DEFAULT_PORTS, PATH_SCHEMES, Address
-from geartrain.doors.door import Door, Limits, Socket
-from geartrain.doors.gearman.door import Control, GearmanDoor, Options
+from geartrain.doors.door import Control, Door, Socket
+from geartrain.doors.gearman.door import GearmanDoor
 from geartrain.doors.pulse import Pulse
 from geartrain.errors import StartError
+from geartrain.server import parts
+from geartrain.server.settings import Settings
 
 USUAL_HOST = "127.0.0.1"
 EVERY_INTERFACE = "*"
@@ -30,15 +32,16 @@ class Ground(NamedTuple):
     """What every door stands on."""
 
     pulse: Pulse
-    limits: Limits
-    gearman: Options
+    settings: Settings
     control: Control
 
 
 def _gearman(ground: Ground) -> Door:
-    return GearmanDoor(ground.pulse, ground.limits, ground.gearman, ground.control)
+    options = parts.gearman_options(ground.settings)
+    return GearmanDoor(ground.pulse, parts.limits(ground.settings), options, ground.control)
 
 
+# By protocol: the part of a scheme before `+`. A protocol has one door, however many addresses it has.
 FACTORIES: Mapping[str, Callable[[Ground], Door]] = {"gearman": _gearman}
 
 
@@ -97,20 +100,25 @@ class Doors:
             raise StartError(f"none of the usual ports is free ({places}); choose others with --listen")
 
     def _door(self, address: Address) -> Door:
-        if address.scheme not in self._doors:
-            factory = FACTORIES.get(address.scheme)
+        protocol = _protocol(address.scheme)
+        if protocol not in self._doors:
+            factory = FACTORIES.get(protocol)
             if factory is None:
                 known = ", ".join(FACTORIES)
-                raise StartError(f"{address}: the {address.scheme} door is not built yet; there is: {known}")
-            self._doors[address.scheme] = factory(self._ground)
-        return self._doors[address.scheme]
+                raise StartError(f"{address}: the {protocol} door is not built yet; there is: {known}")
+            self._doors[protocol] = factory(self._ground)
+        return self._doors[protocol]
 
 
 def usual_places() -> Iterator[Address]:
     """Where the doors stand when nothing else is asked for."""
-    for scheme in FACTORIES:
-        if scheme in DEFAULT_PORTS:
-            yield Address(scheme, USUAL_HOST, DEFAULT_PORTS[scheme], "")
+    for scheme, port in DEFAULT_PORTS.items():
+        if _protocol(scheme) in FACTORIES:
+            yield Address(scheme, USUAL_HOST, port, "")
+
+
+def _protocol(scheme: str) -> str:
+    return scheme.partition("+")[0]
 
 
 async def _resolve(address: Address) -> list[Address]:

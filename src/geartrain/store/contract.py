@@ -35,6 +35,7 @@ class Record(NamedTuple):
     door: str  # that submitted it
     worker_door: str  # that ran it; empty if nobody did
     worker: bytes  # what the worker called itself
+    code: int  # 0 for success, else what its worker called the failure
     reason: str  # why it did not succeed
     result: bytes  # cut to the store's limit
 

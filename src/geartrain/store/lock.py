@@ -1,5 +1,6 @@
 """One server per file: a lock that the system releases when its holder dies, however it dies."""
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -22,19 +23,23 @@ class FileLock:
             raise StoreError(f"cannot write {self._path}: {error.strerror}") from None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        except OSError as error:
             holder = os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
             os.close(descriptor)
+            if not isinstance(error, BlockingIOError):
+                raise StoreError(f"cannot lock {self._path}: {error.strerror}") from None
             raise StoreError(
                 f"{self._path.with_suffix('')} is in use by process {holder}; stop it, or use another file"
             ) from None
-        os.truncate(descriptor, 0)
-        os.write(descriptor, b"%d\n" % os.getpid())
         self._descriptor = descriptor
+        with contextlib.suppress(OSError):  # a full disk: the lock counts, not what is written in it
+            os.truncate(descriptor, 0)
+            os.write(descriptor, b"%d\n" % os.getpid())
 
     def release(self) -> None:
         """Give it back. The file stays: if it were removed, two servers could each lock a different one."""
         if self._descriptor >= 0:
-            os.truncate(self._descriptor, 0)
+            with contextlib.suppress(OSError):
+                os.truncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = -1

@@ -1,21 +1,36 @@
-"""A damaged file: what can still be read of it is carried over into a new one, and the old one is kept."""
+"""A damaged file: what can still be read of it is carried over into a new one, and the old one is kept.
+
+The new file is made beside the old one and takes its place by a rename when it is complete, so that a server
+which is killed in the middle of it, or finds the disk full, has lost nothing and does it again.
+"""
 
 import contextlib
+import itertools
 import logging
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import apsw
 
+from geartrain.store import schema
 from geartrain.store.contract import COLUMNS
 
-_SIDE_FILES: Final = ("", "-wal", "-shm")
+_SIDE_FILES: Final = ("-wal", "-shm", "-journal")
 _COLUMNS: Final = ", ".join(COLUMNS)
-_INSERT: Final = f"INSERT OR IGNORE INTO jobs ({_COLUMNS}) VALUES ({', '.join('?' * len(COLUMNS))})"
-# Skipping over unreadable ids doubles the step each time, so that a gap of any size costs few attempts.
-_FIRST_STEP: Final = 1
+# Text that is no text must not keep a job from being read.
+_READ: Final = _COLUMNS.replace("door, reason", "CAST(door AS BLOB), CAST(reason AS BLOB)")
+_MARKS: Final = ", ".join("?" * len(COLUMNS))
+_INSERT: Final = f"INSERT OR IGNORE INTO jobs ({_COLUMNS}) VALUES ({_MARKS})"
+_SET_ASIDE: Final = f"INSERT INTO broken VALUES (?, ?, {_MARKS})"
+# So many ids after an unreadable one are tried one by one; a page holds fewer jobs. What is unreadable for longer
+# is skipped with steps that double, so that a gap of any size costs few attempts.
+_NEARBY: Final = 1000
+_PAGE: Final = 4096
+_LAST_ID: Final = 2**62
+_UNREADABLE: Final = (apsw.Error, UnicodeDecodeError)
 
 _log = logging.getLogger("geartrain.store")
 
@@ -27,63 +42,152 @@ def check(connection: apsw.Connection) -> None:
         raise apsw.CorruptError(str(found))
 
 
-def renew(path: Path, why: str, create: Callable[[], apsw.Connection]) -> None:
-    """Set a damaged file aside, and fill a new one with the jobs that can be read."""
-    aside = path.with_name(f"{path.name}.damaged-{time.strftime('%Y%m%dT%H%M%S')}")
-    for suffix in _SIDE_FILES:
-        with contextlib.suppress(FileNotFoundError):
-            path.with_name(path.name + suffix).rename(aside.with_name(aside.name + suffix))
-    connection = create()
-    jobs = 0
-    highest = 0
-    with connection:
-        for row in _readable(aside):
-            try:
-                connection.execute(_INSERT, row)
-            except (apsw.ConstraintError, apsw.MismatchError):
-                continue
-            jobs += 1
-            highest = max(highest, row[0])
-        # Ids that the lost part may have held must not come back.
-        first = max(highest + 1, _promised(aside), int(time.time() * 1000))
-        connection.execute("INSERT OR REPLACE INTO meta VALUES ('next_id', ?)", (first,))
-    fields = {"file": str(path), "why": why, "kept": str(aside), "jobs": jobs}
+def check_length(path: Path) -> None:
+    """An empty file with a log beside it has lost what it held; SQLite would throw away the log as well."""
+    log = _beside(path, "-wal")
+    if log.exists() and log.stat().st_size and not path.stat().st_size:
+        os.truncate(path, _PAGE)  # SQLite reads the log of a file that has at least one page
+        raise apsw.CorruptError("the file is empty and its log is not")
+
+
+def renew(path: Path, why: str) -> None:
+    """Fill a new file with the jobs that can be read of a damaged one, and put it in that one's place."""
+    fresh = _fresh(path)
+    _discard(fresh)
+    jobs, broken = _fill(fresh, path)
+    aside = _unused(path)
+    path.rename(aside)  # from here on `resume` can do the rest
+    _put_in_place(path, aside)
+    fields = {"file": str(path), "why": why, "kept": str(aside), "jobs": jobs, "broken": broken}
     _log.error("the store is damaged; what could be read was carried over", extra={"fields": fields})
 
 
-def _readable(path: Path) -> Iterator[tuple[Any, ...]]:
-    """Every job row that can be read, from the front to the damage and from the back to it, then between."""
+def resume(path: Path) -> None:
+    """Finish a renewal that was cut short between its renames, or forget one that had not come so far."""
+    fresh = _fresh(path)
+    if path.exists():
+        _discard(fresh)
+    elif fresh.exists():
+        asides = path.parent.glob(f"{path.name}.damaged-*[0-9]")
+        _put_in_place(path, max(asides, default=_unused(path)))
+
+
+def _fresh(path: Path) -> Path:
+    return _beside(path, ".renewed")
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _discard(fresh: Path) -> None:
+    for suffix in ("", *_SIDE_FILES):
+        _beside(fresh, suffix).unlink(missing_ok=True)
+
+
+def _unused(path: Path) -> Path:
+    """A name for the damaged file that no other has, in the order of time."""
+    now = time.strftime("%Y%m%dT%H%M%S")
+    names = (_beside(path, f".damaged-{now}-{number:02}") for number in itertools.count(1))
+    return next(name for name in names if not name.exists())
+
+
+def _put_in_place(path: Path, aside: Path) -> None:
+    for suffix in _SIDE_FILES:
+        with contextlib.suppress(FileNotFoundError):
+            _beside(path, suffix).rename(_beside(aside, suffix))
+    _fresh(path).rename(path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        connection = apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)
-    except apsw.Error:
-        return
-    with contextlib.closing(connection):
-        last = -1
-        step = _FIRST_STEP
-        end = _last_id(connection)
-        while last < end:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _fill(fresh: Path, damaged: Path) -> tuple[int, int]:
+    """Make the new file; how many jobs it has, and how many rows were readable and are no jobs."""
+    os.close(os.open(fresh, os.O_CREAT | os.O_CLOEXEC, 0o600))
+    jobs = broken = highest = 0
+    with contextlib.closing(apsw.Connection(str(fresh))) as connection, connection:
+        schema.migrate(connection, str(fresh))
+        for row in _readable(damaged):
             try:
-                for row in connection.execute(f"SELECT {_COLUMNS} FROM jobs WHERE id > ? ORDER BY id", (last,)):
-                    last = row[0]
-                    step = _FIRST_STEP
-                    yield row
-                return
-            except (apsw.Error, UnicodeDecodeError):
-                last += step
-                step *= 2
+                connection.execute(_INSERT, row)
+                jobs += 1
+            except (apsw.ConstraintError, apsw.MismatchError) as error:
+                connection.execute(_SET_ASIDE, (time.time(), str(error), *row))
+                broken += 1
+            highest = max(highest, row[0])
+        # Ids that the lost part may have held must not come back. Microseconds pass faster than ids are promised.
+        first = max(highest + 1, _promised(damaged), int(time.time() * 1_000_000))
+        connection.execute("INSERT OR REPLACE INTO meta VALUES ('next_id', ?)", (first,))
+    return jobs, broken
 
 
-def _last_id(connection: apsw.Connection) -> int:
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[apsw.Connection]:
+    with contextlib.closing(apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)) as connection:
+        # Without this, SQLite reads nothing of a file that is shorter than its header says.
+        connection.pragma("writable_schema", True)
+        yield connection
+
+
+def _readable(path: Path) -> Iterator[tuple[Any, ...]]:
+    """Every job row that can be read, by id."""
     try:
-        return int(connection.execute("SELECT max(id) FROM jobs").get or 0)
+        with _reading(path) as connection:
+            place = 0
+            while place < _LAST_ID:
+                try:
+                    for row in connection.execute(f"SELECT {_READ} FROM jobs WHERE id > ? ORDER BY id", (place,)):
+                        place = row[0]
+                        yield (*row[:-2], _text(row[-2]), _text(row[-1]))
+                    return
+                except _UNREADABLE:
+                    place = _after_damage(connection, place)
     except apsw.Error:
-        return 2**62
+        return  # not even its first page
+
+
+def _text(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def _after_damage(connection: apsw.Connection, place: int) -> int:
+    """The first place after an unreadable one from where a row can be read again, or there are no more."""
+    for near in range(place + 1, place + _NEARBY):
+        if _can_read_after(connection, near):
+            return near
+    unreadable = place + _NEARBY
+    step = _NEARBY
+    while not _can_read_after(connection, unreadable + step):
+        unreadable += step
+        step *= 2
+        if unreadable >= _LAST_ID:
+            return _LAST_ID
+    found = unreadable + step
+    while found - unreadable > 1:
+        middle = (found + unreadable) // 2
+        if _can_read_after(connection, middle):
+            found = middle
+        else:
+            unreadable = middle
+    return found
+
+
+def _can_read_after(connection: apsw.Connection, place: int) -> bool:
+    try:
+        connection.execute(f"SELECT {_READ} FROM jobs WHERE id > ? ORDER BY id LIMIT 1", (place,)).fetchall()
+    except _UNREADABLE:
+        return False
+    return True
 
 
 def _promised(path: Path) -> int:
     """The first id that the damaged file had not promised, if it still says so."""
     try:
-        with contextlib.closing(apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)) as connection:
-            return int(connection.execute("SELECT value FROM meta WHERE name = 'next_id'").get or 0)
-    except apsw.Error:
+        with _reading(path) as connection:
+            promised = connection.execute("SELECT value FROM meta WHERE name = 'next_id'").get
+    except _UNREADABLE:
         return 0
+    return promised if isinstance(promised, int) and promised < _LAST_ID else 0

@@ -51,6 +51,7 @@ CREATE TABLE records (
     door TEXT NOT NULL,
     worker_door TEXT NOT NULL,
     worker BLOB NOT NULL,
+    code INTEGER NOT NULL,
     reason TEXT NOT NULL,
     result BLOB NOT NULL
 ) STRICT;
@@ -63,8 +64,8 @@ _BROKEN: Final = f"CREATE TABLE broken (found_at, complaint, {', '.join(COLUMNS)
 MIGRATIONS: Final = (_JOBS, _RECORDS, _BROKEN)
 
 
-def migrate(connection: apsw.Connection, path: str) -> int:
-    """Bring a file up to date; returns the version it had. A file of a newer version is left alone."""
+def recognise(connection: apsw.Connection, path: str) -> int:
+    """The version of a file, 0 if it is new; a StoreError if it is not for us. Nothing in it is changed."""
     version = int(connection.pragma("user_version"))
     if version > len(MIGRATIONS):
         raise StoreError(
@@ -75,6 +76,12 @@ def migrate(connection: apsw.Connection, path: str) -> int:
         raise StoreError(f"{path} is a database of something else; use another file")
     if version and connection.pragma("application_id") != APPLICATION_ID:
         raise StoreError(f"{path} is a database of something else; use another file")
+    return version
+
+
+def migrate(connection: apsw.Connection, path: str) -> int:
+    """Bring a file up to date; returns the version it had. A file of a newer version is left alone."""
+    version = recognise(connection, path)
     if version < len(MIGRATIONS):
         with connection:
             for script in MIGRATIONS[version:]:

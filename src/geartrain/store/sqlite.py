@@ -6,6 +6,7 @@ overwritten from its start, so it stays small; pages that finished jobs leave ar
 """
 
 import contextlib
+import itertools
 import logging
 import os
 import time
@@ -16,13 +17,14 @@ from typing import Any, Final
 import apsw
 
 from geartrain.errors import StoreError
-from geartrain.model import Job
 from geartrain.store import contract, lock, rows, salvage, schema
 
 _ROWS_PER_READ: Final = 2000
 _PRUNED_AT_ONCE: Final = 1000
 _RESULT_LIMIT: Final = 64 * 1024
 _BUSY_MILLISECONDS: Final = 5000
+_BEFORE_ALL: Final = -(2**63)
+_LAST_ROW: Final = 2**63 - 1
 
 _COLUMNS: Final = ", ".join(contract.COLUMNS)
 _RECORD_COLUMNS: Final = ", ".join("unique_key" if f == "unique" else f for f in contract.Record._fields)
@@ -46,6 +48,7 @@ class SqliteStore:
         self.result_limit = result_limit
         self._lock = lock.FileLock(self.path)
         self._connection: apsw.Connection | None = None
+        self._suspect = False  # SQLite has complained of damage since it was opened
 
     def open(self) -> int:
         """Lock, repair and migrate the file; the first id that was never promised."""
@@ -55,6 +58,7 @@ class SqliteStore:
             raise StoreError(f"cannot make the folder {self.path.parent}: {error.strerror}") from None
         self._lock.take()
         try:
+            salvage.resume(self.path)
             # Payloads may be anybody's secrets; SQLite gives its other files the permissions of this one.
             os.close(os.open(self.path, os.O_CREAT | os.O_CLOEXEC, 0o600))
             self._connect_or_salvage()
@@ -68,15 +72,14 @@ class SqliteStore:
                 raise
             raise StoreError(f"cannot open {self.path}: {_reason(error)}") from None
 
-    def jobs(self) -> Iterator[Job]:
+    def jobs(self, kind: type[contract.J]) -> Iterator[contract.J]:
         """Every job of the file, by id; rows that are no jobs are moved to the table `broken`."""
-        connection = self._connected()
-        last = 0
+        last = _BEFORE_ALL
         while True:
-            chunk = _read_jobs(connection, last)
+            chunk = self._next_rows(last)
             for row in chunk:
                 try:
-                    yield rows.job(row)
+                    yield rows.job(row, kind)
                 except rows.BrokenRowError as broken:
                     self._set_aside(row, str(broken))
             if not chunk:
@@ -97,9 +100,8 @@ class SqliteStore:
                     connection.executemany(_RECORD, map(self._cut, batch.finished))
                 if batch.ids_until:
                     connection.execute(_SET_META, ("next_id", batch.ids_until))
-        except (apsw.Error, OSError, StoreError) as error:
-            # A fresh connection is the one sure way to leave a failed transaction behind.
-            self._disconnect()
+        except Exception as error:
+            self._roll_back(error)
             raise StoreError(f"cannot write {self.path}: {_reason(error)}") from None
 
     def records(self, query: contract.Query) -> list[contract.Record]:
@@ -110,7 +112,7 @@ class SqliteStore:
         ]  # fmt: skip
         chosen = [(test, value) for test, value in tests if value]
         number = query.handle.rpartition(b":")[2]
-        if number.isdigit():
+        if number.isdigit() and int(number) <= _LAST_ROW:
             chosen.append(("id = ?", int(number)))  # which has an index: a handle ends in its job's id
         if query.state >= 0:
             chosen.append(("state = ?", query.state))
@@ -131,21 +133,44 @@ class SqliteStore:
             oldest: list[Any] = connection.execute(
                 f"SELECT seq, finished_at FROM records ORDER BY seq LIMIT {_PRUNED_AT_ONCE}"
             ).fetchall()
-            old = [seq for seq, finished_at in oldest if finished_at < before or seq <= newest - keep]
+            # Only from the front, whatever the clock did: so what is left is always a row of numbers without gaps.
+            old = list(itertools.takewhile(lambda each: each[1] < before or each[0] <= newest - keep, oldest))
             if old:
                 with connection:
-                    connection.execute("DELETE FROM records WHERE seq <= ?", (old[-1],))
+                    connection.execute("DELETE FROM records WHERE seq <= ?", (old[-1][0],))
             return len(old)
+        except apsw.Error as error:
+            self._roll_back(error)
+            raise StoreError(f"cannot write {self.path}: {_reason(error)}") from None
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[apsw.Connection]:
+        """For operators, while no server serves: what happens inside is durable at its end, all or nothing."""
+        try:
+            with self._connected() as connection:
+                yield connection
         except apsw.Error as error:
             self._disconnect()
             raise StoreError(f"cannot write {self.path}: {_reason(error)}") from None
+
+    def compact(self) -> None:
+        """Give the space that finished jobs left back to the disk. It takes twice what is in use meanwhile."""
+        try:
+            connection = self._connected()
+            connection.pragma("temp_store", "FILE")  # the whole of it is copied there, so not into memory
+            connection.execute("VACUUM")
+            connection.pragma("wal_checkpoint", "TRUNCATE")
+        except apsw.Error as error:
+            raise StoreError(f"cannot compact {self.path}: {_reason(error)}; it is as it was") from None
+        finally:
+            self._disconnect()
 
     def close(self, next_id: int) -> None:
         """Remember the next id and that the file was left in good order; give back the lock."""
         try:
             connection = self._connected()
             self._set_meta("next_id", next_id)
-            self._set_meta("clean", 1)
+            self._set_meta("clean", int(not self._suspect))
             connection.pragma("wal_checkpoint", "TRUNCATE")
         except (apsw.Error, StoreError) as error:
             _log.warning("the store could not be closed in good order", extra=_fields(self.path, _reason(error)))
@@ -157,6 +182,7 @@ class SqliteStore:
         """Open the file; one that is damaged is set aside, and what can be read of it goes into a new one."""
         existed = self.path.exists() and self.path.stat().st_size > 0
         try:
+            salvage.check_length(self.path)
             connection = self._connected()
             version = schema.migrate(connection, str(self.path))
             if existed and version and version < len(schema.MIGRATIONS):
@@ -164,21 +190,39 @@ class SqliteStore:
             if existed and not self._meta("clean", 0):
                 salvage.check(connection)
         except (apsw.CorruptError, apsw.NotADBError) as error:
-            self._disconnect()
-            salvage.renew(self.path, _reason(error), self._renewed)
-        except apsw.Error as error:
-            raise StoreError(f"cannot open {self.path}: {_reason(error)}") from None
+            self._renew(error)
 
-    def _renewed(self) -> apsw.Connection:
-        """A new, empty file in the place of the one that was set aside."""
-        connection = self._connected()
-        schema.migrate(connection, str(self.path))
-        return connection
+    def _renew(self, damage: apsw.Error) -> None:
+        self._disconnect()
+        salvage.renew(self.path, _reason(damage))
+
+    def _next_rows(self, last: int) -> list[tuple[Any, ...]]:
+        """Those after this id. Damage that only reading finds is dealt with like damage that was found at once."""
+        try:
+            return _read_jobs(self._connected(), last)
+        except apsw.CorruptError as error:
+            self._renew(error)
+            return _read_jobs(self._connected(), last)
+
+    def _roll_back(self, error: Exception) -> None:
+        """Leave a failed transaction behind.
+
+        The same connection goes on if it can: it knows where the log ended before, and writes over what the
+        failed commit left there. A new one would read the log, and might find that commit complete in it.
+        """
+        self._suspect = self._suspect or isinstance(error, (apsw.CorruptError, apsw.NotADBError))
+        connection = self._connection
+        try:
+            if connection is not None and connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except apsw.Error:
+            self._disconnect()
 
     def _connected(self) -> apsw.Connection:
         if self._connection is None:
             connection = _connect(self.path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
             self._connection = connection
+            schema.recognise(connection, str(self.path))  # before anything is changed in a file that is not ours
             for pragma, value in (
                 ("journal_mode", "WAL"), ("synchronous", "FULL"), ("wal_autocheckpoint", 1000),
                 ("journal_size_limit", 64 * 1024 * 1024), ("cache_size", -32 * 1024), ("temp_store", "MEMORY"),
@@ -211,7 +255,7 @@ class SqliteStore:
         _log.error("a row is no job and was set aside", extra=_fields(self.path, f"id {row[0]}: {complaint}"))
         marks = ", ".join("?" * (len(row) + 2))
         connection = self._connected()
-        with connection:
+        with contextlib.suppress(apsw.Error), connection:  # where it cannot be moved, it is reported each time
             connection.execute(f"INSERT INTO broken VALUES ({marks})", (time.time(), complaint, *row))
             connection.execute(_REMOVE, (row[0],))
 

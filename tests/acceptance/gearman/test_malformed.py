@@ -48,12 +48,6 @@ TRUNCATED = [
     (Kind.SUBMIT_REDUCE_JOB, b"f\0u\0r\0000"),
     (Kind.SUBMIT_REDUCE_JOB_BG, b"f\0u\0r"),
     (Kind.CAN_DO_TIMEOUT, b"f"),
-    (Kind.WORK_STATUS, b"H:x:1"),
-    (Kind.WORK_STATUS, b"H:x:1\0001"),
-    (Kind.WORK_COMPLETE, b"H:x:1"),
-    (Kind.WORK_DATA, b"H:x:1"),
-    (Kind.WORK_WARNING, b"H:x:1"),
-    (Kind.WORK_EXCEPTION, b"H:x:1"),
 ]
 
 

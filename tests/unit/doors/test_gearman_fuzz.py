@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from geartrain.address import parse
 from geartrain.doors.door import Limits
 from geartrain.doors.gearman.connection import GearmanConnection
 from geartrain.doors.gearman.door import GearmanDoor, Options
@@ -93,7 +94,7 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 
 def open_peer(door: GearmanDoor) -> GearmanConnection:
-    peer = door.connect()
+    peer = door.connect(parse("gearman://127.0.0.1"))
     transport: Any = Transport()
     peer.connection_made(transport)
     return peer

@@ -1,23 +1,12 @@
 """The Gearman door: what its connections share."""
 
 import dataclasses
-from typing import Protocol
 
+from geartrain.address import Address
 from geartrain.doors import door, pulse
 from geartrain.doors.gearman import linger
 from geartrain.doors.gearman.connection import GearmanConnection
 from geartrain.model import Expiry
-
-
-class Control(Protocol):
-    """What an admin may do to the server itself."""
-
-    @property
-    def log_level_name(self) -> str:
-        """gearmand's word for how much is logged."""
-
-    def shutdown(self, graceful: bool) -> None:
-        """Stop: at once, or when the running jobs are finished."""
 
 
 @dataclasses.dataclass
@@ -39,13 +28,13 @@ class GearmanDoor(door.Door):
 
     name = "gearman"
 
-    def __init__(self, pulse: pulse.Pulse, limits: door.Limits, options: Options, control: Control) -> None:
+    def __init__(self, pulse: pulse.Pulse, limits: door.Limits, options: Options, control: door.Control) -> None:
         super().__init__(pulse, limits)
         self.options = options
         self.control = control
         self.lingers = linger.Lingers(pulse, options.linger)
 
-    def connect(self) -> GearmanConnection:
+    def connect(self, address: Address) -> GearmanConnection:
         """A connection object for a peer that has just come in."""
         return GearmanConnection(self)
 

@@ -41,8 +41,12 @@ class GearmanWatcher(Watcher):
         self.connection.write(wire.response(wire.WORK_FAIL, job.handle))
 
     def exception(self, job: LiveJob, data: bytes) -> None:
-        """WORK_EXCEPTION for who asked for it; others get gearmand's WORK_FAIL with a NUL at the end."""
+        """WORK_EXCEPTION for who asked for it, WORK_FAIL for others.
+
+        gearmand puts a NUL after the handle of that WORK_FAIL, and the C library, PHP and python3-gearman then
+        do not know the handle and wait for ever. Here it is like any other WORK_FAIL.
+        """
         if self.connection.wants_exceptions:
             self.connection.write(wire.about_job(wire.WORK_EXCEPTION, job.handle, data))
         else:
-            self.connection.write(wire.about_job(wire.WORK_FAIL, job.handle, b""))
+            self.connection.write(wire.response(wire.WORK_FAIL, job.handle))

@@ -1,4 +1,7 @@
-"""What each packet of a worker does: parse, one engine verb, answer."""
+"""What each packet of a worker does: parse, one engine verb, answer.
+
+Where a handle should be followed by a NUL and more, nothing more counts as empty: real workers send that.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -90,7 +93,7 @@ def work_complete(connection: "GearmanConnection", data: bytes, start: int, end:
     """WORK_COMPLETE: the job is done."""
     separator = data.find(b"\0", start, end)
     if separator < 0:
-        raise wire.too_few_fields(wire.WORK_COMPLETE)
+        separator = end  # Perl's workers leave the NUL away when the result is empty
     worker = connection.work()
     job = worker.running.get(data[start:separator])
     if job is not None:
@@ -114,7 +117,7 @@ def work_fail(connection: "GearmanConnection", data: bytes, start: int, end: int
 
 def work_exception(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
     """WORK_EXCEPTION: the job failed, with words. Perl's workers say WORK_FAIL after it, which is passed over."""
-    handle, words = wire.fields(wire.WORK_EXCEPTION, data, start, end)
+    handle, _, words = data[start:end].partition(b"\0")
     worker = connection.work()
     job = _running(connection, handle, _NO_SUCH_EXCEPTION)
     if job is not None:
@@ -123,17 +126,19 @@ def work_exception(connection: "GearmanConnection", data: bytes, start: int, end
 
 
 def work_status(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
-    """WORK_STATUS: how far the job is."""
-    handle, numerator, denominator = wire.fields(wire.WORK_STATUS, data, start, end)
+    """WORK_STATUS: how far the job is. Perl's workers may leave the denominator away."""
+    handle, _, verbatim = data[start:end].partition(b"\0")
+    numerator, separator, denominator = verbatim.partition(b"\0")
     job = _running(connection, handle, _NO_SUCH_RESULT)
     if job is not None:
-        verbatim = data[start + len(handle) + 1 : end]
+        if not separator:
+            verbatim, denominator = numerator + b"\x000", b"0"
         connection.engine.progress(job, Progress(_uint32(numerator), _uint32(denominator), 0, verbatim))
 
 
 def work_data(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
     """WORK_DATA: a part of the result."""
-    handle, part = wire.fields(wire.WORK_DATA, data, start, end)
+    handle, _, part = data[start:end].partition(b"\0")
     job = _running(connection, handle, _NO_SUCH_JOB)
     if job is not None:
         connection.engine.data(job, part)
@@ -141,7 +146,7 @@ def work_data(connection: "GearmanConnection", data: bytes, start: int, end: int
 
 def work_warning(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
     """WORK_WARNING: a warning."""
-    handle, warning = wire.fields(wire.WORK_WARNING, data, start, end)
+    handle, _, warning = data[start:end].partition(b"\0")
     job = _running(connection, handle, _NO_SUCH_JOB)
     if job is not None:
         connection.engine.warning(job, warning)

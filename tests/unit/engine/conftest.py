@@ -1,0 +1,23 @@
+"""An engine at a fixed time, with a journal that remembers."""
+
+import pytest
+from tests.unit.engine.recording import NOW, RecordingJournal, RecordingWatcher
+
+from geartrain.engine.engine import Engine
+
+
+@pytest.fixture
+def journal() -> RecordingJournal:
+    return RecordingJournal()
+
+
+@pytest.fixture
+def engine(journal: RecordingJournal) -> Engine:
+    engine = Engine(journal=journal)
+    engine.now = NOW
+    return engine
+
+
+@pytest.fixture
+def watcher() -> RecordingWatcher:
+    return RecordingWatcher()

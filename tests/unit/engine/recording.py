@@ -1,0 +1,166 @@
+"""Doubles of the three interfaces that the engine calls, which write down what they hear.
+
+They are the engine's real base classes with real behaviour, not mocks: what is recorded is exactly what a door
+or a store would have been told, with the state that the job had at that moment.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from geartrain.engine.engine import Engine
+from geartrain.engine.job import LiveJob, Progress
+from geartrain.engine.journal import Journal
+from geartrain.engine.watcher import Watcher
+from geartrain.engine.worker import Worker
+from geartrain.model import Expiry, JobState
+
+NOW = 1000.0  # the time at which every test starts
+
+
+class Heard(NamedTuple):
+    """One call to a watcher."""
+
+    what: str
+    handle: bytes
+    value: object
+    state: JobState  # of the job, when the call came
+
+
+class RecordingWatcher(Watcher):
+    """A client that remembers what it was told, and may answer with another verb (`react`)."""
+
+    __slots__ = ("heard", "react")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[Heard] = []
+        self.react: Callable[[str, LiveJob], None] = _do_nothing
+
+    @property
+    def words(self) -> list[tuple[str, object]]:
+        """What was said, without saying of which job."""
+        return [(heard.what, heard.value) for heard in self.heard]
+
+    def _hear(self, what: str, job: LiveJob, value: object) -> None:
+        self.heard.append(Heard(what, job.handle, value, job.state))
+        self.react(what, job)
+
+    def progress(self, job: LiveJob, progress: Progress) -> None:
+        self._hear("progress", job, progress)
+
+    def data(self, job: LiveJob, data: bytes) -> None:
+        self._hear("data", job, data)
+
+    def warning(self, job: LiveJob, data: bytes) -> None:
+        self._hear("warning", job, data)
+
+    def complete(self, job: LiveJob, result: bytes) -> None:
+        self._hear("complete", job, result)
+
+    def fail(self, job: LiveJob, reason: str) -> None:
+        self._hear("fail", job, reason)
+
+    def exception(self, job: LiveJob, data: bytes) -> None:
+        self._hear("exception", job, data)
+
+
+class RecordingWorker(Worker):
+    """A worker that counts how often it was woken, and may come at once (`react`)."""
+
+    __slots__ = ("react", "taken", "woken")
+
+    def __init__(self, name: bytes = b"", door: str = "test") -> None:
+        super().__init__(door, name)
+        self.woken = 0
+        self.taken: list[bytes] = []  # handles of the jobs that were taken from it
+        self.react: Callable[[], object] = int
+
+    def wake(self) -> None:
+        assert not self.idle, "a worker that is woken is no longer idle"
+        self.woken += 1
+        self.react()
+
+    def revoked(self, job: LiveJob) -> None:
+        assert job.handle not in self.running, "what was taken from a worker it no longer runs"
+        self.taken.append(job.handle)
+
+
+class Entry(NamedTuple):
+    """One call to the journal, with what a store would have written then."""
+
+    what: str
+    handle: bytes
+    payload: bytes
+    run_at: float
+    attempts: int
+    state: JobState
+    reason: str
+    result: bytes = b""
+    worker: Worker | None = None
+
+
+class RecordingJournal(Journal):
+    """A store's ear. It refuses to hear of foreground jobs."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+
+    @property
+    def calls(self) -> list[tuple[str, bytes]]:
+        return [(entry.what, entry.handle) for entry in self.entries]
+
+    @property
+    def names(self) -> list[str]:
+        return [entry.what for entry in self.entries]
+
+    def _write(self, what: str, job: LiveJob, result: bytes = b"", worker: Worker | None = None) -> None:
+        assert job.background, f"{what} was called for a foreground job"
+        self.entries.append(
+            Entry(what, job.handle, job.payload, job.run_at, job.attempts, job.state, job.reason, result, worker)
+        )
+
+    def accepted(self, job: LiveJob) -> None:
+        self._write("accepted", job)
+
+    def changed(self, job: LiveJob) -> None:
+        self._write("changed", job)
+
+    def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
+        self._write("finished", job, result, worker)
+
+
+def hire(
+    engine: Engine,
+    *functions: bytes,
+    name: bytes = b"",
+    timeout: float = 0.0,
+    on_timeout: Expiry = Expiry.FAIL,
+    broadcast: bool = False,
+    asleep: bool = False,
+) -> RecordingWorker:
+    """A worker that offers these functions, and sleeps if asked."""
+    worker = RecordingWorker(name)
+    for function in functions:
+        engine.enroll(worker, function, timeout, on_timeout, broadcast)
+    if asleep:
+        engine.sleep(worker)
+    return worker
+
+
+def claim(engine: Engine, worker: Worker) -> LiveJob:
+    """Claim a job that must be there."""
+    job = engine.claim(worker)
+    assert job is not None, "there should be a job"
+    return job
+
+
+def payloads(engine: Engine, worker: Worker) -> list[bytes]:
+    """Claim until nothing is left; the payloads in the order in which they came."""
+    order = []
+    while (job := engine.claim(worker)) is not None:
+        order.append(job.payload)
+    return order
+
+
+def _do_nothing(what: str, job: LiveJob) -> None:
+    pass

@@ -1,0 +1,123 @@
+"""The books stay consistent: crews and functions come and go, counters equal what is there."""
+
+from tests.unit.engine.recording import NOW, RecordingWatcher, claim, hire
+
+from geartrain.engine.engine import Engine
+from geartrain.engine.journal import Journal
+from geartrain.engine.policy import Policy
+from geartrain.model import JobState, Priority
+
+
+def test_an_engine_without_words_has_a_policy_and_a_journal() -> None:
+    engine = Engine()
+    assert engine.policy == Policy()
+    assert isinstance(engine.journal, Journal)
+    assert (engine.jobs, engine.dead, engine.functions, engine.crews, engine.running) == ({}, {}, {}, {}, 0)
+    assert engine.deadline() == float("inf")
+
+
+def test_a_function_is_made_once(engine: Engine) -> None:
+    made = engine.function(b"f")
+    assert engine.function(b"f") is made
+    assert engine.functions == {b"f": made}
+
+
+def test_a_job_is_in_one_place_through_its_whole_life(engine: Engine) -> None:
+    watcher = RecordingWatcher()
+    worker = hire(engine, b"f", timeout=60.0)
+    job = engine.submit(b"f", b"key", watcher=watcher, background=True, run_at=NOW + 1)
+    f = engine.functions[b"f"]
+
+    def places() -> tuple[int, int, int, int, int, int]:
+        return (
+            len(engine.schedule),
+            f.lanes[Priority.NORMAL].size,
+            len(worker.running),
+            len(engine.leases),
+            len(engine.jobs),
+            len(engine.dead),
+        )
+
+    assert places() == (1, 0, 0, 0, 1, 0)
+    engine.tick(NOW + 1)
+    assert places() == (0, 1, 0, 0, 1, 0)
+    claim(engine, worker)
+    assert places() == (0, 0, 1, 1, 1, 0)
+    engine.reschedule(worker, job, NOW + 2)
+    assert places() == (1, 0, 0, 0, 1, 0)
+    engine.tick(NOW + 2)
+    claim(engine, worker)
+    engine.policy.max_attempts = 1
+    engine.dismiss(worker, b"f")
+    assert places() == (0, 0, 0, 0, 0, 1)
+    engine.retry(job)
+    assert places() == (0, 1, 0, 0, 1, 0)
+    engine.cancel(job)
+    assert places() == (0, 0, 0, 0, 0, 0)
+    assert job.state is JobState.CANCELLED
+
+
+def test_every_priority_has_its_own_lane(engine: Engine) -> None:
+    for priority in Priority:
+        for _ in range(priority + 1):
+            engine.submit(b"f", priority=priority, background=True)
+    assert [lane.size for lane in engine.functions[b"f"].lanes] == [1, 2, 3]
+
+
+def test_a_worker_that_changes_crews_is_idle_in_one_of_them(engine: Engine) -> None:
+    worker = hire(engine, b"f", asleep=True)
+    for function in (b"g", b"h"):
+        engine.enroll(worker, function)
+    engine.dismiss(worker, b"f")
+    assert [list(crew.idle) for crew in engine.crews.values()] == [[worker]]
+    assert list(engine.crews) == [frozenset({b"g", b"h"})]
+    assert engine.functions[b"f"].crews == []
+    assert engine.functions[b"g"].crews == [worker.crew]
+
+
+def test_a_moment_to_look_again_is_not_forgotten_when_the_function_is_paused(engine: Engine) -> None:
+    hire(engine, b"f", asleep=True)
+    second = hire(engine, b"f", asleep=True)
+    engine.submit(b"f", background=True)
+    engine.pause(b"f")
+    assert engine.tick(NOW + 1) == float("inf")
+    assert second.woken == 0
+    engine.resume(b"f")
+    assert second.woken == 1
+    assert engine.tick(NOW + 1) == NOW + 1.05
+
+
+def test_a_shorter_grace_holds_for_jobs_that_come_after_it(engine: Engine) -> None:
+    engine.policy.wake_grace = 3600.0
+    for _ in range(2):
+        hire(engine, b"f", asleep=True)
+    engine.submit(b"f", background=True)
+    engine.policy.wake_grace = 0.05
+    hire(engine, b"g", asleep=True)
+    second = hire(engine, b"g", asleep=True)
+    engine.submit(b"g", background=True)
+    assert engine.tick(NOW) == NOW + 0.05
+    engine.tick(NOW + 0.05)
+    assert second.woken == 1
+
+
+def test_no_grace_at_all_wakes_everybody_in_the_same_tick(engine: Engine) -> None:
+    engine.policy.wake_grace = 0.0
+    workers = [hire(engine, b"f", asleep=True) for _ in range(5)]
+    engine.submit(b"f", background=True)
+    engine.tick(NOW)
+    assert [worker.woken for worker in workers] == [1] * 5
+    assert engine.deadline() == float("inf")
+
+
+def test_a_clock_that_steps_back_does_not_make_sleepers_wait_for_it(engine: Engine) -> None:
+    for _ in range(2):
+        hire(engine, b"f", asleep=True)
+    engine.submit(b"f", background=True)
+    engine.now = NOW - 3600
+    hire(engine, b"g", asleep=True)
+    second = hire(engine, b"g", asleep=True)
+    engine.submit(b"g", background=True)
+    assert engine.deadline() <= NOW - 3600 + 0.05
+    engine.tick(engine.deadline())
+    assert second.woken == 1

@@ -1,0 +1,250 @@
+"""Broadcast functions: all who wait get the job; the first completion ends it, the last failure fails it."""
+
+import pytest
+from tests.unit.engine.recording import (
+    NOW,
+    RecordingJournal,
+    RecordingWatcher,
+    RecordingWorker,
+    claim,
+    hire,
+)
+
+from geartrain.engine.engine import Engine
+from geartrain.engine.job import LiveJob
+from geartrain.model import Expiry, JobState
+
+
+def crowd(engine: Engine, count: int, timeout: float = 0.0) -> list[RecordingWorker]:
+    """So many sleeping workers of the broadcast function b."""
+    return [hire(engine, b"b", timeout=timeout, broadcast=True, asleep=True) for _ in range(count)]
+
+
+def spread(engine: Engine, workers: list[RecordingWorker], watcher: RecordingWatcher) -> LiveJob:
+    """Submit a job and let every worker claim its copy."""
+    job = engine.submit(b"b", b"key", b"news", background=True, watcher=watcher)
+    for worker in workers:
+        assert claim(engine, worker) is job
+    return job
+
+
+def test_the_first_claim_brings_every_waiting_worker(engine: Engine) -> None:
+    one, two, three = crowd(engine, 3)
+    busy = hire(engine, b"b", broadcast=True)
+    job = engine.submit(b"b", background=True)
+    assert (one.woken, two.woken, three.woken) == (1, 0, 0)
+    assert claim(engine, one) is job
+    assert (one.woken, two.woken, three.woken, busy.woken) == (1, 1, 1, 0)
+    assert claim(engine, two) is job
+    assert claim(engine, three) is job
+    assert engine.claim(busy) is None, "who did not wait gets no copy"
+
+
+def test_one_job_with_many_copies_counts_once(engine: Engine, watcher: RecordingWatcher) -> None:
+    job = spread(engine, crowd(engine, 3), watcher)
+    assert (engine.running, engine.functions[b"b"].running, job.attempts) == (1, 1, 1)
+    assert job.state is JobState.RUNNING
+    assert job.owner is None
+
+
+def test_waiting_workers_of_other_crews_get_it_too(engine: Engine) -> None:
+    one = hire(engine, b"b", broadcast=True, asleep=True)
+    other = hire(engine, b"b", b"x", broadcast=True, asleep=True)
+    stranger = hire(engine, b"x", broadcast=True, asleep=True)
+    job = engine.submit(b"b", background=True)
+    assert claim(engine, one) is job
+    assert claim(engine, other) is job
+    assert stranger.woken == 0
+
+
+def test_the_first_completion_completes_the_job(
+    engine: Engine, watcher: RecordingWatcher, journal: RecordingJournal
+) -> None:
+    one, two, three = crowd(engine, 3)
+    job = spread(engine, [one, two, three], watcher)
+    engine.complete(two, job, b"yes")
+    assert watcher.words == [("complete", b"yes")]
+    assert job.state is JobState.DONE
+    assert (one.running, two.running, three.running) == ({}, {}, {})
+    assert one.excuse(job.handle)
+    assert three.excuse(job.handle)
+    assert not two.excuse(job.handle), "who answered has nothing to be excused for"
+    assert (engine.running, engine.functions[b"b"].total) == (0, 0)
+    assert journal.names == ["accepted", "finished"]
+    assert engine.find(job.handle) is None
+    assert engine.functions[b"b"].unique == {}
+
+
+@pytest.mark.parametrize("end", ["complete", "fail", "raise_exception"])
+def test_the_journal_hears_who_ended_it(
+    engine: Engine, watcher: RecordingWatcher, journal: RecordingJournal, end: str
+) -> None:
+    one, two = crowd(engine, 2)
+    job = spread(engine, [one, two], watcher)
+    engine.fail(one, job)
+    if end == "fail":
+        engine.fail(two, job)
+    else:
+        getattr(engine, end)(two, job, b"words")
+    assert journal.names == ["accepted", "finished"]
+    assert journal.entries[-1].worker is two
+
+
+@pytest.mark.parametrize("retry", [False, True])
+def test_only_the_last_failure_fails_the_job(engine: Engine, watcher: RecordingWatcher, retry: bool) -> None:
+    one, two = crowd(engine, 2)
+    job = spread(engine, [one, two], watcher)
+    engine.fail(one, job, "no idea", retry=retry)
+    assert one.running == {}
+    assert job.state is JobState.RUNNING
+    assert watcher.words == []
+    engine.fail(two, job, "me neither", retry=retry)
+    assert watcher.words == [("fail", "me neither")]
+    assert job.state is JobState.FAILED
+
+
+def test_only_the_last_exception_reaches_the_client(engine: Engine, watcher: RecordingWatcher) -> None:
+    one, two = crowd(engine, 2)
+    job = spread(engine, [one, two], watcher)
+    engine.raise_exception(one, job, b"first")
+    assert watcher.words == []
+    engine.raise_exception(two, job, b"second")
+    assert watcher.words == [("exception", b"second")]
+    assert job.state is JobState.FAILED
+
+
+def test_a_copy_that_is_rescheduled_is_given_up(engine: Engine, watcher: RecordingWatcher) -> None:
+    one, two = crowd(engine, 2)
+    job = spread(engine, [one, two], watcher)
+    engine.reschedule(one, job, NOW + 10)
+    assert job.state is JobState.RUNNING
+    engine.reschedule(two, job, NOW + 10)
+    assert job.state is JobState.FAILED
+
+
+def test_a_failure_then_a_completion_is_a_completion(engine: Engine, watcher: RecordingWatcher) -> None:
+    one, two = crowd(engine, 2)
+    job = spread(engine, [one, two], watcher)
+    engine.fail(one, job)
+    engine.complete(two, job, b"yes")
+    assert watcher.words == [("complete", b"yes")]
+
+
+def test_lost_workers_give_up_their_copies_and_the_last_one_fails_the_job(
+    engine: Engine, watcher: RecordingWatcher
+) -> None:
+    one, two, three = crowd(engine, 3)
+    job = engine.submit(b"b", background=True, watcher=watcher)
+    assert claim(engine, one) is job
+    assert claim(engine, two) is job
+    engine.leave(one)
+    engine.leave(three)  # woken, but it never came
+    assert job.state is JobState.RUNNING
+    engine.dismiss(two, b"b")
+    assert job.state is JobState.FAILED
+    assert watcher.words == [("fail", "every worker that got it is gone")]
+    assert engine.running == 0
+    assert engine.broadcasts.copies == {}
+
+
+def test_progress_and_data_of_every_copy_reach_the_client(engine: Engine, watcher: RecordingWatcher) -> None:
+    one, two = crowd(engine, 2)
+    job = spread(engine, [one, two], watcher)
+    engine.data(job, b"from one")
+    engine.data(job, b"from two")
+    assert watcher.words == [("data", b"from one"), ("data", b"from two")]
+
+
+def test_a_worker_that_comes_too_late_finds_nothing(engine: Engine) -> None:
+    one, two = crowd(engine, 2)
+    job = engine.submit(b"b", background=True)
+    assert claim(engine, one) is job
+    engine.complete(one, job, b"")
+    assert engine.claim(two) is None
+    assert two.running == {}
+    assert not two.excuse(job.handle), "it never had it"
+
+
+def test_a_worker_that_sleeps_instead_of_coming_is_woken_again(engine: Engine) -> None:
+    one, two = crowd(engine, 2)
+    job = engine.submit(b"b", background=True)
+    claim(engine, one)
+    engine.sleep(two)
+    assert two.woken == 2
+    assert not two.idle
+    assert claim(engine, two) is job
+
+
+def test_who_has_not_fetched_its_copy_gets_no_second_one(engine: Engine) -> None:
+    one, two = crowd(engine, 2)
+    first = engine.submit(b"b", background=True)
+    claim(engine, one)
+    second = engine.submit(b"b", background=True)
+    assert claim(engine, one) is second
+    assert claim(engine, two) is first
+    assert engine.claim(two) is None
+
+
+def test_a_job_whose_only_worker_was_not_waiting_is_a_broadcast_of_one(
+    engine: Engine, watcher: RecordingWatcher
+) -> None:
+    lonely = hire(engine, b"b", broadcast=True)
+    job = engine.submit(b"b", background=True, watcher=watcher)
+    assert claim(engine, lonely) is job
+    engine.leave(lonely)
+    assert job.state is JobState.FAILED
+
+
+def test_when_the_lease_runs_out_the_job_fails_for_everybody(engine: Engine, watcher: RecordingWatcher) -> None:
+    workers = crowd(engine, 3, timeout=5.0)
+    job = spread(engine, workers, watcher)
+    engine.tick(NOW + 5)
+    assert job.state is JobState.FAILED
+    assert watcher.words == [("fail", "no worker completed the broadcast in time")]
+    assert all(worker.running == {} for worker in workers)
+    assert engine.tick(NOW + 6) == float("inf")
+
+
+def test_cancelling_a_broadcast_ends_every_copy(engine: Engine, watcher: RecordingWatcher) -> None:
+    workers = crowd(engine, 3)
+    job = spread(engine, workers, watcher)
+    engine.cancel(job)
+    assert job.state is JobState.CANCELLED
+    assert watcher.words == [("fail", "cancelled")]
+    assert all(worker.running == {} for worker in workers)
+    assert all(worker.excuse(job.handle) for worker in workers)
+
+
+@pytest.mark.parametrize("how", ["cancelled", "expired"])
+def test_every_worker_with_a_copy_is_told_that_it_was_taken(
+    engine: Engine, watcher: RecordingWatcher, how: str
+) -> None:
+    one, two, late = crowd(engine, 3, timeout=5.0)
+    job = spread(engine, [one, two], watcher)
+    if how == "cancelled":
+        engine.cancel(job)
+    else:
+        engine.tick(NOW + 5)
+    assert (one.taken, two.taken) == ([job.handle], [job.handle])
+    assert late.taken == [], "it never came for its copy"
+
+
+def test_a_worker_that_stopped_offering_the_function_gets_no_copy(
+    engine: Engine, watcher: RecordingWatcher
+) -> None:
+    one, two = crowd(engine, 2)
+    engine.enroll(two, b"other")
+    job = engine.submit(b"b", background=True, watcher=watcher)
+    assert claim(engine, one) is job
+    engine.dismiss(two, b"b")
+    assert engine.claim(two) is None
+    engine.fail(one, job, "the only copy")
+    assert job.state is JobState.FAILED
+
+
+def test_a_function_is_as_broadcast_as_its_last_enrolment_says(engine: Engine) -> None:
+    crowd(engine, 2)
+    plain = hire(engine, b"b", on_timeout=Expiry.FAIL)
+    job = engine.submit(b"b", background=True)
+    assert claim(engine, plain) is job
+    assert job.owner is plain

@@ -1,0 +1,162 @@
+"""Crews: who shares them, whose turn it is, and that no function with jobs is ever missing from their lists."""
+
+from tests.unit.engine.recording import NOW, claim, hire, payloads
+
+from geartrain.engine.engine import Engine
+from geartrain.model import Priority
+
+
+def fill(engine: Engine, *jobs: str) -> None:
+    """Submit background jobs: 'f1' is a job of function f; 'f1!' is urgent, 'f1-' can wait."""
+    marks = {"!": Priority.HIGH, "-": Priority.LOW}
+    for text in jobs:
+        priority = marks.get(text[-1], Priority.NORMAL)
+        engine.submit(text[0].encode(), payload=text.encode(), priority=priority, background=True)
+
+
+def test_workers_with_the_same_functions_are_one_crew_whatever_the_order(engine: Engine) -> None:
+    one, two, three = hire(engine, b"f", b"g"), hire(engine, b"g", b"f"), hire(engine, b"f")
+    for worker in (one, two, three):
+        engine.sleep(worker)
+    assert one.crew is two.crew
+    assert one.crew is not three.crew
+    assert set(engine.crews) == {frozenset({b"f", b"g"}), frozenset({b"f"})}
+    assert one.crew is not None
+    assert one.crew.size == 2
+    assert list(one.crew.idle) == [one, two]
+
+
+def test_a_crew_begins_when_a_worker_asks_for_work_and_ends_with_its_last_worker(engine: Engine) -> None:
+    one, two = hire(engine, b"f"), hire(engine, b"f")
+    assert engine.crews == {}
+    engine.claim(one)
+    engine.sleep(two)
+    assert len(engine.crews) == 1
+    engine.leave(one)
+    assert len(engine.crews) == 1
+    engine.leave(two)
+    assert engine.crews == {}
+    assert engine.functions[b"f"].crews == []
+
+
+def test_within_a_function_first_come_first_served(engine: Engine) -> None:
+    fill(engine, "f1", "f2", "f3")
+    assert payloads(engine, hire(engine, b"f")) == [b"f1", b"f2", b"f3"]
+
+
+def test_within_a_priority_the_functions_take_turns(engine: Engine) -> None:
+    worker = hire(engine, b"f", b"g", b"h")
+    engine.claim(worker)
+    fill(engine, "f1", "f2", "f3", "g1", "h1", "h2")
+    assert payloads(engine, worker) == [b"f1", b"g1", b"h1", b"f2", b"h2", b"f3"]
+
+
+def test_priority_is_global_over_the_functions_of_a_worker(engine: Engine) -> None:
+    worker = hire(engine, b"f", b"g")
+    engine.claim(worker)
+    fill(engine, "f1-", "f2", "g1-", "g2!", "f3!", "g3")
+    assert payloads(engine, worker) == [b"g2!", b"f3!", b"f2", b"g3", b"f1-", b"g1-"]
+
+
+def test_a_crew_that_begins_late_finds_all_the_jobs(engine: Engine) -> None:
+    fill(engine, "f1-", "g1", "h1!", "f2")
+    assert payloads(engine, hire(engine, b"f", b"g", b"h")) == [b"h1!", b"f2", b"g1", b"f1-"]
+
+
+def test_the_workers_of_a_crew_share_the_turns(engine: Engine) -> None:
+    one, two = hire(engine, b"f", b"g"), hire(engine, b"g", b"f")
+    engine.claim(one)
+    fill(engine, "f1", "f2", "g1", "g2")
+    order = [claim(engine, worker).payload for worker in (one, two, one, two)]
+    assert order == [b"f1", b"g1", b"f2", b"g2"]
+
+
+def test_every_crew_has_its_own_turns(engine: Engine) -> None:
+    both, all_three = hire(engine, b"f", b"g"), hire(engine, b"f", b"g", b"h")
+    engine.claim(both)
+    engine.claim(all_three)
+    fill(engine, "f1", "f2", "f3", "g1", "g2", "h1")
+    assert claim(engine, both).payload == b"f1"
+    assert claim(engine, all_three).payload == b"f2"
+    assert claim(engine, both).payload == b"g1"
+    assert claim(engine, all_three).payload == b"g2"
+    assert claim(engine, all_three).payload == b"h1"
+    assert claim(engine, both).payload == b"f3"
+
+
+def test_a_function_that_others_emptied_is_passed_over_and_found_again(engine: Engine) -> None:
+    both, other = hire(engine, b"f", b"g"), hire(engine, b"f")
+    engine.claim(both)
+    fill(engine, "f1", "g1")
+    assert claim(engine, other).payload == b"f1"
+    assert claim(engine, both).payload == b"g1"
+    assert engine.claim(both) is None
+    fill(engine, "f2")
+    assert claim(engine, both).payload == b"f2"
+
+
+def test_a_function_that_was_served_waits_while_another_has_waited_all_along(engine: Engine) -> None:
+    worker = hire(engine, b"f", b"g")
+    engine.claim(worker)
+    fill(engine, "f1", "g1", "f2", "f3")
+    assert claim(engine, worker).payload == b"f1"
+    fill(engine, "f4")
+    assert claim(engine, worker).payload == b"g1"
+    fill(engine, "g2")
+    assert payloads(engine, worker) == [b"f2", b"g2", b"f3", b"f4"]
+
+
+def test_many_jobs_of_one_function_do_not_starve_another(engine: Engine) -> None:
+    worker = hire(engine, b"f", b"g")
+    fill(engine, *["f"] * 50)
+    claim(engine, worker)
+    fill(engine, "g1")
+    assert b"g1" in [claim(engine, worker).payload for _ in range(2)]
+
+
+def test_a_paused_function_is_struck_off_and_listed_again(engine: Engine) -> None:
+    worker = hire(engine, b"f", b"g")
+    fill(engine, "f1", "f2-", "g1")
+    engine.pause(b"f")
+    assert payloads(engine, worker) == [b"g1"]
+    fill(engine, "f3!")
+    assert engine.claim(worker) is None
+    engine.resume(b"f")
+    assert payloads(engine, worker) == [b"f3!", b"f1", b"f2-"]
+
+
+def test_strike_takes_a_function_off_every_list(engine: Engine) -> None:
+    worker = hire(engine, b"f", b"g")
+    fill(engine, "f1!", "f2", "f3-", "g1")
+    engine.claim(worker)
+    crew = worker.crew
+    assert crew is not None
+    crew.strike(engine.functions[b"f"])
+    assert crew.next_job() is not None
+    assert crew.next_job() is None
+    crew.list_all(engine.functions[b"f"])
+    assert crew.has_work()
+
+
+def test_has_work_agrees_with_next_job(engine: Engine) -> None:
+    worker, other = hire(engine, b"f", b"g"), hire(engine, b"f")
+    engine.claim(worker)
+    crew = worker.crew
+    assert crew is not None
+    assert not crew.has_work()
+    fill(engine, "f1-")
+    assert crew.has_work()
+    claim(engine, other)
+    assert not crew.has_work()
+    assert crew.next_job() is None
+
+
+def test_the_crew_remembers_when_it_last_got_a_job(engine: Engine) -> None:
+    worker = hire(engine, b"f")
+    assert engine.claim(worker) is None
+    assert worker.crew is not None
+    assert worker.crew.claimed_at == 0.0
+    fill(engine, "f1")
+    engine.now = NOW + 7
+    claim(engine, worker)
+    assert worker.crew.claimed_at == NOW + 7

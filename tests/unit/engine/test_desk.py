@@ -1,0 +1,454 @@
+"""What clients can do: submit, join, replace, watch, leave, cancel; in every state a job can be in."""
+
+import pytest
+from tests.unit.engine.recording import (
+    NOW,
+    RecordingJournal,
+    RecordingWatcher,
+    RecordingWorker,
+    claim,
+    hire,
+    payloads,
+)
+
+from geartrain.engine.engine import Engine
+from geartrain.engine.job import LiveJob
+from geartrain.errors import LifecycleError, QueueFullError
+from geartrain.model import Duplicate, JobState, Priority
+
+OVER = [JobState.DONE, JobState.FAILED, JobState.CANCELLED]
+ALIVE = [JobState.SCHEDULED, JobState.QUEUED, JobState.RUNNING]
+
+
+def job_in(
+    engine: Engine, state: JobState, watcher: RecordingWatcher | None = None, background: bool = False
+) -> tuple[LiveJob, RecordingWorker]:
+    """A job with a unique key that has come to this state, and the worker of its function."""
+    worker = hire(engine, b"f")
+    run_at = NOW + 50 if state is JobState.SCHEDULED else 0.0
+    job = engine.submit(b"f", b"key", b"in", background=background, watcher=watcher, run_at=run_at)
+    if state not in (JobState.SCHEDULED, JobState.QUEUED):
+        claim(engine, worker)
+    if state is JobState.DONE:
+        engine.complete(worker, job, b"")
+    elif state is JobState.FAILED:
+        engine.fail(worker, job)
+    elif state is JobState.CANCELLED:
+        engine.cancel(job)
+    elif state is JobState.DEAD:
+        engine.policy.max_attempts = 1
+        engine.leave(worker)
+    assert job.state is state
+    return job, worker
+
+
+# Submitting
+
+
+def test_a_new_job_is_as_it_was_submitted(engine: Engine, watcher: RecordingWatcher) -> None:
+    job = engine.submit(
+        b"f",
+        b"key",
+        b"in",
+        Priority.HIGH,
+        watcher=watcher,
+        door="gearman",
+        timeout=3.0,
+        count=2,
+        reducer=b"r",
+    )
+    assert (job.id, job.handle, job.function, job.unique, job.payload) == (
+        1, b"H:localhost:1", b"f", b"key", b"in",
+    )  # fmt: skip
+    assert (job.priority, job.background, job.run_at, job.submitted_at) == (0, False, NOW, NOW)
+    assert (job.door, job.timeout, job.count, job.reducer, job.attempts) == ("gearman", 3.0, 2, b"r", 0)
+    assert (job.state, job.watchers) == (JobState.QUEUED, [watcher])
+
+
+def test_handles_count_up_from_the_first_id_and_are_never_reused() -> None:
+    engine = Engine(handle_prefix=b"X:pre", first_id=41)
+    assert [engine.submit(b"f").handle for _ in range(2)] == [b"X:pre:41", b"X:pre:42"]
+    engine.limit(b"f", 2, 2, 2)
+    with pytest.raises(QueueFullError):
+        engine.submit(b"f")
+    for job in list(engine.jobs.values()):
+        engine.cancel(job)
+    assert engine.submit(b"f").handle == b"X:pre:43", "what was refused used no number up"
+
+
+def test_any_bytes_name_a_function(engine: Engine) -> None:
+    for name in (b"", b"\xff\x00", b"f" * 600):
+        engine.submit(name, payload=name, background=True)
+        assert payloads(engine, hire(engine, name)) == [name]
+
+
+def test_a_future_time_waits_and_a_past_one_goes_ahead(engine: Engine) -> None:
+    for payload, run_at in ((b"now", 0.0), (b"past", NOW - 5), (b"future", NOW + 5), (b"exact", NOW)):
+        engine.submit(b"f", payload=payload, background=True, run_at=run_at)
+    worker = hire(engine, b"f")
+    assert payloads(engine, worker) == [b"past", b"now", b"exact"]
+    assert engine.tick(NOW + 4.999) == NOW + 5
+    assert engine.claim(worker) is None
+    engine.tick(NOW + 5)
+    assert payloads(engine, worker) == [b"future"]
+
+
+def test_jobs_whose_time_has_come_stand_by_their_time(engine: Engine) -> None:
+    engine.submit(b"f", payload=b"at 3", background=True, run_at=NOW + 3)
+    engine.submit(b"f", payload=b"at 1", background=True, run_at=NOW + 1)
+    engine.now = NOW + 2
+    engine.submit(b"f", payload=b"at 2", background=True)
+    engine.tick(NOW + 4)
+    engine.submit(b"f", payload=b"at 4", background=True)
+    assert payloads(engine, hire(engine, b"f")) == [b"at 1", b"at 2", b"at 3", b"at 4"]
+
+
+# Limits
+
+
+def test_the_limit_is_that_of_the_submitted_priority_and_counts_everything(engine: Engine) -> None:
+    engine.limit(b"f", high=4, normal=2, low=1)
+    worker = hire(engine, b"f")
+    engine.submit(b"f", background=True)
+    claim(engine, worker)
+    with pytest.raises(QueueFullError) as caught:
+        engine.submit(b"f", priority=Priority.LOW, background=True)
+    assert (caught.value.function, caught.value.limit) == (b"f", 1)
+    engine.submit(b"f", background=True, run_at=NOW + 9)
+    with pytest.raises(QueueFullError):
+        engine.submit(b"f", background=True)
+    engine.submit(b"f", priority=Priority.HIGH, background=True)
+    engine.submit(b"f", priority=Priority.HIGH, background=True)
+    with pytest.raises(QueueFullError):
+        engine.submit(b"f", priority=Priority.HIGH, background=True)
+    assert engine.functions[b"f"].total == 4
+
+
+def test_a_refused_job_leaves_no_trace(
+    engine: Engine, watcher: RecordingWatcher, journal: RecordingJournal
+) -> None:
+    engine.limit(b"f", 1, 1, 1)
+    engine.submit(b"f", watcher=watcher)
+    before = (dict(engine.jobs), set(watcher.watching), engine.next_id)
+    with pytest.raises(QueueFullError):
+        engine.submit(b"f", b"key", watcher=watcher, background=True)
+    assert (engine.jobs, watcher.watching, engine.next_id) == before
+    assert engine.functions[b"f"].unique == {}
+    assert journal.entries == []
+
+
+@pytest.mark.parametrize("duplicate", Duplicate)
+def test_duplicates_are_exempt_from_the_limit(engine: Engine, duplicate: Duplicate) -> None:
+    engine.limit(b"f", 1, 1, 1)
+    job = engine.submit(b"f", b"key", background=True)
+    again = engine.submit(b"f", b"key", background=True, duplicate=duplicate)
+    assert again.handle == job.handle
+
+
+def test_other_functions_have_their_own_limits(engine: Engine) -> None:
+    engine.limit(b"f", 1, 1, 1)
+    engine.submit(b"f", background=True)
+    engine.submit(b"g", background=True)
+    engine.limit(b"f", 0, -3, 0)
+    engine.submit(b"f", background=True)
+    assert engine.functions[b"f"].total == 2
+
+
+# Unique keys
+
+
+@pytest.mark.parametrize("state", ALIVE)
+def test_a_key_that_waits_or_runs_is_shared(engine: Engine, watcher: RecordingWatcher, state: JobState) -> None:
+    job, _ = job_in(engine, state, RecordingWatcher())
+    twin = engine.submit(b"f", b"key", b"other", Priority.HIGH, watcher=watcher, run_at=NOW + 99)
+    assert twin is job
+    assert (job.payload, job.priority, job.state) == (b"in", Priority.NORMAL, state)
+    assert job in watcher.watching
+    assert engine.functions[b"f"].total == 1
+
+
+@pytest.mark.parametrize("state", [*OVER, JobState.DEAD])
+def test_a_key_is_free_when_its_job_is_over(engine: Engine, state: JobState) -> None:
+    job, _ = job_in(engine, state, RecordingWatcher())
+    assert engine.functions[b"f"].unique == {}
+    assert engine.submit(b"f", b"key", background=True).handle != job.handle
+
+
+def test_keys_belong_to_their_function_and_the_empty_key_to_nobody(engine: Engine) -> None:
+    jobs = [engine.submit(name, key, background=True) for name in (b"f", b"g") for key in (b"key", b"", b"")]
+    assert len({job.handle for job in jobs}) == 6
+
+
+@pytest.mark.parametrize("state", [JobState.SCHEDULED, JobState.QUEUED])
+@pytest.mark.parametrize("later", [0.0, NOW + 20.0])
+def test_replacing_a_waiting_job_keeps_its_handle_and_watchers(
+    engine: Engine, watcher: RecordingWatcher, state: JobState, later: float
+) -> None:
+    old, worker = job_in(engine, state, watcher)
+    second = RecordingWatcher()
+    new = engine.submit(
+        b"f",
+        b"key",
+        b"new",
+        Priority.HIGH,
+        watcher=second,
+        run_at=later,
+        timeout=7.0,
+        count=3,
+        duplicate=Duplicate.REPLACE,
+    )
+    assert (new.handle, new.id, new.payload, new.priority) == (old.handle, old.id, b"new", Priority.HIGH)
+    assert (new.timeout, new.count, new.run_at) == (7.0, 3, later or NOW)
+    assert new.watchers == [watcher, second]
+    assert (watcher.watching, second.watching) == ({new}, {new})
+    assert watcher.heard == [], "to its watchers it is still the same job"
+    f = engine.functions[b"f"]
+    assert (f.total, f.scheduled, f.unique) == (1, 1 if later else 0, {b"key": new})
+    assert engine.find(old.handle) is new
+    engine.tick(NOW + 60)
+    assert claim(engine, worker) is new
+    assert engine.claim(worker) is None, "the old one is gone"
+
+
+def test_replacing_gives_a_new_place_in_the_line(engine: Engine) -> None:
+    engine.submit(b"f", b"key", b"old", background=True)
+    engine.now = NOW + 1
+    engine.submit(b"f", payload=b"between", background=True)
+    engine.now = NOW + 2
+    engine.submit(b"f", b"key", b"new", background=True, duplicate=Duplicate.REPLACE)
+    assert payloads(engine, hire(engine, b"f")) == [b"between", b"new"]
+
+
+def test_a_running_job_is_not_replaced(
+    engine: Engine, watcher: RecordingWatcher, journal: RecordingJournal
+) -> None:
+    job, worker = job_in(engine, JobState.RUNNING, RecordingWatcher(), background=True)
+    same = engine.submit(b"f", b"key", b"new", watcher=watcher, duplicate=Duplicate.REPLACE)
+    assert same is job
+    assert (job.payload, job.owner) == (b"in", worker)
+    assert journal.names == ["accepted"]
+    engine.complete(worker, job, b"out")
+    assert watcher.words == [("complete", b"out")]
+
+
+def test_replacing_in_the_background_makes_a_foreground_job_durable(
+    engine: Engine, watcher: RecordingWatcher, journal: RecordingJournal
+) -> None:
+    engine.submit(b"f", b"key", b"old", watcher=watcher)
+    new = engine.submit(b"f", b"key", b"new", background=True, duplicate=Duplicate.REPLACE)
+    assert new.background
+    assert [entry.what for entry in journal.entries] == ["accepted", "changed"]
+    assert journal.entries[-1].payload == b"new"
+    engine.forget(watcher)
+    assert engine.find(new.handle) is new
+
+
+def test_who_replaces_hears_of_it_even_if_a_worker_is_quick(engine: Engine, watcher: RecordingWatcher) -> None:
+    quick = hire(engine, b"f", asleep=True)
+    engine.submit(b"f", b"key", b"old", background=True, run_at=NOW + 5)
+
+    def do_it_at_once() -> None:
+        engine.complete(quick, claim(engine, quick), b"done")
+
+    quick.react = do_it_at_once
+    engine.submit(b"f", b"key", b"new", watcher=watcher, duplicate=Duplicate.REPLACE)
+    assert watcher.words == [("complete", b"done")]
+    assert watcher.watching == set()
+
+
+def test_find_knows_what_is_not_over(engine: Engine) -> None:
+    assert engine.find(b"H:localhost:1") is None
+    for state in ALIVE:
+        fresh = Engine()
+        fresh.now = NOW
+        job, _ = job_in(fresh, state, RecordingWatcher())
+        assert fresh.find(job.handle) is job
+        assert fresh.find_unique(b"key") is job
+    for state in [*OVER, JobState.DEAD]:
+        fresh = Engine()
+        fresh.now = NOW
+        job, _ = job_in(fresh, state, RecordingWatcher())
+        assert fresh.find(job.handle) is None
+        assert fresh.find_unique(b"key") is None
+
+
+def test_find_unique_prefers_the_newest(engine: Engine) -> None:
+    engine.submit(b"g", b"key", background=True)
+    newest = engine.submit(b"f", b"key", background=True)
+    engine.submit(b"h", b"other", background=True)
+    assert engine.find_unique(b"key") is newest
+
+
+# Watchers come and go
+
+
+@pytest.mark.parametrize("state", ALIVE)
+def test_a_background_job_does_not_die_because_a_watcher_left(
+    engine: Engine, watcher: RecordingWatcher, state: JobState
+) -> None:
+    job, _ = job_in(engine, state, watcher, background=True)
+    engine.forget(watcher)
+    assert job.state is state
+    assert engine.find(job.handle) is job
+    assert job.watchers is None
+
+
+@pytest.mark.parametrize("state", ALIVE)
+def test_nor_does_a_foreground_job_that_a_background_submission_joined(
+    engine: Engine, watcher: RecordingWatcher, journal: RecordingJournal, state: JobState
+) -> None:
+    job, _ = job_in(engine, state, watcher)
+    assert engine.submit(b"f", b"key", background=True) is job
+    assert journal.calls == [("accepted", job.handle)]
+    engine.forget(watcher)
+    assert job.state is state
+
+
+@pytest.mark.parametrize("state", [JobState.SCHEDULED, JobState.QUEUED])
+def test_a_waiting_foreground_job_is_dropped_with_its_last_watcher(
+    engine: Engine, watcher: RecordingWatcher, state: JobState
+) -> None:
+    other = RecordingWatcher()
+    job, worker = job_in(engine, state, watcher)
+    engine.watch(job, other)
+    engine.forget(watcher)
+    assert job.state is state
+    engine.forget(other)
+    assert job.state is JobState.CANCELLED
+    assert engine.jobs == {}
+    assert engine.functions[b"f"].total == 0
+    assert engine.functions[b"f"].unique == {}
+    engine.tick(NOW + 60)
+    assert engine.claim(worker) is None
+    assert watcher.heard == other.heard == []
+    fresh = RecordingWatcher()
+    assert engine.submit(b"f", b"key", watcher=fresh).handle != job.handle
+
+
+def test_a_running_foreground_job_runs_on_and_its_result_is_swallowed(
+    engine: Engine, watcher: RecordingWatcher
+) -> None:
+    job, worker = job_in(engine, JobState.RUNNING, watcher)
+    engine.forget(watcher)
+    assert job.state is JobState.RUNNING
+    assert worker.running == {job.handle: job}
+    engine.data(job, b"part")
+    engine.complete(worker, job, b"out")
+    assert job.state is JobState.DONE
+    assert watcher.heard == []
+
+
+def test_an_abandoned_running_job_may_find_a_new_watcher(engine: Engine, watcher: RecordingWatcher) -> None:
+    job, worker = job_in(engine, JobState.RUNNING, RecordingWatcher())
+    assert job.watchers is not None
+    engine.forget(job.watchers[0])
+    assert engine.submit(b"f", b"key", watcher=watcher) is job
+    engine.complete(worker, job, b"out")
+    assert watcher.words == [("complete", b"out")]
+
+
+def test_forgetting_a_client_ends_all_that_only_it_waited_for(engine: Engine, watcher: RecordingWatcher) -> None:
+    other = RecordingWatcher()
+    mine = engine.submit(b"f", watcher=watcher)
+    shared = engine.submit(b"f", b"key", watcher=watcher)
+    engine.watch(shared, other)
+    durable = engine.submit(b"f", watcher=watcher, background=True)
+    engine.forget(watcher)
+    assert watcher.watching == set()
+    assert [job.state for job in (mine, shared, durable)] == [
+        JobState.CANCELLED,
+        JobState.QUEUED,
+        JobState.QUEUED,
+    ]
+    engine.forget(watcher)  # twice does no harm
+
+
+def test_a_dropped_job_leaves_the_rest_of_the_line_as_it_was(engine: Engine) -> None:
+    clients = [RecordingWatcher() for _ in range(5)]
+    for number, client in enumerate(clients):
+        engine.submit(b"f", payload=b"%d" % number, watcher=client)
+    engine.forget(clients[0])
+    engine.forget(clients[3])
+    assert payloads(engine, hire(engine, b"f")) == [b"1", b"2", b"4"]
+
+
+@pytest.mark.parametrize("state", [*OVER, JobState.DEAD])
+def test_not_waiting_for_a_job_that_is_over_changes_nothing(
+    engine: Engine, watcher: RecordingWatcher, state: JobState
+) -> None:
+    job, _ = job_in(engine, state, watcher)
+    engine.unwatch(job, watcher)
+    assert job.state is state
+    assert (job.handle in engine.dead) == (state is JobState.DEAD)
+
+
+def test_a_stranger_cannot_end_a_job_by_not_waiting_for_it(engine: Engine, watcher: RecordingWatcher) -> None:
+    nobodys = engine.submit(b"f")
+    engine.unwatch(nobodys, watcher)
+    assert nobodys.state is JobState.QUEUED
+
+
+# Cancelling
+
+
+@pytest.mark.parametrize("state", ALIVE)
+@pytest.mark.parametrize("background", [False, True])
+def test_cancelling_ends_a_job_in_any_state(
+    engine: Engine, watcher: RecordingWatcher, state: JobState, background: bool
+) -> None:
+    job, worker = job_in(engine, state, watcher, background)
+    engine.cancel(job, "not wanted")
+    assert job.state is JobState.CANCELLED
+    assert job.reason == "not wanted"
+    assert watcher.words == [("fail", "not wanted")]
+    assert watcher.heard[0].state is JobState.CANCELLED
+    assert (engine.jobs, worker.running, engine.running) == ({}, {}, 0)
+    assert engine.functions[b"f"].total == 0
+    assert engine.functions[b"f"].unique == {}
+    engine.tick(NOW + 60)
+    assert engine.claim(worker) is None
+
+
+def test_cancelling_a_dead_job_ends_it_too(engine: Engine, journal: RecordingJournal) -> None:
+    job, _ = job_in(engine, JobState.DEAD, background=True)
+    engine.cancel(job)
+    assert job.state is JobState.CANCELLED
+    assert engine.dead == {}
+    assert journal.names == ["accepted", "changed", "finished"]
+
+
+@pytest.mark.parametrize("state", OVER)
+def test_what_is_over_cannot_be_cancelled(
+    engine: Engine, watcher: RecordingWatcher, journal: RecordingJournal, state: JobState
+) -> None:
+    job, _ = job_in(engine, state, watcher, background=True)
+    calls, heard = list(journal.calls), list(watcher.heard)
+    with pytest.raises(LifecycleError):
+        engine.cancel(job)
+    assert (job.state, journal.calls, watcher.heard) == (state, calls, heard)
+
+
+def test_the_worker_of_a_cancelled_job_is_told_and_excused(engine: Engine, watcher: RecordingWatcher) -> None:
+    job, worker = job_in(engine, JobState.RUNNING, watcher)
+    engine.cancel(job)
+    assert worker.taken == [job.handle]
+    assert worker.running == {}
+    assert worker.excuse(job.handle)
+
+
+def test_a_waiting_job_has_no_worker_to_tell(engine: Engine, watcher: RecordingWatcher) -> None:
+    job, worker = job_in(engine, JobState.QUEUED, watcher)
+    engine.cancel(job)
+    assert worker.taken == []
+    assert not worker.excuse(job.handle)
+
+
+def test_a_cancelled_lease_no_longer_ticks(engine: Engine) -> None:
+    worker = hire(engine, b"f", timeout=5.0)
+    job = engine.submit(b"f", background=True)
+    claim(engine, worker)
+    assert engine.tick(NOW) == NOW + 5
+    engine.cancel(job)
+    assert engine.tick(NOW) == float("inf")
+    engine.tick(NOW + 5)
+    assert worker.taken == [job.handle]
