@@ -1,6 +1,7 @@
 """Plain data that every room understands: what a job is, and the words for its states and choices."""
 
 import enum
+from typing import NamedTuple
 
 
 class Priority(enum.IntEnum):
@@ -91,3 +92,24 @@ class Job:
         self.timeout = 0.0  # seconds a worker may take; 0 means no limit
         self.reducer = b""  # Gearman's map/reduce: stored and passed on, no more
         self.reason = ""  # why it is dead
+
+
+class Record(NamedTuple):
+    """What is kept of a job that is over."""
+
+    id: int
+    handle: bytes
+    function: bytes
+    unique: bytes
+    priority: int
+    state: int  # a JobState: done, failed or cancelled
+    submitted_at: float
+    started_at: float  # of the last attempt; 0 if there was none
+    finished_at: float
+    attempts: int
+    door: str  # that submitted it
+    worker_door: str  # that ran it; empty if nobody did
+    worker: bytes  # what the worker called itself
+    code: int  # 0 for success, else what its worker called the failure
+    reason: str  # why it did not succeed
+    result: bytes  # cut to the store's limit

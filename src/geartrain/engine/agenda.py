@@ -3,6 +3,9 @@
 A heap whose entries are never removed from the middle. An entry stands as long as its job is still in the
 state and at the time that the entry names; what no longer stands is skipped when its time comes, or swept
 when such entries outnumber the others. So adding costs log n, cancelling nothing, and waiting nothing at all.
+
+A job that comes back for the very same time makes its old entry stand again beside the new one. They say the
+same, so whichever comes first will do; the other has lost its meaning by then.
 """
 
 import heapq
@@ -39,7 +42,7 @@ class Agenda:
         """One entry has just lost its meaning."""
         self._void += 1
         if self._void > len(self._entries) - self._void + _SWEEP_FROM:
-            self._entries = [entry for entry in self._entries if self.stands(entry[0], entry[2])]
+            self._entries = self._standing()
             heapq.heapify(self._entries)
             self._void = 0
 
@@ -62,7 +65,11 @@ class Agenda:
 
     def jobs(self) -> list[LiveJob]:
         """Every job on the agenda, soonest first."""
-        return [entry[2] for entry in sorted(self._entries) if self.stands(entry[0], entry[2])]
+        return [entry[2] for entry in sorted(self._standing())]
+
+    def _standing(self) -> list[tuple[float, int, LiveJob]]:
+        """The entries that stand, one for each job."""
+        return list({entry[2]: entry for entry in self._entries if self.stands(entry[0], entry[2])}.values())
 
 
 class Schedule(Agenda):

@@ -22,6 +22,8 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.journal import Journal
 from geartrain.engine.worker import Worker
 from geartrain.errors import StoreError
+from geartrain.model import Record
+from geartrain.server import archive
 from geartrain.store import contract
 
 # Ids are promised so many at a time: a handle must not come back after a crash, and a write per id is too much.
@@ -54,6 +56,7 @@ class Committer(Journal, Ledger):
         self._writing: tuple[contract.Batch, list[LiveJob], set[Flushable]] | None = None
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="store", daemon=True)
+        self._pending: dict[bytes, Record] = {}  # records that the store does not have yet, by handle
         self._failing = False
         self._retry: asyncio.TimerHandle | None = None
         self._prune_timer: asyncio.TimerHandle | None = None
@@ -70,13 +73,13 @@ class Committer(Journal, Ledger):
         self._batch.saved.append(contract.row(job))
 
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
-        self._batch.finished.append(
-            contract.Record(
-                job.id, job.handle, job.function, job.unique, job.priority, int(job.state), job.submitted_at,
-                job.started_at, self._engine.now, job.attempts, job.door, worker.door if worker else "",
-                worker.name if worker else b"", job.code, job.reason, result,
-            )
-        )  # fmt: skip
+        record = archive.record(job, result, worker, self._engine.now)
+        self._batch.finished.append(record)
+        self._pending[job.handle] = record
+
+    def pending(self, handle: bytes) -> Record | None:
+        """A record that is not in the store yet."""
+        return self._pending.get(handle)
 
     # The ledger, called by connections
 
@@ -169,6 +172,8 @@ class Committer(Journal, Ledger):
         self._writing = None
         self.commit_seconds = took
         if failure is None:
+            for record in batch.finished:
+                self._pending.pop(record.handle, None)
             self._promised = max(self._promised, batch.ids_until)
             self._works_again()
         else:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from geartrain.address import DEFAULT_PORTS, PATH_SCHEMES, Address
+from geartrain.doors.archive import Archive
 from geartrain.doors.door import Control, Door, Socket
 from geartrain.doors.gearman.door import GearmanDoor
 from geartrain.doors.pulse import Pulse
@@ -34,6 +35,7 @@ class Ground(NamedTuple):
     pulse: Pulse
     settings: Settings
     control: Control
+    archive: Archive
 
 
 def _gearman(ground: Ground) -> Door:

@@ -18,6 +18,7 @@ from geartrain.doors.pulse import Pulse
 from geartrain.engine.engine import Engine
 from geartrain.server import collector, parts, pid_file, privileges, signals, stores
 from geartrain.server import settings as table
+from geartrain.server.archive import Chronicle, StoreArchive
 from geartrain.server.clock import Clock
 from geartrain.server.committer import Committer
 from geartrain.server.listening import Doors, Ground
@@ -69,10 +70,11 @@ class Server:
         """Make the engine, and give it back the jobs that the store has kept."""
         settings, clock = self._settings, Clock()
         self._committer = Committer(self._store, parts.keep(settings)) if self._store.durable else None
-        self._engine = Engine(parts.policy(settings), table.handle_prefix(settings), first_id, self._committer)
+        journal = self._committer or Chronicle(self._store, settings.keep_records, settings.result_limit, clock)
+        self._engine = Engine(parts.policy(settings), table.handle_prefix(settings), first_id, journal)
         self._engine.now = clock()
         self._pulse = Pulse(self._loop, self._engine, clock)
-        ground = Ground(self._pulse, settings, self)
+        ground = Ground(self._pulse, settings, self, StoreArchive(self._store, journal))
         self._doors = Doors(ground, parts.sockets(settings))
         with collector.at_rest():
             await stores.take_over(self._store, self._engine, self._stopped)

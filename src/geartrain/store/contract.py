@@ -15,29 +15,9 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol, TypeVar
 
 from geartrain.model import Job
+from geartrain.model import Record as Record
 
 J = TypeVar("J", bound=Job)
-
-
-class Record(NamedTuple):
-    """What is kept of a job that is over."""
-
-    id: int
-    handle: bytes
-    function: bytes
-    unique: bytes
-    priority: int
-    state: int  # a JobState: done, failed or cancelled
-    submitted_at: float
-    started_at: float  # of the last attempt; 0 if there was none
-    finished_at: float
-    attempts: int
-    door: str  # that submitted it
-    worker_door: str  # that ran it; empty if nobody did
-    worker: bytes  # what the worker called itself
-    code: int  # 0 for success, else what its worker called the failure
-    reason: str  # why it did not succeed
-    result: bytes  # cut to the store's limit
 
 
 class Batch:

@@ -15,6 +15,7 @@ from geartrain.doors.door import Socket
 from geartrain.doors.pulse import Pulse
 from geartrain.engine.engine import Engine
 from geartrain.errors import StartError
+from geartrain.model import Record
 from geartrain.server import listening
 from geartrain.server.clock import Clock
 from geartrain.server.listening import Doors, Ground
@@ -30,10 +31,17 @@ class NoControl:
         raise AssertionError("nobody asked for it")
 
 
+class NoArchive:
+    """Nothing has ever run."""
+
+    async def find(self, handle: bytes) -> Record | None:
+        return None
+
+
 @contextlib.asynccontextmanager
 async def doors() -> AsyncIterator[Doors]:
     pulse = Pulse(asyncio.get_running_loop(), Engine(), Clock())
-    made = Doors(Ground(pulse, Settings(), NoControl()), Socket())
+    made = Doors(Ground(pulse, Settings(), NoControl(), NoArchive()), Socket())
     try:
         yield made
     finally:
@@ -140,7 +148,7 @@ def test_unknown_name(names: dict[str, list[str]], monkeypatch: pytest.MonkeyPat
 
 def test_door_that_is_not_built_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     only_gearman(monkeypatch)
-    with pytest.raises(StartError, match="the memodb door is not built yet; there is: gearman$"):
+    with pytest.raises(StartError, match=r"the memodb door is not built yet; there is: gearman$"):
         opened("memodb+tcp://127.0.0.1:0")
 
 

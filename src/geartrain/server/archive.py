@@ -1,0 +1,72 @@
+"""The record of what ran: made when a job ends, asked for afterwards."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from geartrain.engine.job import LiveJob
+from geartrain.engine.journal import Journal
+from geartrain.engine.worker import Worker
+from geartrain.model import Record
+from geartrain.store.contract import Batch, Query, Store
+
+_PRUNE_EVERY: Final = 10_000  # looking for the oldest costs as much as there are
+
+
+def record(job: LiveJob, result: bytes, worker: Worker | None, now: float) -> Record:
+    """What is kept of a job that has just ended."""
+    return Record(
+        job.id, job.handle, job.function, job.unique, job.priority, int(job.state), job.submitted_at,
+        job.started_at, now, job.attempts, job.door, worker.door if worker else "",
+        worker.name if worker else b"", job.code, job.reason, result,
+    )  # fmt: skip
+
+
+class Pending(Protocol):
+    """Records that are on their way to the store."""
+
+    def pending(self, handle: bytes) -> Record | None:
+        """The record of this handle, if the store does not have it yet."""
+
+
+class Chronicle(Journal):
+    """The journal of a store that does not outlive the process: only endings are worth writing down."""
+
+    def __init__(self, store: Store, keep: int, result_limit: int, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._keep = keep
+        self._result_limit = result_limit
+        self._clock = clock
+        self._count = 0
+
+    def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
+        """Keep the record; when there are clearly too many, forget the oldest."""
+        batch = Batch()
+        batch.finished.append(record(job, result[: self._result_limit], worker, self._clock()))
+        self._store.commit(batch)
+        self._count += 1
+        if self._count > self._keep + _PRUNE_EVERY:
+            self._count -= self._store.prune(0.0, self._keep)
+
+    def pending(self, handle: bytes) -> Record | None:
+        """Nothing is ever on its way."""
+        return None
+
+
+class StoreArchive:
+    """Doors' archive: first what is on its way to the store, then the store itself, in a thread."""
+
+    def __init__(self, store: Store, pending: Pending) -> None:
+        self._store = store
+        self._pending = pending
+
+    async def find(self, handle: bytes) -> Record | None:
+        """What came of the job with this handle."""
+        found = self._pending.pending(handle)
+        if found is not None:
+            return found
+        query = Query(handle=handle, limit=1)
+        if not self._store.durable:
+            return next(iter(self._store.records(query)), None)
+        loop = asyncio.get_running_loop()
+        return next(iter(await loop.run_in_executor(None, self._store.records, query)), None)
