@@ -13,8 +13,7 @@ from geartrain.engine.engine import Engine
 
 # Timers closer together than this are one timer: loops count in milliseconds.
 _EARLIER_BY: Final = 0.0005
-# Deadlines are by the wall clock and timers are not: if the clock is moved, this is how late we may notice.
-_LONGEST_WAIT: Final = 30.0
+LONGEST_WAIT: Final = 30.0
 
 
 class Flushable(Protocol):
@@ -46,6 +45,8 @@ class Pulse:
         self.engine = engine
         self.clock = clock
         self.ledger = Ledger()
+        # Deadlines are by the wall clock and timers are not: when the clock is moved, we notice so late at most.
+        self.longest_wait = LONGEST_WAIT
         self.after: list[Callable[[], None]] = []  # called when everything has been flushed
         self._dirty: list[Flushable] = []
         self._due = False  # a beat has been asked for
@@ -89,7 +90,7 @@ class Pulse:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_at = deadline
-        delay = min(max(deadline - self.clock(), 0.0), _LONGEST_WAIT)
+        delay = min(max(deadline - self.clock(), 0.0), self.longest_wait)
         self._timer = self.loop.call_later(delay, self._tick)
 
     def _tick(self) -> None:

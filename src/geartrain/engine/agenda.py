@@ -9,6 +9,7 @@ same, so whichever comes first will do; the other has lost its meaning by then.
 """
 
 import heapq
+from collections.abc import Iterator
 from typing import Final
 
 from geartrain.engine.job import LiveJob
@@ -62,6 +63,10 @@ class Agenda:
         if self.next() > now:
             return None
         return heapq.heappop(self._entries)[2]
+
+    def standing(self) -> Iterator[tuple[float, LiveJob]]:
+        """Every entry that stands, in no order."""
+        return ((when, job) for when, _, job in self._entries if self.stands(when, job))
 
     def jobs(self) -> list[LiveJob]:
         """Every job on the agenda, soonest first."""

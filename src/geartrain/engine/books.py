@@ -31,9 +31,6 @@ from geartrain.model import JobState
 GENERAL_FAILURE: Final = 1
 GIVEN_UP: Final = 255
 
-# So many jobs whose time has come are moved in one tick: a million due at midnight must not hold up the rest.
-MOVES_PER_TICK: Final = 2000
-
 
 class Books:
     """Jobs, functions, crews and times. The engine's verbs are built from its moves."""
@@ -177,7 +174,7 @@ class Books:
 
     def _move_due(self) -> None:
         """Queue the jobs whose time has come."""
-        for _ in range(MOVES_PER_TICK):
+        for _ in range(self.policy.moves_per_tick):
             job = self.schedule.due(self.now)
             if job is None:
                 return

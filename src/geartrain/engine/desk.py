@@ -8,7 +8,7 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
 from geartrain.engine.watcher import Watcher
 from geartrain.errors import QueueFullError
-from geartrain.model import Duplicate, Priority
+from geartrain.model import THROW_AWAY, Duplicate, Priority
 
 _NORMAL: Final = int(Priority.NORMAL)
 _COALESCE: Final = Duplicate.COALESCE
@@ -129,6 +129,13 @@ class Desk(Books):
         if job.background:
             self.journal.changed(job)
         self._line_up(home, job)
+
+    def keep_result(self, job: LiveJob) -> None:
+        """Somebody will ask for the result of a job, also if it was submitted by one who would not."""
+        if job.door.endswith(THROW_AWAY):
+            job.door = job.door.removesuffix(THROW_AWAY)
+            if job.background:
+                self.journal.changed(job)
 
     def withdraw(self, job: LiveJob) -> None:
         """A background job was accepted and could not be made durable: its submitter is told so.

@@ -1,6 +1,5 @@
 """What workers do: offer functions, claim jobs, report on them, leave."""
 
-from geartrain.engine.books import MOVES_PER_TICK
 from geartrain.engine.desk import Desk
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob, Progress
@@ -153,6 +152,20 @@ class Floor(Desk):
             for watcher in watchers:
                 watcher.exception(job, data)
 
+    def lease(self, job: LiveJob, seconds: float) -> None:
+        """A running job that has no deadline yet goes back to its queue if it is not finished by then."""
+        if job.state is RUNNING and not job.deadline:
+            job.deadline = self.now + seconds
+            self.leases.add(job.deadline, job)
+
+    def hand_back(self, worker: Worker, job: LiveJob) -> None:
+        """The worker cannot take the job after all; it counts as if it had never been given to it."""
+        if job.owner is not worker:
+            self._lost(worker, job, "its worker gave it back")
+            return
+        job.attempts -= 1
+        self._requeue(job)
+
     def reschedule(self, worker: Worker, job: LiveJob, run_at: float, step: int = 0) -> None:
         """The worker wants the job to run again at a later time; `step` is added to its run counter."""
         if job.owner is not worker:
@@ -212,7 +225,7 @@ class Floor(Desk):
 
     def _expire_due(self) -> None:
         """Take back the jobs whose leases have run out."""
-        for _ in range(MOVES_PER_TICK):
+        for _ in range(self.policy.moves_per_tick):
             job = self.leases.due(self.now)
             if job is None:
                 return

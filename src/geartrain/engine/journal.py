@@ -5,7 +5,7 @@ from geartrain.engine.worker import Worker
 
 
 class Journal:
-    """Three facts about background jobs; foreground jobs are never mentioned here.
+    """Three facts about background jobs, and values that doors keep; foreground jobs are never mentioned here.
 
     The calls come in the middle of a verb and must return at once: a real journal only gathers, and writes
     what one tick gathered as one batch.
@@ -19,3 +19,6 @@ class Journal:
 
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
         """A job that was accepted before has ended (done, failed or cancelled) and need not run again."""
+
+    def keep(self, name: str, value: bytes) -> None:
+        """Remember a value under a name, for whoever asks at the next start."""

@@ -17,6 +17,8 @@ class Policy:
     # A failed job that may be tried again waits this long, doubled with every attempt up to the maximum.
     retry_delay: float = 1.0
     retry_delay_max: float = 3600.0
+    # So many jobs whose time has come are moved in one tick: a million due at midnight must not hold up the rest.
+    moves_per_tick: int = 2000
     # How many dead foreground jobs are remembered; background ones stay until somebody acts on them.
     dead_foreground_limit: int = 1000
 

@@ -5,8 +5,9 @@ the batch is handed to it under a ticket number; acknowledgements that depend on
 for that ticket (see `Connection.acknowledge`), and nothing else waits. While the disk is slow the batches grow, so
 the slower it is the more each fsync carries.
 
-If a batch cannot be written, the jobs that it would have accepted are withdrawn and their submitters told; the
-rest of it (jobs that ended or changed) is kept and written when the disk works again.
+If a batch cannot be written, the jobs that it would have accepted are withdrawn and their submitters told. So are
+those that came while it was tried: one of them may be a duplicate of a job that is withdrawn. The rest (jobs that
+ended or changed) is kept and written when the disk works again.
 """
 
 import asyncio
@@ -21,7 +22,6 @@ from geartrain.doors.pulse import Flushable, Ledger, Pulse
 from geartrain.engine.job import LiveJob
 from geartrain.engine.journal import Journal
 from geartrain.engine.worker import Worker
-from geartrain.errors import StoreError
 from geartrain.model import Record
 from geartrain.server import archive
 from geartrain.store import contract
@@ -68,14 +68,21 @@ class Committer(Journal, Ledger):
     def accepted(self, job: LiveJob) -> None:
         self._batch.saved.append(contract.row(job))
         self._accepted.append(job)
+        self._pulse.soon()
 
     def changed(self, job: LiveJob) -> None:
         self._batch.saved.append(contract.row(job))
+        self._pulse.soon()
 
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
         record = archive.record(job, result, worker, self._engine.now)
         self._batch.finished.append(record)
         self._pending[job.handle] = record
+        self._pulse.soon()  # a worker that reports and then says nothing more causes no other beat
+
+    def keep(self, name: str, value: bytes) -> None:
+        self._batch.kept[name] = value
+        self._pulse.soon()
 
     def pending(self, handle: bytes) -> Record | None:
         """A record that is not in the store yet."""
@@ -84,7 +91,7 @@ class Committer(Journal, Ledger):
     # The ledger, called by connections
 
     def hold(self, connection: Flushable) -> int:
-        if self._batch.saved or self._batch.finished:
+        if self._batch:
             self._waiting.add(connection)
             return self._ticket
         if self._writing is not None:
@@ -109,10 +116,8 @@ class Committer(Journal, Ledger):
         self._prune_timer = self._loop.call_later(_PRUNE_SECONDS, self._prune_now_and_then)
 
     async def stop(self) -> None:
-        """Write what is left, then end the thread."""
-        for timer in (self._prune_timer, self._retry):
-            if timer is not None:
-                timer.cancel()
+        """Write what is left, with one more attempt if the last one failed; then end the thread."""
+        self._cancel_timers()
         self._pump()
         while self._writing is not None:
             done: asyncio.Future[None] = self._loop.create_future()
@@ -124,8 +129,15 @@ class Committer(Journal, Ledger):
         if self._batch:
             fields = {"changes": len(self._batch.saved) + len(self._batch.finished)}
             _log.error("the last changes could not be made durable", extra={"fields": fields})
+        self._cancel_timers()
         self._work.put(None)
         await self._loop.run_in_executor(None, self._thread.join)
+
+    def _cancel_timers(self) -> None:
+        for timer in (self._prune_timer, self._retry):
+            if timer is not None:
+                timer.cancel()
+        self._prune_timer = self._retry = None
 
     def _tell(self, done: asyncio.Future[None]) -> None:
         self._loop.call_soon_threadsafe(done.set_result, None)
@@ -155,20 +167,21 @@ class Committer(Journal, Ledger):
     def _write(self, batch: contract.Batch, prune: bool) -> None:
         """In the thread."""
         began = time.perf_counter()
+        failure: Exception | None = None
         try:
             self._store.commit(batch)
-            failure = None
-        except StoreError as error:
+        except Exception as error:  # whatever it is: those who wait have to be told
             failure = error
         took = time.perf_counter() - began
         self._loop.call_soon_threadsafe(self._written, failure, took)
         if prune and failure is None:
             self._prune()
 
-    def _written(self, failure: StoreError | None, took: float) -> None:
+    def _written(self, failure: Exception | None, took: float) -> None:
         """Back in the loop: let go of what waited for this batch."""
         assert self._writing is not None
         batch, accepted, waiting = self._writing
+        ticket = self._ticket - 1
         self._writing = None
         self.commit_seconds = took
         if failure is None:
@@ -178,25 +191,32 @@ class Committer(Journal, Ledger):
             self._works_again()
         else:
             self._put_back(batch, accepted, failure)
-        ticket = self._ticket - 1
+            waiting |= self._waiting
+            self._waiting = set()
+            ticket = self._ticket
+            self._ticket += 1
         for connection in waiting:
             connection.settle(ticket, failure is not None)
         self._pump()
 
-    def _put_back(self, batch: contract.Batch, accepted: list[LiveJob], failure: StoreError) -> None:
-        """Undo what was accepted, and keep the rest for the next attempt."""
+    def _put_back(self, batch: contract.Batch, accepted: list[LiveJob], failure: Exception) -> None:
+        """Undo what was accepted, by this batch and since, and keep the rest for the next attempt."""
         if not self._failing:
             self._failing = True
-            fields = {"why": str(failure)}
+            fields = {"why": str(failure) or type(failure).__name__}
             _log.error(
                 "jobs cannot be made durable; new ones are refused until they can", extra={"fields": fields}
             )
+        accepted += self._accepted
+        self._accepted = []
         undone = {job.id for job in accepted}
         for job in accepted:
-            self._engine.withdraw(job)
-        kept = [row for row in batch.saved if row[0] not in undone]
-        self._batch.saved[:0] = kept
-        self._batch.finished[:0] = [record for record in batch.finished if record.id not in undone]
+            self._pending.pop(job.handle, None)
+            self._engine.withdraw(self._engine.find(job.handle) or job)  # it may have been replaced meanwhile
+        since = self._batch
+        since.saved = [row for row in (*batch.saved, *since.saved) if row[0] not in undone]
+        since.finished = [record for record in (*batch.finished, *since.finished) if record.id not in undone]
+        since.kept = {**batch.kept, **since.kept}
         if self._retry is None:
             self._retry = self._loop.call_later(_RETRY_SECONDS, self._try_again)
 
@@ -222,7 +242,7 @@ class Committer(Journal, Ledger):
         """In the thread: forget a bounded number of old records."""
         try:
             self._store.prune(time.time() - self._keep.seconds, self._keep.count)
-        except StoreError as error:
+        except Exception as error:
             _log.warning("old records could not be removed", extra={"fields": {"why": str(error)}})
 
     def _run(self) -> None:

@@ -14,8 +14,11 @@ from typing import NamedTuple
 
 from geartrain.address import DEFAULT_PORTS, PATH_SCHEMES, Address
 from geartrain.doors.archive import Archive
+from geartrain.doors.danga.door import DangaDoor
+from geartrain.doors.danga.shared import SharedDoor
 from geartrain.doors.door import Control, Door, Socket
 from geartrain.doors.gearman.door import GearmanDoor
+from geartrain.doors.periodic.door import PeriodicDoor
 from geartrain.doors.pulse import Pulse
 from geartrain.errors import StartError
 from geartrain.server import parts
@@ -36,15 +39,27 @@ class Ground(NamedTuple):
     settings: Settings
     control: Control
     archive: Archive
+    kept: Mapping[str, bytes] = {}  # what doors have kept from before
 
 
 def _gearman(ground: Ground) -> Door:
     options = parts.gearman_options(ground.settings)
-    return GearmanDoor(ground.pulse, parts.limits(ground.settings), options, ground.control)
+    door = GearmanDoor(ground.pulse, parts.limits(ground.settings), options, ground.control)
+    return SharedDoor(door, _danga(ground)) if ground.settings.danga_on_gearman_port else door
+
+
+def _danga(ground: Ground) -> DangaDoor:
+    options = parts.danga_options(ground.settings)
+    return DangaDoor(ground.pulse, parts.limits(ground.settings), options, ground.archive)
+
+
+def _periodic(ground: Ground) -> Door:
+    options = parts.periodic_options(ground.settings)
+    return PeriodicDoor(ground.pulse, parts.limits(ground.settings), options, ground.control, ground.kept)
 
 
 # By protocol: the part of a scheme before `+`. A protocol has one door, however many addresses it has.
-FACTORIES: Mapping[str, Callable[[Ground], Door]] = {"gearman": _gearman}
+FACTORIES: Mapping[str, Callable[[Ground], Door]] = {"gearman": _gearman, "danga": _danga, "periodic": _periodic}
 
 
 class Doors:

@@ -3,8 +3,10 @@
 import sys
 
 import geartrain
+from geartrain.doors.danga import door as danga
 from geartrain.doors.door import Limits, Socket
 from geartrain.doors.gearman.door import Options
+from geartrain.doors.periodic import door as periodic
 from geartrain.engine.policy import Policy
 from geartrain.server import tls
 from geartrain.server.committer import Keep
@@ -47,6 +49,14 @@ def gearman_options(settings: Settings) -> Options:
         # The protocol that is spoken, as clients of gearmand know it, and who speaks it.
         version=f"1.1.20+geartrain.{geartrain.__version__}",
     )
+
+
+def danga_options(settings: Settings) -> danga.Options:
+    return danga.Options(result_limit=settings.result_limit)
+
+
+def periodic_options(settings: Settings) -> periodic.Options:
+    return periodic.Options(token=settings.periodic_token, quiet=frozenset(map(str, settings.periodic_quiet)))
 
 
 def keep(settings: Settings) -> Keep:

@@ -74,7 +74,7 @@ class Server:
         self._engine = Engine(parts.policy(settings), table.handle_prefix(settings), first_id, journal)
         self._engine.now = clock()
         self._pulse = Pulse(self._loop, self._engine, clock)
-        ground = Ground(self._pulse, settings, self, StoreArchive(self._store, journal))
+        ground = Ground(self._pulse, settings, self, StoreArchive(self._store, journal), self._store.kept())
         self._doors = Doors(ground, parts.sockets(settings))
         with collector.at_rest():
             await stores.take_over(self._store, self._engine, self._stopped)

@@ -45,6 +45,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "every protocol's usual port on 127.0.0.1",
         ),
     ] = ()
+    danga_on_gearman_port: Annotated[
+        bool,
+        About("Doors", kinds.FLAG, "Answer peers that speak Danga's draft of 2005 at the Gearman doors too."),
+    ] = False
     store: Annotated[
         str,
         About(
@@ -90,6 +94,22 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "Send Gearman clients their jobs' exceptions even if they did not ask for them.",
         ),
     ] = False
+
+    periodic_token: Annotated[
+        str,
+        About(
+            "Periodic", kinds.PATH, "What Periodic peers have to show when they come in.", "everybody may come in"
+        ),
+    ] = ""
+    periodic_quiet: Annotated[
+        tuple[Address, ...],
+        About(
+            "Periodic",
+            kinds.ADDRESSES,
+            "Do not confirm workers' requests at these addresses: for Node clients before 1.6.",
+            "they are confirmed everywhere",
+        ),
+    ] = ()
 
     wake_count: Annotated[
         int, About("Workers", kinds.COUNT, "How many sleeping workers a new job wakes; 0 means all of them.")

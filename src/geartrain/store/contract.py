@@ -1,8 +1,8 @@
 """What a store does: the whole contract, for memory, SQLite and whatever comes later.
 
-A store keeps two things: the jobs that are not over (background jobs only, dead ones included), each under its id,
-and records of jobs that are over. It learns of both in batches; a batch is durable as a whole when `commit`
-returns, or not at all when it raises StoreError, and may then be offered again.
+A store keeps the jobs that are not over (background jobs only, dead ones included), each under its id, records of
+jobs that are over, and a few values under names. It learns of them in batches; a batch is durable as a whole when
+`commit` returns, or not at all when it raises StoreError, and may then be offered again.
 
 A store belongs to one server from `open` to `close`. One that several servers share hands out disjoint ranges of
 ids, and gives to each server at `jobs` only what no other living server has.
@@ -23,15 +23,16 @@ J = TypeVar("J", bound=Job)
 class Batch:
     """Everything that one commit makes durable, in the order in which it happened for each job."""
 
-    __slots__ = ("finished", "ids_until", "saved")
+    __slots__ = ("finished", "ids_until", "kept", "saved")
 
     def __init__(self) -> None:
         self.saved: list[tuple[object, ...]] = []  # rows of `row`, each in the place of an older one of its id
         self.finished: list[Record] = []  # the jobs with these ids are over
+        self.kept: dict[str, bytes] = {}  # values under names, each in the place of an older one
         self.ids_until = 0  # promise never to give out an id below this again; 0: no new promise
 
     def __bool__(self) -> bool:
-        return bool(self.saved or self.finished or self.ids_until)
+        return bool(self.saved or self.finished or self.kept or self.ids_until)
 
 
 class Query(NamedTuple):
@@ -58,6 +59,9 @@ class Store(Protocol):
 
         What cannot be read is set aside and reported, never raised.
         """
+
+    def kept(self) -> dict[str, bytes]:
+        """Every value that was kept under a name."""
 
     def commit(self, batch: Batch) -> None:
         """Make a batch durable, all of it or, with a StoreError, nothing of it."""

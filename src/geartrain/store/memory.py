@@ -20,6 +20,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._rows: dict[int, tuple[Any, ...]] = {}
         self._records: OrderedDict[int, contract.Record] = OrderedDict()
+        self._kept: dict[str, bytes] = {}
         self._next_id = max(1, int((time.time() - _EPOCH) * 1_000_000))
 
     def open(self) -> int:
@@ -31,6 +32,10 @@ class MemoryStore:
         for _, row in sorted(self._rows.items()):
             yield rows.job(row, kind)
 
+    def kept(self) -> dict[str, bytes]:
+        """What was kept in this process."""
+        return dict(self._kept)
+
     def commit(self, batch: contract.Batch) -> None:
         """Remember a batch."""
         for row in batch.saved:
@@ -38,6 +43,7 @@ class MemoryStore:
         for record in batch.finished:
             self._rows.pop(record.id, None)
             self._records[record.id] = record
+        self._kept.update(batch.kept)
         self._next_id = max(self._next_id, batch.ids_until)
 
     def records(self, query: contract.Query) -> list[contract.Record]:

@@ -61,7 +61,9 @@ CREATE INDEX records_by_id ON records (id);
 # What was in a row that is no job, as it was found; nothing here is read again by the server.
 _BROKEN: Final = f"CREATE TABLE broken (found_at, complaint, {', '.join(COLUMNS)});"
 
-MIGRATIONS: Final = (_JOBS, _RECORDS, _BROKEN)
+_KEPT: Final = "CREATE TABLE kept (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;"
+
+MIGRATIONS: Final = (_JOBS, _RECORDS, _BROKEN, _KEPT)
 
 
 def recognise(connection: apsw.Connection, path: str) -> int:

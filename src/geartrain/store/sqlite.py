@@ -6,13 +6,14 @@ overwritten from its start, so it stays small; pages that finished jobs leave ar
 """
 
 import contextlib
+import functools
 import itertools
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import apsw
 
@@ -33,7 +34,10 @@ _REMOVE: Final = "DELETE FROM jobs WHERE id = ?"
 _RECORD: Final = (
     f"INSERT INTO records ({_RECORD_COLUMNS}) VALUES ({', '.join('?' * len(contract.Record._fields))})"
 )
+_KEEP: Final = "INSERT OR REPLACE INTO kept VALUES (?, ?)"
 _SET_META: Final = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
+
+T = TypeVar("T")
 
 _log = logging.getLogger("geartrain.store")
 
@@ -76,7 +80,7 @@ class SqliteStore:
         """Every job of the file, by id; rows that are no jobs are moved to the table `broken`."""
         last = _BEFORE_ALL
         while True:
-            chunk = self._next_rows(last)
+            chunk = self._read(functools.partial(_read_jobs, after=last))
             for row in chunk:
                 try:
                     yield rows.job(row, kind)
@@ -85,6 +89,13 @@ class SqliteStore:
             if not chunk:
                 return
             last = chunk[-1][0]
+
+    def kept(self) -> dict[str, bytes]:
+        """Every value that was kept under a name."""
+        found: list[Any] = self._read(
+            lambda connection: connection.execute("SELECT name, value FROM kept").fetchall()
+        )
+        return dict(found)
 
     def commit(self, batch: contract.Batch) -> None:
         """One transaction, one fsync."""
@@ -98,6 +109,8 @@ class SqliteStore:
                 if finished:
                     connection.executemany(_REMOVE, [(id,) for id in finished])
                     connection.executemany(_RECORD, map(self._cut, batch.finished))
+                if batch.kept:
+                    connection.executemany(_KEEP, list(batch.kept.items()))
                 if batch.ids_until:
                     connection.execute(_SET_META, ("next_id", batch.ids_until))
         except Exception as error:
@@ -150,7 +163,7 @@ class SqliteStore:
             with self._connected() as connection:
                 yield connection
         except apsw.Error as error:
-            self._disconnect()
+            self._roll_back(error)
             raise StoreError(f"cannot write {self.path}: {_reason(error)}") from None
 
     def compact(self) -> None:
@@ -161,9 +174,8 @@ class SqliteStore:
             connection.execute("VACUUM")
             connection.pragma("wal_checkpoint", "TRUNCATE")
         except apsw.Error as error:
+            self._roll_back(error)
             raise StoreError(f"cannot compact {self.path}: {_reason(error)}; it is as it was") from None
-        finally:
-            self._disconnect()
 
     def close(self, next_id: int) -> None:
         """Remember the next id and that the file was left in good order; give back the lock."""
@@ -196,13 +208,13 @@ class SqliteStore:
         self._disconnect()
         salvage.renew(self.path, _reason(damage))
 
-    def _next_rows(self, last: int) -> list[tuple[Any, ...]]:
-        """Those after this id. Damage that only reading finds is dealt with like damage that was found at once."""
+    def _read(self, reading: Callable[[apsw.Connection], T]) -> T:
+        """Damage that only reading finds is dealt with like damage that was found at once."""
         try:
-            return _read_jobs(self._connected(), last)
+            return reading(self._connected())
         except apsw.CorruptError as error:
             self._renew(error)
-            return _read_jobs(self._connected(), last)
+            return reading(self._connected())
 
     def _roll_back(self, error: Exception) -> None:
         """Leave a failed transaction behind.

@@ -22,6 +22,8 @@ import struct
 from typing import Final
 
 from geartrain.errors import LineError, WireError
+from geartrain.wire.stream import MORE as MORE
+from geartrain.wire.stream import Stream
 
 CAN_DO: Final = 1
 CANT_DO: Final = 2
@@ -67,7 +69,6 @@ STATUS_RES_UNIQUE: Final = 42
 
 LAST_TYPE: Final = 42
 TEXT: Final = 0  # what `next` returns for a line
-MORE: Final = -1  # what `next` returns when it needs more bytes
 
 # How many fields a body is cut into. The last one takes the rest of the body, NUL bytes included.
 FIELDS: Final[dict[int, int]] = {
@@ -91,59 +92,19 @@ _REQ: Final = 0x00524551
 _RES: Final = 0x00524553
 
 
-class Reader:
+class Reader(Stream):
     """Cuts a stream into packets and lines, however it arrives."""
 
-    __slots__ = (
-        "_have",
-        "_need",
-        "_parts",
-        "_position",
-        "_resumed",
-        "data",
-        "end",
-        "max_packet",
-        "parts_begun",
-        "start",
-    )
+    __slots__ = ("max_packet",)
 
     def __init__(self, max_packet: int = MAX_PACKET) -> None:
+        super().__init__()
         self.max_packet = max_packet
-        self.data = b""  # what was read; only what lies between start and end is the current body
-        self.start = 0
-        self.end = 0
-        self.parts_begun = 0  # how many packets have arrived in parts: tells a new one from one that stalls
-        self._position = 0
-        self._parts: list[bytes] = []  # of a packet that is not complete yet
-        self._have = 0
-        self._need = 0
-        self._resumed = False  # `data` starts with the packet that was incomplete before
-
-    @property
-    def waiting(self) -> int:
-        """How many bytes of an incomplete packet or line have arrived."""
-        return self._have
 
     @property
     def in_line(self) -> bool:
         """Whether what is incomplete is a line of text."""
-        return bool(self._parts) and self._parts[0][:1] != b"\0"
-
-    def feed(self, data: bytes) -> None:
-        """Take what was read; `next` has returned MORE before."""
-        if self._have:
-            self._parts.append(data)
-            self._have += len(data)
-            if self._have < self._need:
-                return
-            data = b"".join(self._parts)
-            self._parts.clear()
-            self._have = 0
-            self._resumed = True
-        else:
-            self._resumed = False
-        self.data = data
-        self._position = 0
+        return self.begins_with not in (b"", b"\0")
 
     def next(self) -> int:
         """The type of the next packet, TEXT for a line, or MORE."""
@@ -197,17 +158,6 @@ class Reader:
         if not (b"\0REQ".startswith(begun) or b"\0RES".startswith(begun)):
             raise WireError("INVALID_MAGIC", "A packet starts with NUL and REQ")
         return self._wait(data, position, _HEADER_SIZE if len(begun) == 4 else len(begun) + 1)
-
-    def _wait(self, data: bytes, position: int, need: int) -> int:
-        """Keep the beginning of a packet, and do not look at it again before it can be complete."""
-        self._parts.append(data[position:] if position else data)
-        self._have = len(data) - position
-        self._need = need
-        if position or not self._resumed:
-            self.parts_begun += 1
-        self.data = b""
-        self._position = 0
-        return MORE
 
 
 def fields(kind: int, data: bytes, start: int, end: int) -> list[bytes]:

@@ -1,0 +1,166 @@
+"""One Periodic peer: a client, or a worker that may be a client too."""
+
+import logging
+import os
+from typing import TYPE_CHECKING
+
+from geartrain.address import Address
+from geartrain.doors.connection import Connection
+from geartrain.doors.periodic import table
+from geartrain.doors.periodic.watcher import RunWatcher
+from geartrain.doors.periodic.worker import PeriodicWorker
+from geartrain.engine.job import LiveJob
+from geartrain.errors import WireError
+from geartrain.wire import periodic as wire
+
+if TYPE_CHECKING:
+    from geartrain.doors.periodic.door import PeriodicDoor
+
+_log = logging.getLogger("geartrain.doors")
+
+
+class PeriodicConnection(Connection):
+    """Reads frames, and hands each command to its handler. The protocol has no errors: what is wrong closes."""
+
+    def __init__(self, door: "PeriodicDoor", address: Address) -> None:
+        super().__init__(door)
+        self.periodic = door
+        self.reader = wire.Reader(door.limits.max_packet)
+        self.dialect = wire.DOCUMENT
+        self.quiet = str(address) in door.options.quiet
+        self.is_worker = False
+        self.registered = False
+        self.name = b""
+        self.heard_at = door.pulse.clock()
+        self.worker: PeriodicWorker | None = None
+        self.waiters: dict[bytes, RunWatcher] = {}  # by message id
+
+    def data_received(self, data: bytes) -> None:
+        """Handle every frame that is complete."""
+        if self.closing:
+            return
+        self.engine.now = self.heard_at = self.clock()
+        reader = self.reader
+        reader.feed(data)
+        try:
+            while reader.next() == wire.FRAME:
+                if self.registered:
+                    self._handle(reader.data, reader.start, reader.end)
+                else:
+                    self._register(wire.Arguments(reader.data, reader.start, reader.end))
+        except WireError as error:
+            self.refuse(str(error))
+        except Exception:
+            _log.exception("a frame could not be handled", extra={"fields": {"peer": self.peer}})
+            self.close()
+
+    def _register(self, arguments: wire.Arguments) -> None:
+        """The first frame: who comes in. The answer is a connection id."""
+        self.dialect = self.reader.dialect
+        kind = arguments.kind()
+        if kind in (wire.NAMED_CLIENT, wire.NAMED_WORKER):
+            self.name, token = arguments.identity()
+        elif kind in (wire.CLIENT, wire.WORKER):
+            token = b""
+        else:
+            raise WireError("TYPE", f"there is no type of client {kind}")
+        if not self.periodic.admits(token):
+            self._send(bytes((wire.NO_WORKER,)))
+            raise WireError("TOKEN", "the token is wrong")
+        self.is_worker = kind in (wire.WORKER, wire.NAMED_WORKER)
+        self.registered = True
+        self._send(self.dialect.data + os.urandom(4))
+
+    def _handle(self, data: bytes, start: int, end: int) -> None:
+        if end - start < 5:
+            raise WireError("TRUNCATED", "a frame has a message id and a command")
+        message_id = data[start : start + 4]
+        command = data[start + 4]
+        row = table.COMMANDS.get(command) if command <= self.dialect.commands else None
+        if row is None:
+            self.answer(message_id, wire.UNKNOWN)
+            return
+        if row.for_workers and not self.is_worker:
+            raise WireError("ROLE", f"command {command} is for workers")
+        if row.confirmed_first and self.confirms(command, message_id):
+            self.answer(message_id, wire.SUCCESS)
+        row.handler(self, message_id, wire.Arguments(data, start + 5, end))
+
+    def confirms(self, command: int, message_id: bytes) -> bool:
+        """Whether this command of a worker is answered with SUCCESS.
+
+        Not where the answer would be taken for a job: on the message id of a grab that is still out.
+        """
+        if command not in self.dialect.confirmed:
+            return False
+        if self.quiet and command in wire.WORKERS_CONFIRMED:
+            return False
+        worker = self.worker
+        if worker is None or command == wire.GRAB_JOB:
+            return True
+        return message_id not in worker.assigned and message_id not in worker.grabs
+
+    def confirm(self, command: int, message_id: bytes) -> None:
+        """SUCCESS, where this dialect has it."""
+        if self.confirms(command, message_id):
+            self.answer(message_id, wire.SUCCESS)
+
+    def work(self) -> PeriodicWorker:
+        """Its worker, made on first use."""
+        worker = self.worker
+        if worker is None:
+            worker = self.worker = PeriodicWorker(self)
+            worker.name = self.name
+        return worker
+
+    def handle_of(self, arguments: wire.Arguments) -> LiveJob | None:
+        """The job that a worker means; None if it does not have it (any more), which is passed over."""
+        worker = self.work()
+        if self.dialect.opaque_handle:
+            return worker.find(arguments.short())
+        return worker.find((arguments.short(), arguments.short()))
+
+    def answer(self, message_id: bytes, command: int, arguments: bytes = b"") -> None:
+        """A command in answer to a message."""
+        self._send(b"%b%c%b" % (message_id, command, arguments))
+
+    def answer_data(self, message_id: bytes, data: bytes) -> None:
+        """Bytes in answer to a message."""
+        self._send(b"%b%b%b" % (message_id, self.dialect.data, data))
+
+    def answer_durably(self, message_id: bytes) -> None:
+        """SUCCESS when what was submitted is on disk; UNKNOWN, which no client takes for it, if it cannot be."""
+        done, not_done = (
+            wire.frame(self.dialect, wire.RESPONSE, message_id + bytes((word,)))
+            for word in (wire.SUCCESS, wire.UNKNOWN)
+        )
+        self.acknowledge(done, not_done)
+
+    def refuse(self, why: str) -> None:
+        """Close, and say why in the log, since the protocol cannot."""
+        self.log(logging.WARNING, "a peer was refused", why)
+        self.close()
+
+    def lost(self) -> None:
+        """Its jobs go back to their queues at once, and jobs that only it waited for are dropped."""
+        worker = self.worker
+        if worker is not None:
+            worker.grabs.clear()
+            for job in list(worker.running.values()):
+                self.periodic.locks.release_all(job)
+            self.engine.leave(worker)
+        for waiter in list(self.waiters.values()):
+            self.engine.forget(waiter)
+        if self.waiters:
+            self.periodic.unexpect(self)
+
+    def arriving(self) -> tuple[int, int]:
+        """Which incomplete frame is arriving, and how much of it is there."""
+        return (self.reader.parts_begun, self.reader.waiting)
+
+    def stalled(self) -> None:
+        """A frame was begun and does not go on."""
+        self.refuse(f"a frame was begun and did not go on for {self.door.limits.stall_timeout:g} seconds")
+
+    def _send(self, payload: bytes) -> None:
+        self.write(wire.frame(self.dialect, wire.RESPONSE, payload))

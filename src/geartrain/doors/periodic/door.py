@@ -1,0 +1,125 @@
+"""The Periodic door: what its connections share."""
+
+import asyncio
+import dataclasses
+import hmac
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from geartrain.address import Address
+from geartrain.doors import door, pulse
+from geartrain.doors.periodic.calendar import Calendar
+from geartrain.doors.periodic.config import Config
+from geartrain.doors.periodic.connection import PeriodicConnection
+from geartrain.doors.periodic.locks import Locks
+from geartrain.doors.periodic.waits import Waits
+from geartrain.doors.periodic.watcher import DataWatcher, RunWatcher
+from geartrain.doors.pulse import LONGEST_WAIT
+
+_SHORTEST_INTERVAL: Final = 0.1
+
+
+@dataclasses.dataclass
+class Options:
+    """How this door speaks Periodic."""
+
+    # What peers have to show when they come in; empty admits everybody.
+    token: str = ""
+    # Addresses at which workers' requests are not confirmed: old Node clients fall over it.
+    quiet: frozenset[str] = frozenset()
+
+
+class PeriodicDoor(door.Door):
+    """Both dialects at every address, told apart by what a peer says first."""
+
+    name = "periodic"
+
+    def __init__(
+        self,
+        pulse: pulse.Pulse,
+        limits: door.Limits,
+        options: Options,
+        control: door.Control,
+        kept: Mapping[str, bytes],
+    ) -> None:
+        super().__init__(pulse, limits)
+        self.options = options
+        self.control = control
+        self.config = Config(kept, pulse.engine.journal.keep)
+        self.locks = Locks(pulse.engine)
+        self.waits = Waits(pulse.engine)
+        self.calendar = Calendar(pulse.engine)
+        self._expected: dict[tuple[bytes, bytes], list[DataWatcher]] = {}
+        self._sweep: asyncio.TimerHandle | None = None
+        self.apply_config()
+
+    def connect(self, address: Address) -> PeriodicConnection:
+        """A connection object for a peer that has just come in."""
+        return PeriodicConnection(self, address)
+
+    def admits(self, token: bytes) -> bool:
+        """Whether a peer that shows this token may come in."""
+        return not self.options.token or hmac.compare_digest(token, self.options.token.encode())
+
+    def apply_config(self) -> None:
+        """Let the configured values govern what they name."""
+        poll = max(float(self.config.get(b"poll-interval")), _SHORTEST_INTERVAL)
+        self.pulse.longest_wait = min(poll, LONGEST_WAIT)  # more often than asked for is no harm
+        self.pulse.engine.policy.moves_per_tick = max(self.config.get(b"max-batch-size"), 1)
+        self._sweep_later()
+
+    def wait_until(self, when: float, watcher: RunWatcher) -> None:
+        """A client waits for a job until then and no longer."""
+        self.waits.add(when, watcher)
+        self._sweep_later()
+
+    def expect(self, function: bytes, name: bytes, watcher: DataWatcher) -> None:
+        """A client wants the data of a job that is not there yet."""
+        self._expected.setdefault((function, name), []).append(watcher)
+
+    def expecting(self, function: bytes, name: bytes) -> list[DataWatcher]:
+        """Who has asked for the data of a job that has just come; each is given out once."""
+        if not self._expected:
+            return []
+        found = self._expected.pop((function, name), [])
+        return [watcher for watcher in found if not watcher.connection.closing]
+
+    def unexpect(self, connection: PeriodicConnection) -> None:
+        """A client is gone."""
+        for key, watchers in list(self._expected.items()):
+            left = [watcher for watcher in watchers if watcher.connection is not connection]
+            if left:
+                self._expected[key] = left
+            else:
+                del self._expected[key]
+
+    def close(self) -> None:
+        """Close every connection."""
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
+        super().close()
+
+    def _sweep_later(self) -> None:
+        """Look again when a wait may be over, or a connection may have been silent for too long."""
+        if self._sweep is not None:
+            self._sweep.cancel()
+        keepalive = self.config.get(b"keepalive") / 2
+        revert = float(self.config.get(b"revert-interval"))
+        interval = min(keepalive or revert, revert or keepalive)
+        first = self.waits.next()
+        if first is not None:
+            interval = min(interval, first - self.pulse.clock())
+        self._sweep = self.pulse.loop.call_later(max(interval, _SHORTEST_INTERVAL), self._look_round)
+
+    def _look_round(self) -> None:
+        now = self.pulse.engine.now = self.pulse.clock()
+        self.waits.expire(now)
+        keepalive = self.config.get(b"keepalive")
+        for connection in list(self.connections):
+            if isinstance(connection, PeriodicConnection) and 0 < keepalive < now - connection.heard_at:
+                connection.log(logging.INFO, "a peer was silent for too long", f"{keepalive} seconds")
+                connection.close()
+        self.pulse.soon()
+        self._sweep_later()

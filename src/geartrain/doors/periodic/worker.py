@@ -1,0 +1,77 @@
+"""A Periodic worker: its grabs wait here until there are jobs for them.
+
+A worker has as many grabs out as it can run jobs, each with a message id of its own. A grab that is repeated, as
+clients do every second, is still one grab.
+"""
+
+from typing import TYPE_CHECKING
+
+from geartrain.doors.periodic import names
+from geartrain.engine.job import LiveJob
+from geartrain.engine.worker import Worker
+from geartrain.wire import periodic as wire
+
+if TYPE_CHECKING:
+    from geartrain.doors.periodic.connection import PeriodicConnection
+
+
+class PeriodicWorker(Worker):
+    """Asleep as long as it has grabs and no jobs."""
+
+    __slots__ = ("assigned", "connection", "grabs", "named")
+
+    def __init__(self, connection: "PeriodicConnection") -> None:
+        super().__init__("periodic")
+        self.connection = connection
+        self.grabs: dict[bytes, None] = {}  # message ids that wait for a job, the oldest first
+        self.assigned: dict[bytes, LiveJob] = {}  # by the message id of the grab that got it
+        self.named: dict[tuple[bytes, bytes], LiveJob] = {}  # by function and name, as today's handles are
+
+    def wake(self) -> None:
+        """Give its grabs what there is, and wait with the rest."""
+        engine = self.connection.engine
+        while self.grabs:
+            job = engine.claim(self)
+            if job is None:
+                engine.sleep(self)
+                return
+            message_id = next(iter(self.grabs))
+            del self.grabs[message_id]
+            self._assign(message_id, job)
+
+    def grab(self, message_id: bytes) -> None:
+        """One more job is wanted."""
+        if message_id not in self.grabs:
+            self.grabs[message_id] = None
+            if not self.idle:
+                self.wake()
+
+    def find(self, handle: tuple[bytes, bytes] | bytes) -> LiveJob | None:
+        """The job that it has under a handle of either dialect."""
+        return self.running.get(handle) if isinstance(handle, bytes) else self.named.get(handle)
+
+    def done(self, job: LiveJob) -> None:
+        """It no longer has this job."""
+        self.named.pop((job.function, names.name(job)), None)
+        for message_id, other in self.assigned.items():
+            if other is job:
+                del self.assigned[message_id]
+                break
+        self.connection.periodic.locks.release_all(job)
+
+    def revoked(self, job: LiveJob) -> None:
+        """Its time ran out, or it was removed."""
+        self.done(job)
+
+    def _assign(self, message_id: bytes, job: LiveJob) -> None:
+        connection = self.connection
+        config = connection.periodic.config
+        self.assigned[message_id] = job
+        self.named[(job.function, names.name(job))] = job
+        timeout = config.get(b"timeout")
+        if timeout:
+            connection.engine.lease(job, timeout)
+        today = connection.dialect is wire.TODAY
+        travelling = wire.job(names.travelling(job, timeout if today else 0))
+        handle = b"" if today else wire.short(job.handle)
+        connection.answer(message_id, wire.JOB_ASSIGN, handle + travelling)

@@ -1,0 +1,319 @@
+"""The Periodic wire: frames, jobs, and the two dialects that are spoken on one port.
+
+A frame is a magic, the size of a payload, in today's dialect the CRC-32 of the payload, and the payload. The first
+frame of a connection says who comes in, and by its form which dialect is spoken (`Reader.next` finds out). In all
+later ones the payload is a message id of four bytes, which the answer repeats, a command, and its arguments.
+
+>>> reader = Reader()
+>>> reader.feed(bytes.fromhex("00524551 00000001 01") + frame(DOCUMENT, b"\\0REQ", b"abcd" + bytes([PING])))
+>>> reader.next(), reader.data[reader.start:reader.end], reader.dialect.name
+(0, b'\\x01', 'document')
+>>> reader.next(), reader.data[reader.start:reader.end]
+(0, b'abcd\\t')
+"""
+
+import struct
+import zlib
+from typing import Final, NamedTuple
+
+from geartrain.errors import WireError
+from geartrain.wire.stream import MORE as MORE
+from geartrain.wire.stream import Stream
+
+NOOP: Final = 0
+GRAB_JOB: Final = 1
+SCHED_LATER: Final = 2
+WORK_DONE: Final = 3
+WORK_FAIL: Final = 4
+JOB_ASSIGN: Final = 5
+NO_JOB: Final = 6
+CAN_DO: Final = 7
+CANT_DO: Final = 8
+PING: Final = 9
+PONG: Final = 10
+SLEEP: Final = 11
+UNKNOWN: Final = 12
+SUBMIT_JOB: Final = 13
+STATUS: Final = 14
+DROP_FUNC: Final = 15
+SUCCESS: Final = 16
+REMOVE_JOB: Final = 17
+DUMP: Final = 18
+LOAD: Final = 19
+SHUTDOWN: Final = 20
+BROADCAST: Final = 21
+CONFIG_GET: Final = 22
+CONFIG_SET: Final = 23
+CONFIG: Final = 24
+RUN_JOB: Final = 25
+ACQUIRED: Final = 26
+ACQUIRE: Final = 27
+RELEASE: Final = 28
+NO_WORKER: Final = 29
+DATA: Final = 30
+RECV_DATA: Final = 31
+WORK_DATA: Final = 32
+JOB_ASSIGNED: Final = 33
+JOB_UNASSIGNED: Final = 34
+
+CLIENT: Final = 1
+WORKER: Final = 2
+NAMED_CLIENT: Final = 3
+NAMED_WORKER: Final = 4
+
+REQUEST: Final = b"\0REQ"
+RESPONSE: Final = b"\0RES"
+MAX_PACKET: Final = 64 * 1024 * 1024
+FRAME: Final = 0  # what `next` returns for a complete frame
+
+_HEADER: Final = struct.Struct(">4sI")
+_NUMBER: Final = struct.Struct(">I")
+_LENGTH: Final = struct.Struct(">Q")
+_TIME: Final = struct.Struct(">q")
+_COUNT: Final = struct.Struct(">i")
+_LATER: Final = struct.Struct(">qh")
+_LIMIT: Final = struct.Struct(">h")
+_MESSAGE_ID: Final = 4
+_TIMES: Final = (-(2**63), 2**63 - 1)
+
+
+class Dialect(NamedTuple):
+    """What distinguishes the generations, as data."""
+
+    name: str
+    crc: bool  # whether the CRC of the payload follows its size
+    data: bytes  # what stands before the bytes of an answer that is nothing but bytes
+    opaque_handle: bool  # JOB_ASSIGN brings a handle; otherwise function and name are the handle
+    locked_column: bool  # STATUS has one
+    commands: int  # the highest that it knows
+    says_no_worker: bool  # RUN_JOB is answered at once when nobody offers the function
+    confirmed: frozenset[int]  # what is answered with SUCCESS
+
+
+_CONFIRMED_ALWAYS: Final = frozenset({SUBMIT_JOB, DROP_FUNC, REMOVE_JOB, LOAD, CONFIG_SET})
+# What only today's workers want confirmed; those of the document are confused by it.
+WORKERS_CONFIRMED: Final = frozenset(
+    {CAN_DO, CANT_DO, BROADCAST, GRAB_JOB, WORK_DONE, WORK_FAIL, WORK_DATA, SCHED_LATER, RELEASE}
+)
+DOCUMENT: Final = Dialect("document", False, b"", True, False, RUN_JOB, False, _CONFIRMED_ALWAYS)
+TODAY: Final = Dialect(
+    "today", True, bytes([DATA]), False, True, JOB_UNASSIGNED, True, _CONFIRMED_ALWAYS | WORKERS_CONFIRMED
+)
+
+
+class Reader(Stream):
+    """Cuts a stream into frames, and finds out by the first which dialect is spoken."""
+
+    __slots__ = ("dialect", "known", "max_packet")
+
+    def __init__(self, max_packet: int = MAX_PACKET) -> None:
+        super().__init__()
+        self.max_packet = max_packet
+        self.dialect = DOCUMENT
+        self.known = False  # the first frame has been read
+
+    def next(self) -> int:
+        """FRAME, with the payload between `start` and `end`; or MORE."""
+        data = self.data
+        position = self._position
+        left = len(data) - position
+        if not left:
+            self.data = b""
+            self._position = 0
+            return MORE
+        if left < _HEADER.size:
+            if not REQUEST.startswith(data[position : position + 4]):
+                raise WireError("MAGIC", "a frame starts with NUL and REQ")
+            return self._wait(data, position, min(left + 1, 4) if left < 4 else _HEADER.size)
+        magic, size = _HEADER.unpack_from(data, position)
+        if magic != REQUEST:
+            raise WireError("MAGIC", "a frame starts with NUL and REQ")
+        if size > self.max_packet:
+            raise WireError("SIZE", f"a frame of {size} bytes was announced, {self.max_packet} are allowed")
+        if not self.known and left < _HEADER.size + 5 and not self._is_document(data, position, size):
+            return self._wait(data, position, _HEADER.size + 5 if left > _HEADER.size else _HEADER.size + 1)
+        if not self.known:
+            self.dialect = DOCUMENT if self._is_document(data, position, size) else TODAY
+        start = position + _HEADER.size + (4 if self.dialect.crc else 0)
+        end = start + size
+        if end > len(data):
+            return self._wait(data, position, end - position)
+        if self.dialect.crc and zlib.crc32(data[start:end]) != _NUMBER.unpack_from(data, start - 4)[0]:
+            raise WireError("CRC", "the CRC of a frame does not match its payload")
+        self.known = True
+        self.start = start
+        self.end = self._position = end
+        return FRAME
+
+    @staticmethod
+    def _is_document(data: bytes, position: int, size: int) -> bool:
+        """Whether the first frame is the document's: a type byte and nothing else, right after the size.
+
+        Where today's dialect has the CRC of such a byte, it begins with neither of them.
+        """
+        at = position + _HEADER.size
+        return size == 1 and len(data) > at and data[at] in (CLIENT, WORKER)
+
+
+class Job(NamedTuple):
+    """A job as it travels."""
+
+    function: bytes
+    name: bytes
+    payload: bytes
+    run_at: int  # epoch seconds; 0 means now
+    steps: int = 0  # what its workers have added up by putting it off
+    timeout: int = 0  # seconds; 0 means the server's own
+
+
+class Arguments:
+    """Takes a command's arguments one by one; a WireError if there are fewer than it needs."""
+
+    __slots__ = ("_data", "_end", "at")
+
+    def __init__(self, data: bytes, start: int, end: int) -> None:
+        self._data = data
+        self._end = end
+        self.at = start
+
+    def kind(self) -> int:
+        """One byte."""
+        at = self.at
+        if at >= self._end:
+            raise _truncated()
+        self.at = at + 1
+        return self._data[at]
+
+    def short(self) -> bytes:
+        """A name: one byte of length, then so many bytes."""
+        at = self.at
+        if at >= self._end:
+            raise _truncated()
+        self.at = end = at + 1 + self._data[at]
+        if end > self._end:
+            raise _truncated()
+        return self._data[at + 1 : end]
+
+    def number(self, layout: struct.Struct) -> int:
+        """A number of fixed size."""
+        return int(self.numbers(layout)[0])
+
+    def numbers(self, layout: struct.Struct) -> tuple[int, ...]:
+        """Numbers of fixed size."""
+        at = self.at
+        self.at = at + layout.size
+        if self.at > self._end:
+            raise _truncated()
+        return layout.unpack_from(self._data, at)
+
+    def sized(self, layout: struct.Struct) -> bytes:
+        """Bytes behind their length."""
+        length = self.number(layout)
+        at = self.at
+        self.at = at + length
+        if self.at > self._end:
+            raise _truncated()
+        return self._data[at : self.at]
+
+    def rest(self) -> bytes:
+        """Everything that is left."""
+        at, self.at = self.at, self._end
+        return self._data[at : self._end]
+
+    def left(self) -> int:
+        """How many bytes are left."""
+        return self._end - self.at
+
+    def job(self) -> Job:
+        """A job of any version. One that ends in four bytes after its time is from before there were versions."""
+        function, name = self.short(), self.short()
+        payload = self.sized(_NUMBER)
+        run_at = self.number(_TIME)
+        if self.left() == 4:
+            return Job(function, name, payload, run_at, self.number(_COUNT))
+        version = self.kind()
+        count = self.number(_COUNT) if version in (1, 3) else 0
+        timeout = self.number(_COUNT) if version in (2, 3) else 0
+        return Job(function, name, payload, run_at, count, timeout)
+
+    def jobs(self) -> list[Job]:
+        """A dump: how many, then so many jobs."""
+        count = self.number(_LENGTH)
+        if count > self.left():
+            raise _truncated()
+        return [self.job() for _ in range(count)]
+
+    def later(self) -> tuple[int, int]:
+        """A delay in seconds and a step."""
+        delay, step = self.numbers(_LATER)
+        return delay, step
+
+    def limit(self) -> int:
+        """How many may hold a lock."""
+        return self.number(_LIMIT)
+
+    def value(self) -> int:
+        """The value of a configuration key."""
+        return self.number(_NUMBER)
+
+    def identity(self) -> tuple[bytes, bytes]:
+        """Name and token of a named registration."""
+        return self.sized(_LENGTH), self.sized(_LENGTH)
+
+
+def _truncated() -> WireError:
+    return WireError("TRUNCATED", "the arguments of a command are cut off")
+
+
+def frame(dialect: Dialect, magic: bytes, payload: bytes) -> bytes:
+    """A payload on its way."""
+    if dialect.crc:
+        return b"%b%b%b" % (_HEADER.pack(magic, len(payload)), _NUMBER.pack(zlib.crc32(payload)), payload)
+    return _HEADER.pack(magic, len(payload)) + payload
+
+
+def short(name: bytes) -> bytes:
+    """A name as an argument."""
+    return bytes((len(name),)) + name
+
+
+def job(work: Job) -> bytes:
+    """A job as an argument, in the smallest version that holds it."""
+    version = (1 if work.steps else 0) + (2 if work.timeout else 0)
+    return b"".join(
+        (
+            short(work.function),
+            short(work.name),
+            _NUMBER.pack(len(work.payload)),
+            work.payload,
+            _TIME.pack(min(max(work.run_at, _TIMES[0]), _TIMES[1])),
+            bytes((version,)),
+            _COUNT.pack(work.steps) if work.steps else b"",
+            _COUNT.pack(work.timeout) if work.timeout else b"",
+        )
+    )
+
+
+def jobs(works: list[Job]) -> bytes:
+    """A dump."""
+    return _LENGTH.pack(len(works)) + b"".join(map(job, works))
+
+
+def value(number: int) -> bytes:
+    """The value of a configuration key as an argument."""
+    return _NUMBER.pack(number)
+
+
+def identity(name: bytes, token: bytes) -> bytes:
+    """Name and token of a named registration as arguments."""
+    return _LENGTH.pack(len(name)) + name + _LENGTH.pack(len(token)) + token
+
+
+def later(delay: int, step: int) -> bytes:
+    """A delay in seconds and a step as arguments."""
+    return _LATER.pack(delay, step)
+
+
+def limit(number: int) -> bytes:
+    """How many may hold a lock, as an argument."""
+    return _LIMIT.pack(number)
