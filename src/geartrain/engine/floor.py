@@ -161,7 +161,7 @@ class Floor(Desk):
     def hand_back(self, worker: Worker, job: LiveJob) -> None:
         """The worker cannot take the job after all; it counts as if it had never been given to it."""
         if job.owner is not worker:
-            self._lost(worker, job, "its worker gave it back")
+            self._lose(worker, [job], "its worker gave it back")
             return
         job.attempts -= 1
         self._requeue(job)
