@@ -44,9 +44,12 @@ PEERS = (
     _debian("gearadmin", ("gearman-tools",), "gearadmin", "--help"),
     _debian("perl", ("libgearman-client-perl",), "perl", "-MGearman::Client", "-MGearman::Worker", "-e1"),
     _debian("php", ("php-cli", "php-gearman"), "php", "-r", "new GearmanClient(); new GearmanWorker();"),
+    _debian("nc", ("netcat-openbsd",), "sh", "-c", "nc -h 2>&1 | grep -q OpenBSD"),
+    _debian("nngcat", ("nng-utils",), "nngcat", "--version"),
     _wheel("gear", "gear", "gear"),
     _wheel("python3-gearman", "python3_gearman", "python3-gearman"),
     _wheel("aiogear", "aiogear", "aiogear"),
+    _wheel("pynng", "pynng", "pynng"),
 )
 
 

@@ -16,6 +16,7 @@ import geartrain
 from geartrain.address import Address
 from geartrain.doors.pulse import Pulse
 from geartrain.engine.engine import Engine
+from geartrain.engine.journal import Journal
 from geartrain.server import collector, parts, pid_file, privileges, signals, stores
 from geartrain.server import settings as table
 from geartrain.server.archive import Chronicle, StoreArchive
@@ -157,6 +158,9 @@ class Server:
 
     async def _close(self) -> None:
         self._doors.stop_listening()
+        # From here on workers are lost because we go, not because a job is bad. The store must not hear of that:
+        # it gives the jobs back at the next start as they were before.
+        self._engine.journal = Journal()
         self._doors.close()
         deadline = self._loop.time() + FAREWELL_SECONDS
         while self._doors.connections and self._loop.time() < deadline:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.gearman import unique
+from geartrain.engine.job import LiveJob
+from geartrain.errors import DuplicateKeyError
 from geartrain.wire.gearman import number
 
 if TYPE_CHECKING:
@@ -26,7 +28,9 @@ def handle(connection: "GearmanConnection", line: bytes) -> None:
     first, *rest = line.split(b" ", 1)
     words = [word for word in rest[0].split(b" ") if word] if rest else []
     command = COMMANDS.get(first.lower())
-    connection.write(command(connection, words) if command else _unknown(first))
+    answer = command(connection, words) if command else _unknown(first)
+    # What changes jobs is answered when it is on disk.
+    connection.acknowledge(answer, b"ERR QUEUE_ERROR QUEUE_ERROR\r\n")
 
 
 def _unknown(word: bytes) -> bytes:
@@ -82,16 +86,61 @@ def _workers(connection: "GearmanConnection", words: list[bytes]) -> bytes:
 def _show(connection: "GearmanConnection", words: list[bytes]) -> bytes:
     if not words:
         return _unknown(b"show")
-    what = tuple(word.lower() for word in words)
-    jobs = connection.engine.jobs.values()
-    if what == (b"jobs",):
-        # Retries count lost workers: the attempt that is under way is not one. Nothing is ever on gearmand's
-        # ignore list here, because a job that nobody waits for leaves at once.
-        rows = [(job.handle, job.attempts - (job.owner is not None), job.background) for job in jobs]
-        return _list([b"%b\t%d\t0\t%d\n" % row for row in rows])
-    if what == (b"unique", b"jobs"):
-        return _list([b"%b\n" % unique.shown(job.unique) for job in jobs])
-    return b"ERR UNKNOWN_SHOW_ARGUMENTS\r\n"
+    what = b" ".join(words).lower()
+    if what not in LISTS:
+        return b"ERR UNKNOWN_SHOW_ARGUMENTS\r\n"
+    return _list(LISTS[what](connection))
+
+
+def _jobs(connection: "GearmanConnection") -> list[bytes]:
+    # Retries count lost workers: the attempt that is under way is not one. Nothing is ever on gearmand's ignore
+    # list here, because a job that nobody waits for leaves at once.
+    return [
+        b"%b\t%d\t0\t%d\n" % (job.handle, job.attempts - (job.owner is not None), job.background)
+        for job in connection.engine.jobs.values()
+    ]
+
+
+def _unique_jobs(connection: "GearmanConnection") -> list[bytes]:
+    return [b"%b\n" % unique.shown(job.unique) for job in connection.engine.jobs.values()]
+
+
+def _dead_jobs(connection: "GearmanConnection") -> list[bytes]:
+    """Ours: handle, function, attempts, and why it was given up."""
+    return [
+        b"%b\t%b\t%d\t%b\n" % (job.handle, job.function, job.attempts, _one_line(job.reason))
+        for job in connection.engine.dead.values()
+    ]
+
+
+def _one_line(text: str) -> bytes:
+    return " ".join(text.split()).encode()
+
+
+def _retry(connection: "GearmanConnection", words: list[bytes]) -> bytes:
+    """Ours: `retry job HANDLE` gives a dead job another life."""
+    job = _dead_job(connection, words)
+    if job is None:
+        return b"ERR UNKNOWN_JOB\r\n"
+    try:
+        connection.engine.retry(job)
+    except DuplicateKeyError:
+        return b"ERR UNIQUE_IN_USE Another+job+has+its+unique+key+now\r\n"
+    return _OK
+
+
+def _delete(connection: "GearmanConnection", words: list[bytes]) -> bytes:
+    """Ours: `delete job HANDLE` forgets a dead job."""
+    job = _dead_job(connection, words)
+    if job is None:
+        return b"ERR UNKNOWN_JOB\r\n"
+    connection.engine.delete(job)
+    return _OK
+
+
+def _dead_job(connection: "GearmanConnection", words: list[bytes]) -> LiveJob | None:
+    named = len(words) == 2 and words[0].lower() == b"job"
+    return connection.engine.dead.get(words[1]) if named else None
 
 
 def _cancel(connection: "GearmanConnection", words: list[bytes]) -> bytes:
@@ -144,13 +193,21 @@ def _shutdown(connection: "GearmanConnection", words: list[bytes]) -> bytes:
     return _OK
 
 
+LISTS: Final[dict[bytes, Callable[["GearmanConnection"], list[bytes]]]] = {
+    b"jobs": _jobs,
+    b"unique jobs": _unique_jobs,
+    b"dead jobs": _dead_jobs,
+}
+
 COMMANDS: Final[dict[bytes, Command]] = {
     b"cancel": _cancel,
     b"create": _create,
+    b"delete": _delete,
     b"drop": _drop,
     b"getpid": _getpid,
     b"maxqueue": _maxqueue,
     b"prioritystatus": _priority_status,
+    b"retry": _retry,
     b"show": _show,
     b"shutdown": _shutdown,
     b"status": _status,

@@ -37,6 +37,7 @@ class GearmanConnection(Connection):
         while True:
             try:
                 self._handle_all()
+                self.pulse.soon()  # a worker that reports and is told nothing must be heard all the same
                 return
             except WireError as error:
                 self.refuse(error)

@@ -4,9 +4,9 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
-from geartrain.address import Address
+from geartrain.address import PATH_SCHEMES, Address
 from geartrain.doors.connection import Connection
-from geartrain.doors.periodic import table
+from geartrain.doors.periodic import names, table
 from geartrain.doors.periodic.watcher import RunWatcher
 from geartrain.doors.periodic.worker import PeriodicWorker
 from geartrain.engine.job import LiveJob
@@ -27,19 +27,22 @@ class PeriodicConnection(Connection):
         self.periodic = door
         self.reader = wire.Reader(door.limits.max_packet)
         self.dialect = wire.DOCUMENT
-        self.quiet = str(address) in door.options.quiet
+        self.quiet = door.is_quiet(address)
+        self.by_socket_file = address.scheme in PATH_SCHEMES
         self.is_worker = False
         self.registered = False
+        self.refused = False  # it may still have to be told what is on its way to the disk
         self.name = b""
-        self.heard_at = door.pulse.clock()
+        self.heard_at = door.pulse.loop.time()  # the wall clock may be moved, and nobody has been silent then
         self.worker: PeriodicWorker | None = None
-        self.waiters: dict[bytes, RunWatcher] = {}  # by message id
+        self.waiters: set[RunWatcher] = set()
 
     def data_received(self, data: bytes) -> None:
         """Handle every frame that is complete."""
-        if self.closing:
+        if self.closing or self.refused:
             return
-        self.engine.now = self.heard_at = self.clock()
+        self.engine.now = self.clock()
+        self.heard_at = self.pulse.loop.time()
         reader = self.reader
         reader.feed(data)
         try:
@@ -48,6 +51,7 @@ class PeriodicConnection(Connection):
                     self._handle(reader.data, reader.start, reader.end)
                 else:
                     self._register(wire.Arguments(reader.data, reader.start, reader.end))
+            self.pulse.soon()
         except WireError as error:
             self.refuse(str(error))
         except Exception:
@@ -115,10 +119,11 @@ class PeriodicConnection(Connection):
 
     def handle_of(self, arguments: wire.Arguments) -> LiveJob | None:
         """The job that a worker means; None if it does not have it (any more), which is passed over."""
-        worker = self.work()
+        running = self.work().running
         if self.dialect.opaque_handle:
-            return worker.find(arguments.short())
-        return worker.find((arguments.short(), arguments.short()))
+            return running.get(arguments.short())
+        job = names.find(self.engine, arguments.short(), arguments.short())
+        return job if job is not None and job.handle in running else None
 
     def answer(self, message_id: bytes, command: int, arguments: bytes = b"") -> None:
         """A command in answer to a message."""
@@ -128,28 +133,38 @@ class PeriodicConnection(Connection):
         """Bytes in answer to a message."""
         self._send(b"%b%b%b" % (message_id, self.dialect.data, data))
 
-    def answer_durably(self, message_id: bytes) -> None:
+    def answer_durably(self, message_id: bytes, otherwise: int = wire.UNKNOWN) -> None:
         """SUCCESS when what was submitted is on disk; UNKNOWN, which no client takes for it, if it cannot be."""
         done, not_done = (
             wire.frame(self.dialect, wire.RESPONSE, message_id + bytes((word,)))
-            for word in (wire.SUCCESS, wire.UNKNOWN)
+            for word in (wire.SUCCESS, otherwise)
         )
         self.acknowledge(done, not_done)
 
     def refuse(self, why: str) -> None:
         """Close, and say why in the log, since the protocol cannot."""
+        self.refused = True
         self.log(logging.WARNING, "a peer was refused", why)
         self.close()
+
+    def close(self) -> None:
+        """It gets no more jobs, and is told what it still has to be told."""
+        worker = self.worker
+        if worker is not None:
+            worker.grabs.clear()
+            self.engine.rouse(worker)
+        super().close()
 
     def lost(self) -> None:
         """Its jobs go back to their queues at once, and jobs that only it waited for are dropped."""
         worker = self.worker
         if worker is not None:
             worker.grabs.clear()
-            for job in list(worker.running.values()):
-                self.periodic.locks.release_all(job)
+            jobs = list(worker.running.values())
             self.engine.leave(worker)
-        for waiter in list(self.waiters.values()):
+            for job in jobs:
+                self.periodic.locks.release_all(job)
+        for waiter in list(self.waiters):
             self.engine.forget(waiter)
         if self.waiters:
             self.periodic.unexpect(self)
