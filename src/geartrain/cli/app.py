@@ -2,7 +2,7 @@
 
 import typer
 
-from geartrain.cli import serve, version
+from geartrain.cli import compact, doctor, dump, jobs, load, serve, version
 
 app = typer.Typer(
     name="geartrain",
@@ -14,6 +14,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("serve", epilog=serve.EPILOG)(serve.command())
+app.command("jobs", epilog=jobs.EPILOG)(jobs.jobs)
+app.command("dump", epilog=dump.EPILOG)(dump.dump)
+app.command("load", epilog=load.EPILOG)(load.load)
+app.command("doctor", epilog=doctor.EPILOG)(doctor.doctor)
+app.command("compact", epilog=compact.EPILOG)(compact.compact)
 app.command("version")(version.version)
 
 

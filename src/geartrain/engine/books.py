@@ -68,6 +68,8 @@ class Books:
             self.dead[job.handle] = job
             return
         self.jobs[job.handle] = job
+        if job.unique in function.unique:
+            job.unique = b""  # a file that was repaired or edited may have the key twice; both jobs shall run
         if job.unique:
             function.unique[job.unique] = job
         if job.run_at > self.now:

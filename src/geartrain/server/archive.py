@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from geartrain.engine.job import LiveJob
 from geartrain.engine.journal import Journal
 from geartrain.engine.worker import Worker
-from geartrain.model import Record
+from geartrain.model import THROW_AWAY, Record
 from geartrain.store.contract import Batch, Query, Store
 
 _PRUNE_EVERY: Final = 10_000  # looking for the oldest costs as much as there are
@@ -15,6 +15,8 @@ _PRUNE_EVERY: Final = 10_000  # looking for the oldest costs as much as there ar
 
 def record(job: LiveJob, result: bytes, worker: Worker | None, now: float) -> Record:
     """What is kept of a job that has just ended."""
+    if job.door.endswith(THROW_AWAY):
+        result = b""
     return Record(
         job.id, job.handle, job.function, job.unique, job.priority, int(job.state), job.submitted_at,
         job.started_at, now, job.attempts, job.door, worker.door if worker else "",

@@ -49,6 +49,7 @@ class Committer(Journal, Ledger):
     def __init__(self, store: contract.Store, keep: Keep) -> None:
         self._store = store
         self._keep = keep
+        self._pulse: Pulse | None = None  # until it is started
         self._batch = contract.Batch()
         self._accepted: list[LiveJob] = []  # by the batch that is gathering
         self._ticket = 1  # of the batch that is gathering
@@ -68,21 +69,26 @@ class Committer(Journal, Ledger):
     def accepted(self, job: LiveJob) -> None:
         self._batch.saved.append(contract.row(job))
         self._accepted.append(job)
-        self._pulse.soon()
+        self._stir()
 
     def changed(self, job: LiveJob) -> None:
         self._batch.saved.append(contract.row(job))
-        self._pulse.soon()
+        self._stir()
 
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
         record = archive.record(job, result, worker, self._engine.now)
         self._batch.finished.append(record)
         self._pending[job.handle] = record
-        self._pulse.soon()  # a worker that reports and then says nothing more causes no other beat
+        self._stir()
 
     def keep(self, name: str, value: bytes) -> None:
         self._batch.kept[name] = value
-        self._pulse.soon()
+        self._stir()
+
+    def _stir(self) -> None:
+        """Have a beat: a worker that reports and then says nothing more causes none by itself."""
+        if self._pulse is not None:
+            self._pulse.soon()
 
     def pending(self, handle: bytes) -> Record | None:
         """A record that is not in the store yet."""

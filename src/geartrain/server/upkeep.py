@@ -17,7 +17,6 @@ from geartrain.server import stores
 from geartrain.server.settings import Settings
 from geartrain.store import dump, loader, rows
 from geartrain.store.contract import Record
-from geartrain.store.loader import Summary
 from geartrain.store.snapshot import Snapshot
 from geartrain.store.sqlite import SqliteStore
 
@@ -57,7 +56,11 @@ def store(settings: Settings) -> SqliteStore:
 def existing(settings: Settings) -> SqliteStore:
     """The same, where a server has made it before."""
     found = store(settings)
-    if not found.path.is_file():
+    try:
+        there = found.path.is_file()
+    except OSError as error:
+        raise StoreError(f"cannot read {found.path}: {error.strerror}") from None
+    if not there:
         raise StoreError(
             f"there is no store at {found.path}; name it with --store. A server says at its start where it keeps "
             "its jobs; one that systemd started does so in /var/lib/geartrain"
@@ -86,10 +89,13 @@ def write_dump(
 
 
 def load_dump(
-    store: SqliteStore, lines: Iterable[bytes], replace: bool, notice: Notice, progress: Progress
-) -> Summary:
-    """Load a dump, all or nothing, into a store that nobody has open."""
-    return loader.load(store, lines, replace, notice, progress)
+    store: SqliteStore, lines: Iterable[bytes], name: str, replace: bool, notice: Notice, progress: Progress
+) -> loader.Summary:
+    """Load a dump, all or nothing, into a store that nobody has open; `name` is what the dump is called."""
+    try:
+        return loader.load(store, lines, replace, notice, progress)
+    except dump.DumpError as error:
+        raise StoreError(f"{name}: {error}; nothing was loaded") from None
 
 
 def compact(store: SqliteStore) -> Compacted:

@@ -14,6 +14,7 @@ class FileLock:
     def __init__(self, file: Path) -> None:
         self._path = file.with_name(file.name + ".lock")
         self._descriptor = -1
+        self.known = self._path.exists()  # a server has used this file before
 
     def take(self) -> None:
         """Lock the file for this process; a StoreError names who has it."""

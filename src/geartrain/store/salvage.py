@@ -22,6 +22,8 @@ _SIDE_FILES: Final = ("-wal", "-shm", "-journal")
 _COLUMNS: Final = ", ".join(COLUMNS)
 # Text that is no text must not keep a job from being read.
 _READ: Final = _COLUMNS.replace("door, reason", "CAST(door AS BLOB), CAST(reason AS BLOB)")
+# ">=", because ">" would begin at the row before, which may be the last one of an unreadable page.
+_FROM: Final = f"SELECT {_READ} FROM jobs WHERE id >= ? ORDER BY id"
 _MARKS: Final = ", ".join("?" * len(COLUMNS))
 _INSERT: Final = f"INSERT OR IGNORE INTO jobs ({_COLUMNS}) VALUES ({_MARKS})"
 _SET_ASIDE: Final = f"INSERT INTO broken VALUES (?, ?, {_MARKS})"
@@ -107,7 +109,7 @@ def _put_in_place(path: Path, aside: Path) -> None:
 def _fill(fresh: Path, damaged: Path) -> tuple[int, int]:
     """Make the new file; how many jobs it has, and how many rows were readable and are no jobs."""
     os.close(os.open(fresh, os.O_CREAT | os.O_CLOEXEC, 0o600))
-    jobs = broken = highest = 0
+    jobs = broken = 0
     with contextlib.closing(apsw.Connection(str(fresh))) as connection, connection:
         schema.migrate(connection, str(fresh))
         for row in _readable(damaged):
@@ -117,11 +119,27 @@ def _fill(fresh: Path, damaged: Path) -> tuple[int, int]:
             except (apsw.ConstraintError, apsw.MismatchError) as error:
                 connection.execute(_SET_ASIDE, (time.time(), str(error), *row))
                 broken += 1
-            highest = max(highest, row[0])
-        # Ids that the lost part may have held must not come back. Microseconds pass faster than ids are promised.
-        first = max(highest + 1, _promised(damaged), int(time.time() * 1_000_000))
-        connection.execute("INSERT OR REPLACE INTO meta VALUES ('next_id', ?)", (first,))
+        for pair in _kept(damaged):
+            with contextlib.suppress(apsw.ConstraintError):
+                connection.execute("INSERT INTO kept VALUES (?, ?)", pair)
+        connection.execute("INSERT INTO meta VALUES ('next_id', ?)", (_first_unused(connection, damaged),))
     return jobs, broken
+
+
+def _kept(damaged: Path) -> list[tuple[Any, ...]]:
+    """The values that were kept under names; they are few, and are read all or none."""
+    with contextlib.suppress(*_UNREADABLE), _reading(damaged) as old:
+        return old.execute("SELECT name, value FROM kept").fetchall()
+    return []
+
+
+def _first_unused(connection: apsw.Connection, damaged: Path) -> int:
+    """Ids that the lost part may have held must not come back. Microseconds pass faster than ids are promised."""
+    highest = connection.execute("SELECT max(id) FROM jobs").get or 0
+    promised = 0
+    with contextlib.suppress(*_UNREADABLE), _reading(damaged) as old:
+        promised = _promised(old)
+    return max(int(highest) + 1, promised, int(time.time() * 1_000_000))
 
 
 @contextlib.contextmanager
@@ -133,15 +151,17 @@ def _reading(path: Path) -> Iterator[apsw.Connection]:
 
 
 def _readable(path: Path) -> Iterator[tuple[Any, ...]]:
-    """Every job row that can be read, by id."""
+    """Every job row that can be read, by id; damage may look like rows, but with ids that do not fit in."""
     try:
         with _reading(path) as connection:
-            place = 0
-            while place < _LAST_ID:
+            end = _promised(connection) or _LAST_ID
+            place = 1
+            while place < end:
                 try:
-                    for row in connection.execute(f"SELECT {_READ} FROM jobs WHERE id > ? ORDER BY id", (place,)):
-                        place = row[0]
-                        yield (*row[:-2], _text(row[-2]), _text(row[-1]))
+                    for row in connection.execute(_FROM, (place,)):
+                        if place <= row[0] < end:
+                            place = row[0] + 1
+                            yield (*row[:-2], _text(row[-2]), _text(row[-1]))
                     return
                 except _UNREADABLE:
                     place = _after_damage(connection, place)
@@ -154,13 +174,13 @@ def _text(value: Any) -> Any:
 
 
 def _after_damage(connection: apsw.Connection, place: int) -> int:
-    """The first place after an unreadable one from where a row can be read again, or there are no more."""
+    """The first id after an unreadable one from which a row can be read again, or there are no more."""
     for near in range(place + 1, place + _NEARBY):
-        if _can_read_after(connection, near):
+        if _can_read_from(connection, near):
             return near
     unreadable = place + _NEARBY
     step = _NEARBY
-    while not _can_read_after(connection, unreadable + step):
+    while not _can_read_from(connection, unreadable + step):
         unreadable += step
         step *= 2
         if unreadable >= _LAST_ID:
@@ -168,26 +188,25 @@ def _after_damage(connection: apsw.Connection, place: int) -> int:
     found = unreadable + step
     while found - unreadable > 1:
         middle = (found + unreadable) // 2
-        if _can_read_after(connection, middle):
+        if _can_read_from(connection, middle):
             found = middle
         else:
             unreadable = middle
     return found
 
 
-def _can_read_after(connection: apsw.Connection, place: int) -> bool:
+def _can_read_from(connection: apsw.Connection, place: int) -> bool:
     try:
-        connection.execute(f"SELECT {_READ} FROM jobs WHERE id > ? ORDER BY id LIMIT 1", (place,)).fetchall()
+        connection.execute(_FROM + " LIMIT 1", (place,)).fetchall()
     except _UNREADABLE:
         return False
     return True
 
 
-def _promised(path: Path) -> int:
-    """The first id that the damaged file had not promised, if it still says so."""
+def _promised(connection: apsw.Connection) -> int:
+    """The first id that the damaged file had not promised; 0 if it no longer says so."""
     try:
-        with _reading(path) as connection:
-            promised = connection.execute("SELECT value FROM meta WHERE name = 'next_id'").get
+        promised = connection.execute("SELECT value FROM meta WHERE name = 'next_id'").get
     except _UNREADABLE:
         return 0
-    return promised if isinstance(promised, int) and promised < _LAST_ID else 0
+    return promised if isinstance(promised, int) and 0 < promised < _LAST_ID else 0

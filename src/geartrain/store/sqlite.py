@@ -20,6 +20,7 @@ import apsw
 from geartrain.errors import StoreError
 from geartrain.store import contract, lock, rows, salvage, schema
 
+_PAGES_PER_CHECKPOINT: Final = 1000
 _ROWS_PER_READ: Final = 2000
 _PRUNED_AT_ONCE: Final = 1000
 _RESULT_LIMIT: Final = 64 * 1024
@@ -53,6 +54,7 @@ class SqliteStore:
         self._lock = lock.FileLock(self.path)
         self._connection: apsw.Connection | None = None
         self._suspect = False  # SQLite has complained of damage since it was opened
+        self._log_pages = 0  # in the write-ahead log
 
     def open(self) -> int:
         """Lock, repair and migrate the file; the first id that was never promised."""
@@ -116,6 +118,8 @@ class SqliteStore:
         except Exception as error:
             self._roll_back(error)
             raise StoreError(f"cannot write {self.path}: {_reason(error)}") from None
+        if self._log_pages >= _PAGES_PER_CHECKPOINT:
+            self._checkpoint(connection)
 
     def records(self, query: contract.Query) -> list[contract.Record]:
         """From a connection of its own, so that it may be asked from any thread and holds up no commit."""
@@ -202,6 +206,8 @@ class SqliteStore:
             if existed and not self._meta("clean", 0):
                 salvage.check(connection)
         except (apsw.CorruptError, apsw.NotADBError) as error:
+            if isinstance(error, apsw.NotADBError) and not self._lock.known:
+                raise StoreError(f"{self.path} is not a store; use another file") from None
             self._renew(error)
 
     def _renew(self, damage: apsw.Error) -> None:
@@ -215,6 +221,17 @@ class SqliteStore:
         except apsw.CorruptError as error:
             self._renew(error)
             return reading(self._connected())
+
+    def _checkpoint(self, connection: apsw.Connection) -> None:
+        """Copy the log into the file. What is committed is safe in the log if that fails; the next commit tries."""
+        try:
+            connection.wal_checkpoint()
+        except apsw.Error as error:
+            _log.warning("the log could not be copied into the file", extra=_fields(self.path, _reason(error)))
+
+    def _note_log(self, connection: apsw.Connection, name: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
 
     def _roll_back(self, error: Exception) -> None:
         """Leave a failed transaction behind.
@@ -236,10 +253,11 @@ class SqliteStore:
             self._connection = connection
             schema.recognise(connection, str(self.path))  # before anything is changed in a file that is not ours
             for pragma, value in (
-                ("journal_mode", "WAL"), ("synchronous", "FULL"), ("wal_autocheckpoint", 1000),
+                ("journal_mode", "WAL"), ("synchronous", "FULL"),
                 ("journal_size_limit", 64 * 1024 * 1024), ("cache_size", -32 * 1024), ("temp_store", "MEMORY"),
             ):  # fmt: skip
                 connection.pragma(pragma, value)
+            connection.set_wal_hook(self._note_log)  # in the place of SQLite's own, which hides what goes wrong
         return self._connection
 
     def _disconnect(self) -> None:

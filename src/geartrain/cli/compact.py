@@ -1,0 +1,29 @@
+"""`geartrain compact`: a store's file without the space that finished jobs left in it."""
+
+import msgspec
+
+from geartrain.cli import operating
+from geartrain.server import log, upkeep
+
+EPILOG = """
+**Is it needed?** Seldom: a server uses the space that finished jobs left for new ones. After a backlog that will
+not come again, this gives it back to the disk. The server has to be stopped, and the disk needs twice as
+much free space as the jobs take.
+
+**Examples**
+
+- `geartrain compact`
+
+- `geartrain compact --store sqlite:///var/lib/geartrain/jobs.db --json`
+"""
+
+
+def compact(store: operating.Store = None, config: operating.Config = None, json: operating.Json = False) -> None:
+    """Make the file of a store that no server has open as small as what is in it."""
+    found = upkeep.existing(operating.settings(store, config))
+    with operating.plain_errors(str(found.path)), log.opened(log.STDERR, "warning", "text"):
+        sizes = upkeep.compact(found)
+    if json:
+        print(msgspec.json.encode({"file": str(found.path), **sizes._asdict()}).decode())
+    else:
+        print(f"{found.path}: {upkeep.shown_size(sizes.before)} before, {upkeep.shown_size(sizes.after)} after")

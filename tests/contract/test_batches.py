@@ -1,0 +1,130 @@
+"""A batch is durable as a whole, or not at all."""
+
+import pytest
+from tests.contract.conftest import Reopen
+from tests.contract.making import batch, ids, job, record, records, rows
+from tests.contract.places import ACCIDENT_ID, Accident
+
+from geartrain.errors import StoreError
+from geartrain.model import Job, JobState
+from geartrain.store import contract
+from geartrain.store.contract import Batch, Store
+
+
+def test_row_takes_the_place_of_an_older_one(store: Store, reopened: Reopen) -> None:
+    store.commit(batch([job(1), job(2)]))
+    store.commit(batch([job(1, payload=b"other", attempts=3)]))
+    expected = [contract.row(job(1, payload=b"other", attempts=3)), contract.row(job(2))]
+    assert rows(store) == expected
+    assert rows(reopened()) == expected
+
+
+def test_last_row_of_a_batch_counts(store: Store) -> None:
+    store.commit(batch([job(1, attempts=1), job(2), job(1, attempts=2), job(1, attempts=3)]))
+    assert [(found.id, found.attempts) for found in store.jobs(Job)] == [(1, 3), (2, 0)]
+
+
+def test_finished_job_is_removed_and_recorded(store: Store, reopened: Reopen) -> None:
+    store.commit(batch([job(1), job(2), job(3)]))
+    store.commit(batch(finished=[record(2)]))
+    assert (ids(store), records(store)) == ([1, 3], [2])
+    following = reopened()
+    assert (ids(following), records(following)) == ([1, 3], [2])
+
+
+def test_job_accepted_and_finished_in_one_batch_is_only_recorded(store: Store, reopened: Reopen) -> None:
+    store.commit(batch([job(1), job(2)], [record(2)]))
+    assert (ids(store), records(store)) == ([1], [2])
+    following = reopened()
+    assert (ids(following), records(following)) == ([1], [2])
+
+
+def test_job_changed_and_finished_in_one_batch_is_only_recorded(store: Store) -> None:
+    store.commit(batch([job(1)]))
+    store.commit(batch([job(1, attempts=1), job(1, attempts=2)], [record(1)]))
+    assert (ids(store), records(store)) == ([], [1])
+
+
+def test_dead_job_lives_again_and_dies_again(store: Store, reopened: Reopen) -> None:
+    store.commit(batch([job(1, state=JobState.DEAD, reason="why", attempts=10)]))
+    store.commit(batch([job(1)]))
+    assert rows(store) == [contract.row(job(1))]
+    store.commit(batch([job(1, state=JobState.DEAD, reason="again")]))
+    assert rows(reopened()) == [contract.row(job(1, state=JobState.DEAD, reason="again"))]
+
+
+def test_finishing_a_job_that_was_never_saved_leaves_a_record(store: Store) -> None:
+    """What is left of a batch that failed: its job was withdrawn, and ended all the same."""
+    store.commit(batch(finished=[record(5)]))
+    assert (ids(store), records(store)) == ([], [5])
+
+
+def test_empty_batch_changes_nothing(store: Store) -> None:
+    store.commit(batch([job(1)]))
+    store.commit(Batch())
+    assert ids(store) == [1]
+
+
+def test_batch_is_true_when_it_holds_anything() -> None:
+    assert not Batch()
+    assert batch([job(1)])
+    assert batch(finished=[record(1)])
+    assert batch(ids_until=1)
+    assert batch(name=b"value")
+
+
+def test_store_does_not_change_the_batch(store: Store) -> None:
+    """One that failed may be offered again, and its rows are counted for the log."""
+    offered = batch([job(1), job(2)], [record(2)], 10)
+    store.commit(offered)
+    assert (len(offered.saved), offered.finished, offered.ids_until) == (2, [record(2)], 10)
+
+
+def test_large_batch(store: Store, reopened: Reopen) -> None:
+    many = range(1, 20_001)
+    store.commit(batch(map(job, many), map(record, range(1, 10_001))))
+    following = reopened()
+    assert ids(following) == list(range(10_001, 20_001))
+    assert len(following.records(contract.Query(limit=20_000))) == 10_000
+
+
+def test_batch_that_fails_leaves_nothing_behind(accident: Accident, store: Store, reopened: Reopen) -> None:
+    store.commit(batch([job(1), job(2)], ids_until=50))
+    before = rows(store)
+    store.commit(batch(name=b"before"))
+    bad = batch(
+        [job(1, attempts=5), job(3)], [record(2), record(ACCIDENT_ID)], ids_until=10**9, name=b"after", other=b""
+    )
+    with accident(), pytest.raises(StoreError):
+        store.commit(bad)
+    assert (rows(store), records(store), store.kept()) == (before, [], {"name": b"before"})
+    following = reopened()
+    assert (rows(following), records(following), following.kept()) == (before, [], {"name": b"before"})
+
+
+def test_batch_that_failed_can_be_offered_again(accident: Accident, store: Store, reopened: Reopen) -> None:
+    store.commit(batch([job(2)]))
+    offered = batch([job(1)], [record(2), record(ACCIDENT_ID)])
+    with accident(), pytest.raises(StoreError):
+        store.commit(offered)
+    store.commit(offered)
+    following = reopened()
+    assert (ids(following), records(following)) == ([1], [ACCIDENT_ID, 2])
+
+
+@pytest.mark.parametrize(
+    "impossible",
+    [
+        pytest.param({"attempts": 2**70}, id="a number that is too large"),
+        pytest.param({"run_at": object()}, id="a time that is none"),
+        pytest.param({"reason": "\ud800"}, id="text that is none"),
+    ],
+)
+def test_impossible_row_is_a_store_error(accident: Accident, store: Store, impossible: dict[str, object]) -> None:
+    """Whatever goes wrong, the server hears of it in the one way that it is prepared for."""
+    store.commit(batch([job(1)]))
+    with pytest.raises(StoreError):
+        store.commit(batch([job(2), job(3, **impossible)]))
+    assert ids(store) == [1]
+    store.commit(batch([job(2)]))
+    assert ids(store) == [1, 2]

@@ -1,0 +1,103 @@
+"""What goes in as a job comes out as the same job, whatever is in it."""
+
+import random
+from typing import Any
+
+import pytest
+from tests.contract.conftest import Reopen
+from tests.contract.making import NOW, batch, ids, job, rows
+
+from geartrain.model import Job, JobState, Priority
+from geartrain.store import contract
+from geartrain.store.contract import Store
+
+EVERY_BYTE = bytes(range(256))
+LARGE = random.Random(8).randbytes(8 * 1024 * 1024)
+
+ODD_JOBS = {
+    "nothing in it": {"function": b"", "unique": b"", "payload": b""},
+    "every byte": {
+        "function": EVERY_BYTE,
+        "unique": EVERY_BYTE[:64],
+        "payload": EVERY_BYTE,
+        "reducer": EVERY_BYTE,
+    },
+    "only NUL": {"function": b"\0", "unique": b"\0", "payload": b"\0\0\0", "reducer": b"\0"},
+    "8 MiB": {"payload": LARGE},
+    "a long name": {"function": b"f" * 100_000, "handle": b"H:" + b"h" * 60},
+    "scheduled": {"run_at": NOW + 3600.125},
+    "scheduled beyond all calendars": {"run_at": float(2**63 - 1)},
+    "an early place": {"run_at": -1.5, "submitted_at": 0.001},
+    "tried before": {"attempts": 9},
+    "many attempts": {"attempts": 2**31, "count": 2**40},
+    "counted": {"count": -3, "timeout": 0.25},
+    "reduced": {"reducer": b"sum"},
+    "another door": {"door": "periodic"},
+    "high": {"priority": int(Priority.HIGH)},
+    "low": {"priority": int(Priority.LOW)},
+    "dead": {"state": JobState.DEAD, "reason": "gave up: \N{SNOWMAN} \0 'quoted'", "attempts": 10},
+    "the last id": {"id": 2**63 - 1},
+}
+
+
+@pytest.mark.parametrize("changes", ODD_JOBS.values(), ids=ODD_JOBS.keys())
+def test_job_comes_back_as_it_was(store: Store, reopened: Reopen, changes: dict[str, Any]) -> None:
+    odd = job(**{"id": 7, **changes})
+    store.commit(batch([odd]))
+    assert rows(store) == [contract.row(odd)]
+    assert rows(reopened()) == [contract.row(odd)]
+
+
+@pytest.mark.parametrize("state", [JobState.SCHEDULED, JobState.QUEUED, JobState.RUNNING])
+def test_job_that_waited_or_ran_is_queued_when_it_comes_back(
+    store: Store, reopened: Reopen, state: JobState
+) -> None:
+    store.commit(batch([job(7, state=state)]))
+    (found,) = reopened().jobs(Job)
+    assert found.state is JobState.QUEUED
+
+
+def test_job_that_comes_back_is_a_background_job(store: Store) -> None:
+    store.commit(batch([job(7)]))
+    (found,) = store.jobs(Job)
+    assert found.background is True
+
+
+def test_state_and_priority_come_back_as_what_the_engine_compares(store: Store) -> None:
+    store.commit(batch([job(7, state=JobState.DEAD)]))
+    (found,) = store.jobs(Job)
+    assert found.state is JobState.DEAD
+    assert type(found.priority) is int
+
+
+def test_jobs_with_the_same_empty_unique_key_are_separate(store: Store, reopened: Reopen) -> None:
+    store.commit(batch(job(id, unique=b"", payload=b"") for id in (1, 2, 3)))
+    assert ids(reopened()) == [1, 2, 3]
+
+
+def test_jobs_with_the_same_unique_key_are_separate(store: Store, reopened: Reopen) -> None:
+    """A dead job and the one that took its key; which of them has the key is for the engine to say."""
+    store.commit(batch([job(1, unique=b"key", state=JobState.DEAD), job(2, unique=b"key")]))
+    assert ids(reopened()) == [1, 2]
+
+
+def test_jobs_come_by_id_whatever_the_order_of_saving(store: Store, reopened: Reopen) -> None:
+    order = list(range(1, 6001))
+    random.Random(1).shuffle(order)
+    for start in range(0, len(order), 2000):
+        store.commit(batch(map(job, order[start : start + 2000])))
+    assert ids(store) == sorted(order)
+    assert ids(reopened()) == sorted(order)
+
+
+def test_jobs_are_made_as_the_kind_that_is_asked_for(store: Store) -> None:
+    class Special(Job):
+        __slots__ = ()
+
+    store.commit(batch([job(1), job(2, state=JobState.DEAD)]))
+    assert [type(found) for found in store.jobs(Special)] == [Special, Special]
+
+
+def test_store_without_jobs_gives_none(store: Store, reopened: Reopen) -> None:
+    assert ids(store) == []
+    assert ids(reopened()) == []

@@ -1,0 +1,88 @@
+"""Old records are forgotten, a part at a time, until none are left that are too old or too many."""
+
+from tests.contract.conftest import Reopen
+from tests.contract.making import NOW, batch, finish, ids, job, record, records
+
+from geartrain.store.contract import Query, Store
+
+LONG_AGO = 0.0  # nothing finished before
+MANY = 10**9
+
+CALLS = 100  # after so many a store would have to be done with what these tests give it
+
+
+def prune(store: Store, before: float, keep: int) -> int:
+    """Until none are left; how many were forgotten."""
+    forgotten = 0
+    for _ in range(CALLS):
+        now = store.prune(before, keep)
+        if not now:
+            return forgotten
+        forgotten += now
+    raise AssertionError("pruning does not end")
+
+
+def test_nothing_to_forget(store: Store) -> None:
+    assert store.prune(NOW, 0) == 0
+    finish(store, 1, 2, 3)
+    assert store.prune(LONG_AGO, MANY) == 0
+    assert records(store) == [3, 2, 1]
+
+
+def test_by_time(store: Store, reopened: Reopen) -> None:
+    finish(store, *range(1, 8))
+    assert prune(store, NOW + 4, MANY) == 3
+    assert records(store) == [7, 6, 5, 4]
+    assert records(reopened()) == [7, 6, 5, 4]
+
+
+def test_by_count(store: Store, reopened: Reopen) -> None:
+    finish(store, *range(1, 8))
+    assert prune(store, LONG_AGO, 2) == 5
+    assert records(store) == [7, 6]
+    assert records(reopened()) == [7, 6]
+
+
+def test_by_time_or_count_whichever_forgets_more(store: Store) -> None:
+    finish(store, *range(1, 8))
+    assert prune(store, NOW + 3, 6) == 2
+    assert prune(store, NOW + 4, 2) == 3
+    assert records(store) == [7, 6]
+
+
+def test_all(store: Store) -> None:
+    finish(store, 1, 2, 3)
+    assert prune(store, LONG_AGO, 0) == 3
+    assert records(store) == []
+    finish(store, 4, 5)
+    assert prune(store, NOW + 100, MANY) == 2
+    assert records(store) == []
+
+
+def test_count_is_right_after_earlier_ones_were_forgotten(store: Store) -> None:
+    finish(store, *range(1, 8))
+    prune(store, NOW + 4, MANY)
+    finish(store, 8, 9)
+    assert prune(store, LONG_AGO, 3) == 3
+    assert records(store) == [9, 8, 7]
+
+
+def test_many(store: Store) -> None:
+    store.commit(batch(finished=map(record, range(1, 5001))))
+    assert prune(store, NOW + 2501, MANY) == 2500
+    assert prune(store, LONG_AGO, 100) == 2400
+    assert [found.id for found in store.records(Query(limit=5000))] == list(range(5000, 4900, -1))
+
+
+def test_clock_that_went_back_forgets_nothing_too_early(store: Store) -> None:
+    """The first finished, by its own time, after the second: it is not old because that one is."""
+    store.commit(batch(finished=[record(1, finished_at=NOW + 100), record(2, finished_at=NOW + 50)]))
+    prune(store, NOW + 60, MANY)
+    assert 1 in records(store)
+
+
+def test_jobs_are_left_alone(store: Store) -> None:
+    store.commit(batch([job(1, run_at=1.0, submitted_at=1.0)]))
+    finish(store, 2)
+    prune(store, NOW + 1000, 0)
+    assert ids(store) == [1]

@@ -1,0 +1,106 @@
+"""Records of jobs that are over: what is kept, and how it is asked for."""
+
+import pytest
+from tests.contract.conftest import Reopen
+from tests.contract.making import NOW, batch, finish, job, record, records
+
+from geartrain.model import JobState, Priority, Record
+from geartrain.store.contract import Query, Store
+
+EVERY_BYTE = bytes(range(256))
+
+ODD_RECORDS = {
+    "plain": {},
+    "nobody ran it": {"started_at": 0.0, "worker": b"", "worker_door": "", "attempts": 0, "result": b""},
+    "cancelled": {"state": int(JobState.CANCELLED), "reason": "somebody said so"},
+    "failed": {"state": int(JobState.FAILED), "reason": "\N{SNOWMAN}", "attempts": 7, "code": 255},
+    "every byte": {"function": EVERY_BYTE, "unique": EVERY_BYTE, "worker": EVERY_BYTE, "result": EVERY_BYTE},
+    "two doors": {"door": "periodic", "worker_door": "memodb"},
+    "priority": {"priority": int(Priority.HIGH)},
+}
+
+
+@pytest.mark.parametrize("changes", ODD_RECORDS.values(), ids=ODD_RECORDS.keys())
+def test_record_comes_back_as_it_was(store: Store, reopened: Reopen, changes: dict[str, object]) -> None:
+    written = record(7, **changes)
+    store.commit(batch(finished=[written]))
+    assert store.records(Query()) == [written]
+    found = reopened().records(Query())
+    assert found == [written]
+    assert type(found[0]) is Record
+
+
+def test_newest_come_first(store: Store, reopened: Reopen) -> None:
+    store.commit(batch(finished=[record(1), record(2)]))
+    store.commit(batch(finished=[record(9)]))
+    store.commit(batch(finished=[record(4)]))
+    assert records(store) == [4, 9, 2, 1]
+    assert records(reopened()) == [4, 9, 2, 1]
+
+
+def test_limit_keeps_the_newest(store: Store) -> None:
+    finish(store, *range(1, 8))
+    assert records(store, limit=3) == [7, 6, 5]
+    assert records(store, limit=0) == []
+    assert records(store, limit=100) == [7, 6, 5, 4, 3, 2, 1]
+
+
+def test_limit_is_a_hundred_unless_told(store: Store) -> None:
+    store.commit(batch(finished=map(record, range(1, 151))))
+    assert len(records(store)) == 100
+
+
+def test_by_handle(store: Store) -> None:
+    finish(store, 1, 2, 3)
+    assert records(store, handle=b"H:host:2") == [2]
+
+
+@pytest.mark.parametrize(
+    "unknown", [b"H:host:4", b"H:other:2", b"2", b"H:host:", b"nobody", b"H:host:99999999999999999999", b"\xff\0"]
+)
+def test_by_a_handle_that_no_record_has(store: Store, unknown: bytes) -> None:
+    finish(store, 1, 2, 3)
+    assert records(store, handle=unknown) == []
+
+
+def test_by_a_handle_that_does_not_end_in_a_number(store: Store) -> None:
+    store.commit(batch(finished=[record(1), record(2, handle=b"some name"), record(3)]))
+    assert records(store, handle=b"some name") == [2]
+
+
+def test_by_function(store: Store) -> None:
+    finish(store, 1, 3)
+    finish(store, 2, 4, function=b"resize")
+    assert records(store, function=b"resize") == [4, 2]
+    assert records(store, function=b"RESIZE") == []
+
+
+@pytest.mark.parametrize("state", [JobState.DONE, JobState.FAILED, JobState.CANCELLED])
+def test_by_state(store: Store, state: JobState) -> None:
+    for id, each in enumerate((JobState.DONE, JobState.FAILED, JobState.CANCELLED), 1):
+        finish(store, id, state=int(each))
+    assert records(store, state=int(state)) == [int(state) - int(JobState.DONE) + 1]
+
+
+def test_by_time(store: Store) -> None:
+    finish(store, *range(1, 8))
+    assert records(store, since=NOW + 5) == [7, 6, 5], "at or after"
+    assert records(store, until=NOW + 3) == [2, 1], "before"
+    assert records(store, since=NOW + 3, until=NOW + 5) == [4, 3]
+
+
+def test_everything_that_is_set_has_to_fit(store: Store) -> None:
+    finish(store, 1, 2, 3, function=b"resize", state=int(JobState.FAILED))
+    finish(store, 4, 5, function=b"resize")
+    finish(store, 6, function=b"other", state=int(JobState.FAILED))
+    failed = {"function": b"resize", "state": int(JobState.FAILED)}
+    assert records(store, **failed) == [3, 2, 1]
+    assert records(store, **failed, since=NOW + 2) == [3, 2]
+    assert records(store, **failed, since=NOW + 2, limit=1) == [3]
+    assert records(store, **failed, handle=b"H:host:2") == [2]
+    assert records(store, **failed, handle=b"H:host:4") == []
+
+
+def test_jobs_that_are_not_over_have_no_record(store: Store) -> None:
+    store.commit(batch([job(1), job(2, state=JobState.DEAD)]))
+    assert records(store) == []

@@ -1,0 +1,62 @@
+"""The command in a home of its own, and the store that it finds there."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tests.unit.cli import stores
+
+from geartrain.cli import main
+from geartrain.store.sqlite import SqliteStore
+
+
+class Outcome(NamedTuple):
+    """How the command ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> Run:
+    """Runs the command; its doors stand at free ports unless a test says otherwise."""
+    config = tmp_path / "geartrain.toml"
+    config.write_text('listen = ["gearman://127.0.0.1:0"]\n')
+    for name in [name for name in os.environ if name.startswith(("GEARTRAIN_", "XDG_", "STATE_"))]:
+        monkeypatch.delenv(name)
+    home = {"HOME": tmp_path, "GEARTRAIN_CONFIG": config, "SQLITE_TMPDIR": tmp_path}
+    for name, value in {**home, "COLUMNS": 100, "NO_COLOR": 1}.items():
+        monkeypatch.setenv(name, str(value))
+
+    def run(*words: str | Path) -> Outcome:
+        monkeypatch.setattr("sys.argv", ["geartrain", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            main.main()
+        sys.stdout.flush()
+        out, err = capfdbinary.readouterr()
+        assert b"Traceback" not in err
+        return Outcome(int(end.value.code or 0), out.decode(), err.decode())
+
+    return run
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Of the store that is used when none is named."""
+    return tmp_path / ".local" / "state" / "geartrain" / "jobs.db"
+
+
+@pytest.fixture
+def held(path: Path) -> Iterator[SqliteStore]:
+    """A store that somebody has open."""
+    store = SqliteStore(path)
+    store.open()
+    yield store
+    store.close(stores.NEXT_ID)

@@ -1,0 +1,89 @@
+"""Rows that are no jobs are moved to the table `broken`, reported, and keep no other job from its place."""
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from tests.contract.making import batch, ids, job
+from tests.unit.store.conftest import Opened
+
+BREAKS = {
+    "priority 9": ("UPDATE jobs SET priority = 9", "priority 9 does not exist"),
+    "priority -1": ("UPDATE jobs SET priority = -1", "priority -1 does not exist"),
+    "state 77": ("UPDATE jobs SET state = 77", "state 77 is not that of a job that waits"),
+    "state done": ("UPDATE jobs SET state = 3", "state 3 is not that of a job that waits"),
+    "empty handle": ("UPDATE jobs SET handle = x''", "it has no id or no handle"),
+    "door no text": ("UPDATE jobs SET door = CAST(x'ff' AS TEXT)", "door is bytes, not text"),
+    "reason no text": ("UPDATE jobs SET reason = CAST(x'c328' AS TEXT)", "door is bytes, not text"),
+}
+
+
+def edit(path: Path, statement: str) -> None:
+    """By hand, while no server has it."""
+    with contextlib.closing(apsw.Connection(str(path))) as connection:
+        connection.execute(statement)
+
+
+def broken(path: Path) -> list[tuple[Any, ...]]:
+    with contextlib.closing(apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)) as connection:
+        return connection.execute("SELECT complaint, id, handle, payload FROM broken ORDER BY id").fetchall()
+
+
+@pytest.mark.parametrize(("statement", "complaint"), BREAKS.values(), ids=BREAKS)
+def test_broken_row_is_set_aside_and_the_rest_loads(
+    path: Path, opened: Opened, statement: str, complaint: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    opened().commit(batch(job(id) for id in range(1, 6)))
+    opened().close(6)
+    edit(path, f"{statement} WHERE id = 3")
+    store = opened()
+    assert ids(store) == [1, 2, 4, 5]
+    ((said, id, handle, payload),) = broken(path)
+    assert (said, id, payload) == (complaint, 3, b"payload 3")
+    assert handle == (b"" if "handle =" in statement else b"H:host:3")
+    (entry,) = caplog.records
+    assert entry.getMessage() == "a row is no job and was set aside"
+    assert entry.__dict__["fields"]["why"] == f"id 3: {complaint}"
+
+
+def test_broken_row_is_reported_once(path: Path, opened: Opened, caplog: pytest.LogCaptureFixture) -> None:
+    opened().commit(batch([job(1), job(2)]))
+    opened().close(3)
+    edit(path, "UPDATE jobs SET state = 77 WHERE id = 1")
+    assert ids(opened()) == [2]
+    assert len(caplog.records) == 1
+    assert ids(opened()) == [2]
+    assert len(caplog.records) == 1
+
+
+def test_many_broken_rows_among_many(path: Path, opened: Opened) -> None:
+    """More than are read at once, broken at the seams between two readings as well."""
+    opened().commit(batch(job(id) for id in range(1, 6001)))
+    opened().close(6001)
+    wrong = {1, 2, 1999, 2000, 2001, 3000, 4000, 4001, 6000}
+    numbers = ", ".join(map(str, wrong))
+    edit(path, f"UPDATE jobs SET priority = 9, reason = CAST(x'ff' AS TEXT) WHERE id IN ({numbers})")
+    store = opened()
+    assert ids(store) == [id for id in range(1, 6001) if id not in wrong]
+    assert {row[1] for row in broken(path)} == wrong
+
+
+@pytest.mark.parametrize("id", [0, -1, -(2**63) + 1])
+def test_row_with_an_impossible_id(path: Path, opened: Opened, id: int) -> None:
+    opened().commit(batch([job(1), job(2)]))
+    opened().close(3)
+    edit(path, f"UPDATE jobs SET id = {id} WHERE id = 1")
+    assert ids(opened()) == [2]
+    assert [row[:2] for row in broken(path)] == [("it has no id or no handle", id)]
+
+
+def test_broken_row_that_cannot_be_moved_keeps_nothing_from_loading(path: Path, opened: Opened) -> None:
+    opened().commit(batch([job(1), job(2), job(3)]))
+    opened().close(4)
+    edit(path, "UPDATE jobs SET state = 77 WHERE id = 2; DROP TABLE broken")
+    store = opened()
+    assert ids(store) == [1, 3]
+    store.commit(batch([job(4)]))
+    assert ids(store) == [1, 3, 4]

@@ -1,0 +1,404 @@
+"""The dump's format: whatever a job holds comes back, and a dump that is not whole or not right is refused."""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geartrain.errors import StoreError
+from geartrain.model import Job, JobState
+from geartrain.store import contract, dump, loader, rows
+from geartrain.store.contract import Record
+from geartrain.store.dump import DumpError
+from geartrain.store.snapshot import Snapshot
+from geartrain.store.sqlite import SqliteStore
+
+OCTETS = st.one_of(st.binary(max_size=40), st.text(max_size=20).map(str.encode))
+TEXT = st.text(max_size=20)
+TIMES = st.floats(allow_nan=False, allow_infinity=False).map(lambda time: time + 0.0)  # there is one zero
+INTEGERS = st.integers(-(2**63), 2**63 - 1)
+IDS = st.integers(1, dump.LAST_ID)
+
+
+def job(id: int = 7, handle: bytes = b"", **changes: object) -> Job:
+    found = Job(id, handle or b"H:host:%d" % id, b"reverse", b"", b"test", 1, True, 5.0, 5.0, "gearman")
+    for name, value in changes.items():
+        setattr(found, name, value)
+    return found
+
+
+def record(id: int = 3, **changes: object) -> Record:
+    state = int(JobState.DONE)
+    found = Record(
+        id, b"H:host:%d" % id, b"f", b"", 1, state, 1.0, 2.0, 3.0, 1, "gearman", "gearman", b"w", 0, "", b"r"
+    )
+    return found._replace(**changes)
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> Job:
+    names = [draw(OCTETS.filter(bool)), draw(OCTETS), draw(OCTETS), draw(OCTETS)]
+    made = Job(draw(IDS), *names, draw(st.integers(0, 2)), True, draw(TIMES), draw(TIMES), draw(TEXT))
+    made.state = draw(st.sampled_from([JobState.QUEUED, JobState.DEAD]))
+    made.attempts, made.count, made.timeout = draw(INTEGERS), draw(INTEGERS), draw(TIMES)
+    made.reducer, made.reason = draw(OCTETS), draw(TEXT)
+    return made
+
+
+RECORDS = st.builds(
+    Record, IDS, OCTETS, OCTETS, OCTETS, st.integers(0, 2),
+    st.sampled_from([int(JobState.DONE), int(JobState.FAILED), int(JobState.CANCELLED)]),
+    TIMES, TIMES, TIMES, INTEGERS, TEXT, TEXT, OCTETS, INTEGERS, TEXT, OCTETS,
+)  # fmt: skip
+
+
+def dumped(*entries: Job | Record, next_id: int = 100) -> list[bytes]:
+    """The lines of a whole dump."""
+    waiting = [dump.job_line(entry) for entry in entries if isinstance(entry, Job)]
+    over = [dump.record_line(entry) for entry in entries if isinstance(entry, Record)]
+    return [dump.header(1.5, next_id), *waiting, *over, dump.end(len(waiting), len(over))]
+
+
+def read(lines: list[bytes]) -> list[Job | Record]:
+    return list(dump.Reader().read(lines))
+
+
+# What comes back
+
+
+@given(jobs())
+def test_every_job_comes_back(made: Job) -> None:
+    [found] = read(dumped(made))
+    assert isinstance(found, Job)
+    assert contract.row(found) == contract.row(made)
+    assert found.background
+
+
+@given(RECORDS)
+def test_every_record_comes_back(made: Record) -> None:
+    assert read(dumped(made)) == [made]
+
+
+@given(OCTETS)
+def test_bytes_are_text_where_they_are_utf8_and_base64_otherwise(payload: bytes) -> None:
+    written = json.loads(dump.job_line(job(payload=payload)))["payload"]
+    if isinstance(written, str):
+        assert written.encode() == payload
+    else:
+        assert base64.b64decode(written["base64"], validate=True) == payload
+        with pytest.raises(UnicodeDecodeError):
+            payload.decode()
+
+
+def test_base64_is_read_even_where_text_would_do() -> None:
+    lines = dumped(job())
+    lines[1] = lines[1].replace(b'"test"', b'{"base64":"dGVzdA=="}')
+    [found] = read(lines)
+    assert isinstance(found, Job)
+    assert found.payload == b"test"
+
+
+@given(jobs())
+def test_every_line_is_one_line_of_json(made: Job) -> None:
+    for line in dumped(made):
+        assert line.count(b"\n") == 1
+        assert line.endswith(b"\n")
+        json.loads(line)
+
+
+def test_a_line_reads_as_documented() -> None:
+    assert dump.job_line(
+        job(unique=b"u", payload=b"\xff", attempts=2, state=JobState.DEAD, reason="too often")
+    ) == (
+        b'{"geartrain":"job","id":7,"handle":"H:host:7","function":"reverse","unique":"u",'
+        b'"payload":{"base64":"/w=="},"priority":"normal","state":"dead","run_at":5.0,"submitted_at":5.0,'
+        b'"attempts":2,"count":0,"timeout":0.0,"reducer":"","door":"gearman","reason":"too often"}\n'
+    )
+
+
+def test_header_says_where_ids_go_on() -> None:
+    reader = dump.Reader()
+    assert list(reader.read(dumped(next_id=4711))) == []
+    assert reader.next_id == 4711
+
+
+@pytest.mark.parametrize("endless", [float("inf"), float("-inf"), float("nan")])
+def test_what_json_has_no_word_for_is_no_job(endless: float) -> None:
+    with pytest.raises(rows.BrokenRowError, match="run_at"):
+        dump.job_line(job(run_at=endless))
+    with pytest.raises(rows.BrokenRowError, match="finished_at"):
+        dump.record_line(record(finished_at=endless))
+
+
+@pytest.mark.parametrize("wrong", [{"priority": 9}, {"state": int(JobState.QUEUED)}, {"reason": b"\xff"}])
+def test_what_is_no_record_is_not_written_as_one(wrong: dict[str, object]) -> None:
+    with pytest.raises(rows.BrokenRowError):
+        dump.record_line(record(**wrong))
+
+
+# What is refused
+
+GOOD = dump.job_line(job())
+
+
+def changed(old: bytes, new: bytes) -> bytes:
+    assert old in GOOD
+    return GOOD.replace(old, new)
+
+
+BAD_LINES = {
+    "not JSON": (b"hello\n", "not JSON"),
+    "blank": (b"\n", "not JSON"),
+    "not an object": (b"[]\n", "Expected object, got array"),
+    "no kind": (b"{}\n", "missing required field geartrain"),
+    "unknown kind": (b'{"geartrain":"task"}\n', "geartrain: Invalid value 'task'"),
+    "a header": (dump.header(1.0, 5), "has no other of these"),
+    "a field is missing": (changed(b'"door":"gearman",', b""), "missing required field door"),
+    "a field too many": (changed(b'"count":0', b'"count":0,"color":1'), "unknown field color"),
+    "an id that is text": (changed(b'"id":7', b'"id":"7"'), "id: Expected int, got str"),
+    "an id of zero": (changed(b'"id":7', b'"id":0'), "id: Expected int >= 1"),
+    "an id that is too large": (changed(b'"id":7', b'"id":%d' % 2**63), "id: Expected int <="),
+    "a number that is too large": (changed(b'"attempts":0', b'"attempts":%d' % 2**64), "attempts: "),
+    "a number that is none": (changed(b'"attempts":0', b'"attempts":true'), "attempts: Expected int, got bool"),
+    "half an attempt": (changed(b'"attempts":0', b'"attempts":0.5'), "attempts: Expected int, got float"),
+    "no handle": (changed(b'"H:host:7"', b'""'), "no handle"),
+    "no time": (changed(b'"run_at":5.0', b'"run_at":null'), "run_at: Expected float, got null"),
+    "an endless time": (changed(b'"run_at":5.0', b'"run_at":1e999'), "run_at: "),
+    "an unknown priority": (changed(b'"normal"', b'"urgent"'), "priority: Invalid enum value 'urgent'"),
+    "an unknown state": (changed(b'"waiting"', b'"done"'), "state: Invalid enum value 'done'"),
+    "bytes that are no UTF-8": (changed(b'"test"', b'"\xff"'), "not JSON"),
+    "half a surrogate pair": (changed(b'"test"', b'"\\ud800"'), "not JSON"),
+    "bad base64": (changed(b'"test"', b'{"base64":"%"}'), "payload.base64: Invalid base64"),
+    "base64 without its padding": (changed(b'"test"', b'{"base64":"AA"}'), "payload.base64: Invalid base64"),
+    "another encoding": (changed(b'"test"', b'{"hex":"ff"}'), "payload: "),
+    "deep nesting": (b"[" * 100_000 + b"\n", "line 3: "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "complaint"), BAD_LINES.values(), ids=BAD_LINES.keys())
+def test_bad_line_is_named(line: bytes, complaint: str) -> None:
+    lines = [*dumped(job(1))[:2], line, dump.end(2, 0)]
+    with pytest.raises(DumpError) as refused:
+        read(lines)
+    assert str(refused.value).startswith("line 3: ")
+    assert complaint in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "complaint"),
+    [
+        ([], "it is empty"),
+        ([GOOD], "line 1: a dump begins with"),
+        ([b"hello"], "line 1: this is no dump"),
+        ([b"SQLite format 3\0..."], "line 1: this is a store's own file"),
+        ([b'{"geartrain":"dump","version":2,"more":[]}\n'], "line 1: this is a dump of version 2"),
+        ([*dumped(job()), GOOD], "line 4: there is more after the end"),
+        ([*dumped(job()), *dumped(job())], "line 4: there is more after the end"),
+        ([*dumped(job())[:2], GOOD], "line 3: id 7 was on line 2 already"),
+        ([*dumped(job())[:2], dump.job_line(job(8, b"H:host:7"))], "line 3: handle H:host:7 was on line 2"),
+        ([*dumped(job())[:2], dump.end(2, 0)], "line 3: the end says 2 jobs, but there were 1"),
+        ([*dumped(job())[:2], dump.end(1, 1)], "line 3: the end says 1 records, but there were 0"),
+    ],
+)  # fmt: skip
+def test_wrong_dump_is_refused(lines: list[bytes], complaint: str) -> None:
+    with pytest.raises(DumpError) as refused:
+        read(lines)
+    assert str(refused.value).startswith(complaint)
+
+
+@given(st.lists(jobs(), max_size=3, unique_by=(lambda job: job.id, lambda job: job.handle)), st.data())
+def test_dump_that_is_cut_off_anywhere_is_refused(made: list[Job], data: st.DataObject) -> None:
+    whole = b"".join(dumped(*made))
+    cut = whole[: data.draw(st.integers(0, len(whole) - 2))]  # all but its last line end, which says nothing
+    with pytest.raises(DumpError):
+        read(cut.splitlines(keepends=True) if b"\n" in cut else [cut])
+
+
+def test_last_line_needs_no_line_end() -> None:
+    lines = dumped(job())
+    assert len(read([*lines[:-1], lines[-1].rstrip()])) == 1
+
+
+def test_name_in_a_message_cannot_move_the_cursor() -> None:
+    assert dump.shown("H:größe\x1b[2J\n".encode() + b"\xff") == "H:größe\\x1b[2J\\n\\xff"
+
+
+# Into a store and out again
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SqliteStore:
+    return SqliteStore(tmp_path / "jobs.db")
+
+
+def load(store: SqliteStore, lines: list[bytes], replace: bool = False) -> tuple[loader.Summary, list[str]]:
+    notices: list[str] = []
+    return loader.load(store, lines, replace, notices.append, lambda count: None), notices
+
+
+def out(store: SqliteStore) -> list[bytes]:
+    def fail(complaint: str) -> None:
+        raise AssertionError(complaint)
+
+    with Snapshot(store.path) as snapshot:
+        return dumped(*snapshot.jobs(fail), *snapshot.records(), next_id=snapshot.next_id)
+
+
+def handles(store: SqliteStore) -> Iterator[str]:
+    """Of the jobs that wait, then of those that are over."""
+    for line in out(store):
+        entry = json.loads(line)
+        if "handle" in entry:
+            yield f"{entry['geartrain']} {entry['handle']}"
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(jobs(), max_size=5), st.lists(RECORDS, max_size=5))
+def test_dump_of_what_was_loaded_is_the_same_dump(
+    tmp_path_factory: pytest.TempPathFactory, made: list[Job], over: list[Record]
+) -> None:
+    """Unique ids, handles and unique keys are the engine's own rules, so the dump keeps them here too."""
+    by_id = {entry.id: entry for entry in [*over, *made]}
+    by_handle = {entry.handle: entry for entry in by_id.values()}
+    apart = {(entry.function, entry.unique or entry.handle): entry for entry in by_handle.values()}
+    in_order = sorted((entry for entry in apart.values() if isinstance(entry, Job)), key=lambda job: job.id)
+    lines = dumped(
+        *in_order, *(entry for entry in apart.values() if isinstance(entry, Record)), next_id=dump.LAST_ID
+    )
+    target = SqliteStore(tmp_path_factory.mktemp("store") / "jobs.db")
+    summary, notices = load(target, lines)
+    assert (summary.jobs + summary.records, notices) == (len(apart), [])
+    end = summary.next_id
+    assert out(target) == [dump.header(1.5, end), *lines[1:]]
+
+
+def test_ids_go_on_above_all_that_were_loaded(store: SqliteStore) -> None:
+    assert load(store, dumped(job(500), record(700), next_id=3))[0].next_id == 701
+    assert store.open() == 701
+    store.close(701)
+    assert load(store, dumped(next_id=9000))[0].next_id == 9000
+    assert load(store, dumped(next_id=2))[0].next_id == 9000
+
+
+def test_wrong_line_loads_nothing(store: SqliteStore) -> None:
+    load(store, dumped(job(1), next_id=10))
+    before = out(store)
+    with pytest.raises(DumpError, match="line 4"):
+        load(store, [*dumped(job(1), job(2))[:3], b"hello\n"], replace=True)
+    with pytest.raises(DumpError, match="cut off"):
+        load(store, dumped(job(2), job(3), next_id=1000)[:3])
+    assert out(store) == before
+
+
+def test_what_is_present_is_left_alone(store: SqliteStore) -> None:
+    load(store, dumped(job(1, payload=b"old"), record(2, result=b"old")))
+    summary, notices = load(store, dumped(job(1, payload=b"new"), job(2), record(2, result=b"new")))
+    assert (summary.present, summary.clashing, summary.jobs, summary.records) == (3, 0, 0, 0)
+    assert notices == []
+    assert list(handles(store)) == ["job H:host:1", "record H:host:2"]
+    assert b'"payload":"old"' in out(store)[1]
+
+
+CLASHES = {
+    "id": (job(1, b"H:other:1"), "its id is that of H:host:1"),
+    "handle": (job(9, b"H:host:1"), "its handle is that of H:host:1"),
+    "unique key": (job(9, b"H:other:9", unique=b"key"), "its unique key is that of H:host:1"),
+    "id of one that is over": (job(2, b"H:other:2"), "its id is that of H:host:2"),
+}
+
+
+@pytest.mark.parametrize(("rival", "complaint"), CLASHES.values(), ids=CLASHES.keys())
+def test_what_clashes_is_named_and_passed_over(store: SqliteStore, rival: Job, complaint: str) -> None:
+    load(store, dumped(job(1, unique=b"key"), record(2)))
+    before = out(store)
+    summary, notices = load(store, dumped(rival))
+    assert (summary.clashing, summary.present, summary.jobs) == (1, 0, 0)
+    assert [notice.endswith(complaint) for notice in notices] == [True]
+    assert out(store)[1:] == before[1:]
+
+
+@pytest.mark.parametrize(("rival", "complaint"), CLASHES.values(), ids=CLASHES.keys())
+def test_replace_puts_the_dumps_job_in_its_place(store: SqliteStore, rival: Job, complaint: str) -> None:
+    load(store, dumped(job(1, unique=b"key"), record(2)))
+    summary, notices = load(store, dumped(rival), replace=True)
+    assert (summary.jobs, summary.replaced, notices) == (1, 1, [])
+    left = "job H:host:1" if "over" in complaint or rival.id == 2 else "record H:host:2"
+    assert sorted(handles(store)) == sorted([f"job {rival.handle.decode()}", left])
+
+
+def test_one_job_can_take_the_place_of_three(store: SqliteStore) -> None:
+    load(store, dumped(job(1), job(2), job(3, unique=b"key"), job(4)))
+    summary, _ = load(store, dumped(job(1, b"H:host:2", unique=b"key")), replace=True)
+    assert (summary.jobs, summary.replaced) == (1, 1)
+    assert list(handles(store)) == ["job H:host:2", "job H:host:4"]
+
+
+def test_names_of_what_was_replaced_are_free_again(store: SqliteStore) -> None:
+    load(store, dumped(job(1, unique=b"key")))
+    lines = dumped(job(1, b"H:other:1"), job(8, b"H:host:1"), job(9, unique=b"key"))
+    summary, _ = load(store, lines, replace=True)
+    assert (summary.jobs, summary.replaced) == (3, 1)
+    assert out(store)[1:] == lines[1:]
+
+
+def test_unique_keys_of_dead_jobs_are_free(store: SqliteStore) -> None:
+    load(store, dumped(job(1, unique=b"key", state=JobState.DEAD)))
+    assert load(store, dumped(job(2, unique=b"key")))[0].jobs == 1
+    assert load(store, dumped(job(3, unique=b"key", state=JobState.DEAD)))[0].jobs == 1
+
+
+def test_unique_key_that_is_twice_in_one_dump_is_loaded_once(store: SqliteStore) -> None:
+    summary, notices = load(store, dumped(job(1, unique=b"key"), job(2, unique=b"key")))
+    assert (summary.jobs, summary.clashing) == (1, 1)
+    assert notices == ["H:host:2 was not loaded: its unique key is that of H:host:1"]
+
+
+def test_record_of_a_job_that_waits_here_is_passed_over_or_ends_it(store: SqliteStore) -> None:
+    load(store, dumped(job(1)))
+    assert load(store, dumped(record(1)))[0].present == 1
+    assert list(handles(store)) == ["job H:host:1"]
+    assert load(store, dumped(record(1)), replace=True)[0].replaced == 1
+    assert list(handles(store)) == ["record H:host:1"]
+
+
+def test_old_records_come_before_newer_ones_so_that_pruning_takes_them_first(store: SqliteStore) -> None:
+    load(store, dumped(*(record(id, finished_at=id * 10.0) for id in (11, 13, 15))))
+    load(store, dumped(*(record(id, finished_at=id * 10.0) for id in (10, 12, 14))))
+    assert [name[-2:] for name in handles(store)] == ["10", "11", "12", "13", "14", "15"]
+    store.open()
+    try:
+        assert store.prune(before=125.0, keep=100) == 3
+        assert store.prune(before=0.0, keep=2) == 1
+        assert [found.id for found in store.records(contract.Query())] == [15, 14]
+    finally:
+        store.close(100)
+
+
+def test_snapshot_is_one_moment_of_a_store_that_changes_meanwhile(store: SqliteStore) -> None:
+    load(store, dumped(job(1), job(2), next_id=10))
+    store.open()
+    try:
+        with Snapshot(store.path) as snapshot:
+            batch = contract.Batch()
+            batch.saved, batch.finished, batch.ids_until = [contract.row(job(3))], [record(1)], 500
+            store.commit(batch)
+            assert snapshot.next_id == 10
+            assert [found.id for found in snapshot.jobs(print)] == [1, 2]
+            assert list(snapshot.records()) == []
+        assert list(handles(store)) == ["job H:host:2", "job H:host:3", "record H:host:1"]
+    finally:
+        store.close(500)
+
+
+def test_store_in_use_is_not_loaded_into(store: SqliteStore) -> None:
+    other = SqliteStore(store.path)
+    other.open()
+    try:
+        with pytest.raises(StoreError, match="in use by process"):
+            load(store, dumped(job()))
+    finally:
+        other.close(1)

@@ -1,0 +1,130 @@
+"""Files of other versions, and files of other programs."""
+
+import contextlib
+import logging
+from pathlib import Path
+
+import apsw
+import pytest
+from tests.contract.making import NOW, batch, ids, job, record, records, rows
+from tests.unit.store.conftest import Opened
+
+from geartrain.errors import StoreError
+from geartrain.store import contract, schema
+from geartrain.store.sqlite import SqliteStore
+
+KNOWN = len(schema.MIGRATIONS)
+COLUMNS = ", ".join(contract.COLUMNS)
+
+
+def old_file(path: Path, version: int, *, wal: bool = True) -> None:
+    """A file as a Geartrain of that layout left it, with three jobs and a promise."""
+    with contextlib.closing(apsw.Connection(str(path))) as connection:
+        if wal:
+            connection.pragma("journal_mode", "WAL")
+        for script in schema.MIGRATIONS[:version]:
+            connection.execute(script)
+        connection.pragma("user_version", version)
+        connection.pragma("application_id", schema.APPLICATION_ID)
+        marks = ", ".join("?" * len(contract.COLUMNS))
+        for id in (1, 2, 3):
+            connection.execute(
+                f"INSERT INTO jobs ({COLUMNS}) VALUES ({marks})", contract.row(job(id, attempts=id))
+            )
+        connection.execute("INSERT INTO meta VALUES ('next_id', 77)")
+
+
+@pytest.mark.parametrize("version", range(1, KNOWN + 1))
+def test_older_layout_is_brought_up_to_date_with_its_jobs(path: Path, opened: Opened, version: int) -> None:
+    old_file(path, version)
+    store = SqliteStore(path)
+    assert store.open() == 77
+    assert rows(store) == [contract.row(job(id, attempts=id)) for id in (1, 2, 3)]
+    store.commit(batch([job(4)], [record(1)]))
+    store.close(78)
+    store = opened()
+    assert (ids(store), records(store)) == ([2, 3, 4], [1])
+
+
+@pytest.mark.parametrize("version", range(1, KNOWN))
+def test_bringing_a_file_up_to_date_is_reported(
+    path: Path, opened: Opened, version: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    old_file(path, version)
+    with caplog.at_level(logging.INFO, "geartrain.store"):
+        opened()
+    (entry,) = caplog.records
+    assert entry.getMessage() == "the store was brought up to date"
+    assert entry.__dict__["fields"] == {"file": str(path), "why": f"from layout {version}"}
+
+
+@pytest.mark.parametrize("version", range(1, KNOWN))
+def test_migration_that_fails_changes_nothing(path: Path, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    old_file(path, version)
+    broken = (*schema.MIGRATIONS, "CREATE TABLE half_done (x); THIS IS NOT SQL;")
+    monkeypatch.setattr(schema, "MIGRATIONS", broken)
+    with pytest.raises(StoreError):
+        SqliteStore(path).open()
+    monkeypatch.undo()
+    with contextlib.closing(apsw.Connection(str(path))) as connection:
+        assert connection.pragma("user_version") == version
+        assert connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'half_done'").get == 0
+        assert connection.execute("SELECT count(*) FROM jobs").get == 3
+
+
+def test_newer_layout_is_refused_and_left_alone(path: Path) -> None:
+    old_file(path, KNOWN, wal=False)
+    with contextlib.closing(apsw.Connection(str(path))) as connection:
+        connection.pragma("user_version", KNOWN + 1)
+    before = path.read_bytes()
+    expected = (
+        rf"jobs\.db was written by a newer Geartrain \(layout {KNOWN + 1}, this one knows {KNOWN}\); "
+        "run that version, or use another file"
+    )
+    with pytest.raises(StoreError, match=expected):
+        SqliteStore(path).open()
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("version", [0, 1, KNOWN])
+def test_database_of_another_program_is_refused_and_left_alone(path: Path, version: int) -> None:
+    with contextlib.closing(apsw.Connection(str(path))) as connection:
+        connection.execute("CREATE TABLE recipes (name, text); INSERT INTO recipes VALUES ('soup', 'boil')")
+        connection.pragma("user_version", version)
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match=r"jobs\.db is a database of something else; use another file"):
+        SqliteStore(path).open()
+    assert path.read_bytes() == before
+    assert not path.with_name("jobs.db-wal").exists()
+
+
+def test_new_file_has_the_latest_layout_and_our_name(path: Path, opened: Opened) -> None:
+    opened()
+    with contextlib.closing(apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)) as connection:
+        assert connection.pragma("user_version") == KNOWN
+        assert connection.pragma("application_id") == int.from_bytes(b"GEAR", "big")
+        assert connection.pragma("journal_mode") == "wal"
+
+
+def test_file_whose_making_was_cut_short_is_made_again(path: Path, opened: Opened) -> None:
+    """The server was killed when the file was there and its tables were not."""
+    with contextlib.closing(apsw.Connection(str(path))) as connection:
+        connection.pragma("journal_mode", "WAL")
+    assert path.stat().st_size > 0
+    store = opened()
+    store.commit(batch([job(1)]))
+    assert ids(store) == [1]
+
+
+def test_folder_is_made(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "a" / "b" / "jobs.db")
+    assert store.open() == 1
+    store.close(1)
+
+
+def test_time_of_jobs_is_exact(opened: Opened) -> None:
+    """Order depends on it: microseconds must not be rounded away."""
+    times = [NOW + step / 1_000_000 for step in range(1000)]
+    store = opened()
+    store.commit(batch(job(id, run_at=time) for id, time in enumerate(times, 1)))
+    assert [row[7] for row in rows(opened())] == times

@@ -1,0 +1,144 @@
+"""What the SQLite store does beyond the contract."""
+
+import contextlib
+import threading
+from pathlib import Path
+
+import apsw
+import pytest
+from tests.contract.making import batch, finish, ids, job, record, records
+from tests.crash.faulty_disk.faulty_vfs import FaultyDisk, Span
+from tests.unit.store import files
+from tests.unit.store.conftest import Opened
+
+from geartrain.errors import StoreError
+from geartrain.store import sqlite
+from geartrain.store.contract import Query
+from geartrain.store.sqlite import SqliteStore
+
+MIB = 1024 * 1024
+
+
+def test_prune_forgets_a_bounded_number_at_once(opened: Opened) -> None:
+    store = opened()
+    store.commit(batch(finished=map(record, range(1, 2501))))
+    assert [store.prune(0.0, 0) for _ in range(4)] == [1000, 1000, 500, 0]
+
+
+def test_result_is_cut_to_the_limit(path: Path) -> None:
+    store = SqliteStore(path, result_limit=10)
+    store.open()
+    store.commit(batch(finished=[record(1, result=b"x" * 10), record(2, result=b"y" * 11)]))
+    assert [found.result for found in store.records(Query())] == [b"y" * 10, b"x" * 10]
+    store.close(3)
+
+
+def test_records_can_be_asked_for_by_other_threads_while_batches_are_written(opened: Opened) -> None:
+    store = opened()
+    stop = threading.Event()
+    problems: list[Exception] = []
+    asked = 0
+
+    def ask() -> None:
+        nonlocal asked
+        while not stop.is_set():
+            try:
+                found = [each.id for each in store.records(Query(limit=10))]
+                assert found == sorted(found, reverse=True)
+                asked += 1
+            except Exception as error:
+                problems.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for id in range(1, 301):
+        store.commit(batch([job(id + 1000)], [record(id)]))
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert asked
+    assert len(store.records(Query(limit=1000))) == 300
+
+
+def test_operator_who_holds_the_file_delays_a_commit_and_no_more(
+    path: Path, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "_BUSY_MILLISECONDS", 1)
+    store = opened()
+    with contextlib.closing(apsw.Connection(str(path))) as operator:
+        operator.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="locked"):
+            store.commit(batch([job(1)]))
+        operator.execute("ROLLBACK")
+    store.commit(batch([job(2)]))
+    assert ids(opened()) == [2]
+
+
+def test_operator_who_reads_holds_up_nothing(path: Path, opened: Opened) -> None:
+    store = opened()
+    store.commit(batch([job(1)]))
+    with contextlib.closing(apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)) as operator:
+        operator.execute("BEGIN; SELECT count(*) FROM jobs").fetchall()
+        store.commit(batch([job(2)]))
+        assert operator.execute("SELECT count(*) FROM jobs").get == 1
+    assert ids(store) == [1, 2]
+
+
+def test_log_stays_small(path: Path, opened: Opened) -> None:
+    """A hundred times a hundred KiB go through it."""
+    store = opened()
+    for id in range(1, 101):
+        store.commit(batch([job(id, payload=bytes(100_000))], [record(id - 1)]))
+    assert files.log(path).stat().st_size < 6 * MIB
+    assert path.stat().st_size < 12 * MIB, "pages of finished jobs are used again"
+    assert ids(store) == [100]
+
+
+def test_log_that_cannot_be_copied_is_reported_and_loses_nothing(
+    path: Path, opened: Opened, disk: FaultyDisk, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = opened()
+    store.commit(batch([job(1)]))
+    disk.begin(Span("sync", 2, 1))  # the first is that of the commit
+    store.commit(batch([job(2, payload=bytes(5 * MIB))]))
+    assert disk.failures == 1
+    (entry,) = caplog.records
+    assert entry.getMessage() == "the log could not be copied into the file"
+    disk.begin(None)
+    store.commit(batch([job(3)]))
+    assert ids(opened()) == [1, 2, 3]
+
+
+def test_nothing_is_left_beside_the_file_after_a_stop(path: Path, opened: Opened) -> None:
+    store = SqliteStore(path)
+    store.open()
+    store.commit(batch([job(1)]))
+    store.close(2)
+    assert sorted(file.name for file in path.parent.iterdir()) == ["jobs.db", "jobs.db.lock"]
+
+
+def test_store_that_lost_its_file_closes_without_a_word_too_many(
+    path: Path, caplog: pytest.LogCaptureFixture, disk: FaultyDisk
+) -> None:
+    store = SqliteStore(path)
+    store.open()
+    disk.begin(Span("any", 1, 10**9))
+    store.close(2)
+    (entry,) = caplog.records
+    assert entry.getMessage() == "the store could not be closed in good order"
+    disk.begin(None)
+    store = SqliteStore(path)
+    store.open()
+    store.close(2)
+
+
+def test_reading_records_of_a_file_that_is_gone(path: Path, opened: Opened) -> None:
+    store = opened()
+    finish(store, 1)
+    path.rename(path.with_name("elsewhere"))
+    with pytest.raises(StoreError, match=r"cannot read .*jobs\.db"):
+        records(store)
+    path.with_name("elsewhere").rename(path)
+    assert records(store) == [1]
