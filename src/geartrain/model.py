@@ -1,7 +1,7 @@
 """Plain data that every room understands: what a job is, and the words for its states and choices."""
 
 import enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class Priority(enum.IntEnum):
@@ -92,6 +92,10 @@ class Job:
         self.timeout = 0.0  # seconds a worker may take; 0 means no limit
         self.reducer = b""  # Gearman's map/reduce: stored and passed on, no more
         self.reason = ""  # why it is dead
+
+
+# Ends the `door` of a job whose result is not to be kept, since whoever submitted it does not want it.
+THROW_AWAY: Final = "+throw-away"
 
 
 class Record(NamedTuple):

@@ -16,6 +16,7 @@ from collections import OrderedDict, deque
 from typing import Final
 
 from geartrain.engine.agenda import NEVER, Leases, Schedule
+from geartrain.engine.audience import Audience
 from geartrain.engine.broadcast import Broadcasts
 from geartrain.engine.crew import Crew
 from geartrain.engine.function import Function
@@ -55,6 +56,7 @@ class Books:
         self.leases = Leases()
         self.broadcasts = Broadcasts()
         self.running = 0  # how many jobs run, over all functions
+        self.audience: Audience | None = None  # who hears of every job
         self._wake_again: deque[tuple[float, Function]] = deque()
         self._dead_foreground: OrderedDict[bytes, None] = OrderedDict()  # handles, the oldest first
 
@@ -236,6 +238,8 @@ class Books:
         watchers = self._detach(job, state)
         if job.background:
             self.journal.finished(job, result, worker)
+        if self.audience is not None:
+            self.audience.finished(job, result)
         return watchers
 
     def _fail(self, job: LiveJob, state: JobState, reason: str, worker: Worker | None = None) -> None:
@@ -269,6 +273,8 @@ class Books:
             self._dead_foreground[job.handle] = None
             while len(self._dead_foreground) > max(self.policy.dead_foreground_limit, 0):
                 del self.dead[self._dead_foreground.popitem(last=False)[0]]
+        if self.audience is not None:
+            self.audience.finished(job, b"")
         if watchers:
             for watcher in watchers:
                 watcher.fail(job, reason)

@@ -31,10 +31,12 @@ class Desk(Books):
         duplicate: Duplicate = _COALESCE,
         count: int = 0,
         reducer: bytes = b"",
+        number: int = 0,
     ) -> LiveJob:
         """Queue a job, or join the one that has its unique key already.
 
-        `run_at` is in epoch seconds; 0 means now, and a past time gives a place ahead of later ones.
+        `run_at` is in epoch seconds; 0 means now, and a past time gives a place ahead of later ones. `number` is an
+        id that was reserved for it.
         """
         home = self.functions.get(function)
         if home is None:
@@ -50,8 +52,9 @@ class Desk(Books):
         limit = home.limits[priority]
         if limit and home.total >= limit:
             raise QueueFullError(function, limit)
-        number = self.next_id
-        self.next_id = number + 1
+        if not number:
+            number = self.next_id
+            self.next_id = number + 1
         job = LiveJob(
             number,
             self.handle_prefix + b"%d" % number,
@@ -74,8 +77,16 @@ class Desk(Books):
             watcher.watching.add(job)
         if background:
             self.journal.accepted(job)
+        if self.audience is not None:
+            self.audience.created(job)
         self._admit(home, job)
         return job
+
+    def reserve(self) -> int:
+        """An id for a job that is to be submitted later, or never; no other job gets it."""
+        number = self.next_id
+        self.next_id = number + 1
+        return number
 
     def find(self, handle: bytes) -> LiveJob | None:
         """The job of that handle, while it is scheduled, queued or running."""
@@ -86,9 +97,11 @@ class Desk(Books):
         twins = [f.unique[unique] for f in self.functions.values() if unique in f.unique]
         return max(twins, key=_by_id, default=None)
 
-    def watch(self, job: LiveJob, watcher: Watcher) -> None:
-        """From now on `watcher` hears of `job`."""
+    def watch(self, job: LiveJob, watcher: Watcher, first: bool = False) -> None:
+        """From now on `watcher` hears of `job`; `first`: before those who watch it already."""
         self._join_in(job, False, watcher)
+        if first and job.watchers:
+            job.watchers.insert(0, job.watchers.pop())
 
     def forget(self, watcher: Watcher) -> None:
         """A client is gone. Foreground jobs that nobody else waits for need not be run any more."""

@@ -1,5 +1,6 @@
 """What workers do: offer functions, claim jobs, report on them, leave."""
 
+from geartrain.engine.crew import Crew
 from geartrain.engine.desk import Desk
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob, Progress
@@ -64,8 +65,23 @@ class Floor(Desk):
             if copy is not None:
                 return copy
         job = crew.next_job()
-        if job is None:
+        return None if job is None else self._entrust(crew, worker, job)
+
+    def claim_from(self, worker: Worker, function: bytes, priority: int) -> LiveJob | None:
+        """The same, but only from the queue of one function and priority, which the worker offers."""
+        home = self.functions[function]
+        lane = home.lanes[priority]
+        if not lane.size or home.paused:
             return None
+        crew = worker.crew
+        if crew is None:
+            crew = self._join(worker)
+        if worker.idle:
+            self.rouse(worker)
+        return self._entrust(crew, worker, lane.take())
+
+    def _entrust(self, crew: Crew, worker: Worker, job: LiveJob) -> LiveJob | None:
+        """A job that was taken from its queue is the worker's now."""
         now = self.now
         crew.claimed_at = now
         enter(job, RUNNING)
@@ -82,8 +98,12 @@ class Floor(Desk):
         if timeout:
             job.deadline = now + timeout
             self.leases.add(job.deadline, job)
+        if self.audience is not None:
+            self.audience.started(job)
         if home.broadcast:
             self._broadcast(home, job, worker)
+            if job.handle not in worker.running:  # one of those who were woken has completed it already
+                return self.claim(worker)
         return job
 
     def sleep(self, worker: Worker) -> None:
@@ -164,7 +184,10 @@ class Floor(Desk):
             self._lose(worker, [job], "its worker gave it back")
             return
         job.attempts -= 1
-        self._requeue(job)
+        if self._abandoned(job):
+            self._finish(job, CANCELLED, b"")
+        else:
+            self._requeue(job)
 
     def reschedule(self, worker: Worker, job: LiveJob, run_at: float, step: int = 0) -> None:
         """The worker wants the job to run again at a later time; `step` is added to its run counter."""
@@ -252,7 +275,10 @@ class Floor(Desk):
             )
             worker.revoked(job)
         else:
-            self._lost(worker, job, f"it did not finish within {limit:.1f} seconds", revoked=True)
+            for watcher in list(job.watchers or ()):
+                watcher.expired(job)
+            if job.owner is worker:  # nobody has cancelled it at that news
+                self._lost(worker, job, f"it did not finish within {limit:.1f} seconds", revoked=True)
 
     def _postpone(self, job: LiveJob, run_at: float) -> None:
         """Take a running job from its worker and let it run again later, unless nobody wants it any more."""

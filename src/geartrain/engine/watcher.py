@@ -32,3 +32,6 @@ class Watcher:
 
     def exception(self, job: LiveJob, data: bytes) -> None:
         """The job failed with these words of its worker."""
+
+    def expired(self, job: LiveJob) -> None:
+        """The job's time ran out, and another worker is about to get it. Who stops watching it here may end it."""

@@ -64,6 +64,8 @@ class StoreArchive:
 
     async def find(self, handle: bytes) -> Record | None:
         """What came of the job with this handle."""
+        if not handle:
+            return None
         found = self._pending.pending(handle)
         if found is not None:
             return found

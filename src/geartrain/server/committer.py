@@ -202,7 +202,10 @@ class Committer(Journal, Ledger):
             ticket = self._ticket
             self._ticket += 1
         for connection in waiting:
-            connection.settle(ticket, failure is not None)
+            try:
+                connection.settle(ticket, failure is not None)
+            except Exception:  # the others wait as well
+                _log.exception("a connection could not be told that its jobs are durable, or are not")
         self._pump()
 
     def _put_back(self, batch: contract.Batch, accepted: list[LiveJob], failure: Exception) -> None:

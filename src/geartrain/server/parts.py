@@ -6,6 +6,7 @@ import geartrain
 from geartrain.doors.danga import door as danga
 from geartrain.doors.door import Limits, Socket
 from geartrain.doors.gearman.door import Options
+from geartrain.doors.memodb import door as memodb
 from geartrain.doors.periodic import door as periodic
 from geartrain.engine.policy import Policy
 from geartrain.server import tls
@@ -56,7 +57,15 @@ def danga_options(settings: Settings) -> danga.Options:
 
 
 def periodic_options(settings: Settings) -> periodic.Options:
-    return periodic.Options(token=settings.periodic_token, quiet=frozenset(map(str, settings.periodic_quiet)))
+    return periodic.Options(token=settings.periodic_token, quiet=frozenset(settings.periodic_quiet))
+
+
+def memodb_options(settings: Settings) -> memodb.Options:
+    return memodb.Options(
+        heartbeat=settings.memodb_heartbeat,
+        worker_timeout=settings.memodb_worker_timeout,
+        queue_timeout=settings.memodb_queue_timeout,
+    )
 
 
 def keep(settings: Settings) -> Keep:

@@ -126,6 +126,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "Hold the answer to a busy Gearman worker that finds no job, in case one comes; 0 means never.",
         ),
     ] = 0.001
+    memodb_heartbeat: Annotated[
+        float,
+        About(
+            "Workers", kinds.DURATION_ABOVE_ZERO, "Send a MemoDB worker a heartbeat after so long without a job."
+        ),
+    ] = 10.0
+    memodb_worker_timeout: Annotated[
+        float,
+        About("Workers", kinds.DURATION_ABOVE_ZERO, "Give up a MemoDB worker that leaves a heartbeat unanswered."),
+    ] = 10.0
+    memodb_queue_timeout: Annotated[
+        float,
+        About("Jobs", kinds.DURATION_ABOVE_ZERO, "Drop a MemoDB request that no worker has taken for this long."),
+    ] = 10.0
 
     max_packet: Annotated[int, About("Limits", kinds.SIZE, "Refuse a packet that is larger than this.")] = (
         64 * 1024**2

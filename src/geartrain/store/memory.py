@@ -1,5 +1,6 @@
 """The memory store: keeps the contract, and forgets everything when the server stops."""
 
+import itertools
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -48,8 +49,12 @@ class MemoryStore:
 
     def records(self, query: contract.Query) -> list[contract.Record]:
         """Newest first."""
-        found = [record for record in reversed(self._records.values()) if _fits(record, query)]
-        return found[: query.limit]
+        number = query.handle.rpartition(b":")[2]
+        if number.isdigit() and int(number) in self._records:  # a handle ends in its job's id
+            candidates = iter([self._records[int(number)]])
+        else:
+            candidates = reversed(self._records.values())
+        return list(itertools.islice((record for record in candidates if _fits(record, query)), query.limit))
 
     def prune(self, before: float, keep: int) -> int:
         """Forget the oldest."""

@@ -75,6 +75,7 @@ _LATER: Final = struct.Struct(">qh")
 _LIMIT: Final = struct.Struct(">h")
 _MESSAGE_ID: Final = 4
 _TIMES: Final = (-(2**63), 2**63 - 1)
+_COUNTS: Final = (-(2**31), 2**31 - 1)
 
 
 class Dialect(NamedTuple):
@@ -278,7 +279,7 @@ def short(name: bytes) -> bytes:
 
 
 def job(work: Job) -> bytes:
-    """A job as an argument, in the smallest version that holds it."""
+    """A job as an argument, in the smallest version that holds it; a number that is too large is cut."""
     version = (1 if work.steps else 0) + (2 if work.timeout else 0)
     return b"".join(
         (
@@ -286,12 +287,16 @@ def job(work: Job) -> bytes:
             short(work.name),
             _NUMBER.pack(len(work.payload)),
             work.payload,
-            _TIME.pack(min(max(work.run_at, _TIMES[0]), _TIMES[1])),
+            _TIME.pack(_within(work.run_at, _TIMES)),
             bytes((version,)),
-            _COUNT.pack(work.steps) if work.steps else b"",
-            _COUNT.pack(work.timeout) if work.timeout else b"",
+            _COUNT.pack(_within(work.steps, _COUNTS)) if work.steps else b"",
+            _COUNT.pack(_within(work.timeout, _COUNTS)) if work.timeout else b"",
         )
     )
+
+
+def _within(number: int, bounds: tuple[int, int]) -> int:
+    return min(max(number, bounds[0]), bounds[1])
 
 
 def jobs(works: list[Job]) -> bytes:

@@ -120,6 +120,23 @@ def test_a_lease_stands_while_the_job_runs_with_that_deadline() -> None:
     assert len(leases) == 0
 
 
+def test_a_job_that_comes_back_for_the_same_time_is_on_the_agenda_once() -> None:
+    schedule, (job, *others) = planned(*[50.0] * 200)
+    job.state = JobState.QUEUED
+    schedule.leave()
+    job.state = JobState.SCHEDULED
+    schedule.add(50.0, job)
+    assert len(schedule) == 200
+    assert len(schedule.jobs()) == 200
+    for other in others[:150]:
+        other.state = JobState.CANCELLED
+        schedule.leave()
+    assert len(schedule) == len(schedule.jobs()) == 50
+    assert due_ids(schedule, 50.0) == [1, *range(152, 201)]
+    assert len(schedule) == 0
+    assert schedule.next() == NEVER
+
+
 def test_void_entries_are_swept_before_they_outnumber_the_others() -> None:
     schedule, jobs = planned(*(float(n) for n in range(1, 1001)))
     for count, job in enumerate(jobs[5:], 1):

@@ -248,3 +248,17 @@ def test_a_function_is_as_broadcast_as_its_last_enrolment_says(engine: Engine) -
     job = engine.submit(b"b", background=True)
     assert claim(engine, plain) is job
     assert job.owner is plain
+
+
+def test_who_claims_gets_no_job_that_is_over_already(engine: Engine) -> None:
+    first, quick = crowd(engine, 2)
+    quick.react = lambda: engine.complete(quick, claim(engine, quick), b"quick")
+    job = engine.submit(b"b", background=True)
+    assert engine.claim(first) is None
+    assert job.state is JobState.DONE
+    assert first.running == quick.running == {}
+    first.react = int
+    engine.sleep(quick)
+    quick.react = int
+    again = engine.submit(b"b", background=True)
+    assert claim(engine, quick) is again

@@ -39,7 +39,7 @@ def test_failures_are_finished_with_their_reason(engine: Engine, journal: Record
     engine.raise_exception(worker, two, b"too \xff hard")
     assert [entry[5:] for entry in journal.entries[2:]] == [
         (JobState.FAILED, "too hard", b"", worker),
-        (JobState.FAILED, "too \ufffd hard", b"", worker),
+        (JobState.FAILED, "too \ufffd hard", b"too \xff hard", worker),
     ]
 
 

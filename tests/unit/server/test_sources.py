@@ -19,6 +19,7 @@ GOOD: dict[str, tuple[str, Any]] = {
         "gearman://127.0.0.1:0, gearman://[::1]",
         (Address("gearman", "127.0.0.1", 0, ""), Address("gearman", "::1", 4730, "")),
     ),
+    "danga_on_gearman_port": ("true", True),
     "store": ("sqlite:///var/lib/jobs.db", "sqlite:///var/lib/jobs.db"),
     "keep_records_for": ("2h", 7200.0),
     "keep_records": ("0", 0),
@@ -31,6 +32,9 @@ GOOD: dict[str, tuple[str, Any]] = {
     "wake_count": ("3", 3),
     "wake_grace": ("20ms", 0.02),
     "linger": ("0", 0.0),
+    "memodb_heartbeat": ("5s", 5.0),
+    "memodb_worker_timeout": ("100ms", 0.1),
+    "memodb_queue_timeout": ("1m", 60.0),
     "max_packet": ("1MiB", 1024**2),
     "write_limit": ("500kB", 500_000),
     "stall_timeout": ("2m", 120.0),
@@ -52,10 +56,12 @@ GOOD: dict[str, tuple[str, Any]] = {
 # For every setting that can be wrong, values that are, and what is said to be allowed.
 COUNT = "must be a whole number, 0 or more"
 SIZE = "must be a size such as 64MiB, 500kB or a number of bytes"
+DURATION_ABOVE_ZERO = "must be a time above zero such as 1ms, 60s, 2h or a number of seconds"
 DURATION = "must be a time such as 1ms, 60s, 2h or a number of seconds"
 SECONDS = "must be whole seconds such as 30 or 2m, or -1 for the system's own value"
 LEVELS = "must be one of fatal, alert, critical, error, warning, notice, info, debug"
 BAD: dict[str, tuple[str, list[str]]] = {
+    "danga_on_gearman_port": ("must be true or false", ["yes", "7003"]),
     "store": ("must be memory, or sqlite:///path/to/file", ["disk", "sqlite:", "sqlite://host/x", "memory "]),
     "keep_records_for": (DURATION, ["-1s", "week"]),
     "keep_records": (COUNT, ["-1", "all"]),
@@ -71,6 +77,9 @@ BAD: dict[str, tuple[str, list[str]]] = {
     "wake_count": (COUNT, ["-1", "all"]),
     "wake_grace": (DURATION, ["-1s", "soon", "1 fortnight"]),
     "linger": (DURATION, ["-1"]),
+    "memodb_heartbeat": (DURATION_ABOVE_ZERO, ["0", "-1"]),
+    "memodb_worker_timeout": (DURATION_ABOVE_ZERO, ["0", "soon"]),
+    "memodb_queue_timeout": (DURATION_ABOVE_ZERO, ["0", "never"]),
     "max_packet": (SIZE, ["0", "64MB!", "1.5", "-1", "lots"]),
     "write_limit": (SIZE, ["0", "1TB"]),
     "stall_timeout": ("must be a time above zero such as 1ms, 60s, 2h or a number of seconds", ["0", "0ms", "x"]),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from geartrain.doors.periodic.connection import PeriodicConnection
 
 _NORMAL: Final = int(Priority.NORMAL)
-_LOOPBACK: Final = ("127.", "::1", "::ffff:127.", "unix")
+_LOOPBACK: Final = ("127.", "::1", "::ffff:127.")
 
 
 def ping(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
@@ -41,10 +41,11 @@ def receive(connection: "PeriodicConnection", message_id: bytes, arguments: wire
     if _nobody_offers(connection, work.function):
         connection.answer(message_id, wire.NO_WORKER)
         return
-    watcher = connection.waiters[message_id] = DataWatcher(connection, message_id)
-    job = _find(connection, work.function, work.name)
+    watcher = DataWatcher(connection, message_id)
+    connection.waiters.add(watcher)
+    job = names.find(connection.engine, work.function, work.name)
     if job is not None:
-        connection.engine.watch(job, watcher)
+        connection.engine.watch(job, watcher, first=True)
     else:
         connection.periodic.expect(work.function, work.name, watcher)
     connection.answer(message_id, wire.SUCCESS)
@@ -53,12 +54,13 @@ def receive(connection: "PeriodicConnection", message_id: bytes, arguments: wire
 def status(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """STATUS: one line per function."""
     door = connection.periodic
+    locked = door.locks.waiting() if connection.dialect.locked_column else {}
     lines = []
     for function in connection.engine.functions.values():
         first = door.calendar.first(function)
         row: list[object] = [function.workers, function.total, function.running]
         if connection.dialect.locked_column:
-            row.append(door.locks.waiting(function.name))
+            row.append(locked.get(function.name, 0))
         row.append(int(first if first is not None else connection.engine.now))
         lines.append(function.name + b"," + ",".join(map(str, row)).encode())
     connection.answer_data(message_id, b"\n".join(lines))
@@ -77,15 +79,16 @@ def drop_function(connection: "PeriodicConnection", message_id: bytes, arguments
 
 def remove(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """REMOVE_JOB: whether it waits, runs or does not exist."""
-    job = _find(connection, arguments.short(), arguments.short())
+    job = names.find(connection.engine, arguments.short(), arguments.short())
     if job is not None:
         connection.engine.cancel(job, "removed")
     connection.answer_durably(message_id)
 
 
 def dump(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
-    """DUMP: every job that is not over."""
-    jobs = [names.travelling(job, 0) for job in connection.engine.jobs.values()]
+    """DUMP: every job that is not over and whose function can be said here."""
+    everything = connection.engine.jobs.values()
+    jobs = [names.travelling(job, 0) for job in everything if len(job.function) <= names.LONGEST]
     connection.answer_data(message_id, wire.jobs(jobs))
 
 
@@ -113,7 +116,7 @@ def set_config(connection: "PeriodicConnection", message_id: bytes, arguments: w
 
 def shutdown(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """SHUTDOWN: no answer; for admins on the server's own machine."""
-    if connection.peer.startswith(_LOOPBACK):
+    if connection.by_socket_file or connection.peer.startswith(_LOOPBACK):
         connection.periodic.control.shutdown(graceful=False)
     else:
         connection.log(logging.WARNING, "a shutdown was refused", "it came from another machine")
@@ -128,7 +131,7 @@ def _submit(connection: "PeriodicConnection", work: wire.Job, watcher: RunWatche
     except QueueFullError:
         return None
     for expecting in connection.periodic.expecting(work.function, work.name):
-        connection.engine.watch(job, expecting)
+        connection.engine.watch(job, expecting, first=True)
     return job
 
 
@@ -138,7 +141,7 @@ def _wait_for(connection: "PeriodicConnection", message_id: bytes, work: wire.Jo
     if nobody or _submit(connection, work, watcher) is None:
         connection.answer(message_id, wire.NO_WORKER)
         return
-    connection.waiters[message_id] = watcher
+    connection.waiters.add(watcher)
     if work.timeout > 0:
         connection.periodic.wait_until(connection.engine.now + work.timeout, watcher)
 
@@ -146,12 +149,3 @@ def _wait_for(connection: "PeriodicConnection", message_id: bytes, work: wire.Jo
 def _nobody_offers(connection: "PeriodicConnection", name: bytes) -> bool:
     function = connection.engine.functions.get(name)
     return function is None or not function.workers
-
-
-def _find(connection: "PeriodicConnection", function: bytes, name: bytes) -> LiveJob | None:
-    """The job of that name, which is a handle if the job has no unique key."""
-    home = connection.engine.functions.get(function)
-    job = home.unique.get(name) if home is not None else None
-    if job is None:
-        job = connection.engine.find(name)
-    return job if job is not None and job.function == function else None

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import hmac
+import ipaddress
 import logging
 from collections.abc import Mapping
 from typing import Final
@@ -18,6 +19,7 @@ from geartrain.doors.periodic.watcher import DataWatcher, RunWatcher
 from geartrain.doors.pulse import LONGEST_WAIT
 
 _SHORTEST_INTERVAL: Final = 0.1
+_LONGEST_INTERVAL: Final = 3600.0
 
 
 @dataclasses.dataclass
@@ -27,7 +29,7 @@ class Options:
     # What peers have to show when they come in; empty admits everybody.
     token: str = ""
     # Addresses at which workers' requests are not confirmed: old Node clients fall over it.
-    quiet: frozenset[str] = frozenset()
+    quiet: frozenset[Address] = frozenset()
 
 
 class PeriodicDoor(door.Door):
@@ -57,6 +59,14 @@ class PeriodicDoor(door.Door):
     def connect(self, address: Address) -> PeriodicConnection:
         """A connection object for a peer that has just come in."""
         return PeriodicConnection(self, address)
+
+    def is_quiet(self, address: Address) -> bool:
+        """Whether workers' requests are not confirmed at this address, or at the name that it was opened by."""
+        return any(
+            (quiet.scheme, quiet.port, quiet.path) == (address.scheme, address.port, address.path)
+            and (quiet.host == address.host or not _is_numeric(quiet.host))
+            for quiet in self.options.quiet
+        )
 
     def admits(self, token: bytes) -> bool:
         """Whether a peer that shows this token may come in."""
@@ -105,9 +115,8 @@ class PeriodicDoor(door.Door):
         """Look again when a wait may be over, or a connection may have been silent for too long."""
         if self._sweep is not None:
             self._sweep.cancel()
-        keepalive = self.config.get(b"keepalive") / 2
-        revert = float(self.config.get(b"revert-interval"))
-        interval = min(keepalive or revert, revert or keepalive)
+        intervals = (self.config.get(b"keepalive") / 2, float(self.config.get(b"revert-interval")))
+        interval = min((seconds for seconds in intervals if seconds), default=_LONGEST_INTERVAL)
         first = self.waits.next()
         if first is not None:
             interval = min(interval, first - self.pulse.clock())
@@ -117,9 +126,18 @@ class PeriodicDoor(door.Door):
         now = self.pulse.engine.now = self.pulse.clock()
         self.waits.expire(now)
         keepalive = self.config.get(b"keepalive")
+        heard_before = self.pulse.loop.time() - keepalive if keepalive else float("-inf")
         for connection in list(self.connections):
-            if isinstance(connection, PeriodicConnection) and 0 < keepalive < now - connection.heard_at:
+            if isinstance(connection, PeriodicConnection) and connection.heard_at < heard_before:
                 connection.log(logging.INFO, "a peer was silent for too long", f"{keepalive} seconds")
                 connection.close()
         self.pulse.soon()
         self._sweep_later()
+
+
+def _is_numeric(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -3,9 +3,12 @@
 A worker that has a job asks for the lock. If too many have it, the job is taken back and waits; when one of the
 holders is done with its job, or gives the lock back, the job that has waited longest runs again and asks again.
 A waiting job also comes back by itself after a while, so that nothing is lost with a lock that is never released.
+
+A job waits for a lock as long as it is scheduled for the time until which it was put off. One that has come back
+by itself, and has been put off since by its worker, is no longer meant.
 """
 
-from collections import deque
+from collections import Counter
 
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
@@ -19,9 +22,9 @@ class Lock:
     __slots__ = ("holders", "limit", "waiting")
 
     def __init__(self) -> None:
-        self.limit = 0
+        self.limit = 1  # a lock that nobody may hold would keep its jobs for ever
         self.holders: set[LiveJob] = set()
-        self.waiting: deque[LiveJob] = deque()
+        self.waiting: dict[LiveJob, float] = {}  # until when each was put off, the longest waiting first
 
 
 class Locks:
@@ -42,9 +45,11 @@ class Locks:
             lock.holders.add(job)
             self._held.setdefault(job, set()).add(name)
             return True
-        lock.waiting.append(job)
+        until = self._engine.now + patience
+        lock.waiting.pop(job, None)
+        lock.waiting[job] = until
         self.release_all(job)
-        self._engine.reschedule(worker, job, self._engine.now + patience)
+        self._engine.reschedule(worker, job, until)
         return False
 
     def release(self, name: bytes, job: LiveJob) -> None:
@@ -67,19 +72,22 @@ class Locks:
         for name in list(self._held.get(job, ())):
             self.release(name, job)
 
-    def waiting(self, function: bytes) -> int:
-        """How many jobs of a function wait for a lock."""
-        return sum(
-            job.function == function and self._waits(job) for lock in self._locks.values() for job in lock.waiting
+    def waiting(self) -> Counter[bytes]:
+        """How many jobs of each function wait for a lock."""
+        return Counter(
+            job.function
+            for lock in self._locks.values()
+            for job, until in lock.waiting.items()
+            if self._waits(job, until)
         )
 
     def _wake_next(self, lock: Lock) -> None:
         while lock.waiting:
-            job = lock.waiting.popleft()
-            if self._waits(job):
+            job = next(iter(lock.waiting))
+            if self._waits(job, lock.waiting.pop(job)):
                 self._engine.hasten(job)
                 return
 
-    def _waits(self, job: LiveJob) -> bool:
+    def _waits(self, job: LiveJob, until: float) -> bool:
         """Whether it still does: it may have been cancelled, replaced, or come back by itself."""
-        return job.state is SCHEDULED and self._engine.find(job.handle) is job
+        return job.state is SCHEDULED and job.run_at == until and self._engine.find(job.handle) is job

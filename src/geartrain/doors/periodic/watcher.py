@@ -35,12 +35,12 @@ class RunWatcher(Watcher):
 
     def finish(self, answer: bytes) -> None:
         """Answer, and wait no more."""
-        self.connection.waiters.pop(self.message_id, None)
+        self.connection.waiters.discard(self)
         self.connection.answer_data(self.message_id, answer)
 
 
 class DataWatcher(RunWatcher):
-    """One per RECV_DATA: every part as it comes, then EOF."""
+    """One per RECV_DATA: every part as it comes, then EOF. The result is for those who asked to run the job."""
 
     __slots__ = ()
 
@@ -49,9 +49,7 @@ class DataWatcher(RunWatcher):
         self.connection.answer_data(self.message_id, data)
 
     def complete(self, job: LiveJob, result: bytes) -> None:
-        """A result is the last part."""
-        if result:
-            self.connection.answer_data(self.message_id, result)
+        """There will be no more."""
         self.finish(b"EOF")
 
     def fail(self, job: LiveJob, reason: str) -> None:

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 class PeriodicWorker(Worker):
     """Asleep as long as it has grabs and no jobs."""
 
-    __slots__ = ("assigned", "connection", "grabs", "named")
+    __slots__ = ("assigned", "connection", "grabbed_by", "grabs")
 
     def __init__(self, connection: "PeriodicConnection") -> None:
         super().__init__("periodic")
         self.connection = connection
         self.grabs: dict[bytes, None] = {}  # message ids that wait for a job, the oldest first
         self.assigned: dict[bytes, LiveJob] = {}  # by the message id of the grab that got it
-        self.named: dict[tuple[bytes, bytes], LiveJob] = {}  # by function and name, as today's handles are
+        self.grabbed_by: dict[LiveJob, bytes] = {}  # the same the other way round
 
     def wake(self) -> None:
         """Give its grabs what there is, and wait with the rest."""
@@ -46,28 +46,30 @@ class PeriodicWorker(Worker):
             if not self.idle:
                 self.wake()
 
-    def find(self, handle: tuple[bytes, bytes] | bytes) -> LiveJob | None:
-        """The job that it has under a handle of either dialect."""
-        return self.running.get(handle) if isinstance(handle, bytes) else self.named.get(handle)
-
     def done(self, job: LiveJob) -> None:
         """It no longer has this job."""
-        self.named.pop((job.function, names.name(job)), None)
-        for message_id, other in self.assigned.items():
-            if other is job:
-                del self.assigned[message_id]
-                break
+        self._forget(job)
         self.connection.periodic.locks.release_all(job)
 
     def revoked(self, job: LiveJob) -> None:
         """Its time ran out, or it was removed."""
         self.done(job)
 
+    def pardon(self, handle: bytes) -> None:
+        """A broadcast is over because another worker completed it; what this one says of it is passed over."""
+        for job in [job for job in self.grabbed_by if job.handle == handle]:
+            self._forget(job)
+
+    def _forget(self, job: LiveJob) -> None:
+        message_id = self.grabbed_by.pop(job, None)
+        if message_id is not None and self.assigned.get(message_id) is job:
+            del self.assigned[message_id]
+
     def _assign(self, message_id: bytes, job: LiveJob) -> None:
         connection = self.connection
         config = connection.periodic.config
         self.assigned[message_id] = job
-        self.named[(job.function, names.name(job))] = job
+        self.grabbed_by[job] = message_id
         timeout = config.get(b"timeout")
         if timeout:
             connection.engine.lease(job, timeout)

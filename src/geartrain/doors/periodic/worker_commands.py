@@ -1,11 +1,15 @@
 """What each command of a worker does: parse, one engine verb, answer."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from geartrain.doors.periodic.watcher import RunWatcher
+from geartrain.engine.job import LiveJob
 from geartrain.wire import periodic as wire
 
 if TYPE_CHECKING:
     from geartrain.doors.periodic.connection import PeriodicConnection
+
+_SHORTEST_PATIENCE: Final = 1.0  # seconds; a job that is put off for less would ask for its lock again and again
 
 
 def can_do(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
@@ -21,9 +25,10 @@ def broadcast(connection: "PeriodicConnection", message_id: bytes, arguments: wi
 def cant_do(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """CANT_DO: the worker offers a function no longer."""
     worker, function = connection.work(), arguments.short()
-    for job in [job for job in worker.running.values() if job.function == function]:
-        worker.done(job)
+    jobs = [job for job in worker.running.values() if job.function == function]
     connection.engine.dismiss(worker, function)
+    for job in jobs:
+        worker.done(job)
 
 
 def sleep(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
@@ -49,26 +54,31 @@ def done(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Ar
 def fail(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """WORK_FAIL: to be tried again after a while.
 
-    For a job that only a client of today waits for it is the end: that client is told, as its own server does.
+    For a foreground job it is the end, and the clients that wait for it are told, as its own server does; except
+    that clients of the document know nothing but results, and wait until there is one.
     """
     job = connection.handle_of(arguments)
     connection.confirm(wire.WORK_FAIL, message_id)
     if job is not None:
         worker = connection.work()
-        again = job.background or connection.dialect is wire.DOCUMENT
-        connection.engine.fail(worker, job, retry=again)
+        connection.engine.fail(worker, job, retry=job.background or _is_patiently_awaited(job))
         worker.done(job)
 
 
 def later(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
-    """SCHED_LATER: run it again after so many seconds, and add a step to its count."""
+    """SCHED_LATER: run it again after so many seconds, and add a step to its count.
+
+    It is confirmed when it is on disk: the job is submitted anew by it.
+    """
     job = connection.handle_of(arguments)
     delay, step = arguments.later()
-    connection.confirm(wire.SCHED_LATER, message_id)
+    confirmed = connection.confirms(wire.SCHED_LATER, message_id)
     if job is not None:
         worker = connection.work()
         connection.engine.reschedule(worker, job, connection.engine.now + max(delay, 0), step)
         worker.done(job)
+    if confirmed:
+        connection.answer_durably(message_id, otherwise=wire.SUCCESS)
 
 
 def data(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
@@ -86,7 +96,7 @@ def acquire(connection: "PeriodicConnection", message_id: bytes, arguments: wire
     if job is not None:
         worker = connection.work()
         door = connection.periodic
-        patience = float(door.config.get(b"lock-timeout"))
+        patience = max(float(door.config.get(b"lock-timeout")), _SHORTEST_PATIENCE)
         granted = door.locks.acquire(name, limit, worker, job, patience)
         if not granted:
             worker.done(job)
@@ -112,3 +122,9 @@ def unassigned(connection: "PeriodicConnection", message_id: bytes, arguments: w
     if job is not None:
         worker.done(job)
         connection.engine.hand_back(worker, job)
+
+
+def _is_patiently_awaited(job: LiveJob) -> bool:
+    """Whether a client of the document waits for it."""
+    watchers = (watcher for watcher in job.watchers or () if isinstance(watcher, RunWatcher))
+    return any(watcher.connection.dialect is wire.DOCUMENT for watcher in watchers)

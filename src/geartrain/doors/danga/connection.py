@@ -1,0 +1,133 @@
+"""One peer that speaks the draft: an application, a worker, or both at once.
+
+The draft has no packet for errors. Whoever sends what makes no sense is disconnected, and the log says why.
+"""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from geartrain.doors.connection import Connection
+from geartrain.doors.danga import completion, table, turns
+from geartrain.doors.danga.watcher import DangaWatcher
+from geartrain.doors.danga.worker import DangaWorker
+from geartrain.errors import StoreError, WireError
+from geartrain.wire import danga as wire
+
+if TYPE_CHECKING:
+    from geartrain.doors.danga.door import DangaDoor
+
+_log = logging.getLogger("geartrain.doors")
+
+
+class DangaConnection(Connection):
+    """Reads packets, and hands each to its handler."""
+
+    def __init__(self, door: "DangaDoor") -> None:
+        super().__init__(door)
+        self.danga = door
+        self.reader = wire.Reader(door.limits.max_packet)
+        self.turns = turns.Turns(door.limits.write_limit)
+        self.deaf = False  # what it sends from now on is not heard: it said goodbye, or was refused
+        self.watcher: DangaWatcher | None = None  # made when it first creates a job that it waits for
+        self.worker: DangaWorker | None = None  # made when it first speaks as a worker
+        self._inquiry: asyncio.Task[None] | None = None
+
+    def data_received(self, data: bytes) -> None:
+        """Handle every packet that is complete."""
+        if self.closing or self.deaf:
+            return
+        self.engine.now = self.clock()
+        self.reader.feed(data)
+        try:
+            self._handle_all()
+            self.pulse.soon()
+        except WireError as error:
+            self.refuse(error)
+        except Exception:
+            self._own_up()
+
+    def _handle_all(self) -> None:
+        reader = self.reader
+        handlers = table.HANDLERS
+        while not self.deaf:
+            kind = reader.next()
+            if kind == wire.MORE:
+                return
+            handlers[kind](self, reader.body)
+
+    def watch(self) -> DangaWatcher:
+        """Its watcher, made on first use."""
+        if self.watcher is None:
+            self.watcher = DangaWatcher(self)
+        return self.watcher
+
+    def work(self) -> DangaWorker:
+        """Its worker, made on first use."""
+        if self.worker is None:
+            self.worker = DangaWorker(self)
+        return self.worker
+
+    def inquire(self, handle: bytes) -> None:
+        """Ask the archive what came of a job, and tell the application in its turn."""
+        self.turns.busy = turns.ASKING
+        self._inquiry = self.pulse.loop.create_task(self._answer(handle))
+
+    async def _answer(self, handle: bytes) -> None:
+        try:
+            record = await self.danga.archive.find(handle)
+            self.engine.now = self.clock()
+            if record is None:
+                self.write(wire.INCOMPLETE_PACKET)
+            else:
+                # What was told once stays true: it is told when the record is on disk.
+                self.acknowledge(completion.of_record(record), wire.INCOMPLETE_PACKET)
+                if len(record.result) >= self.danga.options.result_limit:
+                    self.log(logging.WARNING, "a result may be cut", "it is as long as result_limit allows")
+            self.turns.proceed()
+        except StoreError as error:
+            self.refuse(WireError("FAULT", f"the record of a job cannot be read: {error}"))
+        except Exception:
+            self._own_up()
+
+    def proceed(self) -> None:
+        """Go on with what waited for its sync job; inside another peer's verb, which no fault of ours may end."""
+        try:
+            self.turns.proceed()
+        except Exception:
+            self._own_up()
+
+    def _own_up(self) -> None:
+        """A bug of ours; only this connection suffers."""
+        _log.exception("a packet could not be handled", extra={"fields": {"peer": self.peer}})
+        self.refuse(WireError("FAULT", "the server failed to handle this packet"))
+
+    def refuse(self, error: WireError) -> None:
+        """Close, and say why in the log: the draft has no words for it."""
+        self.log(logging.WARNING, "a peer was refused", str(error))
+        self.bid_farewell()
+
+    def bid_farewell(self) -> None:
+        """Hear nothing more, say what is left to say, and close."""
+        self.deaf = True
+        self.turns.clear()
+        self.close()
+
+    def lost(self) -> None:
+        """Its job goes back to its queue, and the job that only it waited for is dropped."""
+        self.turns.clear()
+        if self._inquiry is not None:
+            self._inquiry.cancel()
+        if self.worker is not None:
+            self.engine.leave(self.worker)
+        if self.watcher is not None:
+            self.engine.forget(self.watcher)
+
+    def arriving(self) -> tuple[int, int]:
+        """Which incomplete packet is arriving, and how much of it is there."""
+        return (self.reader.parts_begun, self.reader.waiting)
+
+    def stalled(self) -> None:
+        """A packet was begun and does not go on."""
+        seconds = self.door.limits.stall_timeout
+        self.refuse(WireError("TIMEOUT", f"a packet was begun and did not go on for {seconds:g} seconds"))

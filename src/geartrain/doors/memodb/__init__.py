@@ -1,0 +1,1 @@
+"""The MemoDB door: NNG requests and replies with CBOR headers."""

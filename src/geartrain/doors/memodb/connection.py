@@ -1,0 +1,120 @@
+"""One pipe: it may carry the requests of many clients and workers at once."""
+
+import logging
+from typing import TYPE_CHECKING
+
+from geartrain.doors.connection import Connection
+from geartrain.doors.memodb import table
+from geartrain.doors.memodb.watcher import MemodbWatcher
+from geartrain.doors.memodb.worker import MemodbWorker
+from geartrain.errors import WireError
+from geartrain.wire import memodb as wire
+from geartrain.wire import sp
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from geartrain.doors.memodb.door import MemodbDoor
+
+_log = logging.getLogger("geartrain.doors")
+
+
+class MemodbConnection(Connection):
+    """Reads requests, hands each to its handler, and knows which wait for an answer."""
+
+    def __init__(self, door: "MemodbDoor", pipe: sp.Pipe) -> None:
+        super().__init__(door)
+        self.memodb = door
+        self.pipe = pipe
+        self.outstanding: dict[bytes, MemodbWatcher | MemodbWorker] = {}  # requests, by backtrace
+        self.workers: set[MemodbWorker] = set()  # those who last spoke over this pipe
+        self.births: set[bytes] = set()  # backtraces of the READYs of workers that are still there
+        self._ignored = 0  # messages that made no sense
+
+    def connection_made(self, transport: "asyncio.Transport") -> None:
+        """Say who we are, without waiting for the peer to do so."""
+        super().connection_made(transport)
+        if self.pipe.greeting:
+            self.write(self.pipe.greeting)
+
+    def data_received(self, data: bytes) -> None:
+        """Handle every request that is complete."""
+        if self.closing:
+            return
+        self.engine.now = self.clock()
+        self.pipe.feed(data)
+        while True:
+            try:
+                self._handle_all()
+                return
+            except WireError as error:
+                self.refuse(error)
+                if error.fatal:
+                    return
+            except Exception:
+                _log.exception("a message could not be handled", extra={"fields": {"peer": self.peer}})
+                self.close()
+                return
+
+    def _handle_all(self) -> None:
+        pipe = self.pipe
+        outstanding = self.outstanding
+        while True:
+            more = pipe.next()
+            if pipe.answers:
+                self._say_answers()
+            if not more:
+                return
+            data, end = pipe.data, pipe.end
+            body = sp.body(data, pipe.start, end)
+            backtrace = data[pipe.start : body]
+            if backtrace in outstanding:
+                continue  # the same request, sent again because its answer takes long
+            message, payload = wire.parse(data, body, end)
+            table.HANDLERS[message.kind](self, backtrace, message, data[payload:end])
+
+    def _say_answers(self) -> None:
+        for answer in self.pipe.answers:
+            self.write(answer)
+        self.pipe.answers.clear()
+
+    def reply(self, backtrace: bytes, header: bytes, payload: bytes = b"") -> None:
+        """Answer the request that came with this backtrace."""
+        for part in self.pipe.framed(backtrace + header, payload):
+            self.write(part)
+
+    def close_if_unused(self) -> None:
+        """Close the pipe, so that its peer sends again, if no other request and no worker depends on it."""
+        if not self.outstanding and not self.workers:
+            self.close()
+
+    def refuse(self, error: WireError) -> None:
+        """Ignore a message, or close the pipe if the rules say so."""
+        if error.fatal:
+            level = logging.DEBUG if error.code == "CLOSED" else logging.WARNING
+            self.log(level, "a pipe was closed", str(error))
+            self._say_answers()
+            self.close()
+            return
+        # One line shows what a peer does wrong; thousands would hide everything else.
+        self.log(logging.DEBUG if self._ignored else logging.WARNING, "a message was ignored", str(error))
+        self._ignored += 1
+
+    def lost(self) -> None:
+        """Its workers' jobs are offered to others, and jobs that only it waited for are dropped."""
+        for request in list(self.outstanding.values()):
+            if isinstance(request, MemodbWatcher):
+                request.over()
+                self.engine.forget(request)
+        for worker in list(self.workers):
+            worker.leave("its pipe was closed")
+
+    def arriving(self) -> tuple[int, int]:
+        """Which incomplete message is arriving, and how much is there; a greeting is due from the start."""
+        return (self.pipe.parts_begun, self.pipe.waiting + (not self.pipe.greeted))
+
+    def stalled(self) -> None:
+        """A message or a greeting does not go on."""
+        what = "message was begun and" if self.pipe.greeted else "greeting"
+        seconds = self.door.limits.stall_timeout
+        self.refuse(WireError("TIMEOUT", f"a {what} did not come for {seconds:g} seconds"))

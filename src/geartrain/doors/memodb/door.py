@@ -1,0 +1,74 @@
+"""The MemoDB door: what its pipes share."""
+
+import dataclasses
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from geartrain.address import Address
+from geartrain.doors import door, pulse
+from geartrain.doors.memodb.connection import MemodbConnection
+from geartrain.doors.memodb.timetable import Timetable
+from geartrain.doors.memodb.worker import MemodbWorker
+from geartrain.wire import sp, websocket
+
+_ID_SIZE: Final = 4
+
+
+@dataclasses.dataclass
+class Options:
+    """How patient this door is, in seconds."""
+
+    heartbeat: float = 10.0  # until a worker that waits for a job gets a heartbeat instead
+    worker_timeout: float = 10.0  # until a worker that does not answer a heartbeat is given up
+    queue_timeout: float = 10.0  # until a request that no worker took is dropped
+
+
+def _tcp(address: Address, limit: int) -> sp.Pipe:
+    return sp.StreamPipe(sp.TCP, limit)
+
+
+def _ipc(address: Address, limit: int) -> sp.Pipe:
+    return sp.StreamPipe(sp.IPC, limit)
+
+
+def _websocket(address: Address, limit: int) -> sp.Pipe:
+    return websocket.WebSocketPipe(address.path, limit)
+
+
+_PIPES: Final[Mapping[str, Callable[[Address, int], sp.Pipe]]] = {
+    "memodb+tcp": _tcp,
+    "memodb+ipc": _ipc,
+    "memodb+ws": _websocket,
+}
+
+
+class MemodbDoor(door.Door):
+    """A broker for clients and workers that use NNG's REQ sockets."""
+
+    name = "memodb"
+
+    def __init__(self, pulse: pulse.Pulse, limits: door.Limits, options: Options) -> None:
+        super().__init__(pulse, limits)
+        self.options = options
+        self.times = Timetable(pulse)
+        self.workers: dict[bytes, MemodbWorker] = {}  # by id
+        # Random, so that a worker of the server's last run is not taken for one of this run.
+        self._last_id = secrets.randbits(8 * _ID_SIZE)
+
+    def connect(self, address: Address) -> MemodbConnection:
+        """A pipe for a peer that has just come in; the address says how its messages are framed."""
+        return MemodbConnection(self, _PIPES[address.scheme](address, self.limits.max_packet))
+
+    def new_id(self) -> bytes:
+        """An id that no worker has."""
+        while True:
+            self._last_id = (self._last_id + 1) % 2 ** (8 * _ID_SIZE)
+            id = self._last_id.to_bytes(_ID_SIZE, "little")
+            if id not in self.workers:
+                return id
+
+    def close(self) -> None:
+        """Close every pipe."""
+        self.times.close()
+        super().close()

@@ -1,0 +1,97 @@
+"""A MemoDB client's request, as the engine sees it.
+
+A client can be told nothing but a result. When there will be none, it hears nothing, and its own resend is a new
+request. Where that resend is welcome (no worker was found, or the worker was too slow) the pipe is closed too,
+unless something else depends on it: NNG then sends again at once instead of after a minute.
+"""
+
+import logging
+from typing import TYPE_CHECKING
+
+from geartrain.doors.memodb.timetable import NOT_DUE
+from geartrain.engine.job import LiveJob
+from geartrain.engine.lifecycle import RUNNING
+from geartrain.engine.watcher import Watcher
+from geartrain.wire import memodb as wire
+
+if TYPE_CHECKING:
+    from geartrain.doors.memodb.connection import MemodbConnection
+
+
+class MemodbWatcher(Watcher):
+    """One per request: the request's backtrace is all that an answer needs."""
+
+    __slots__ = ("backtrace", "connection", "due_at", "ends_at", "job")
+
+    def __init__(self, connection: "MemodbConnection", backtrace: bytes) -> None:
+        super().__init__()
+        self.connection = connection
+        self.backtrace = backtrace
+        self.job: LiveJob | None = None  # while it waits for it
+        self.ends_at = 0.0  # when the client's time is over, once a lost worker has made that a question
+        self.due_at = NOT_DUE
+
+    def wait(self, job: LiveJob) -> None:
+        """Its job was accepted: wait for a worker, but not for ever.
+
+        A worker of this door that has it already will say so when it is `lost`.
+        """
+        self.job = job
+        if job.owner is None or job.owner.door != job.door:
+            self._look_in(self.connection.memodb.options.queue_timeout)
+
+    def complete(self, job: LiveJob, result: bytes) -> None:
+        """RESULT."""
+        self.over()
+        self.connection.reply(self.backtrace, wire.RESULT_TO_CLIENT, result)
+
+    def fail(self, job: LiveJob, reason: str) -> None:
+        """Silence: the protocol has no word for it."""
+        self.over()
+        self.connection.log(logging.INFO, "a job failed and its client cannot be told", reason)
+
+    def exception(self, job: LiveJob, data: bytes) -> None:
+        """The same."""
+        self.fail(job, job.reason)
+
+    def expired(self, job: LiveJob) -> None:
+        """The client's time is over: no other worker need try."""
+        self.drop("its worker did not answer in time")
+
+    def lost(self, job: LiveJob) -> None:
+        """Its worker is about to be lost: another one has what is left of the client's time."""
+        left = max(job.deadline - self.connection.engine.now, wire.SHORTEST)
+        self.ends_at = job.deadline
+        job.timeout = left
+        self._look_in(left)
+
+    def due(self) -> None:
+        """It has waited for a while: for a worker, or for the answer of one."""
+        job = self.job
+        if job is None:
+            return
+        now = self.connection.engine.now
+        if not job.attempts:
+            self.drop("no worker took it in time")
+            return
+        ends_at = job.deadline if job.state is RUNNING else self.ends_at or job.started_at + job.timeout
+        if now < ends_at:
+            self._look_in(ends_at - now)
+        else:
+            self.drop("no other worker finished it in time")
+
+    def drop(self, why: str) -> None:
+        """Give up: silence, and a closed pipe if that hurts nobody else."""
+        self.over()
+        self.connection.engine.forget(self)
+        self.connection.log(logging.INFO, "a request was dropped", why)
+        self.connection.close_if_unused()
+
+    def over(self) -> None:
+        """From now on the same request is a new one."""
+        self.job = None  # a job may be large, and the timetable lets go of its items late
+        self.connection.outstanding.pop(self.backtrace, None)
+        self.connection.memodb.times.strike(self)
+
+    def _look_in(self, seconds: float) -> None:
+        self.connection.memodb.times.put(self, seconds)

@@ -1,0 +1,118 @@
+"""A MemoDB worker, as the engine sees it.
+
+It speaks in requests, and is answered with a job, or after a while with a heartbeat. So it is always in one of
+three states: a request of its own waits for an answer; or it has a job and owes a RESULT; or it has a heartbeat
+and owes a HEARTBEAT. Whatever else it sends shows that the two sides are out of step, and it has to start anew.
+"""
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from geartrain.doors.memodb.timetable import NOT_DUE
+from geartrain.doors.memodb.watcher import MemodbWatcher
+from geartrain.engine.job import LiveJob
+from geartrain.engine.worker import Worker
+from geartrain.wire import memodb as wire
+
+if TYPE_CHECKING:
+    from geartrain.doors.memodb.connection import MemodbConnection
+
+NOTHING: Final = 0  # what a worker owes whose request waits for an answer
+# What a worker is told about a job that may take as long as it likes: as much as every worker can count to.
+_NO_LIMIT: Final = 2**31 - 1
+
+
+class MemodbWorker(Worker):
+    """Known by its id, since one pipe may have many workers."""
+
+    __slots__ = ("answered", "backtrace", "birth", "connection", "due_at", "id", "job", "owes")
+
+    def __init__(self, connection: "MemodbConnection", ready: bytes, id: bytes) -> None:
+        super().__init__(connection.door.name)
+        self.connection = connection  # where its last request came from
+        self.birth = (connection, ready)  # where its READY came from, and with which backtrace
+        self.id = id
+        self.owes = NOTHING  # a message type
+        self.backtrace = b""  # of its request that waits for an answer
+        self.answered = b""  # of its last request that was answered: a copy may still be on its way
+        self.job: LiveJob | None = None  # what it was last given
+        self.due_at = NOT_DUE
+        connection.memodb.workers[id] = self
+        connection.workers.add(self)
+        connection.births.add(ready)
+
+    def wait(self, connection: "MemodbConnection", backtrace: bytes) -> None:
+        """It asks for a job with this request, and gets one as soon as there is one."""
+        if connection is not self.connection:
+            self.connection.workers.discard(self)
+            self.connection = connection
+            connection.workers.add(self)
+        connection.outstanding[backtrace] = self
+        self.backtrace = backtrace
+        self.owes = NOTHING
+        connection.engine.sleep(self)  # which wakes it at once if there is a job
+        if self.owes == NOTHING:
+            connection.memodb.times.put(self, connection.memodb.options.heartbeat)
+
+    def wake(self) -> None:
+        """There may be a job for it."""
+        job = self.connection.engine.claim(self)
+        if job is not None:
+            self.assign(job)
+        else:
+            self.connection.engine.sleep(self)
+
+    def assign(self, job: LiveJob) -> None:
+        """JOB."""
+        self.job = job
+        self.owes = wire.RESULT
+        self.connection.memodb.times.strike(self)
+        milliseconds = max(round(job.timeout * 1000), 1) if job.timeout else _NO_LIMIT
+        self._answer(wire.job(self.id, job.function, milliseconds), job.payload)
+
+    def finish(self, result: bytes) -> None:
+        """It has answered its job; if that is no longer its own, the answer is passed over."""
+        job = self.job
+        self.job = None
+        if job is not None and not self.excuse(job.handle) and self.running.get(job.handle) is job:
+            self.connection.engine.complete(self, job, result)
+
+    def due(self) -> None:
+        """It has waited for a job, or has been waited for."""
+        if self.owes == wire.HEARTBEAT:
+            self.leave("it did not answer a heartbeat")
+            return
+        self.connection.engine.rouse(self)
+        self.owes = wire.HEARTBEAT
+        self._answer(wire.heartbeat(self.id))
+        self.connection.memodb.times.put(self, self.connection.memodb.options.worker_timeout)
+
+    def revoked(self, job: LiveJob) -> None:
+        """Its time ran out, which means that it is gone; or the job was cancelled, of which it hears nothing."""
+        if job.handle not in (self.excused or ()):
+            self.leave("it did not answer a job in time")
+
+    def leave(self, why: str) -> None:
+        """Count on it no longer; what it was doing is offered to others, and its request is answered."""
+        memodb = self.connection.memodb
+        if memodb.workers.pop(self.id, None) is None:
+            return
+        self.connection.workers.discard(self)
+        birthplace, ready = self.birth
+        birthplace.births.discard(ready)
+        memodb.times.strike(self)
+        if self.backtrace:
+            self._answer(wire.disconnect(self.id))
+        job = self.job
+        if job is not None and job.owner is self and job.deadline:
+            for watcher in job.watchers or ():
+                if isinstance(watcher, MemodbWatcher):
+                    watcher.lost(job)
+        self.connection.engine.leave(self)
+        self.connection.log(logging.DEBUG, "a worker has left", why)
+
+    def _answer(self, header: bytes, payload: bytes = b"") -> None:
+        backtrace = self.answered = self.backtrace
+        self.backtrace = b""
+        self.connection.outstanding.pop(backtrace, None)
+        self.connection.reply(backtrace, header, payload)

@@ -1,0 +1,368 @@
+r"""The wire of Danga's draft of 2005: a header of nine bytes and a body, in both directions.
+
+The header is four bytes of magic, one for the type and four for the size of the body. The draft leaves the magic
+and the byte order open; here they are those of the protocol that came after it: `\0REQ` to a server, `\0RES` from
+it, big-endian. That protocol's fifth byte is always 0, and the only draft packet with that type is never sent to
+a server, so five bytes tell the two apart.
+
+The draft has no packet for errors: every WireError is fatal.
+
+>>> reader = Reader()
+>>> reader.feed(worker_connect([b"resize", b"mail"]) + job_assign_req())
+>>> reader.next() == WORKER_CONNECT, job_names(reader.body)
+(True, [b'resize', b'mail'])
+>>> reader.next() == JOB_ASSIGN_REQ, reader.next() == MORE
+(True, True)
+"""
+
+import struct
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from geartrain.errors import WireError
+
+NOOP: Final = 0x00
+WORKER_CONNECT: Final = 0x01
+WORKER_DISCONNECT: Final = 0x02
+WORKER_SLEEP: Final = 0x03
+JOB_CREATE_REQ: Final = 0x04
+JOB_CREATE_RES: Final = 0x05
+JOB_ASSIGN_REQ: Final = 0x06
+JOB_ASSIGN_RES: Final = 0x07
+JOB_STATUS_ANNOUNCE: Final = 0x08
+JOB_STATUS_REQ: Final = 0x09
+JOB_STATUS_RES: Final = 0x0A
+JOB_COMPLETE_ANNOUNCE: Final = 0x0B
+JOB_COMPLETE_REQ: Final = 0x0C
+JOB_COMPLETE_RES: Final = 0x0D
+
+MORE: Final = -1  # what `next` returns when it needs more bytes
+
+# The types of jobs.
+SYNC_WAIT: Final = 0
+ASYNC_HANDLE: Final = 1
+ASYNC_THROW_AWAY: Final = 2
+_LAST_JOB_TYPE: Final = ASYNC_THROW_AWAY
+
+SUCCESS: Final = 0  # the result code of a job that did not fail
+INCOMPLETE: Final = 0  # what job_complete_res has in place of a time while there is nothing to tell
+
+REQUEST: Final = b"\0REQ"
+RESPONSE: Final = b"\0RES"
+MAX_PACKET: Final = 64 * 1024 * 1024
+UINT32: Final = 0xFFFFFFFF
+
+_HEADER: Final = struct.Struct(">4sBI")
+_HEADER_SIZE: Final = 9
+_STATUS: Final = struct.Struct(">III")
+_COMPLETION: Final = struct.Struct(">IB")
+_ANY: Final = UINT32
+
+# By type: the packet's name, the magic it comes with, and the least and the most that its body may have.
+PACKETS: Final[dict[int, tuple[str, bytes, int, int]]] = {
+    NOOP: ("noop", RESPONSE, 0, 0),
+    WORKER_CONNECT: ("worker_connect", REQUEST, 0, _ANY),
+    WORKER_DISCONNECT: ("worker_disconnect", REQUEST, 0, 0),
+    WORKER_SLEEP: ("worker_sleep", REQUEST, 0, 0),
+    JOB_CREATE_REQ: ("job_create_req", REQUEST, 5, _ANY),  # a name of one byte, two NULs, flags, type
+    JOB_CREATE_RES: ("job_create_res", RESPONSE, 0, _ANY),
+    JOB_ASSIGN_REQ: ("job_assign_req", REQUEST, 0, 0),
+    JOB_ASSIGN_RES: ("job_assign_res", RESPONSE, 0, _ANY),
+    JOB_STATUS_ANNOUNCE: ("job_status_announce", REQUEST, _STATUS.size, _STATUS.size),
+    JOB_STATUS_REQ: ("job_status_req", REQUEST, 0, _ANY),
+    JOB_STATUS_RES: ("job_status_res", RESPONSE, _STATUS.size, _STATUS.size),
+    JOB_COMPLETE_ANNOUNCE: ("job_complete_announce", REQUEST, 1, _ANY),
+    JOB_COMPLETE_REQ: ("job_complete_req", REQUEST, 0, _ANY),
+    JOB_COMPLETE_RES: ("job_complete_res", RESPONSE, _COMPLETION.size, _ANY),
+}
+
+
+class Creation(NamedTuple):
+    """What job_create_req says."""
+
+    name: bytes
+    key: bytes  # the duplicate key; empty: no duplicate of anything
+    flags: int
+    type: int
+    args: bytes
+
+
+class Assignment(NamedTuple):
+    """What job_assign_res says when there is a job."""
+
+    name: bytes
+    args: bytes
+
+
+class Status(NamedTuple):
+    """What job_status_announce and job_status_res say."""
+
+    numerator: int
+    denominator: int
+    seconds_left: int  # 0: nobody said
+
+
+class Outcome(NamedTuple):
+    """What job_complete_announce says."""
+
+    code: int  # 0 for success
+    result: bytes
+
+
+class Completion(NamedTuple):
+    """What job_complete_res says."""
+
+    seconds: int  # 0: not finished, or unknown
+    code: int
+    result: bytes
+
+
+class Reader:
+    """Cuts a stream into packets, however it arrives. A server expects requests, its peers expect responses."""
+
+    __slots__ = (
+        "_have", "_need", "_parts", "_position", "_resumed", "body", "data", "magic", "max_packet", "parts_begun",
+    )  # fmt: skip
+
+    def __init__(self, max_packet: int = MAX_PACKET, magic: bytes = REQUEST) -> None:
+        self.max_packet = max_packet
+        self.magic = magic
+        self.body = b""  # of the packet whose type `next` has returned
+        self.data = b""
+        self.parts_begun = 0  # how many packets have arrived in parts: tells a new one from one that stalls
+        self._position = 0
+        self._parts: list[bytes] = []  # of a packet that is not complete yet
+        self._have = 0
+        self._need = 0
+        self._resumed = False  # `data` starts with the packet that was incomplete before
+
+    @property
+    def waiting(self) -> int:
+        """How many bytes of an incomplete packet have arrived."""
+        return self._have
+
+    def feed(self, data: bytes) -> None:
+        """Take what was read; `next` has returned MORE before."""
+        self._resumed = bool(self._have)
+        if self._have:
+            self._parts.append(data)
+            self._have += len(data)
+            if self._have < self._need:
+                return
+            data = b"".join(self._parts)
+            self._parts.clear()
+            self._have = 0
+        self.data = data
+        self._position = 0
+
+    def next(self) -> int:
+        """The type of the next packet, or MORE."""
+        data = self.data
+        position = self._position
+        size = len(data)
+        if position == size:
+            self.data = b""
+            self._position = 0
+            return MORE
+        if size - position < _HEADER_SIZE:
+            return self._wait_for_header(data, position)
+        magic, kind, length = _HEADER.unpack_from(data, position)
+        self._check(magic, kind, length)
+        start = position + _HEADER_SIZE
+        end = start + length
+        if end > size:
+            return self._wait(data, position, _HEADER_SIZE + length)
+        self.body = data[start:end]
+        self._position = end
+        return int(kind)
+
+    def _check(self, magic: bytes, kind: int, length: int) -> None:
+        if magic != self.magic:
+            raise self._wrong_magic(magic)
+        packet = PACKETS.get(kind)
+        if packet is None:
+            raise WireError("INVALID_TYPE", f"there is no packet type 0x{kind:02X}")
+        name, direction, least, most = packet
+        if direction != self.magic:
+            whom = "workers and applications" if direction == RESPONSE else "job servers"
+            raise WireError("INVALID_TYPE", f"{name} is for {whom}")
+        if not least <= length <= most:
+            wanted = f"exactly {least}" if least == most else f"at least {least}"
+            raise WireError("INVALID_LENGTH", f"{name} has {length} bytes, and needs {wanted}")
+        if length > self.max_packet:
+            raise WireError(
+                "TOO_LARGE", f"{name} announces {length} bytes, and a packet may have {self.max_packet} here"
+            )
+
+    def _wrong_magic(self, magic: bytes) -> WireError:
+        return WireError("INVALID_MAGIC", f"a packet begins with {self.magic!r}, not {magic!r}")
+
+    def _wait_for_header(self, data: bytes, position: int) -> int:
+        begun = data[position : position + 4]
+        if not self.magic.startswith(begun):
+            raise self._wrong_magic(begun)
+        return self._wait(data, position, _HEADER_SIZE if len(begun) == 4 else len(begun) + 1)
+
+    def _wait(self, data: bytes, position: int, need: int) -> int:
+        """Keep the beginning of a packet, and do not look at it again before it can be complete."""
+        self._parts.append(data[position:] if position else data)
+        self._have = len(data) - position
+        self._need = need
+        if position or not self._resumed:
+            self.parts_begun += 1
+        self.data = b""
+        self._position = 0
+        return MORE
+
+
+# Reading bodies
+
+
+def job_names(body: bytes) -> list[bytes]:
+    """The names in worker_connect. One NUL at the end is overlooked: it ends the last name."""
+    if not body:
+        return []
+    names = body.removesuffix(b"\0").split(b"\0")
+    if b"" in names:
+        raise WireError("INVALID_BODY", "worker_connect has an empty job name")
+    return names
+
+
+def creation(body: bytes) -> Creation:
+    """The job in job_create_req."""
+    name, first, rest = body.partition(b"\0")
+    key, second, rest = rest.partition(b"\0")
+    if not first or not second or len(rest) < 2:
+        raise WireError(
+            "INVALID_BODY", "job_create_req needs a name and a key that each end with NUL, flags and a type"
+        )
+    if not name:
+        raise WireError("INVALID_BODY", "job_create_req has an empty job name")
+    if rest[1] > _LAST_JOB_TYPE:
+        raise WireError("INVALID_BODY", f"job_create_req has job type {rest[1]}, and there are 0, 1 and 2")
+    return Creation(name, key, rest[0], rest[1], rest[2:])
+
+
+def handle(body: bytes) -> bytes:
+    """The handle in job_status_req and job_complete_req. A NUL at the end is overlooked."""
+    return body.removesuffix(b"\0")
+
+
+def assignment(body: bytes) -> Assignment | None:
+    """The job in job_assign_res; None if there was no job."""
+    if not body:
+        return None
+    name, separator, args = body.partition(b"\0")
+    if not separator:
+        raise WireError("INVALID_BODY", "job_assign_res needs a name that ends with NUL")
+    return Assignment(name, args)
+
+
+def status(body: bytes) -> Status:
+    """What job_status_announce or job_status_res says."""
+    return Status._make(_STATUS.unpack(body))
+
+
+def outcome(body: bytes) -> Outcome:
+    """What job_complete_announce says."""
+    return Outcome(body[0], body[1:])
+
+
+def completion(body: bytes) -> Completion:
+    """What job_complete_res says."""
+    seconds, code = _COMPLETION.unpack_from(body)
+    return Completion(seconds, code, body[_COMPLETION.size :])
+
+
+# Writing packets
+
+
+def packet(kind: int, body: bytes = b"") -> bytes:
+    """A packet with the magic of its direction, its body ready made."""
+    return _HEADER.pack(PACKETS[kind][1], kind, len(body)) + body
+
+
+def noop() -> bytes:
+    """Wake up."""
+    return packet(NOOP)
+
+
+def worker_connect(names: Iterable[bytes]) -> bytes:
+    """Here is what I can do."""
+    return packet(WORKER_CONNECT, b"\0".join(names))
+
+
+def worker_disconnect() -> bytes:
+    """Goodbye."""
+    return packet(WORKER_DISCONNECT)
+
+
+def worker_sleep() -> bytes:
+    """I am about to sleep."""
+    return packet(WORKER_SLEEP)
+
+
+def job_create_req(name: bytes, key: bytes, type: int, args: bytes = b"", flags: int = 0) -> bytes:
+    """Create this new job."""
+    return packet(JOB_CREATE_REQ, b"%b\0%b\0%c%c%b" % (name, key, flags, type, args))
+
+
+def job_create_res(handle: bytes) -> bytes:
+    """Okay, here is its handle."""
+    return packet(JOB_CREATE_RES, handle)
+
+
+def job_assign_req() -> bytes:
+    """Got a job for me?"""
+    return packet(JOB_ASSIGN_REQ)
+
+
+def job_assign_res(name: bytes, args: bytes) -> bytes:
+    """Here is a job to do."""
+    return b"".join((_HEADER.pack(RESPONSE, JOB_ASSIGN_RES, len(name) + 1 + len(args)), name, b"\0", args))
+
+
+def job_status_announce(numerator: int, denominator: int, seconds_left: int = 0) -> bytes:
+    """I am so far now."""
+    return packet(JOB_STATUS_ANNOUNCE, _status_body(numerator, denominator, seconds_left))
+
+
+def job_status_req(handle: bytes) -> bytes:
+    """How far along is this job?"""
+    return packet(JOB_STATUS_REQ, handle)
+
+
+def job_status_res(numerator: int, denominator: int, seconds_left: int = 0) -> bytes:
+    """The job is so far."""
+    return packet(JOB_STATUS_RES, _status_body(numerator, denominator, seconds_left))
+
+
+def job_complete_announce(code: int, result: bytes = b"") -> bytes:
+    """I have completed my job."""
+    return packet(JOB_COMPLETE_ANNOUNCE, b"%c%b" % (code, result))
+
+
+def job_complete_req(handle: bytes) -> bytes:
+    """Is this job finished?"""
+    return packet(JOB_COMPLETE_REQ, handle)
+
+
+def job_complete_res(seconds: int, code: int, result: bytes = b"") -> bytes:
+    """The job completed as follows."""
+    head = _HEADER.pack(RESPONSE, JOB_COMPLETE_RES, _COMPLETION.size + len(result))
+    return b"".join((head, _COMPLETION.pack(_uint32(seconds), code), result))
+
+
+def _status_body(numerator: int, denominator: int, seconds_left: int) -> bytes:
+    return _STATUS.pack(_uint32(numerator), _uint32(denominator), _uint32(seconds_left))
+
+
+def _uint32(number: int) -> int:
+    """Other protocols count further, and below zero."""
+    return min(max(number, 0), UINT32)
+
+
+NOOP_PACKET: Final = noop()
+NO_JOB_PACKET: Final = packet(JOB_ASSIGN_RES)
+REFUSED_PACKET: Final = job_create_res(b"")
+INCOMPLETE_PACKET: Final = job_complete_res(INCOMPLETE, SUCCESS)

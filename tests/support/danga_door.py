@@ -1,0 +1,86 @@
+"""The draft's door without sockets: an engine, a clock that tests move, and transports that remember."""
+
+import asyncio
+from typing import Any
+
+from geartrain.address import parse
+from geartrain.doors.archive import Archive
+from geartrain.doors.danga.door import DangaDoor, Options
+from geartrain.doors.danga.shared import SharedDoor
+from geartrain.doors.door import Door, Limits
+from geartrain.doors.gearman import door as gearman
+from geartrain.doors.pulse import Pulse
+from geartrain.model import Record
+
+
+class Transport:
+    """Takes what a connection writes, and remembers whether it was closed."""
+
+    def __init__(self) -> None:
+        self.written = b""
+        self.closed = False
+        self.protocol: Any = None
+
+    def set_write_buffer_limits(self, high: int) -> None: ...
+
+    def set_protocol(self, protocol: Any) -> None:
+        self.protocol = protocol
+
+    def get_extra_info(self, name: str) -> Any:
+        return ("127.0.0.1", 1) if name == "peername" else None
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def write(self, data: bytes) -> None:
+        assert not self.closed
+        self.written += data
+
+    def writelines(self, parts: list[bytes]) -> None:
+        self.write(b"".join(parts))
+
+    def close(self) -> None:
+        self.closed = True
+
+    abort = close
+
+
+class OneRecord:
+    """Knows one job, and takes a moment to remember it."""
+
+    async def find(self, handle: bytes) -> Record | None:
+        await asyncio.sleep(0)
+        if handle != b"H:t:old":
+            return None
+        return Record(1, handle, b"f", b"", 1, 3, 1.0, 2.0, 5.5, 1, "danga", "danga", b"", 0, "", b"kept")
+
+
+class Control:
+    """A server that cannot be stopped."""
+
+    log_level_name = "ERROR"
+
+    def shutdown(self, graceful: bool) -> None: ...
+
+
+def open_peer(door: Door) -> Transport:
+    """Somebody who has just come in; `protocol` hears what he says."""
+    transport = Transport()
+    transport.protocol = door.connect(parse("danga://127.0.0.1"))
+    transport.protocol.connection_made(transport)
+    return transport
+
+
+def settle(loop: asyncio.AbstractEventLoop) -> None:
+    """Let the loop come round, so that the archive has answered and everything is flushed."""
+    for _ in range(6):
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+
+
+def made(pulse: Pulse, shared: bool = False, archive: Archive | None = None) -> Door:
+    """A door for the draft, or the Gearman door that answers it too."""
+    danga = DangaDoor(pulse, Limits(), Options(result_limit=100), archive or OneRecord())
+    if not shared:
+        return danga
+    return SharedDoor(gearman.GearmanDoor(pulse, Limits(), gearman.Options("test"), Control()), danga)
