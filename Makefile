@@ -21,7 +21,7 @@ serve: $(VENV)/.installed ## run the server with its defaults; it keeps its jobs
 	$(BIN)/geartrain serve $(ARGS)
 
 test: $(VENV)/.installed-tests $(VENV)/.installed-peers check ## install real peers, run every check and every test
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile $(ARGS)
 
 check: $(VENV)/.installed-tests ## formatting, lint, types, import directions and generated pages
 	$(BIN)/ruff format --check .

@@ -51,6 +51,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Last of all, so that nobody takes a green run for more than it was."""
     yield
     missing = config.stash.get(NOT_TESTED, {})
+    if config.getoption("numprocesses", None):  # the workers collected, and their stashes are not ours
+        missing = _missing_peers()
     if missing:
         terminalreporter.section("PEERS NOT TESTED", sep="!", red=True, bold=True)
         for name, reason in missing.items():

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.interop import libraries
 from tests.interop.peer import Ask, Client, Dial, Hire, Spawn, Start, Worker
 from tests.support import process, serving

@@ -99,10 +99,7 @@ LIBRARIES = (GEARMAN, PERL, PHP, GEAR, PYTHON3_GEARMAN, AIOGEAR)
 # Pairs of client and worker. One of them cannot meet on any server: aiogear's clients make up unique keys of
 # random bytes, and python3-gearman's workers read only text.
 PAIRS = tuple(
-    (client, worker)
-    for worker in LIBRARIES
-    for client in LIBRARIES
-    if (client, worker) != (AIOGEAR, PYTHON3_GEARMAN)
+    (client, worker) for worker in LIBRARIES for client in LIBRARIES if (client, worker) != (AIOGEAR, PYTHON3_GEARMAN)
 )
 
 

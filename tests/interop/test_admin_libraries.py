@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 import pytest
+
 from tests.interop import libraries
 from tests.interop.peer import Dial, Spawn
 from tests.support import serving
@@ -38,15 +39,11 @@ class TestPython3Gearman:
     def ask(spawn: Spawn, target: serving.ServerProcess, *request: str) -> Any:
         return json.loads(answer(spawn, target, "python3_gearman_admin.py", *request))
 
-    def test_status(
-        self, spawn: Spawn, target: serving.ServerProcess, busy: tuple[Peer, str], function: str
-    ) -> None:
+    def test_status(self, spawn: Spawn, target: serving.ServerProcess, busy: tuple[Peer, str], function: str) -> None:
         rows = self.ask(spawn, target, "get_status")
         assert {"task": function, "queued": 2, "running": 1, "workers": 1} in rows
 
-    def test_workers(
-        self, spawn: Spawn, target: serving.ServerProcess, busy: tuple[Peer, str], function: str
-    ) -> None:
+    def test_workers(self, spawn: Spawn, target: serving.ServerProcess, busy: tuple[Peer, str], function: str) -> None:
         rows = {row["client_id"]: row for row in self.ask(spawn, target, "get_workers")}
         row = rows[f"worker-of-{function}"]
         assert (row["ip"], row["tasks"]) == (serving.HOST, [function])
@@ -71,16 +68,12 @@ class TestGear:
     def ask(spawn: Spawn, target: serving.ServerProcess, *request: str) -> list[str]:
         return answer(spawn, target, "gear_admin.py", *request).splitlines()
 
-    def test_status(
-        self, spawn: Spawn, target: serving.ServerProcess, busy: tuple[Peer, str], function: str
-    ) -> None:
+    def test_status(self, spawn: Spawn, target: serving.ServerProcess, busy: tuple[Peer, str], function: str) -> None:
         lines = self.ask(spawn, target, "Status")
         assert f"{function}\t2\t1\t1" in lines
         assert lines[-1] == "."
 
-    def test_workers(
-        self, spawn: Spawn, target: serving.ServerProcess, busy: tuple[Peer, str], function: str
-    ) -> None:
+    def test_workers(self, spawn: Spawn, target: serving.ServerProcess, busy: tuple[Peer, str], function: str) -> None:
         lines = self.ask(spawn, target, "Workers")
         assert any(line.endswith(f" {serving.HOST} worker-of-{function} : {function}") for line in lines)
 
@@ -114,15 +107,11 @@ class TestAiogear:
     def ask(spawn: Spawn, target: serving.ServerProcess, *request: str) -> Any:
         return json.loads(answer(spawn, target, "aiogear_admin.py", *request))
 
-    def test_status(
-        self, spawn: Spawn, target: serving.ServerProcess, busy: tuple[Peer, str], function: str
-    ) -> None:
+    def test_status(self, spawn: Spawn, target: serving.ServerProcess, busy: tuple[Peer, str], function: str) -> None:
         row = {"function": function, "total": 2, "running": 1, "available_workers": 1}
         assert row in self.ask(spawn, target, "status")
 
-    def test_workers(
-        self, spawn: Spawn, target: serving.ServerProcess, busy: tuple[Peer, str], function: str
-    ) -> None:
+    def test_workers(self, spawn: Spawn, target: serving.ServerProcess, busy: tuple[Peer, str], function: str) -> None:
         rows = {row["name"]: row for row in self.ask(spawn, target, "workers")}
         row = rows[f"worker-of-{function}"]
         assert (row["ip_address"], row["functions"]) == (serving.HOST, [function])

@@ -1,6 +1,7 @@
 """What only aiogear does: unique keys of random bytes, and grabbing without them."""
 
 import pytest
+
 from tests.interop.libraries import AIOGEAR
 from tests.interop.peer import Ask, Dial
 from tests.support.gearman_peer import Kind

@@ -1,6 +1,7 @@
 """Every library's client; the worker on the other side is the test itself, byte by byte."""
 
 import pytest
+
 from tests.interop.libraries import GEARMAN, LIBRARIES, Library
 from tests.interop.peer import Ask, Dial
 from tests.support.gearman_peer import Kind, Peer, until
@@ -95,9 +96,7 @@ def test_progress(ask: Ask, client: Library, worker: Peer, function: str) -> Non
 
 
 @CLIENTS
-def test_background_job_is_there_after_its_client_left(
-    ask: Ask, client: Library, dial: Dial, function: str
-) -> None:
+def test_background_job_is_there_after_its_client_left(ask: Ask, client: Library, dial: Dial, function: str) -> None:
     handle = ask(client, "background", function, b"later").handle()
     job = dial().enroll(function.encode()).grab()
     assert (job.handle.decode(), job.data) == (handle, b"later")
@@ -158,15 +157,11 @@ def test_priorities_of_jobs_that_clients_wait_for(ask: Ask, client: Library, dia
     assert [job.data for job in jobs] == [b"high", b"normal", b"low"]
     for job in jobs:
         worker.send(Kind.WORK_COMPLETE, job.handle, job.data)
-    assert {data: one.heard() for data, one in asked.items()} == {
-        data: [f"complete {data.decode()}"] for data in asked
-    }
+    assert {data: one.heard() for data, one in asked.items()} == {data: [f"complete {data.decode()}"] for data in asked}
 
 
 @STATUS_CLIENTS
-def test_status_of_a_job_through_its_life(
-    ask: Ask, client: Library, dial: Dial, worker: Peer, function: str
-) -> None:
+def test_status_of_a_job_through_its_life(ask: Ask, client: Library, dial: Dial, worker: Peer, function: str) -> None:
     handle = ask(client, "background", function, b"long").handle()
 
     def status() -> list[str]:

@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 
 import pytest
+
 from tests.support import process, serving
 from tests.support.gearman_peer import Kind, Peer
 

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
+
 from tests.interop import libraries
 from tests.interop.peer import Dial, Spawn
 from tests.support import process, serving

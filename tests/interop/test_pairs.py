@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.interop.libraries import PAIRS, Library
 from tests.interop.peer import Ask, Worker
 from tests.support import serving

@@ -1,6 +1,7 @@
 """What only Perl's Gearman::Client and Gearman::Worker do."""
 
 import pytest
+
 from tests.interop.libraries import PERL
 from tests.interop.peer import Ask, Dial, Hire
 from tests.support.gearman_peer import Kind, until

@@ -1,6 +1,7 @@
 """What only PHP's extension does: it is libgearman, with the packets that the document does not have."""
 
 import pytest
+
 from tests.interop.libraries import PHP
 from tests.interop.peer import Ask, Dial
 from tests.support.gearman_peer import Kind

@@ -4,6 +4,7 @@ import contextlib
 from pathlib import Path
 
 import pytest
+
 from tests.interop.libraries import GEAR, GEARMAN, Library
 from tests.interop.peer import Start, Worker
 from tests.support.gearman_peer import Kind, Peer

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+
 from tests.interop.libraries import LIBRARIES, PERL, PYTHON3_GEARMAN, Library
 from tests.interop.peer import Dial, Hire
 from tests.support.gearman_peer import Kind, Peer, until
@@ -65,9 +66,7 @@ def test_sleeping_worker_is_woken(
 
 
 @pytest.mark.parametrize("library", [one for one in LIBRARIES if one.binary], ids=str)
-@pytest.mark.parametrize(
-    "payload", [bytes(range(256)), b"0123456789abcdef" * (1 << 16)], ids=["every-byte", "large"]
-)
+@pytest.mark.parametrize("payload", [bytes(range(256)), b"0123456789abcdef" * (1 << 16)], ids=["every-byte", "large"])
 def test_payload_and_result_are_any_bytes(
     hire: Hire, client: Peer, library: Library, function: str, payload: bytes
 ) -> None:
@@ -155,9 +154,7 @@ def test_running_job_is_counted_and_known(
 
 
 @offering("gate")
-def test_job_of_a_killed_worker_goes_to_the_next_one(
-    hire: Hire, client: Peer, library: Library, function: str
-) -> None:
+def test_job_of_a_killed_worker_goes_to_the_next_one(hire: Hire, client: Peer, library: Library, function: str) -> None:
     first = hire(library, function)
     handle = submit(client, f"{function}-gate", b"passed on")
     first.wait_for_gate(b"passed on")

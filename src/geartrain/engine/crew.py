@@ -26,9 +26,11 @@ class Crew:
         self.functions = functions
         self.size = 0  # how many workers it has
         self.idle: OrderedDict[Worker, None] = OrderedDict()
-        self.ready: tuple[
-            OrderedDict[Function, None], OrderedDict[Function, None], OrderedDict[Function, None]
-        ] = (OrderedDict(), OrderedDict(), OrderedDict())  # by priority
+        self.ready: tuple[OrderedDict[Function, None], OrderedDict[Function, None], OrderedDict[Function, None]] = (
+            OrderedDict(),
+            OrderedDict(),
+            OrderedDict(),
+        )  # by priority
         self.claimed_at = 0.0  # when one of its workers last got a job: doors linger by it
         for function in functions:
             self.list_all(function)

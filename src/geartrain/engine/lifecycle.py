@@ -28,9 +28,7 @@ TRANSITIONS: Final[dict[JobState, frozenset[JobState]]] = {
     CANCELLED: frozenset(),
 }
 
-_ALLOWED: Final = {
-    (before << 3) | after: after for before, followers in TRANSITIONS.items() for after in followers
-}
+_ALLOWED: Final = {(before << 3) | after: after for before, followers in TRANSITIONS.items() for after in followers}
 
 
 def enter(job: Job, state: JobState) -> None:

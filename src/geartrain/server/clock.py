@@ -24,9 +24,7 @@ class Clock:
 
     __slots__ = ("_check_at", "_monotonic", "_offset", "_wall")
 
-    def __init__(
-        self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._wall = wall
         self._monotonic = monotonic
         self._offset = wall() - monotonic()

@@ -213,9 +213,7 @@ class Committer(Journal, Ledger):
         if not self._failing:
             self._failing = True
             fields = {"why": str(failure) or type(failure).__name__}
-            _log.error(
-                "jobs cannot be made durable; new ones are refused until they can", extra={"fields": fields}
-            )
+            _log.error("jobs cannot be made durable; new ones are refused until they can", extra={"fields": fields})
         accepted += self._accepted
         self._accepted = []
         undone = {job.id for job in accepted}

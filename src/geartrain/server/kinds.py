@@ -130,9 +130,7 @@ DURATION_ABOVE_ZERO = Kind(
     _duration_above_zero,
     quantities.show_duration,
 )
-SYSTEM_SECONDS = Kind(
-    "SECONDS", "whole seconds such as 30 or 2m, or -1 for the system's own value", _system_seconds
-)
+SYSTEM_SECONDS = Kind("SECONDS", "whole seconds such as 30 or 2m, or -1 for the system's own value", _system_seconds)
 SYSTEM_COUNT = Kind("N", "a whole number from 1, or -1 for the system's own value", _system_count)
 ADDRESSES = Kind(
     "URL",
@@ -142,9 +140,7 @@ ADDRESSES = Kind(
     many=True,
 )
 STORE = Kind("STORE", "memory, or sqlite:///path/to/file", _matching(_STORE))
-HANDLE_PREFIX = Kind(
-    "TEXT", f"1 to {PREFIX_LIMIT} visible ASCII characters without spaces", _matching(_HANDLE_PREFIX)
-)
+HANDLE_PREFIX = Kind("TEXT", f"1 to {PREFIX_LIMIT} visible ASCII characters without spaces", _matching(_HANDLE_PREFIX))
 EXPIRY = choice(*(expiry.value for expiry in Expiry))._replace(
     read=_plain(Expiry), show=lambda expiry: str(expiry.value)
 )

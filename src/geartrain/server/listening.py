@@ -18,6 +18,7 @@ from geartrain.doors.danga.door import DangaDoor
 from geartrain.doors.danga.shared import SharedDoor
 from geartrain.doors.door import Control, Door, Socket
 from geartrain.doors.gearman.door import GearmanDoor
+from geartrain.doors.gearmonkey.door import GearmonkeyDoor
 from geartrain.doors.memodb.door import MemodbDoor
 from geartrain.doors.periodic.door import PeriodicDoor
 from geartrain.doors.pulse import Pulse
@@ -63,12 +64,18 @@ def _memodb(ground: Ground) -> Door:
     return MemodbDoor(ground.pulse, parts.limits(ground.settings), parts.memodb_options(ground.settings))
 
 
+def _gearmonkey(ground: Ground) -> Door:
+    options = parts.gearmonkey_options(ground.settings)
+    return GearmonkeyDoor(ground.pulse, parts.limits(ground.settings), options, ground.archive)
+
+
 # By protocol: the part of a scheme before `+`. A protocol has one door, however many addresses it has.
 FACTORIES: Mapping[str, Callable[[Ground], Door]] = {
     "gearman": _gearman,
     "danga": _danga,
     "periodic": _periodic,
     "memodb": _memodb,
+    "gearmonkey": _gearmonkey,
 }
 
 

@@ -6,6 +6,7 @@ import geartrain
 from geartrain.doors.danga import door as danga
 from geartrain.doors.door import Limits, Socket
 from geartrain.doors.gearman.door import Options
+from geartrain.doors.gearmonkey import door as gearmonkey
 from geartrain.doors.memodb import door as memodb
 from geartrain.doors.periodic import door as periodic
 from geartrain.engine.policy import Policy
@@ -66,6 +67,10 @@ def memodb_options(settings: Settings) -> memodb.Options:
         worker_timeout=settings.memodb_worker_timeout,
         queue_timeout=settings.memodb_queue_timeout,
     )
+
+
+def gearmonkey_options(settings: Settings) -> gearmonkey.Options:
+    return gearmonkey.Options(version=geartrain.__version__)
 
 
 def keep(settings: Settings) -> Keep:

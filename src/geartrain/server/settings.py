@@ -64,9 +64,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     keep_records: Annotated[
         int, About("Store", kinds.COUNT, "Of how many finished jobs, at most, it stays known what came of them.")
     ] = 100_000
-    result_limit: Annotated[int, About("Store", kinds.SIZE, "Keep so much of a finished job's result.")] = (
-        64 * 1024
-    )
+    result_limit: Annotated[int, About("Store", kinds.SIZE, "Keep so much of a finished job's result.")] = 64 * 1024
 
     max_attempts: Annotated[
         int,
@@ -97,9 +95,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     periodic_token: Annotated[
         str,
-        About(
-            "Periodic", kinds.PATH, "What Periodic peers have to show when they come in.", "everybody may come in"
-        ),
+        About("Periodic", kinds.PATH, "What Periodic peers have to show when they come in.", "everybody may come in"),
     ] = ""
     periodic_quiet: Annotated[
         tuple[Address, ...],
@@ -128,9 +124,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 0.001
     memodb_heartbeat: Annotated[
         float,
-        About(
-            "Workers", kinds.DURATION_ABOVE_ZERO, "Send a MemoDB worker a heartbeat after so long without a job."
-        ),
+        About("Workers", kinds.DURATION_ABOVE_ZERO, "Send a MemoDB worker a heartbeat after so long without a job."),
     ] = 10.0
     memodb_worker_timeout: Annotated[
         float,
@@ -141,9 +135,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         About("Jobs", kinds.DURATION_ABOVE_ZERO, "Drop a MemoDB request that no worker has taken for this long."),
     ] = 10.0
 
-    max_packet: Annotated[int, About("Limits", kinds.SIZE, "Refuse a packet that is larger than this.")] = (
-        64 * 1024**2
-    )
+    max_packet: Annotated[int, About("Limits", kinds.SIZE, "Refuse a packet that is larger than this.")] = 64 * 1024**2
     write_limit: Annotated[
         int,
         About("Limits", kinds.SIZE, "Drop a peer that leaves this much of what it is sent unread."),
@@ -168,12 +160,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     keepalive_idle: Annotated[
         int, About("Sockets", kinds.SYSTEM_SECONDS, "Seconds of silence before the first keepalive probe.")
     ] = 60
-    keepalive_interval: Annotated[
-        int, About("Sockets", kinds.SYSTEM_SECONDS, "Seconds between keepalive probes.")
-    ] = 15
-    keepalive_count: Annotated[
-        int, About("Sockets", kinds.SYSTEM_COUNT, "How many lost probes end a connection.")
-    ] = 4
+    keepalive_interval: Annotated[int, About("Sockets", kinds.SYSTEM_SECONDS, "Seconds between keepalive probes.")] = 15
+    keepalive_count: Annotated[int, About("Sockets", kinds.SYSTEM_COUNT, "How many lost probes end a connection.")] = 4
 
     tls_certificate: Annotated[
         str,
@@ -196,9 +184,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     log_file: Annotated[
         str, About("Log", kinds.TEXT, "Write the log to `stderr`, `syslog`, `none` or the file of this path.")
     ] = "stderr"
-    log_level: Annotated[str, About("Log", kinds.choice(*log.LEVELS), "Log this and everything more serious.")] = (
-        "info"
-    )
+    log_level: Annotated[str, About("Log", kinds.choice(*log.LEVELS), "Log this and everything more serious.")] = "info"
     log_format: Annotated[
         str,
         About("Log", kinds.choice(*log.FORMATS), "Log lines for people, or one JSON object per line."),

@@ -176,9 +176,7 @@ _remembered = functools.lru_cache(_REMEMBERED)(_decoded)
 def _ready(id: bytes, items: list[Any]) -> Message:
     _check(len(items) == 4 and not id, "READY has a list of services and no id")
     names = items[3]
-    _check(
-        isinstance(names, list) and all(isinstance(name, str) for name in names), "services are a list of texts"
-    )
+    _check(isinstance(names, list) and all(isinstance(name, str) for name in names), "services are a list of texts")
     _check("" not in names and len(set(names)) == len(names), "each service has a name, and is named once")
     return Message(READY, id, services=tuple(name.encode() for name in names))
 

@@ -225,12 +225,12 @@ class Arguments:
         """How many bytes are left."""
         return self._end - self.at
 
-    def job(self) -> Job:
-        """A job of any version. One that ends in four bytes after its time is from before there were versions."""
+    def job(self, alone: bool = True) -> Job:
+        """A job of any version. One that stands alone and ends four bytes after its time is from before versions."""
         function, name = self.short(), self.short()
         payload = self.sized(_NUMBER)
         run_at = self.number(_TIME)
-        if self.left() == 4:
+        if alone and self.left() == 4:
             return Job(function, name, payload, run_at, self.number(_COUNT))
         version = self.kind()
         count = self.number(_COUNT) if version in (1, 3) else 0
@@ -242,7 +242,7 @@ class Arguments:
         count = self.number(_LENGTH)
         if count > self.left():
             raise _truncated()
-        return [self.job() for _ in range(count)]
+        return [self.job(alone=False) for _ in range(count)]
 
     def later(self) -> tuple[int, int]:
         """A delay in seconds and a step."""

@@ -139,9 +139,7 @@ class StreamPipe(Stream):
         if magic != _MAGIC or reserved:
             raise WireError("PROTOCOL", f"A pipe begins with an SP greeting, not {said!r}")
         if protocol != REQ:
-            raise WireError(
-                "PROTOCOL", f"The peer speaks SP protocol {protocol:#x}, this is a place for REQ (0x30)"
-            )
+            raise WireError("PROTOCOL", f"The peer speaks SP protocol {protocol:#x}, this is a place for REQ (0x30)")
         self.greeted = True
 
     def _begun(self, said: bytes) -> bool:

@@ -206,9 +206,7 @@ class _Frames(Stream):
                 return self._later(position, 2 + width)
             length = int.from_bytes(data[position + 2 : mask_at], "big")
         if length > room:
-            raise WireError(
-                "MESSAGE_TOO_LONG", f"A frame of {length} bytes was announced, there is room for {room}"
-            )
+            raise WireError("MESSAGE_TOO_LONG", f"A frame of {length} bytes was announced, there is room for {room}")
         start = mask_at + _MASK_SIZE
         end = start + length
         if end > len(data):

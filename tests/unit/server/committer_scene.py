@@ -7,8 +7,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.contract.making import ids
-
 from geartrain.doors.connection import Connection
 from geartrain.doors.door import Door, Limits
 from geartrain.doors.pulse import Pulse
@@ -18,6 +16,7 @@ from geartrain.errors import StoreError
 from geartrain.server.committer import Committer, Keep
 from geartrain.store.contract import Batch
 from geartrain.store.sqlite import SqliteStore
+from tests.contract.making import ids
 
 PATIENCE = 10.0
 NOW = 1_800_000_000.0

@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.contract.making import ids, records
-from tests.unit.server.committer_scene import PATIENCE, GatedStore, Scene, Story, failures, kept, play, scene
 
 from geartrain.engine.job import LiveJob
 from geartrain.engine.watcher import Watcher
@@ -16,6 +14,8 @@ from geartrain.errors import StoreError
 from geartrain.model import JobState
 from geartrain.server import committer as subject
 from geartrain.server.committer import IDS_PROMISED
+from tests.contract.making import ids, records
+from tests.unit.server.committer_scene import PATIENCE, GatedStore, Scene, Story, failures, kept, play, scene
 
 Play = Callable[[Story], None]
 

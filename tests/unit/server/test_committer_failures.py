@@ -6,14 +6,14 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.contract.making import ids, records
-from tests.unit.server.committer_scene import Scene, Story, failures, kept, play
 
 from geartrain.engine.engine import SilentWorker
 from geartrain.engine.job import LiveJob
 from geartrain.engine.watcher import Watcher
 from geartrain.model import Duplicate
 from geartrain.server import committer as subject
+from tests.contract.making import ids, records
+from tests.unit.server.committer_scene import Scene, Story, failures, kept, play
 
 Play = Callable[[Story], None]
 

@@ -98,9 +98,7 @@ def broken_rows(path: Path, found: Findings) -> Finding:
 
 def damaged_files(path: Path, found: Findings) -> Finding:
     """Whether damaged files of earlier days are kept beside it."""
-    kept = [
-        file for file in path.parent.glob(f"{path.name}.damaged-*") if not file.name.endswith(("-wal", "-shm"))
-    ]
+    kept = [file for file in path.parent.glob(f"{path.name}.damaged-*") if not file.name.endswith(("-wal", "-shm"))]
     if not kept:
         return found.ok("none are kept")
     names = ", ".join(sorted(file.name for file in kept)[:_SHOWN])
