@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterator
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
-from tests.support import serving
-
 from bench import load
+from tests.support import serving
 
 FUNCTION = b"echo"
 Server = Callable[[], contextlib.AbstractContextManager[serving.ServerProcess]]

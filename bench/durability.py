@@ -17,9 +17,8 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
-from tests.support import serving
-
 from bench import load
+from tests.support import serving
 
 FUNCTION = b"durable"
 SUBMIT_BG = 18

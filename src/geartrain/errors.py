@@ -40,6 +40,30 @@ class StoreError(GeartrainError):
     """A store cannot be opened, or could not make a change durable; the text says why and what to do."""
 
 
+class ClientError(GeartrainError):
+    """What was asked of the client library cannot be had."""
+
+
+class NoWorkersError(ClientError):
+    """A roll call found nobody who offers the function; nothing was submitted."""
+
+
+class UncertainError(ClientError):
+    """The connection broke while a job was being queued: it may be queued or not. `id` is the job's."""
+
+    def __init__(self, text: str, id: int) -> None:
+        super().__init__(text)
+        self.id = id
+
+
+class JobTimeoutError(ClientError):
+    """A job was not finished in the time that its client waited; it goes on. `id` is the job's."""
+
+    def __init__(self, text: str, id: int) -> None:
+        super().__init__(text)
+        self.id = id
+
+
 class LifecycleError(GeartrainError):
     """A job was asked to make a transition that the lifecycle table does not allow: a bug of ours."""
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.support import process, serving
 from tests.support.gearman_peer import Kind, Peer, until
 from tests.support.serving import ServerProcess
@@ -297,9 +298,7 @@ def test_user_is_switched_once_the_port_is_open(tmp_path: Path) -> None:
 def test_tls_from_options_and_environment(tmp_path: Path) -> None:
     make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     make += ["-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=gearmand"]
-    subprocess.run(
-        [*make, "-addext", "subjectAltName=IP:127.0.0.1"], cwd=tmp_path, check=True, capture_output=True
-    )
+    subprocess.run([*make, "-addext", "subjectAltName=IP:127.0.0.1"], cwd=tmp_path, check=True, capture_output=True)
     context = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
     for words, environment in (
         (["--ssl-certificate=cert.pem", "--ssl-key=key.pem"], {}),

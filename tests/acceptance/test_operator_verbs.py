@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.support import process, serving
 from tests.support.gearman_peer import Kind, Peer, worker
 
@@ -116,9 +117,7 @@ def test_load_and_compact_keep_out_of_a_servers_store(store: tuple[str, str], pa
     with serving.serve(*store, *FREE_PORT) as server:
         for words in (("load", os.devnull), ("compact",)):
             complaint = run(*words, *store, code=1).stderr.decode()
-            assert complaint == (
-                f"geartrain: {path} is in use by process {server.pid}; stop it, or use another file\n"
-            )
+            assert complaint == (f"geartrain: {path} is in use by process {server.pid}; stop it, or use another file\n")
         with Peer(server.port) as client:
             submit(client, b"work", 1)
 

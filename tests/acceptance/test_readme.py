@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.support import process, serving
 
 from geartrain.engine.engine import Engine
+from tests.support import process, serving
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -96,9 +96,7 @@ class Terminals:
         else:
             printed = self.run(step.command.replace(f" {PORT}", f" $(cat {self._port})"))
         assert self.server is not None, "the tour starts with the server"
-        return printed.replace(f":{self.server.port}\n", f":{PORT}\n").replace(
-            f"H:{os.uname().nodename}:", HANDLES
-        )
+        return printed.replace(f":{self.server.port}\n", f":{PORT}\n").replace(f"H:{os.uname().nodename}:", HANDLES)
 
     def close(self) -> None:
         self._shell.write(b"exit 0\n", end=True)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.support import process, serving
 from tests.support.gearman_peer import Kind, Peer, until
 from tests.support.serving import ServerProcess
@@ -180,9 +181,7 @@ def test_settings_file_environment_and_flags(tmp_path: Path) -> None:
 def test_users_own_settings_file_is_found(tmp_path: Path) -> None:
     folder = tmp_path / "config" / "geartrain"
     folder.mkdir(parents=True)
-    (folder / "geartrain.toml").write_text(
-        'store = "memory"\nlisten = "gearman://127.0.0.1:0"\nlog_level = "alert"\n'
-    )
+    (folder / "geartrain.toml").write_text('store = "memory"\nlisten = "gearman://127.0.0.1:0"\nlog_level = "alert"\n')
     with started(tmp_path, "serve") as server:
         assert ask(server.port, "verbose") == b"OK ALERT"
 

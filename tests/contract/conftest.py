@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.contract.places import PLACES, Accident, Place
 
 from geartrain.store.contract import Store
+from tests.contract.places import PLACES, Accident, Place
 
 FIRST_UNUSED = 10_000_000  # what `reopened` says when it closes a store: above every id that the tests use
 

@@ -38,9 +38,17 @@ def batch(saved: Iterable[Job] = (), finished: Iterable[Record] = (), ids_until:
     return made
 
 
+def facts(job: Job) -> tuple[object, ...]:
+    """All that is in a job. The stores' own row says the same, but would hide what it leaves out."""
+    return (
+        job.id, job.handle, job.function, job.unique, job.payload, job.priority, job.state, job.run_at,
+        job.submitted_at, job.attempts, job.count, job.timeout, job.reducer, job.door, job.reason, job.background,
+    )  # fmt: skip
+
+
 def rows(store: Store) -> list[tuple[object, ...]]:
-    """Every job of a store, as comparable rows."""
-    return [contract.row(job) for job in store.jobs(Job)]
+    """Every job of a store, so that it can be compared."""
+    return [facts(job) for job in store.jobs(Job)]
 
 
 def ids(store: Store) -> list[int]:

@@ -1,20 +1,20 @@
 """A batch is durable as a whole, or not at all."""
 
 import pytest
-from tests.contract.conftest import Reopen
-from tests.contract.making import batch, ids, job, record, records, rows
-from tests.contract.places import ACCIDENT_ID, Accident
 
 from geartrain.errors import StoreError
 from geartrain.model import Job, JobState
 from geartrain.store import contract
 from geartrain.store.contract import Batch, Store
+from tests.contract.conftest import Reopen
+from tests.contract.making import batch, facts, ids, job, record, records, rows
+from tests.contract.places import ACCIDENT_ID, Accident
 
 
 def test_row_takes_the_place_of_an_older_one(store: Store, reopened: Reopen) -> None:
     store.commit(batch([job(1), job(2)]))
     store.commit(batch([job(1, payload=b"other", attempts=3)]))
-    expected = [contract.row(job(1, payload=b"other", attempts=3)), contract.row(job(2))]
+    expected = [facts(job(1, payload=b"other", attempts=3)), facts(job(2))]
     assert rows(store) == expected
     assert rows(reopened()) == expected
 
@@ -48,9 +48,9 @@ def test_job_changed_and_finished_in_one_batch_is_only_recorded(store: Store) ->
 def test_dead_job_lives_again_and_dies_again(store: Store, reopened: Reopen) -> None:
     store.commit(batch([job(1, state=JobState.DEAD, reason="why", attempts=10)]))
     store.commit(batch([job(1)]))
-    assert rows(store) == [contract.row(job(1))]
+    assert rows(store) == [facts(job(1))]
     store.commit(batch([job(1, state=JobState.DEAD, reason="again")]))
-    assert rows(reopened()) == [contract.row(job(1, state=JobState.DEAD, reason="again"))]
+    assert rows(reopened()) == [facts(job(1, state=JobState.DEAD, reason="again"))]
 
 
 def test_finishing_a_job_that_was_never_saved_leaves_a_record(store: Store) -> None:

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.contract import victim
 from tests.contract.making import batch, ids, job
 from tests.contract.places import PLACES, Place

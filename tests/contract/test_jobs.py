@@ -4,12 +4,11 @@ import random
 from typing import Any
 
 import pytest
-from tests.contract.conftest import Reopen
-from tests.contract.making import NOW, batch, ids, job, rows
 
 from geartrain.model import Job, JobState, Priority
-from geartrain.store import contract
 from geartrain.store.contract import Store
+from tests.contract.conftest import Reopen
+from tests.contract.making import NOW, batch, facts, ids, job, rows
 
 EVERY_BYTE = bytes(range(256))
 LARGE = random.Random(8).randbytes(8 * 1024 * 1024)
@@ -44,14 +43,12 @@ ODD_JOBS = {
 def test_job_comes_back_as_it_was(store: Store, reopened: Reopen, changes: dict[str, Any]) -> None:
     odd = job(**{"id": 7, **changes})
     store.commit(batch([odd]))
-    assert rows(store) == [contract.row(odd)]
-    assert rows(reopened()) == [contract.row(odd)]
+    assert rows(store) == [facts(odd)]
+    assert rows(reopened()) == [facts(odd)]
 
 
 @pytest.mark.parametrize("state", [JobState.SCHEDULED, JobState.QUEUED, JobState.RUNNING])
-def test_job_that_waited_or_ran_is_queued_when_it_comes_back(
-    store: Store, reopened: Reopen, state: JobState
-) -> None:
+def test_job_that_waited_or_ran_is_queued_when_it_comes_back(store: Store, reopened: Reopen, state: JobState) -> None:
     store.commit(batch([job(7, state=state)]))
     (found,) = reopened().jobs(Job)
     assert found.state is JobState.QUEUED

@@ -1,10 +1,10 @@
 """A few values under names, for doors that have something to remember."""
 
 import pytest
-from tests.contract.conftest import Reopen
-from tests.contract.making import batch, ids, job
 
 from geartrain.store.contract import Store
+from tests.contract.conftest import Reopen
+from tests.contract.making import batch, ids, job
 
 
 def test_nothing_is_kept_at_first(store: Store) -> None:

@@ -1,9 +1,8 @@
 """Old records are forgotten, a part at a time, until none are left that are too old or too many."""
 
+from geartrain.store.contract import Query, Store
 from tests.contract.conftest import Reopen
 from tests.contract.making import NOW, batch, finish, ids, job, record, records
-
-from geartrain.store.contract import Query, Store
 
 LONG_AGO = 0.0  # nothing finished before
 MANY = 10**9

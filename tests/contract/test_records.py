@@ -1,11 +1,11 @@
 """Records of jobs that are over: what is kept, and how it is asked for."""
 
 import pytest
-from tests.contract.conftest import Reopen
-from tests.contract.making import NOW, batch, finish, job, record, records
 
 from geartrain.model import JobState, Priority, Record
 from geartrain.store.contract import Query, Store
+from tests.contract.conftest import Reopen
+from tests.contract.making import NOW, batch, finish, job, record, records
 
 EVERY_BYTE = bytes(range(256))
 

@@ -261,9 +261,7 @@ class Peer:
         self.silence()
         return self
 
-    def submit(
-        self, function: bytes, unique: bytes = b"", data: bytes = b"", *, kind: int = Kind.SUBMIT_JOB
-    ) -> bytes:
+    def submit(self, function: bytes, unique: bytes = b"", data: bytes = b"", *, kind: int = Kind.SUBMIT_JOB) -> bytes:
         """Submit a job and return its handle."""
         self.send(kind, function, unique, data)
         return self.body(Kind.JOB_CREATED)

@@ -39,9 +39,7 @@ def dump(
     ] = STDOUT,
     store: operating.Store = None,
     config: operating.Config = None,
-    records: Annotated[
-        bool, typer.Option("--records", help="Also what became of the jobs that are over.")
-    ] = False,
+    records: Annotated[bool, typer.Option("--records", help="Also what became of the jobs that are over.")] = False,
 ) -> None:
     """Write a store's jobs as lines of JSON: to back them up, to move them, to look at them."""
     found = upkeep.existing(operating.settings(store, config))

@@ -42,12 +42,8 @@ _TIME: Final = "%Y-%m-%d %H:%M:%S"
 
 
 def jobs(
-    function: Annotated[
-        str, typer.Option(metavar="NAME", help="Only jobs of this function.", show_default=False)
-    ] = "",
-    state: Annotated[
-        history.State | None, typer.Option(help="Only jobs in this state.", show_default=False)
-    ] = None,
+    function: Annotated[str, typer.Option(metavar="NAME", help="Only jobs of this function.", show_default=False)] = "",
+    state: Annotated[history.State | None, typer.Option(help="Only jobs in this state.", show_default=False)] = None,
     since: Annotated[str, typer.Option(metavar="TIME", help="Not before this time.", show_default=False)] = "",
     until: Annotated[str, typer.Option(metavar="TIME", help="Before this time.", show_default=False)] = "",
     handle: Annotated[str, typer.Option(metavar="HANDLE", help="Only this job.", show_default=False)] = "",

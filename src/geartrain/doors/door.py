@@ -87,9 +87,7 @@ class Door:
         if address.scheme in PATH_SCHEMES:
             await self._listen(address, _path_listener(address.path), sockets)
         else:
-            found = await loop.getaddrinfo(
-                address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-            )
+            found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
             for family, _, _, _, place in dict.fromkeys(found):
                 listener = _listener(family, (place[0], bound.port, *place[2:]), sockets)
                 bound = bound._replace(port=listener.getsockname()[1])
@@ -101,9 +99,7 @@ class Door:
     async def _listen(self, address: Address, listener: socket.socket, sockets: Socket) -> None:
         factory: Any = functools.partial(self.connect, address)
         tls = None if address.path and not address.port else sockets.tls  # a socket file needs none
-        make = (
-            self.pulse.loop.create_unix_server if address.scheme in PATH_SCHEMES else self.pulse.loop.create_server
-        )
+        make = self.pulse.loop.create_unix_server if address.scheme in PATH_SCHEMES else self.pulse.loop.create_server
         server = await make(factory, sock=listener, backlog=sockets.backlog, ssl=tls)
         self._servers.append(server)
         if address.scheme in PATH_SCHEMES:

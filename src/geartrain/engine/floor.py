@@ -103,7 +103,7 @@ class Floor(Desk):
         if home.broadcast:
             self._broadcast(home, job, worker)
             if job.handle not in worker.running:  # one of those who were woken has completed it already
-                return self.claim(worker)
+                return None
         return job
 
     def sleep(self, worker: Worker) -> None:

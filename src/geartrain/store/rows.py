@@ -16,9 +16,7 @@ _KINDS: Final[tuple[tuple[tuple[str, ...], Any, str], ...]] = (
     (_NUMBERS, (int, float), "a number"),
     (_TEXTS, str, "text"),
 )
-_TYPES: Final[tuple[Any, ...]] = tuple(
-    next(kind for names, kind, _ in _KINDS if column in names) for column in COLUMNS
-)
+_TYPES: Final[tuple[Any, ...]] = tuple(next(kind for names, kind, _ in _KINDS if column in names) for column in COLUMNS)
 _LOWEST: Final = int(Priority.LOW)
 _DEAD: Final = int(JobState.DEAD)
 _STATES: Final = (int(JobState.QUEUED), int(JobState.SCHEDULED), int(JobState.RUNNING), _DEAD)

@@ -32,9 +32,7 @@ _COLUMNS: Final = ", ".join(contract.COLUMNS)
 _RECORD_COLUMNS: Final = ", ".join("unique_key" if f == "unique" else f for f in contract.Record._fields)
 _SAVE: Final = f"INSERT OR REPLACE INTO jobs ({_COLUMNS}) VALUES ({', '.join('?' * len(contract.COLUMNS))})"
 _REMOVE: Final = "DELETE FROM jobs WHERE id = ?"
-_RECORD: Final = (
-    f"INSERT INTO records ({_RECORD_COLUMNS}) VALUES ({', '.join('?' * len(contract.Record._fields))})"
-)
+_RECORD: Final = f"INSERT INTO records ({_RECORD_COLUMNS}) VALUES ({', '.join('?' * len(contract.Record._fields))})"
 _KEEP: Final = "INSERT OR REPLACE INTO kept VALUES (?, ?)"
 _SET_META: Final = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
 
@@ -55,6 +53,7 @@ class SqliteStore:
         self._connection: apsw.Connection | None = None
         self._suspect = False  # SQLite has complained of damage since it was opened
         self._log_pages = 0  # in the write-ahead log
+        self._file = (0, 0)  # which one is open
 
     def open(self) -> int:
         """Lock, repair and migrate the file; the first id that was never promised."""
@@ -94,9 +93,7 @@ class SqliteStore:
 
     def kept(self) -> dict[str, bytes]:
         """Every value that was kept under a name."""
-        found: list[Any] = self._read(
-            lambda connection: connection.execute("SELECT name, value FROM kept").fetchall()
-        )
+        found: list[Any] = self._read(lambda connection: connection.execute("SELECT name, value FROM kept").fetchall())
         return dict(found)
 
     def commit(self, batch: contract.Batch) -> None:
@@ -105,6 +102,7 @@ class SqliteStore:
         saved = [row for row in batch.saved if row[0] not in finished] if finished else batch.saved
         try:
             connection = self._connected()
+            self._check_place()
             with connection:
                 if saved:
                     connection.executemany(_SAVE, saved)
@@ -222,6 +220,11 @@ class SqliteStore:
             self._renew(error)
             return reading(self._connected())
 
+    def _check_place(self) -> None:
+        """SQLite would go on writing to a file that somebody has removed or replaced, and all of it would be lost."""
+        if _identity(self.path) != self._file:
+            raise StoreError("somebody has removed or replaced it; put it back, or restart the server")
+
     def _checkpoint(self, connection: apsw.Connection) -> None:
         """Copy the log into the file. What is committed is safe in the log if that fails; the next commit tries."""
         try:
@@ -257,6 +260,7 @@ class SqliteStore:
                 ("journal_size_limit", 64 * 1024 * 1024), ("cache_size", -32 * 1024), ("temp_store", "MEMORY"),
             ):  # fmt: skip
                 connection.pragma(pragma, value)
+            self._file = _identity(self.path)
             connection.set_wal_hook(self._note_log)  # in the place of SQLite's own, which hides what goes wrong
         return self._connection
 
@@ -294,6 +298,15 @@ def _connect(path: Path, flags: int) -> apsw.Connection:
     connection = apsw.Connection(str(path), flags)
     connection.set_busy_timeout(_BUSY_MILLISECONDS)
     return connection
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Which file it is that has this name now."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return (-1, -1)
+    return (status.st_dev, status.st_ino)
 
 
 def _read_jobs(connection: apsw.Connection, after: int) -> list[tuple[Any, ...]]:

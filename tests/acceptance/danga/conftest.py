@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Callable, Iterator
 
 import pytest
+
 from tests.support import danga_peer, gearman_peer, serving
 
 DOORS = ("--listen", "danga://127.0.0.1:0", "--listen", "gearman://127.0.0.1:0")

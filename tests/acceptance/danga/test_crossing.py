@@ -86,9 +86,7 @@ class TestGearmanClient:
         worker.finish(b"words", code=17)
         client.expect(Kind.WORK_FAIL, handle)
 
-    def test_an_error_code_is_an_exception_for_who_wants_it(
-        self, worker: Peer, gearman: Gearman, name: bytes
-    ) -> None:
+    def test_an_error_code_is_an_exception_for_who_wants_it(self, worker: Peer, gearman: Gearman, name: bytes) -> None:
         client = gearman()
         client.send(Kind.OPTION_REQ, b"exceptions")
         client.expect(Kind.OPTION_RES, b"exceptions")

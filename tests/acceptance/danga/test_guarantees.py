@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+
 from tests.support import serving
 from tests.support.danga_peer import HANDLE, INCOMPLETE, SYNC, THROW_AWAY, Kind, Peer
 
@@ -72,9 +73,7 @@ class TestDuplicates:
 
 
 class TestRetries:
-    def test_the_job_of_a_lost_worker_is_given_to_another(
-        self, dial: Dial, application: Peer, name: bytes
-    ) -> None:
+    def test_the_job_of_a_lost_worker_is_given_to_another(self, dial: Dial, application: Peer, name: bytes) -> None:
         handle = application.create(name, args=b"again")
         lost, other = dial().connect(name), dial().connect(name)
         assert lost.grab() == (name, b"again")

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support import process, serving
-from tests.support.danga_peer import THROW_AWAY, Peer
 
 from geartrain.model import Job, JobState
 from geartrain.store import contract
 from geartrain.store.sqlite import SqliteStore
+from tests.support import process, serving
+from tests.support.danga_peer import THROW_AWAY, Peer
 
 DAY = 86400.0
 NOON = 1_725_969_600.0  # 2024-09-10 12:00 UTC
@@ -200,9 +200,7 @@ def test_beside_a_running_server(tmp_path: Path) -> None:
             waiting: ("queued", 0, ""),
         }
         assert found[done]["submitted_at"] <= found[done]["started_at"] <= found[done]["finished_at"]
-        assert {entry["handle"].encode() for entry in entries(store, "--state", "failed", "--since", "1h")} == {
-            failed
-        }
+        assert {entry["handle"].encode() for entry in entries(store, "--state", "failed", "--since", "1h")} == {failed}
         application.silence()
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+
 from tests.support import serving
 from tests.support.danga_peer import INCOMPLETE, SYNC, Kind, Peer, creation, packet
 
@@ -49,9 +50,7 @@ def test_what_was_right_before_is_answered(dial: Dial, name: bytes) -> None:
     peer.closed()
 
 
-def test_a_refused_worker_loses_its_job_to_others(
-    dial: Dial, application: Peer, worker: Peer, name: bytes
-) -> None:
+def test_a_refused_worker_loses_its_job_to_others(dial: Dial, application: Peer, worker: Peer, name: bytes) -> None:
     handle = application.create(name, args=b"x")
     bad = dial().connect(name)
     bad.grab()

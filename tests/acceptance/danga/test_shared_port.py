@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.support import danga_peer, gearman_peer, serving
 from tests.support.danga_peer import SYNC
 from tests.support.gearman_peer import Kind

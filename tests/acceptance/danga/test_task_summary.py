@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
 from tests.support import serving
 from tests.support.danga_peer import HANDLE, INCOMPLETE, THROW_AWAY, Completion, Job, Kind, Peer, creation
 

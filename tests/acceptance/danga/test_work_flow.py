@@ -124,9 +124,7 @@ def test_error_codes_and_their_words(application: Peer, worker: Peer, name: byte
         assert application.result(handle) == (1, code, b"disk full")
 
 
-def test_whoever_is_asked_answers_in_the_order_of_the_questions(
-    application: Peer, worker: Peer, name: bytes
-) -> None:
+def test_whoever_is_asked_answers_in_the_order_of_the_questions(application: Peer, worker: Peer, name: bytes) -> None:
     """Records are read in a thread; what was asked after them is answered after them."""
     handle = application.create(name)
     worker.grab()

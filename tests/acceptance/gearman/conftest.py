@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+
 from tests.support import serving
 from tests.support.gearman_peer import Depart, Dial, Hire, Kind, Peer, Start, until
 

@@ -4,6 +4,7 @@ import importlib.metadata
 import re
 
 import pytest
+
 from tests.support import serving
 from tests.support.gearman_peer import Dial, Hire, Kind, Peer, request
 
@@ -139,9 +140,7 @@ def test_an_administrator_that_half_closes_at_once_is_answered(command: str, dia
 def test_create_function(command: str, ending: bytes, admin: Peer, function: bytes) -> None:
     """With a bare LF gearmand loses the last letter of the name."""
     assert admin.text(command.encode() + b" " + function, ending).line() == b"OK\r\n"
-    assert [row for row in admin.listing("status") if function.startswith(row[0])] == [
-        [function, b"0", b"0", b"0"]
-    ]
+    assert [row for row in admin.listing("status") if function.startswith(row[0])] == [[function, b"0", b"0", b"0"]]
 
 
 def test_drop_function(admin: Peer, function: bytes) -> None:
@@ -159,9 +158,7 @@ def test_a_function_with_workers_is_not_dropped(admin: Peer, hire: Hire, functio
 
 
 @pytest.mark.differs_from_gearmand
-def test_a_function_with_waiting_jobs_is_not_dropped(
-    admin: Peer, client: Peer, hire: Hire, function: bytes
-) -> None:
+def test_a_function_with_waiting_jobs_is_not_dropped(admin: Peer, client: Peer, hire: Hire, function: bytes) -> None:
     """gearmand frees it under its jobs."""
     handle = client.submit(function, b"", b"data")
     answer = admin.text(b"drop function " + function).line()

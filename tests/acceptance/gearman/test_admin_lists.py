@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from tests.support.gearman_peer import Depart, Dial, Hire, Kind, Peer
 
 LISTINGS = ["status", "prioritystatus", "workers", "show jobs", "show unique jobs"]
@@ -27,9 +28,7 @@ def test_a_listing_ends_with_a_dot_and_bare_line_feeds(command: str, ending: byt
     assert admin.line() == b"ERR UNKNOWN_COMMAND Unknown+server+commandnonsense\r\n"
 
 
-@pytest.mark.parametrize(
-    "command", ["STATUS", "Status", "WorKers", "SHOW JOBS", "Show Unique Jobs", "PriorityStatus"]
-)
+@pytest.mark.parametrize("command", ["STATUS", "Status", "WorKers", "SHOW JOBS", "Show Unique Jobs", "PriorityStatus"])
 def test_case_does_not_matter(command: str, admin: Peer) -> None:
     admin.text(command).block()
     admin.silence()

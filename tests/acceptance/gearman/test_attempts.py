@@ -1,6 +1,7 @@
 """A job that loses worker after worker is set aside in the end, and its client is told."""
 
 import pytest
+
 from tests.support.gearman_peer import Kind, Peer, Start, until, worker
 
 pytestmark = pytest.mark.differs_from_gearmand  # which deletes such a job without a trace

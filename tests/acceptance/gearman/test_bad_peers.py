@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 
 import pytest
+
 from tests.support import serving
 from tests.support.gearman_peer import Dial, Hire, Kind, Peer, Start, request, until, worker
 

@@ -1,6 +1,7 @@
 """`cancel job`: its clients get WORK_FAIL, nobody runs it, and its key is free."""
 
 import pytest
+
 from tests.support.gearman_peer import Dial, Kind, Peer
 
 
@@ -70,9 +71,7 @@ class TestBetterThanGearmand:
         client.expect(Kind.WORK_FAIL, handle)
         client.silence()
 
-    @pytest.mark.parametrize(
-        "final", [Kind.WORK_COMPLETE, Kind.WORK_FAIL, Kind.WORK_EXCEPTION], ids=lambda k: k.name
-    )
+    @pytest.mark.parametrize("final", [Kind.WORK_COMPLETE, Kind.WORK_FAIL, Kind.WORK_EXCEPTION], ids=lambda k: k.name)
     def test_a_running_job_fails_once_and_its_workers_answer_is_swallowed(
         self, final: Kind, client: Peer, admin: Peer, worker: Peer, function: bytes
     ) -> None:
@@ -84,9 +83,7 @@ class TestBetterThanGearmand:
         client.silence()
         assert worker.take() is None
 
-    def test_a_running_jobs_key_is_free_at_once(
-        self, client: Peer, admin: Peer, worker: Peer, function: bytes
-    ) -> None:
+    def test_a_running_jobs_key_is_free_at_once(self, client: Peer, admin: Peer, worker: Peer, function: bytes) -> None:
         handle = client.submit(function, b"key", b"first")
         worker.grab()
         cancel(admin, handle)

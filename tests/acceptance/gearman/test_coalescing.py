@@ -1,6 +1,7 @@
 """Jobs with the same function and unique key are one job."""
 
 import pytest
+
 from tests.support.gearman_peer import Dial, Hire, Kind, Peer
 
 EVERY_SUBMISSION = [
@@ -14,9 +15,7 @@ EVERY_SUBMISSION = [
 
 
 @pytest.mark.parametrize("kind", EVERY_SUBMISSION, ids=lambda kind: kind.name)
-def test_a_second_submission_gets_the_first_ones_handle(
-    kind: Kind, dial: Dial, worker: Peer, function: bytes
-) -> None:
+def test_a_second_submission_gets_the_first_ones_handle(kind: Kind, dial: Dial, worker: Peer, function: bytes) -> None:
     first, second = dial(), dial()
     handle = first.submit(function, b"key", b"first")
     assert second.submit(function, b"key", b"second", kind=kind) == handle

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+
 from tests.support import serving
 from tests.support.gearman_peer import Kind, Peer
 

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+
 from tests.support.gearman_peer import Hire, Kind, Peer
 
 NOW = [b"0", b"1", b"-1", b"1000000000", b"abc", b"", b"-99999"]

@@ -5,6 +5,7 @@ import struct
 from collections.abc import Callable
 
 import pytest
+
 from tests.support.gearman_peer import Depart, Dial, Hire, Kind, Peer
 
 
@@ -124,9 +125,7 @@ def test_a_lost_job_counts_in_show_jobs(
         lose(worker)
 
 
-def test_a_lost_job_wakes_a_sleeper(
-    client: Peer, hire: Hire, lose: Callable[[Peer], None], function: bytes
-) -> None:
+def test_a_lost_job_wakes_a_sleeper(client: Peer, hire: Hire, lose: Callable[[Peer], None], function: bytes) -> None:
     worker = hire(function)
     handle = client.submit(function, b"", b"data")
     assert worker.grab().handle == handle
@@ -151,9 +150,7 @@ def test_a_lost_background_job_runs_again(
     assert hire(function).grab().handle == handle
 
 
-def test_all_the_jobs_of_a_lost_worker_come_back(
-    client: Peer, hire: Hire, depart: Depart, function: bytes
-) -> None:
+def test_all_the_jobs_of_a_lost_worker_come_back(client: Peer, hire: Hire, depart: Depart, function: bytes) -> None:
     worker = hire(function)
     handles = {client.submit(function, b"", b"data") for _ in range(5)}
     assert {worker.grab().handle for _ in range(5)} == handles

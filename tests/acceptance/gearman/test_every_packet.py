@@ -4,6 +4,7 @@ import re
 from typing import NamedTuple
 
 import pytest
+
 from tests.support.gearman_peer import Kind, Peer, request
 
 NOTHING = None  # the request has no answer

@@ -1,6 +1,7 @@
 """WORK_EXCEPTION reaches the clients that asked for it; the others get WORK_FAIL. Either way the job is over."""
 
 import pytest
+
 from tests.support.gearman_peer import Dial, Hire, Kind, Peer
 
 

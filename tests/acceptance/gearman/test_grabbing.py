@@ -1,6 +1,7 @@
 """GRAB_JOB, GRAB_JOB_UNIQ, GRAB_JOB_ALL and what a connection may hold and be."""
 
 import pytest
+
 from tests.support.gearman_peer import Dial, Hire, Kind, Peer
 
 GRABS = [Kind.GRAB_JOB, Kind.GRAB_JOB_UNIQ, Kind.GRAB_JOB_ALL]

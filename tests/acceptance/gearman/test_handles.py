@@ -4,6 +4,7 @@ import os
 import re
 
 import pytest
+
 from tests.support.gearman_peer import Kind, Peer, Start, worker
 
 

@@ -1,6 +1,7 @@
 """How long and how strange names, keys and payloads may be."""
 
 import pytest
+
 from tests.support.gearman_peer import Hire, Kind, Peer
 
 FIVE_MEGABYTES = 5 * 1024 * 1024

@@ -6,6 +6,7 @@ gearmand closes without a word, or waits for ever.
 import re
 
 import pytest
+
 from tests.support.gearman_peer import Dial, Kind, Peer, request
 
 MEGABYTE = 1 << 20

@@ -1,6 +1,7 @@
 """maxqueue: how many jobs a function may have, running ones included, by the priority of the next one."""
 
 import pytest
+
 from tests.support.gearman_peer import Kind, Peer
 
 HIGH, NORMAL, LOW = Kind.SUBMIT_JOB_HIGH_BG, Kind.SUBMIT_JOB_BG, Kind.SUBMIT_JOB_LOW_BG
@@ -40,9 +41,7 @@ def accepted(client: Peer, function: bytes, priority: Kind, tries: int = UNLIMIT
 
 @pytest.mark.parametrize("column", [0, 1, 2], ids=["high", "normal", "low"])
 @pytest.mark.parametrize(("sizes", "counts"), SIZES, ids=[sizes or "none" for sizes, _ in SIZES])
-def test_sizes(
-    sizes: str, counts: tuple[int, ...], column: int, client: Peer, admin: Peer, function: bytes
-) -> None:
+def test_sizes(sizes: str, counts: tuple[int, ...], column: int, client: Peer, admin: Peer, function: bytes) -> None:
     limit(admin, function, sizes)
     assert accepted(client, function, (HIGH, NORMAL, LOW)[column]) == counts[column]
 

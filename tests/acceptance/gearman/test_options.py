@@ -1,6 +1,7 @@
 """gearmand's own options that change what peers see, on gearmand's own command line."""
 
 import pytest
+
 from tests.support.gearman_peer import Kind, Peer, Start, until, worker
 
 

@@ -1,6 +1,7 @@
 """Which job a worker gets: priority over all its functions, then the functions in turn, then the oldest job."""
 
 import pytest
+
 from tests.support.gearman_peer import Hire, Kind, Peer
 
 HIGH, NORMAL, LOW = Kind.SUBMIT_JOB_HIGH_BG, Kind.SUBMIT_JOB_BG, Kind.SUBMIT_JOB_LOW_BG

@@ -1,6 +1,7 @@
 """Requests that are well formed and cannot be granted: an ERROR, and the connection goes on."""
 
 import pytest
+
 from tests.support.gearman_peer import Hire, Kind, Peer
 
 GIVEN = b"Job given in work result not found"
@@ -27,9 +28,7 @@ def test_unknown_handle(kind: Kind, rest: Rest, text: bytes, client: Peer) -> No
 
 
 @pytest.mark.parametrize(("kind", "rest", "text"), NOT_FOUND)
-def test_another_workers_job(
-    kind: Kind, rest: Rest, text: bytes, client: Peer, hire: Hire, function: bytes
-) -> None:
+def test_another_workers_job(kind: Kind, rest: Rest, text: bytes, client: Peer, hire: Hire, function: bytes) -> None:
     owner, thief = hire(function), hire(function)
     handle = client.submit(function, b"", b"data")
     owner.grab()
@@ -42,9 +41,7 @@ def test_another_workers_job(
 
 
 @pytest.mark.parametrize(("kind", "rest", "text"), NOT_FOUND)
-def test_a_job_that_waits(
-    kind: Kind, rest: Rest, text: bytes, client: Peer, worker: Peer, function: bytes
-) -> None:
+def test_a_job_that_waits(kind: Kind, rest: Rest, text: bytes, client: Peer, worker: Peer, function: bytes) -> None:
     handle = client.submit(function, b"", b"data")
     worker.send(kind, handle, *rest)
     worker.expect(Kind.ERROR, b"JOB_NOT_FOUND", text)

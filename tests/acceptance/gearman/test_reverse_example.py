@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 import pytest
+
 from tests.support.gearman_peer import Depart, Dial, Peer
 
 CAN_DO = bytes.fromhex("00524551 00000001 00000007 72657665727365")

@@ -6,6 +6,7 @@ When that minute comes is the business of the engine's own tests; here it never 
 import time
 
 import pytest
+
 from tests.support.gearman_peer import Kind, Peer
 
 pytestmark = pytest.mark.differs_from_gearmand

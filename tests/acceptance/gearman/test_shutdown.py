@@ -1,6 +1,7 @@
 """`shutdown` and `shutdown graceful`, as the document has them; gearmand no longer does."""
 
 import pytest
+
 from tests.support.gearman_peer import Kind, Peer, Start, until, worker
 
 pytestmark = pytest.mark.differs_from_gearmand

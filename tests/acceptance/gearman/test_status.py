@@ -1,6 +1,7 @@
 """GET_STATUS, GET_STATUS_UNIQUE and what WORK_STATUS leaves behind."""
 
 import pytest
+
 from tests.support.gearman_peer import Depart, Dial, Hire, Kind, Peer
 
 # C's atoi, stored as 32 bits without a sign.

@@ -4,6 +4,7 @@ gearmand counts milliseconds too, from one second up, but puts the job back into
 """
 
 import pytest
+
 from tests.support.gearman_peer import Dial, Kind, Peer
 
 pytestmark = pytest.mark.differs_from_gearmand

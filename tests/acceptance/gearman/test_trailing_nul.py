@@ -1,6 +1,7 @@
 """A peer written in C may count the NUL that ends its string: the only argument of a packet may end with one."""
 
 import pytest
+
 from tests.support.gearman_peer import Kind, Peer
 
 

@@ -5,6 +5,7 @@ import select
 import time
 
 import pytest
+
 from tests.support.gearman_peer import PATIENCE, Dial, Hire, Kind, Peer, Start
 from tests.support.gearman_peer import worker as hired
 
@@ -129,9 +130,7 @@ def test_several_jobs_wake_several_sleepers(client: Peer, hire: Hire, function: 
 
 
 @pytest.mark.differs_from_gearmand
-def test_a_woken_worker_that_never_grabs_does_not_strand_the_job(
-    client: Peer, hire: Hire, function: bytes
-) -> None:
+def test_a_woken_worker_that_never_grabs_does_not_strand_the_job(client: Peer, hire: Hire, function: bytes) -> None:
     workers = [asleep(hire(function)) for _ in range(3)]
     handle = client.submit(function, b"", b"data")
     idle = {id(woken(workers))}

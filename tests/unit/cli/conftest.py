@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.unit.cli import stores
 
 from geartrain.cli import main
 from geartrain.store.sqlite import SqliteStore
+from tests.unit.cli import stores
 
 
 class Outcome(NamedTuple):

@@ -8,8 +8,6 @@ import socket
 from pathlib import Path
 
 import pytest
-from tests.unit.cli.conftest import Run
-from tests.unit.cli.stores import change, damage, fill, job
 
 from geartrain.address import Address
 from geartrain.model import JobState
@@ -19,6 +17,8 @@ from geartrain.server.checkup.finding import Finding, Findings, Level
 from geartrain.server.settings import Settings
 from geartrain.store import holder
 from geartrain.store.sqlite import SqliteStore
+from tests.unit.cli.conftest import Run
+from tests.unit.cli.stores import change, damage, fill, job
 
 
 def examined(path: Path, thorough: bool = False) -> dict[str, Finding]:
@@ -133,9 +133,7 @@ def test_large_log_is_told(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(("free", "level"), [(1024**2, "problem"), (65 * 1024**2, "warning")])
-def test_little_space_is_told(
-    run: Run, path: Path, monkeypatch: pytest.MonkeyPatch, free: int, level: str
-) -> None:
+def test_little_space_is_told(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch, free: int, level: str) -> None:
     fill(path, job(1))
     with path.with_name("jobs.db-wal").open("wb") as log:
         log.truncate(100 * 1024**2)
@@ -182,9 +180,7 @@ def test_lock_on_a_system_without_a_list_of_locks(
         ("1: -> FLOCK", False),
     ],
 )
-def test_systems_list_of_locks_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, held: bool
-) -> None:
+def test_systems_list_of_locks_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, held: bool) -> None:
     lock = tmp_path / "jobs.db.lock"
     lock.write_text("4711\n")
     status = lock.stat()

@@ -55,9 +55,7 @@ def test_flags_become_settings(monkeypatch: pytest.MonkeyPatch, served: list[Set
     assert settings.log_level == Settings().log_level
 
 
-def test_environment_counts_where_no_flag_is_given(
-    monkeypatch: pytest.MonkeyPatch, served: list[Settings]
-) -> None:
+def test_environment_counts_where_no_flag_is_given(monkeypatch: pytest.MonkeyPatch, served: list[Settings]) -> None:
     monkeypatch.setenv("GEARTRAIN_EXCEPTIONS", "true")
     monkeypatch.setenv("GEARTRAIN_BACKLOG", "7")
     assert run(monkeypatch, "serve", "--backlog=8") == 0

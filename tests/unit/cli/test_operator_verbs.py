@@ -10,11 +10,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.unit.cli.conftest import Outcome, Run
-from tests.unit.cli.stores import change, damage, fill, job
 
 from geartrain.cli import operating
 from geartrain.store.sqlite import SqliteStore
+from tests.unit.cli.conftest import Outcome, Run
+from tests.unit.cli.stores import change, damage, fill, job
 
 VERBS = ("dump", "load", "doctor", "compact")
 
@@ -62,9 +62,7 @@ def test_wrong_settings_are_told(run: Run, verb: str) -> None:
     assert "--store mysql://here: must be memory, or sqlite:///path/to/file" in " ".join((out + err).split())
 
 
-def test_store_comes_from_flag_environment_or_file(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_store_comes_from_flag_environment_or_file(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number, name in enumerate(("file", "environment", "flag"), start=1):
         fill(tmp_path / f"{name}.db", *(job(id) for id in range(1, number + 1)))
     config = tmp_path / "other.toml"
@@ -191,9 +189,7 @@ def test_store_of_a_newer_version_is_not_dumped(run: Run, path: Path) -> None:
 # load
 
 
-def test_load_from_a_file_and_from_stdin(
-    run: Run, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_load_from_a_file_and_from_stdin(run: Run, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(path, job(1), job(2), over=1)
     target = tmp_path / "jobs.dump"
     run("dump", "--records", target)
@@ -271,9 +267,7 @@ def test_compact_looks_for_room_first(run: Run, path: Path, monkeypatch: pytest.
 # Progress
 
 
-def test_progress_is_shown_on_a_terminal_and_goes_away(
-    monkeypatch: pytest.MonkeyPatch, run: Run, path: Path
-) -> None:
+def test_progress_is_shown_on_a_terminal_and_goes_away(monkeypatch: pytest.MonkeyPatch, run: Run, path: Path) -> None:
     fill(path, *(job(id) for id in range(1, 2001)))
     monkeypatch.setattr(operating, "_SECONDS_BETWEEN_REPORTS", 0.0)
     reader, writer = pty.openpty()

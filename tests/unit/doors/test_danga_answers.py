@@ -5,19 +5,17 @@ import logging
 from collections.abc import Iterator
 
 import pytest
-from tests.support.danga_door import Transport, made, open_peer, settle
 
 from geartrain.doors.pulse import Flushable, Ledger, Pulse
 from geartrain.engine.engine import Engine
 from geartrain.errors import StoreError
 from geartrain.model import Record
 from geartrain.wire import danga as wire
+from tests.support.danga_door import Transport, made, open_peer, settle
 
 
 def record(code: int = 0, state: int = 3, started_at: float = 10.0, result: bytes = b"x") -> Record:
-    return Record(
-        1, b"H:t:1", b"f", b"", 1, state, 5.0, started_at, 15.9, 1, "danga", "memodb", b"", code, "", result
-    )
+    return Record(1, b"H:t:1", b"f", b"", 1, state, 5.0, started_at, 15.9, 1, "danga", "memodb", b"", code, "", result)
 
 
 class Archive:

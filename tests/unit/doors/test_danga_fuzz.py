@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.danga_door import Transport, made, open_peer, settle
 
 from geartrain.doors.connection import Connection
 from geartrain.doors.door import Door
@@ -17,6 +16,7 @@ from geartrain.engine.lifecycle import QUEUED, RUNNING
 from geartrain.engine.policy import Policy
 from geartrain.wire import danga as wire
 from geartrain.wire import gearman as gearman_wire
+from tests.support.danga_door import Transport, made, open_peer, settle
 
 NAMES = st.sampled_from([b"f", b"g", b"\xff"])
 KEYS = st.sampled_from([b"", b"", b"k", b"-"])
@@ -188,9 +188,7 @@ def test_a_peer_of_the_draft_at_a_shared_door(loop: asyncio.AbstractEventLoop) -
     pulse.close()
 
 
-def test_a_newcomer_that_stalls_is_refused(
-    loop: asyncio.AbstractEventLoop, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_newcomer_that_stalls_is_refused(loop: asyncio.AbstractEventLoop, caplog: pytest.LogCaptureFixture) -> None:
     pulse = Pulse(loop, Engine(), lambda: 1.0)
     door = made(pulse, shared=True)
     silent, stalling = open_peer(door), open_peer(door)

@@ -1,9 +1,9 @@
 """An engine at a fixed time, with a journal that remembers."""
 
 import pytest
-from tests.unit.engine.recording import NOW, RecordingJournal, RecordingWatcher
 
 from geartrain.engine.engine import Engine
+from tests.unit.engine.recording import NOW, RecordingJournal, RecordingWatcher
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ from geartrain.engine.worker import Worker
 from geartrain.model import Expiry, JobState
 
 NOW = 1000.0  # the time at which every test starts
+OVER = [JobState.DONE, JobState.FAILED, JobState.CANCELLED]
+ALIVE = [JobState.SCHEDULED, JobState.QUEUED, JobState.RUNNING]
 
 
 class Heard(NamedTuple):
@@ -62,6 +64,9 @@ class RecordingWatcher(Watcher):
 
     def exception(self, job: LiveJob, data: bytes) -> None:
         self._hear("exception", job, data)
+
+    def expired(self, job: LiveJob) -> None:
+        self._hear("expired", job, None)
 
 
 class RecordingWorker(Worker):
@@ -160,6 +165,28 @@ def payloads(engine: Engine, worker: Worker) -> list[bytes]:
     while (job := engine.claim(worker)) is not None:
         order.append(job.payload)
     return order
+
+
+def job_in(
+    engine: Engine, state: JobState, watcher: RecordingWatcher | None = None, background: bool = False
+) -> tuple[LiveJob, RecordingWorker]:
+    """A job with a unique key that has come to this state, and the worker of its function."""
+    worker = hire(engine, b"f")
+    run_at = NOW + 50 if state is JobState.SCHEDULED else 0.0
+    job = engine.submit(b"f", b"key", b"in", background=background, watcher=watcher, run_at=run_at)
+    if state not in (JobState.SCHEDULED, JobState.QUEUED):
+        claim(engine, worker)
+    if state is JobState.DONE:
+        engine.complete(worker, job, b"")
+    elif state is JobState.FAILED:
+        engine.fail(worker, job)
+    elif state is JobState.CANCELLED:
+        engine.cancel(job)
+    elif state is JobState.DEAD:
+        engine.policy.max_attempts = 1
+        engine.leave(worker)
+    assert job.state is state
+    return job, worker
 
 
 def _do_nothing(what: str, job: LiveJob) -> None:

@@ -1,11 +1,11 @@
 """The books stay consistent: crews and functions come and go, counters equal what is there."""
 
-from tests.unit.engine.recording import NOW, RecordingWatcher, claim, hire
-
 from geartrain.engine.engine import Engine
+from geartrain.engine.job import LiveJob
 from geartrain.engine.journal import Journal
 from geartrain.engine.policy import Policy
 from geartrain.model import JobState, Priority
+from tests.unit.engine.recording import NOW, RecordingJournal, RecordingWatcher, claim, hire, payloads
 
 
 def test_an_engine_without_words_has_a_policy_and_a_journal() -> None:
@@ -121,3 +121,55 @@ def test_a_clock_that_steps_back_does_not_make_sleepers_wait_for_it(engine: Engi
     assert engine.deadline() <= NOW - 3600 + 0.05
     engine.tick(engine.deadline())
     assert second.woken == 1
+
+
+# Jobs from before
+
+
+def from_before(id: int, run_at: float, unique: bytes = b"", state: JobState = JobState.QUEUED) -> LiveJob:
+    job = LiveJob(id, b"H:old:%d" % id, b"f", unique, b"%d" % id, 1, True, run_at, run_at, "test")
+    job.state, job.attempts = state, 3
+    return job
+
+
+def test_jobs_from_before_stand_where_they_stood(engine: Engine, journal: RecordingJournal) -> None:
+    for id, run_at in ((1, NOW - 9), (2, NOW - 5), (4, NOW - 5), (3, NOW + 5)):
+        engine.restore(from_before(id, run_at))
+    engine.restore(from_before(5, NOW - 7, state=JobState.DEAD))
+    assert journal.entries == [], "the store knows them already"
+    assert list(engine.dead) == [b"H:old:5"]
+    worker = hire(engine, b"f")
+    assert payloads(engine, worker) == [b"1", b"2", b"4"]
+    engine.tick(NOW + 5)
+    job = claim(engine, worker)
+    assert (job.payload, job.attempts) == (b"3", 4)
+
+
+def test_a_key_from_before_is_in_use(engine: Engine) -> None:
+    job = from_before(1, NOW - 1, b"key")
+    engine.restore(job)
+    assert engine.submit(b"f", b"key", background=True) is job
+    engine.restore(from_before(2, NOW - 1, b"gone", state=JobState.DEAD))
+    assert engine.submit(b"f", b"gone", background=True).handle != b"H:old:2"
+
+
+def test_a_key_that_comes_twice_belongs_to_the_first_and_both_run(engine: Engine) -> None:
+    first, second = from_before(1, NOW - 2, b"key"), from_before(2, NOW - 1, b"key")
+    engine.restore(first)
+    engine.restore(second)
+    assert engine.find_unique(b"key") is first
+    worker = hire(engine, b"f")
+    for job in (first, second):
+        assert claim(engine, worker) is job
+        engine.complete(worker, job, b"")
+    assert engine.jobs == engine.functions[b"f"].unique == {}
+
+
+def test_a_dead_job_from_before_can_be_retried_and_deleted(engine: Engine, journal: RecordingJournal) -> None:
+    one, two = (from_before(id, NOW - 1, state=JobState.DEAD) for id in (1, 2))
+    engine.restore(one)
+    engine.restore(two)
+    engine.delete(one)
+    engine.retry(two)
+    assert journal.calls == [("finished", one.handle), ("changed", two.handle)]
+    assert payloads(engine, hire(engine, b"f")) == [b"2"]

@@ -1,6 +1,10 @@
 """Broadcast functions: all who wait get the job; the first completion ends it, the last failure fails it."""
 
 import pytest
+
+from geartrain.engine.engine import Engine
+from geartrain.engine.job import LiveJob
+from geartrain.model import Expiry, JobState
 from tests.unit.engine.recording import (
     NOW,
     RecordingJournal,
@@ -9,10 +13,6 @@ from tests.unit.engine.recording import (
     claim,
     hire,
 )
-
-from geartrain.engine.engine import Engine
-from geartrain.engine.job import LiveJob
-from geartrain.model import Expiry, JobState
 
 
 def crowd(engine: Engine, count: int, timeout: float = 0.0) -> list[RecordingWorker]:
@@ -229,9 +229,7 @@ def test_every_worker_with_a_copy_is_told_that_it_was_taken(
     assert late.taken == [], "it never came for its copy"
 
 
-def test_a_worker_that_stopped_offering_the_function_gets_no_copy(
-    engine: Engine, watcher: RecordingWatcher
-) -> None:
+def test_a_worker_that_stopped_offering_the_function_gets_no_copy(engine: Engine, watcher: RecordingWatcher) -> None:
     one, two = crowd(engine, 2)
     engine.enroll(two, b"other")
     job = engine.submit(b"b", background=True, watcher=watcher)

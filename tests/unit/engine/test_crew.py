@@ -1,9 +1,8 @@
 """Crews: who shares them, whose turn it is, and that no function with jobs is ever missing from their lists."""
 
-from tests.unit.engine.recording import NOW, claim, hire, payloads
-
 from geartrain.engine.engine import Engine
 from geartrain.model import Priority
+from tests.unit.engine.recording import NOW, claim, hire, payloads
 
 
 def fill(engine: Engine, *jobs: str) -> None:

@@ -1,48 +1,21 @@
-"""What clients can do: submit, join, replace, watch, leave, cancel; in every state a job can be in."""
+"""What clients can do: submit jobs, within limits, with unique keys."""
 
 import pytest
-from tests.unit.engine.recording import (
-    NOW,
-    RecordingJournal,
-    RecordingWatcher,
-    RecordingWorker,
-    claim,
-    hire,
-    payloads,
-)
 
 from geartrain.engine.engine import Engine
-from geartrain.engine.job import LiveJob
-from geartrain.errors import LifecycleError, QueueFullError
+from geartrain.errors import QueueFullError
 from geartrain.model import Duplicate, JobState, Priority
-
-OVER = [JobState.DONE, JobState.FAILED, JobState.CANCELLED]
-ALIVE = [JobState.SCHEDULED, JobState.QUEUED, JobState.RUNNING]
-
-
-def job_in(
-    engine: Engine, state: JobState, watcher: RecordingWatcher | None = None, background: bool = False
-) -> tuple[LiveJob, RecordingWorker]:
-    """A job with a unique key that has come to this state, and the worker of its function."""
-    worker = hire(engine, b"f")
-    run_at = NOW + 50 if state is JobState.SCHEDULED else 0.0
-    job = engine.submit(b"f", b"key", b"in", background=background, watcher=watcher, run_at=run_at)
-    if state not in (JobState.SCHEDULED, JobState.QUEUED):
-        claim(engine, worker)
-    if state is JobState.DONE:
-        engine.complete(worker, job, b"")
-    elif state is JobState.FAILED:
-        engine.fail(worker, job)
-    elif state is JobState.CANCELLED:
-        engine.cancel(job)
-    elif state is JobState.DEAD:
-        engine.policy.max_attempts = 1
-        engine.leave(worker)
-    assert job.state is state
-    return job, worker
-
-
-# Submitting
+from tests.unit.engine.recording import (
+    ALIVE,
+    NOW,
+    OVER,
+    RecordingJournal,
+    RecordingWatcher,
+    claim,
+    hire,
+    job_in,
+    payloads,
+)
 
 
 def test_a_new_job_is_as_it_was_submitted(engine: Engine, watcher: RecordingWatcher) -> None:
@@ -103,9 +76,6 @@ def test_jobs_whose_time_has_come_stand_by_their_time(engine: Engine) -> None:
     assert payloads(engine, hire(engine, b"f")) == [b"at 1", b"at 2", b"at 3", b"at 4"]
 
 
-# Limits
-
-
 def test_the_limit_is_that_of_the_submitted_priority_and_counts_everything(engine: Engine) -> None:
     engine.limit(b"f", high=4, normal=2, low=1)
     worker = hire(engine, b"f")
@@ -124,9 +94,7 @@ def test_the_limit_is_that_of_the_submitted_priority_and_counts_everything(engin
     assert engine.functions[b"f"].total == 4
 
 
-def test_a_refused_job_leaves_no_trace(
-    engine: Engine, watcher: RecordingWatcher, journal: RecordingJournal
-) -> None:
+def test_a_refused_job_leaves_no_trace(engine: Engine, watcher: RecordingWatcher, journal: RecordingJournal) -> None:
     engine.limit(b"f", 1, 1, 1)
     engine.submit(b"f", watcher=watcher)
     before = (dict(engine.jobs), set(watcher.watching), engine.next_id)
@@ -152,9 +120,6 @@ def test_other_functions_have_their_own_limits(engine: Engine) -> None:
     engine.limit(b"f", 0, -3, 0)
     engine.submit(b"f", background=True)
     assert engine.functions[b"f"].total == 2
-
-
-# Unique keys
 
 
 @pytest.mark.parametrize("state", ALIVE)
@@ -219,9 +184,7 @@ def test_replacing_gives_a_new_place_in_the_line(engine: Engine) -> None:
     assert payloads(engine, hire(engine, b"f")) == [b"between", b"new"]
 
 
-def test_a_running_job_is_not_replaced(
-    engine: Engine, watcher: RecordingWatcher, journal: RecordingJournal
-) -> None:
+def test_a_running_job_is_not_replaced(engine: Engine, watcher: RecordingWatcher, journal: RecordingJournal) -> None:
     job, worker = job_in(engine, JobState.RUNNING, RecordingWatcher(), background=True)
     same = engine.submit(b"f", b"key", b"new", watcher=watcher, duplicate=Duplicate.REPLACE)
     assert same is job
@@ -277,178 +240,3 @@ def test_find_unique_prefers_the_newest(engine: Engine) -> None:
     newest = engine.submit(b"f", b"key", background=True)
     engine.submit(b"h", b"other", background=True)
     assert engine.find_unique(b"key") is newest
-
-
-# Watchers come and go
-
-
-@pytest.mark.parametrize("state", ALIVE)
-def test_a_background_job_does_not_die_because_a_watcher_left(
-    engine: Engine, watcher: RecordingWatcher, state: JobState
-) -> None:
-    job, _ = job_in(engine, state, watcher, background=True)
-    engine.forget(watcher)
-    assert job.state is state
-    assert engine.find(job.handle) is job
-    assert job.watchers is None
-
-
-@pytest.mark.parametrize("state", ALIVE)
-def test_nor_does_a_foreground_job_that_a_background_submission_joined(
-    engine: Engine, watcher: RecordingWatcher, journal: RecordingJournal, state: JobState
-) -> None:
-    job, _ = job_in(engine, state, watcher)
-    assert engine.submit(b"f", b"key", background=True) is job
-    assert journal.calls == [("accepted", job.handle)]
-    engine.forget(watcher)
-    assert job.state is state
-
-
-@pytest.mark.parametrize("state", [JobState.SCHEDULED, JobState.QUEUED])
-def test_a_waiting_foreground_job_is_dropped_with_its_last_watcher(
-    engine: Engine, watcher: RecordingWatcher, state: JobState
-) -> None:
-    other = RecordingWatcher()
-    job, worker = job_in(engine, state, watcher)
-    engine.watch(job, other)
-    engine.forget(watcher)
-    assert job.state is state
-    engine.forget(other)
-    assert job.state is JobState.CANCELLED
-    assert engine.jobs == {}
-    assert engine.functions[b"f"].total == 0
-    assert engine.functions[b"f"].unique == {}
-    engine.tick(NOW + 60)
-    assert engine.claim(worker) is None
-    assert watcher.heard == other.heard == []
-    fresh = RecordingWatcher()
-    assert engine.submit(b"f", b"key", watcher=fresh).handle != job.handle
-
-
-def test_a_running_foreground_job_runs_on_and_its_result_is_swallowed(
-    engine: Engine, watcher: RecordingWatcher
-) -> None:
-    job, worker = job_in(engine, JobState.RUNNING, watcher)
-    engine.forget(watcher)
-    assert job.state is JobState.RUNNING
-    assert worker.running == {job.handle: job}
-    engine.data(job, b"part")
-    engine.complete(worker, job, b"out")
-    assert job.state is JobState.DONE
-    assert watcher.heard == []
-
-
-def test_an_abandoned_running_job_may_find_a_new_watcher(engine: Engine, watcher: RecordingWatcher) -> None:
-    job, worker = job_in(engine, JobState.RUNNING, RecordingWatcher())
-    assert job.watchers is not None
-    engine.forget(job.watchers[0])
-    assert engine.submit(b"f", b"key", watcher=watcher) is job
-    engine.complete(worker, job, b"out")
-    assert watcher.words == [("complete", b"out")]
-
-
-def test_forgetting_a_client_ends_all_that_only_it_waited_for(engine: Engine, watcher: RecordingWatcher) -> None:
-    other = RecordingWatcher()
-    mine = engine.submit(b"f", watcher=watcher)
-    shared = engine.submit(b"f", b"key", watcher=watcher)
-    engine.watch(shared, other)
-    durable = engine.submit(b"f", watcher=watcher, background=True)
-    engine.forget(watcher)
-    assert watcher.watching == set()
-    assert [job.state for job in (mine, shared, durable)] == [
-        JobState.CANCELLED,
-        JobState.QUEUED,
-        JobState.QUEUED,
-    ]
-    engine.forget(watcher)  # twice does no harm
-
-
-def test_a_dropped_job_leaves_the_rest_of_the_line_as_it_was(engine: Engine) -> None:
-    clients = [RecordingWatcher() for _ in range(5)]
-    for number, client in enumerate(clients):
-        engine.submit(b"f", payload=b"%d" % number, watcher=client)
-    engine.forget(clients[0])
-    engine.forget(clients[3])
-    assert payloads(engine, hire(engine, b"f")) == [b"1", b"2", b"4"]
-
-
-@pytest.mark.parametrize("state", [*OVER, JobState.DEAD])
-def test_not_waiting_for_a_job_that_is_over_changes_nothing(
-    engine: Engine, watcher: RecordingWatcher, state: JobState
-) -> None:
-    job, _ = job_in(engine, state, watcher)
-    engine.unwatch(job, watcher)
-    assert job.state is state
-    assert (job.handle in engine.dead) == (state is JobState.DEAD)
-
-
-def test_a_stranger_cannot_end_a_job_by_not_waiting_for_it(engine: Engine, watcher: RecordingWatcher) -> None:
-    nobodys = engine.submit(b"f")
-    engine.unwatch(nobodys, watcher)
-    assert nobodys.state is JobState.QUEUED
-
-
-# Cancelling
-
-
-@pytest.mark.parametrize("state", ALIVE)
-@pytest.mark.parametrize("background", [False, True])
-def test_cancelling_ends_a_job_in_any_state(
-    engine: Engine, watcher: RecordingWatcher, state: JobState, background: bool
-) -> None:
-    job, worker = job_in(engine, state, watcher, background)
-    engine.cancel(job, "not wanted")
-    assert job.state is JobState.CANCELLED
-    assert job.reason == "not wanted"
-    assert watcher.words == [("fail", "not wanted")]
-    assert watcher.heard[0].state is JobState.CANCELLED
-    assert (engine.jobs, worker.running, engine.running) == ({}, {}, 0)
-    assert engine.functions[b"f"].total == 0
-    assert engine.functions[b"f"].unique == {}
-    engine.tick(NOW + 60)
-    assert engine.claim(worker) is None
-
-
-def test_cancelling_a_dead_job_ends_it_too(engine: Engine, journal: RecordingJournal) -> None:
-    job, _ = job_in(engine, JobState.DEAD, background=True)
-    engine.cancel(job)
-    assert job.state is JobState.CANCELLED
-    assert engine.dead == {}
-    assert journal.names == ["accepted", "changed", "finished"]
-
-
-@pytest.mark.parametrize("state", OVER)
-def test_what_is_over_cannot_be_cancelled(
-    engine: Engine, watcher: RecordingWatcher, journal: RecordingJournal, state: JobState
-) -> None:
-    job, _ = job_in(engine, state, watcher, background=True)
-    calls, heard = list(journal.calls), list(watcher.heard)
-    with pytest.raises(LifecycleError):
-        engine.cancel(job)
-    assert (job.state, journal.calls, watcher.heard) == (state, calls, heard)
-
-
-def test_the_worker_of_a_cancelled_job_is_told_and_excused(engine: Engine, watcher: RecordingWatcher) -> None:
-    job, worker = job_in(engine, JobState.RUNNING, watcher)
-    engine.cancel(job)
-    assert worker.taken == [job.handle]
-    assert worker.running == {}
-    assert worker.excuse(job.handle)
-
-
-def test_a_waiting_job_has_no_worker_to_tell(engine: Engine, watcher: RecordingWatcher) -> None:
-    job, worker = job_in(engine, JobState.QUEUED, watcher)
-    engine.cancel(job)
-    assert worker.taken == []
-    assert not worker.excuse(job.handle)
-
-
-def test_a_cancelled_lease_no_longer_ticks(engine: Engine) -> None:
-    worker = hire(engine, b"f", timeout=5.0)
-    job = engine.submit(b"f", background=True)
-    claim(engine, worker)
-    assert engine.tick(NOW) == NOW + 5
-    engine.cancel(job)
-    assert engine.tick(NOW) == float("inf")
-    engine.tick(NOW + 5)
-    assert worker.taken == [job.handle]

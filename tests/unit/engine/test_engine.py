@@ -3,6 +3,12 @@
 import doctest
 
 import pytest
+
+import geartrain.engine.engine
+from geartrain.engine.engine import Engine
+from geartrain.engine.job import LiveJob
+from geartrain.errors import DuplicateKeyError
+from geartrain.model import Expiry, JobState, Priority
 from tests.unit.engine.recording import (
     NOW,
     RecordingJournal,
@@ -11,12 +17,6 @@ from tests.unit.engine.recording import (
     hire,
     payloads,
 )
-
-import geartrain.engine.engine
-from geartrain.engine.engine import Engine
-from geartrain.engine.job import LiveJob
-from geartrain.errors import DuplicateKeyError
-from geartrain.model import Expiry, JobState, Priority
 
 
 def die(engine: Engine, payload: bytes = b"", background: bool = False, unique: bytes = b"") -> LiveJob:

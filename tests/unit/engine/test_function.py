@@ -1,10 +1,9 @@
 """A function counts its jobs and lists them in order."""
 
-from tests.unit.engine.recording import NOW, RecordingWatcher, claim, hire
-
 from geartrain.engine.engine import Engine
 from geartrain.engine.function import UNLIMITED, Function
 from geartrain.model import Priority
+from tests.unit.engine.recording import NOW, RecordingWatcher, claim, hire
 
 
 def test_a_new_function_has_nothing() -> None:

@@ -3,11 +3,10 @@
 The recording journal itself fails a test as soon as a foreground job is mentioned to it.
 """
 
-from tests.unit.engine.recording import NOW, RecordingJournal, RecordingWatcher, claim, hire
-
 from geartrain.engine.engine import Engine
 from geartrain.engine.journal import Journal
 from geartrain.model import Duplicate, Expiry, JobState
+from tests.unit.engine.recording import NOW, RecordingJournal, RecordingWatcher, claim, hire
 
 
 def test_the_base_keeps_nothing_and_refuses_nothing() -> None:

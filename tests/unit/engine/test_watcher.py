@@ -1,11 +1,10 @@
 """What a watching client hears, and that it may answer with another verb at once."""
 
-from tests.unit.engine.recording import NOW, RecordingWatcher, claim, hire
-
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.engine.watcher import Watcher
 from geartrain.model import JobState
+from tests.unit.engine.recording import NOW, RecordingWatcher, claim, hire
 
 
 def test_the_base_hears_everything_and_says_nothing(engine: Engine) -> None:
@@ -85,9 +84,7 @@ def test_nobody_listening_is_no_trouble(engine: Engine) -> None:
     assert job.state is JobState.FAILED
 
 
-def test_a_watcher_may_submit_the_next_job_when_it_hears_the_end(
-    engine: Engine, watcher: RecordingWatcher
-) -> None:
+def test_a_watcher_may_submit_the_next_job_when_it_hears_the_end(engine: Engine, watcher: RecordingWatcher) -> None:
     worker = hire(engine, b"f")
     submitted: list[LiveJob] = []
 
@@ -141,9 +138,7 @@ def test_a_watcher_may_cancel_the_other_jobs_of_a_worker_that_is_leaving(
     assert (engine.running, worker.running, engine.jobs) == (0, {}, {})
 
 
-def test_a_watcher_may_cancel_the_other_jobs_of_a_dismissed_function(
-    engine: Engine, watcher: RecordingWatcher
-) -> None:
+def test_a_watcher_may_cancel_the_other_jobs_of_a_dismissed_function(engine: Engine, watcher: RecordingWatcher) -> None:
     engine.policy.max_attempts = 1
     worker = hire(engine, b"f")
     jobs = [engine.submit(b"f", watcher=watcher) for _ in range(2)]
@@ -154,9 +149,7 @@ def test_a_watcher_may_cancel_the_other_jobs_of_a_dismissed_function(
     assert [job.state for job in jobs] == [JobState.DEAD, JobState.CANCELLED]
 
 
-def test_a_watcher_may_cancel_other_jobs_whose_time_is_up_as_well(
-    engine: Engine, watcher: RecordingWatcher
-) -> None:
+def test_a_watcher_may_cancel_other_jobs_whose_time_is_up_as_well(engine: Engine, watcher: RecordingWatcher) -> None:
     worker = hire(engine, b"f", timeout=5.0)
     jobs = [engine.submit(b"f", watcher=watcher) for _ in range(3)]
     for _ in jobs:

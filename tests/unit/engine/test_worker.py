@@ -1,10 +1,10 @@
 """The worker's side of a job that was taken from it."""
 
 import pytest
-from tests.unit.engine.recording import RecordingWorker
 
 from geartrain.engine.worker import Ability, Worker
 from geartrain.model import Expiry
+from tests.unit.engine.recording import RecordingWorker
 
 
 def test_a_new_worker_offers_nothing_and_runs_nothing() -> None:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.crash.faulty_disk.faulty_vfs import FaultyDisk
 
 from geartrain.store.sqlite import SqliteStore
+from tests.crash.faulty_disk.faulty_vfs import FaultyDisk
 
 Opened = Callable[[], SqliteStore]
 

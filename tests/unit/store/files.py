@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 
 import apsw
-from tests.contract.making import batch, job
 
 from geartrain.store.sqlite import SqliteStore
+from tests.contract.making import batch, job
 
 PAGE = 4096
 PAYLOAD = 500  # so that a page holds a handful of jobs

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import apsw
 import pytest
-from tests.contract.making import batch, ids, job, record, records, rows
-from tests.unit.store import files
-from tests.unit.store.conftest import Opened
 
 from geartrain.errors import StoreError
 from geartrain.store import salvage
 from geartrain.store.sqlite import SqliteStore
+from tests.contract.making import batch, ids, job, record, records, rows
+from tests.unit.store import files
+from tests.unit.store.conftest import Opened
 
 COUNT = 1000
 ALL = list(range(1, COUNT + 1))
@@ -35,9 +35,7 @@ def report(caplog: pytest.LogCaptureFixture) -> dict[str, object]:
     return fields
 
 
-@pytest.mark.parametrize(
-    "content", [b"no database\n" * 1000, bytes(100_000), b"short"], ids=["text", "zeros", "short"]
-)
+@pytest.mark.parametrize("content", [b"no database\n" * 1000, bytes(100_000), b"short"], ids=["text", "zeros", "short"])
 def test_file_that_is_no_database_is_kept(
     path: Path, opened: Opened, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:

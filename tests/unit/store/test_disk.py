@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.contract.making import batch, ids, job, record, records, rows
 
 from geartrain.errors import StoreError
 from geartrain.store.sqlite import SqliteStore
+from tests.contract.making import batch, ids, job, record, records, rows
 
 SIZE = 2 * 1024 * 1024
 NOBODY = 65534

@@ -111,9 +111,7 @@ def test_every_line_is_one_line_of_json(made: Job) -> None:
 
 
 def test_a_line_reads_as_documented() -> None:
-    assert dump.job_line(
-        job(unique=b"u", payload=b"\xff", attempts=2, state=JobState.DEAD, reason="too often")
-    ) == (
+    assert dump.job_line(job(unique=b"u", payload=b"\xff", attempts=2, state=JobState.DEAD, reason="too often")) == (
         b'{"geartrain":"job","id":7,"handle":"H:host:7","function":"reverse","unique":"u",'
         b'"payload":{"base64":"/w=="},"priority":"normal","state":"dead","run_at":5.0,"submitted_at":5.0,'
         b'"attempts":2,"count":0,"timeout":0.0,"reducer":"","door":"gearman","reason":"too often"}\n'
@@ -266,9 +264,7 @@ def test_dump_of_what_was_loaded_is_the_same_dump(
     by_handle = {entry.handle: entry for entry in by_id.values()}
     apart = {(entry.function, entry.unique or entry.handle): entry for entry in by_handle.values()}
     in_order = sorted((entry for entry in apart.values() if isinstance(entry, Job)), key=lambda job: job.id)
-    lines = dumped(
-        *in_order, *(entry for entry in apart.values() if isinstance(entry, Record)), next_id=dump.LAST_ID
-    )
+    lines = dumped(*in_order, *(entry for entry in apart.values() if isinstance(entry, Record)), next_id=dump.LAST_ID)
     target = SqliteStore(tmp_path_factory.mktemp("store") / "jobs.db")
     summary, notices = load(target, lines)
     assert (summary.jobs + summary.records, notices) == (len(apart), [])

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.contract.making import batch, ids, job, record, records, rows
-from tests.crash.faulty_disk.faulty_vfs import FaultyDisk, Span
-from tests.unit.store import files
 
 from geartrain.errors import StoreError
 from geartrain.store.contract import Batch, Store
 from geartrain.store.sqlite import SqliteStore
+from tests.contract.making import batch, ids, job, record, records, rows
+from tests.crash.faulty_disk.faulty_vfs import FaultyDisk, Span
+from tests.unit.store import files
 
 MOST = 400  # operations of one commit; more means that the loop below does not end
 FOREVER = 10**9
@@ -52,9 +52,7 @@ def prepared(folder: Path, make: Callable[[], Batch]) -> tuple[State, State]:
 @pytest.mark.parametrize("make", [small, large], ids=lambda make: str(make.__name__))
 @pytest.mark.parametrize("count", [1, 2, FOREVER], ids=["once", "twice", "until it is closed"])
 @pytest.mark.parametrize("kind", ["write", "sync"])
-def test_failing_commit(
-    tmp_path: Path, disk: FaultyDisk, kind: str, count: int, make: Callable[[], Batch]
-) -> None:
+def test_failing_commit(tmp_path: Path, disk: FaultyDisk, kind: str, count: int, make: Callable[[], Batch]) -> None:
     before, after = prepared(tmp_path, make)
     failed = 0
     for number in steps(kind, make):
@@ -140,9 +138,7 @@ def test_job_of_a_failed_commit_does_not_come_back_later(tmp_path: Path, disk: F
 
 
 @pytest.mark.parametrize("kind", ["write", "sync"])
-def test_failing_prune_forgets_all_that_it_meant_to_or_nothing(
-    tmp_path: Path, disk: FaultyDisk, kind: str
-) -> None:
+def test_failing_prune_forgets_all_that_it_meant_to_or_nothing(tmp_path: Path, disk: FaultyDisk, kind: str) -> None:
     path = tmp_path / "jobs.db"
     store = SqliteStore(path)
     store.open()

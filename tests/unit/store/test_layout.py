@@ -6,12 +6,12 @@ from pathlib import Path
 
 import apsw
 import pytest
-from tests.contract.making import NOW, batch, ids, job, record, records, rows
-from tests.unit.store.conftest import Opened
 
 from geartrain.errors import StoreError
 from geartrain.store import contract, schema
 from geartrain.store.sqlite import SqliteStore
+from tests.contract.making import NOW, batch, facts, ids, job, record, records, rows
+from tests.unit.store.conftest import Opened
 
 KNOWN = len(schema.MIGRATIONS)
 COLUMNS = ", ".join(contract.COLUMNS)
@@ -28,9 +28,7 @@ def old_file(path: Path, version: int, *, wal: bool = True) -> None:
         connection.pragma("application_id", schema.APPLICATION_ID)
         marks = ", ".join("?" * len(contract.COLUMNS))
         for id in (1, 2, 3):
-            connection.execute(
-                f"INSERT INTO jobs ({COLUMNS}) VALUES ({marks})", contract.row(job(id, attempts=id))
-            )
+            connection.execute(f"INSERT INTO jobs ({COLUMNS}) VALUES ({marks})", contract.row(job(id, attempts=id)))
         connection.execute("INSERT INTO meta VALUES ('next_id', 77)")
 
 
@@ -39,7 +37,7 @@ def test_older_layout_is_brought_up_to_date_with_its_jobs(path: Path, opened: Op
     old_file(path, version)
     store = SqliteStore(path)
     assert store.open() == 77
-    assert rows(store) == [contract.row(job(id, attempts=id)) for id in (1, 2, 3)]
+    assert rows(store) == [facts(job(id, attempts=id)) for id in (1, 2, 3)]
     store.commit(batch([job(4)], [record(1)]))
     store.close(78)
     store = opened()

@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.contract import victim
-from tests.contract.making import batch, ids, job
-from tests.unit.store.conftest import Opened
 
 from geartrain.errors import StoreError
 from geartrain.store.lock import FileLock
 from geartrain.store.sqlite import SqliteStore
+from tests.contract import victim
+from tests.contract.making import batch, ids, job
+from tests.unit.store.conftest import Opened
 
 
 def test_second_store_in_this_process_is_refused(opened: Opened, path: Path) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.contract.making import batch, job, record, records, rows
-from tests.unit.store.power import PowerDisk
 
 from geartrain.store.contract import Batch, Store
 from geartrain.store.sqlite import SqliteStore
+from tests.contract.making import batch, job, record, records, rows
+from tests.unit.store.power import PowerDisk
 
 SEED = 20
 
@@ -70,7 +70,7 @@ def test_batch_is_there_whole_or_not_at_all(tmp_path: Path, disk: PowerDisk, kee
     committed = 0
 
     def maybe_cut() -> None:
-        if chance.random() < 0.04:
+        if chance.random() < 0.02:
             cuts.append((disk.cut(tmp_path / f"cut-{len(cuts)}", chance, keep), committed))
 
     store = SqliteStore(tmp_path / "live" / "jobs.db")
@@ -85,7 +85,7 @@ def test_batch_is_there_whole_or_not_at_all(tmp_path: Path, disk: PowerDisk, kee
     disk.each = None
     store.close(1_000_000)
     disk.remove()
-    assert len(cuts) > 50
+    assert len(cuts) > 30
     outcomes = {_outcome(path, states, count) for path, count in cuts}
     assert "before" in outcomes
 

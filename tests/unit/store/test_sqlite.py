@@ -6,15 +6,15 @@ from pathlib import Path
 
 import apsw
 import pytest
-from tests.contract.making import batch, finish, ids, job, record, records
-from tests.crash.faulty_disk.faulty_vfs import FaultyDisk, Span
-from tests.unit.store import files
-from tests.unit.store.conftest import Opened
 
 from geartrain.errors import StoreError
 from geartrain.store import sqlite
 from geartrain.store.contract import Query
 from geartrain.store.sqlite import SqliteStore
+from tests.contract.making import batch, finish, ids, job, record, records
+from tests.crash.faulty_disk.faulty_vfs import FaultyDisk, Span
+from tests.unit.store import files
+from tests.unit.store.conftest import Opened
 
 MIB = 1024 * 1024
 
@@ -142,3 +142,27 @@ def test_reading_records_of_a_file_that_is_gone(path: Path, opened: Opened) -> N
         records(store)
     path.with_name("elsewhere").rename(path)
     assert records(store) == [1]
+
+
+def test_file_that_was_removed_takes_no_more_jobs(path: Path, opened: Opened) -> None:
+    """SQLite would go on, and lose them all at the end."""
+    store = opened()
+    store.commit(batch([job(1)]))
+    path.rename(path.with_name("elsewhere"))
+    for _ in range(2):
+        with pytest.raises(StoreError, match=r"cannot write .*jobs\.db: somebody has removed or replaced it; "):
+            store.commit(batch([job(2)]))
+    path.with_name("elsewhere").rename(path)
+    store.commit(batch([job(3)]))
+    assert ids(opened()) == [1, 3]
+
+
+def test_file_that_was_replaced_takes_no_more_jobs(path: Path, opened: Opened) -> None:
+    store = opened()
+    store.commit(batch([job(1)]))
+    path.rename(path.with_name("elsewhere"))
+    path.write_bytes(path.with_name("elsewhere").read_bytes())
+    with pytest.raises(StoreError, match="somebody has removed or replaced it"):
+        store.commit(batch([job(2)]))
+    path.with_name("elsewhere").rename(path)
+    assert ids(store) == [1]

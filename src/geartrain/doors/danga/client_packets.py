@@ -38,9 +38,7 @@ def job_complete_req(connection: "DangaConnection", body: bytes) -> None:
 
 def _create_sync(connection: "DangaConnection", wanted: wire.Creation) -> None:
     try:
-        job = connection.engine.submit(
-            wanted.name, wanted.key, wanted.args, watcher=connection.watch(), door=_DOOR
-        )
+        job = connection.engine.submit(wanted.name, wanted.key, wanted.args, watcher=connection.watch(), door=_DOOR)
     except QueueFullError as full:
         _decline(connection, full)
         return

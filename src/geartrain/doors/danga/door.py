@@ -20,9 +20,7 @@ class DangaDoor(door.Door):
 
     name = "danga"
 
-    def __init__(
-        self, pulse: pulse.Pulse, limits: door.Limits, options: Options, archive: archive.Archive
-    ) -> None:
+    def __init__(self, pulse: pulse.Pulse, limits: door.Limits, options: Options, archive: archive.Archive) -> None:
         super().__init__(pulse, limits)
         self.options = options
         self.archive = archive

@@ -24,9 +24,7 @@ _YEARS_AHEAD: Final = 41
 
 def next_match(fields: list[bytes], now: float) -> float:
     """Epoch seconds of the first matching minute after `now`; a WireError if there is none."""
-    minute, hour, day, month, weekday = (
-        _parse(text, *limits) for text, limits in zip(fields, _FIELDS, strict=True)
-    )
+    minute, hour, day, month, weekday = (_parse(text, *limits) for text, limits in zip(fields, _FIELDS, strict=True))
     first = datetime.datetime.fromtimestamp(now).replace(second=0, microsecond=0) + datetime.timedelta(minutes=1)
     for date in _dates(first.date(), day, month, weekday):
         earliest = first.time() if date == first.date() else datetime.time()
@@ -36,9 +34,7 @@ def next_match(fields: list[bytes], now: float) -> float:
     raise WireError("INVALID_PACKET", "No day matches that time", fatal=False)
 
 
-def _dates(
-    first: datetime.date, day: int | None, month: int | None, weekday: int | None
-) -> Iterator[datetime.date]:
+def _dates(first: datetime.date, day: int | None, month: int | None, weekday: int | None) -> Iterator[datetime.date]:
     """Matching days from `first` on; month by month, so that one which never comes is soon known."""
     for year in range(first.year, min(first.year + _YEARS_AHEAD, datetime.MAXYEAR)):
         for candidate in range(1, 13) if month is None else [month]:

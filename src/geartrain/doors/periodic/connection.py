@@ -136,8 +136,7 @@ class PeriodicConnection(Connection):
     def answer_durably(self, message_id: bytes, otherwise: int = wire.UNKNOWN) -> None:
         """SUCCESS when what was submitted is on disk; UNKNOWN, which no client takes for it, if it cannot be."""
         done, not_done = (
-            wire.frame(self.dialect, wire.RESPONSE, message_id + bytes((word,)))
-            for word in (wire.SUCCESS, otherwise)
+            wire.frame(self.dialect, wire.RESPONSE, message_id + bytes((word,))) for word in (wire.SUCCESS, otherwise)
         )
         self.acknowledge(done, not_done)
 

@@ -1,0 +1,302 @@
+"""What the engine's verbs cost when there is little and when there is much: they should cost the same.
+
+python bench/engine_cost.py [--rounds 15] [--json]
+
+Each scenario has a small and a large engine side by side in one process, and gives them the same work in turn.
+Costs are CPU time, the best of several rounds, so that a busy machine does not spoil the comparison. Memory is
+what a fresh process grows by. The garbage collector is set as the server sets it (geartrain.server.collector).
+"""
+
+import argparse
+import gc
+import json
+import pathlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+
+from geartrain.engine.engine import Engine
+from geartrain.engine.job import LiveJob
+from geartrain.engine.worker import Worker
+from geartrain.server import collector
+
+FLAT = 1.2  # at most so much more with much than with little
+BYTES_PER_JOB = 700
+BATCH = 2000  # calls of one verb per measurement
+SECONDS = 55.0  # what has not begun by then is left out
+COMMON = b"common"
+
+Costs = dict[str, float]  # microseconds by verb
+
+
+class Cost(NamedTuple):
+    """One line of the table."""
+
+    scenario: str
+    verb: str
+    small: float  # microseconds per call
+    large: float
+
+    @property
+    def ratio(self) -> float:
+        return self.large / self.small
+
+
+class Hand(Worker):
+    """A worker that notes down when it is woken."""
+
+    __slots__ = ("woken",)
+
+    def __init__(self, woken: "list[Hand]") -> None:
+        super().__init__("bench")
+        self.woken = woken  # shared by all hands of a stage
+
+    def wake(self) -> None:
+        self.woken.append(self)
+
+
+class Stage:
+    """An engine with a crowd in it, and the worker whose verbs are measured."""
+
+    def __init__(self, functions: Iterable[bytes] = (COMMON,)) -> None:
+        self.engine = Engine()
+        self.engine.now = 1000.0
+        self.woken: list[Hand] = []
+        self.worker = Hand(self.woken)
+        self.targets: list[bytes] = []  # the functions that jobs are submitted to, in turn
+        for name in functions:
+            self.engine.enroll(self.worker, name)
+            self.targets.append(name)
+        self.engine.claim(self.worker)
+        self.serial = 0
+
+    def queue(self, count: int) -> "Stage":
+        """So many jobs that wait."""
+        for _ in range(count):
+            self._submit(self._payload())
+        return self
+
+    def join(self, count: int, asleep: bool, own_function: bool) -> "Stage":
+        """So many other workers of the common function: asleep, or each with a job that it runs."""
+        for number in range(count):
+            other = Hand(self.woken)
+            self.engine.enroll(other, COMMON)
+            if own_function:
+                self.engine.enroll(other, b"own %d" % number)
+            if asleep:
+                self.engine.sleep(other)
+            else:
+                self._submit(b"")
+                self.engine.claim(other)
+        return self
+
+    def round(self) -> Costs:
+        """Submit, claim and complete a batch; every verb is timed by itself."""
+        engine, worker = self.engine, self.worker
+        payloads = [self._payload() for _ in range(BATCH)]
+        jobs: list[LiveJob | None] = []
+        targets = [self.targets[(self.serial + n) % len(self.targets)] for n in range(BATCH)]
+        engine.now += 1.0
+        costs: Costs = {}
+        with _timed(costs, "submit"):
+            for target, payload in zip(targets, payloads, strict=True):
+                engine.submit(target, b"", payload, 1, True)
+        with _timed(costs, "claim"):
+            jobs += [engine.claim(worker) for _ in range(BATCH)]
+        with _timed(costs, "complete"):
+            for job in jobs:
+                assert job is not None
+                engine.complete(worker, job, b"")
+        return costs
+
+    def round_one_by_one(self) -> Costs:
+        """A job at a time, each into an empty queue: submitted, fetched by whoever was woken, completed."""
+        engine, woken = self.engine, self.woken
+        work = [(self.targets[n % len(self.targets)], self._payload()) for n in range(BATCH)]
+        costs: Costs = {}
+        with _timed(costs, "whole job"):
+            for target, payload in work:
+                engine.submit(target, b"", payload, 1, True)
+                worker = woken.pop() if woken else self.worker
+                job = engine.claim(worker)
+                assert job is not None
+                engine.complete(worker, job, b"")
+                if worker is not self.worker:
+                    engine.sleep(worker)
+        engine.tick(engine.now + 1.0)
+        return costs
+
+    def round_of_cancels(self) -> Costs:
+        """Cancel jobs that wait, and put others in their place."""
+        engine = self.engine
+        jobs = [engine.submit(COMMON, b"", self._payload(), 1, True) for _ in range(BATCH)]
+        costs: Costs = {}
+        with _timed(costs, "cancel"):
+            for job in jobs:
+                engine.cancel(job)
+        return costs
+
+    def round_of_lookups(self) -> Costs:
+        """Look for a unique key that is there."""
+        engine = self.engine
+        job = engine.submit(self.targets[0], b"key", b"", 1, True)
+        costs: Costs = {}
+        with _timed(costs, "find_unique", BATCH // 20):
+            for _ in range(BATCH // 20):
+                engine.find_unique(b"key")
+        engine.cancel(job)
+        return costs
+
+    def _payload(self) -> bytes:
+        self.serial += 1
+        return b"%064d" % self.serial
+
+    def _submit(self, payload: bytes) -> None:
+        self.engine.submit(self.targets[self.serial % len(self.targets)], b"", payload, 1, True)
+
+
+class _timed:  # noqa: N801 - reads as a verb in a with statement
+    """CPU time of a block, divided by the number of calls in it."""
+
+    def __init__(self, costs: Costs, verb: str, calls: int = BATCH) -> None:
+        self.costs, self.verb, self.calls = costs, verb, calls
+
+    def __enter__(self) -> None:
+        self.began = time.process_time()
+
+    def __exit__(self, *failure: object) -> None:
+        self.costs[self.verb] = (time.process_time() - self.began) * 1e6 / self.calls
+
+
+def compare(name: str, small: Stage, large: Stage, rounds: int, action: Callable[[Stage], Costs]) -> list[Cost]:
+    """The best of several rounds on each of the two."""
+    best: list[Costs] = [{}, {}]
+    for _ in range(rounds):
+        for costs, stage in zip(best, (small, large), strict=True):
+            for verb, cost in action(stage).items():
+                costs[verb] = min(cost, costs.get(verb, cost))
+    return [Cost(name, verb, best[0][verb], best[1][verb]) for verb in best[0]]
+
+
+def names(count: int) -> list[bytes]:
+    return [b"function %d" % number for number in range(count)]
+
+
+def with_bystanders(count: int) -> Stage:
+    """A stage with so many functions that its worker does not offer."""
+    stage = Stage()
+    for name in names(count):
+        stage.engine.function(name)
+    return stage
+
+
+def scenarios() -> Iterator[tuple[str, Callable[[], Stage], Callable[[], Stage], Callable[[Stage], Costs]]]:
+    """What is compared with what, made only when its turn comes.
+
+    Workers with functions of their own are the hard case: no two of them offer the same.
+    """
+    usual, one_by_one = Stage.round, Stage.round_one_by_one
+    yield "jobs queued: 1 thousand, 1 million", lambda: Stage().queue(1000), lambda: Stage().queue(10**6), usual
+    yield (
+        "the same, cancelling",
+        lambda: Stage().queue(1000),
+        lambda: Stage().queue(10**6),
+        Stage.round_of_cancels,
+    )
+    yield "functions: 1, 10 thousand; offers one", Stage, lambda: with_bystanders(10_000), usual
+    yield "functions: 1, 10 thousand; offers all", Stage, lambda: Stage(names(10_000)), one_by_one
+    yield "the same, looking for a key", Stage, lambda: Stage(names(10_000)), Stage.round_of_lookups
+    for own in (False, True):
+        for asleep in (True, False):
+            title = f"workers: 10, 10 thousand; {'asleep' if asleep else 'busy'}"
+            pair = (
+                title + (" (own functions)" if own else ""),
+                lambda asleep=asleep, own=own: Stage().join(10, asleep, own),  # type: ignore[misc]
+                lambda asleep=asleep, own=own: Stage().join(10_000, asleep, own),  # type: ignore[misc]
+            )
+            if not asleep and not own:
+                yield (*pair, usual)
+            yield (*pair, one_by_one)
+
+
+def bytes_per_job(count: int, unique: bool) -> float:
+    """In a process of its own: how much it grows by for each job that waits."""
+    command = [sys.executable, __file__, "--grow", str(count), *(["--unique"] if unique else [])]
+    return float(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+
+
+def grow(count: int, unique: bool) -> float:
+    """Queue so many background jobs with a 64-byte payload each."""
+    engine = Engine()
+    engine.now = 1000.0
+    collector.settle()
+    before = _resident()
+    for number in range(count):
+        engine.submit(COMMON, b"key %d" % number if unique else b"", b"%064d" % number, 1, True)
+    return (_resident() - before) / count
+
+
+def _resident() -> int:
+    status = pathlib.Path("/proc/self/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0]) * 1024
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def measure(rounds: int) -> tuple[list[Cost], dict[str, float]]:
+    began = time.monotonic()
+    collector.settle()
+    costs: list[Cost] = []
+    for name, small, large, action in scenarios():
+        if time.monotonic() - began > SECONDS:
+            say(f"no time left for: {name}")
+            continue
+        say(f"{time.monotonic() - began:5.1f} s  {name}")
+        costs += compare(name, small(), large(), rounds, action)
+        gc.collect()
+    memory = {}
+    for count, unique in ((300_000, False), (1_000_000, False), (300_000, True)):
+        name = f"{count:,} jobs" + (" with unique keys" if unique else "")
+        say(f"{time.monotonic() - began:5.1f} s  memory of {name}")
+        memory[name] = bytes_per_job(count, unique)
+    return costs, memory
+
+
+def table(costs: list[Cost], memory: dict[str, float]) -> str:
+    lines = [f"{'microseconds per call':52} {'verb':12} {'small':>8} {'large':>8} {'ratio':>6}"]
+    for cost in costs:
+        mark = "" if cost.ratio <= FLAT else "  NOT FLAT"
+        lines.append(f"{cost.scenario:52} {cost.verb:12} {cost.small:8.2f} {cost.large:8.2f} {cost.ratio:6.2f}{mark}")
+    lines += ["", "bytes of memory per queued background job, payload 64 bytes"]
+    for name, each in memory.items():
+        lines.append(f"{name:52} {each:8.0f}{'' if each <= BYTES_PER_JOB else '  TOO MUCH'}")
+    lines += ["", f"garbage collector: frozen at the start, thresholds {collector.THRESHOLDS}, as in the server"]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--rounds", type=int, default=15, help="how often each pair is measured; the best counts")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--grow", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--unique", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.grow:
+        print(grow(options.grow, options.unique))
+        return
+    costs, memory = measure(options.rounds)
+    if options.json:
+        rows = [cost._asdict() | {"ratio": cost.ratio} for cost in costs]
+        print(json.dumps({"costs": rows, "bytes_per_job": memory, "gc": collector.THRESHOLDS}, indent=2))
+    else:
+        print(table(costs, memory))
+
+
+if __name__ == "__main__":
+    main()

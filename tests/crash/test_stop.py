@@ -1,0 +1,64 @@
+"""Stopping in good order, under load and with jobs at work: nothing is lost, and no job pays for it."""
+
+import random
+import threading
+from pathlib import Path
+
+from tests.crash import store_file
+from tests.crash.conftest import Start
+from tests.crash.load import Account, load
+from tests.crash.test_kill import EARLIEST, LATEST, check_after_restart, drain
+from tests.support.gearman_peer import Kind, Peer, worker
+
+LIVES = 12
+
+
+def test_no_acknowledged_job_is_lost_by_stopping_under_load(start: Start, path: Path, seed: int) -> None:
+    """What arrives while the server stops is acknowledged and kept, or neither."""
+    chance = random.Random(seed)
+    account = Account()
+    for life in range(LIVES):
+        with start() as server, Peer(server.port) as peer:
+            check_after_restart(peer, account, f"after life {life}")
+            with load(server.port, account, chance.randrange(2**32), str(life)):
+                threading.Event().wait(chance.uniform(EARLIEST, LATEST))
+                server.stop()
+        assert account.problems == []
+    with start() as server:
+        with Peer(server.port) as peer:
+            check_after_restart(peer, account, "at the end")
+        drain(server.port, account)
+    assert account.problems == []
+
+
+def test_stop_costs_a_running_job_neither_an_attempt_nor_its_place(start: Start) -> None:
+    handles: list[bytes] = []
+    for _ in range(3):
+        with start("--max-attempts", "2") as server, Peer(server.port) as client:
+            if not handles:
+                handles = [client.submit(b"f", b"", data, kind=Kind.SUBMIT_JOB_BG) for data in (b"1", b"2")]
+            with worker(server.port, b"f") as taker:
+                assert taker.grab().handle == handles[0]
+                assert client.listing("show jobs")[0] == [handles[0], b"0", b"0", b"1"]
+                server.stop()
+
+
+def test_ids_go_on_where_they_were_after_a_stop(start: Start) -> None:
+    numbers = []
+    for _ in range(3):
+        with start() as server, Peer(server.port) as client:
+            handle = client.submit(b"f", kind=Kind.SUBMIT_JOB_BG)
+            numbers.append(int(handle.rpartition(b":")[2]))
+    assert numbers == [numbers[0], numbers[0] + 1, numbers[0] + 2]
+
+
+def test_graceful_stop_keeps_what_was_finished_meanwhile(start: Start, path: Path) -> None:
+    with start() as server, Peer(server.port) as client, worker(server.port, b"f") as taker:
+        first, second = (client.submit(b"f", b"", data, kind=Kind.SUBMIT_JOB_BG) for data in (b"1", b"2"))
+        assert taker.grab().handle == first
+        client.text("shutdown graceful")
+        assert client.line() == b"OK\r\n"
+        taker.send(Kind.WORK_COMPLETE, first, b"done")
+        assert server.wait() == 0
+    assert store_file.query(path, "SELECT handle FROM jobs") == [(second,)]
+    assert store_file.query(path, "SELECT handle, result FROM records") == [(first, b"done")]

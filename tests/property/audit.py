@@ -1,0 +1,138 @@
+"""Recount everything that the engine keeps, from the jobs and workers up, and compare it with its books."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from geartrain.engine.engine import Engine
+from geartrain.engine.job import LiveJob
+from geartrain.engine.worker import Worker
+from geartrain.model import JobState
+
+
+def audit(engine: Engine, workers: Iterable[Worker]) -> None:
+    """Fail on the first thing that is not as it should be."""
+    everybody = list(workers)
+    jobs = list(engine.jobs.values())
+    _places(engine, jobs, everybody)
+    _functions(engine, jobs, everybody)
+    _unique_keys(engine, jobs)
+    _crews(engine, everybody)
+    _sleepers(engine, everybody)
+    _watchers(jobs)
+
+
+def _in(jobs: Iterable[LiveJob], state: JobState) -> list[LiveJob]:
+    return [job for job in jobs if job.state is state]
+
+
+def _places(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> None:
+    """Every job is in the one place that its state names, and nowhere else."""
+    assert all(handle == job.handle for handle, job in [*engine.jobs.items(), *engine.dead.items()])
+    assert not engine.jobs.keys() & engine.dead.keys()
+    assert all(job.state is JobState.DEAD for job in engine.dead.values())
+    assert {job.state for job in jobs} <= {JobState.SCHEDULED, JobState.QUEUED, JobState.RUNNING}
+
+    _same(engine.schedule.jobs(), _in(jobs, JobState.SCHEDULED))
+    assert len(engine.schedule) == len(_in(jobs, JobState.SCHEDULED))
+    leased = [job for job in jobs if job.deadline]
+    assert all(job.state is JobState.RUNNING for job in leased)
+    _same(engine.leases.jobs(), leased)
+    assert len(engine.leases) == len(leased)
+
+    lined_up = [job for function in engine.functions.values() for job in function.queue()]
+    _same(lined_up, _in(jobs, JobState.QUEUED))
+    running = _in(jobs, JobState.RUNNING)
+    held = Counter(job for worker in workers for job in worker.running.values())
+    for job in running:
+        copies = engine.broadcasts.copies.get(job)
+        if copies is None:
+            assert job.owner is not None
+            assert held[job] == 1
+            assert job.owner.running[job.handle] is job
+        else:
+            assert job.owner is None
+            holders = [worker for worker in workers if worker.running.get(job.handle) is job]
+            guests = [worker for worker in workers if job in (worker.inbox or ())]
+            assert copies == {*holders, *guests}
+            assert copies, "a broadcast without copies is over"
+            assert len(holders) + len(guests) == len(copies), "one copy for each"
+    assert set(held) <= set(running), "no worker runs what does not run"
+    assert set(engine.broadcasts.copies) <= set(running)
+    assert engine.running == len(running)
+
+
+def _functions(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> None:
+    """Counters are what one gets by counting."""
+    assert {job.function for job in jobs} <= engine.functions.keys()
+    for name, function in engine.functions.items():
+        mine = [job for job in jobs if job.function == name]
+        queued = _in(mine, JobState.QUEUED)
+        assert function.name == name
+        assert function.queued == len(queued)
+        assert function.running == len(_in(mine, JobState.RUNNING))
+        assert function.scheduled == len(_in(mine, JobState.SCHEDULED))
+        assert function.total == len(mine)
+        assert function.workers == sum(name in worker.abilities for worker in workers)
+        for priority, lane in enumerate(function.lanes):
+            line = list(lane)
+            assert lane.size == len(line)
+            _same(line, [job for job in queued if job.priority == priority])
+            assert lane.first() is (line[0] if line else None)
+            assert [job.run_at for job in line] == sorted(job.run_at for job in line)
+            assert all(job.run_at <= engine.now for job in line), "nothing runs before its time"
+
+
+def _unique_keys(engine: Engine, jobs: list[LiveJob]) -> None:
+    keyed = [(job.function, job.unique) for job in jobs if job.unique]
+    assert len(keyed) == len(set(keyed))
+    known = {(name, key): job for name, f in engine.functions.items() for key, job in f.unique.items()}
+    assert known == {(job.function, job.unique): job for job in jobs if job.unique}
+
+
+def _crews(engine: Engine, workers: list[Worker]) -> None:
+    """Crews are exactly what their members offer, and miss no function that has jobs."""
+    members = Counter(worker.crew for worker in workers if worker.crew is not None)
+    assert set(engine.crews.values()) == set(members)
+    for key, crew in engine.crews.items():
+        assert crew.key == key
+        assert crew.size == members[crew]
+        assert {function.name for function in crew.functions} == key
+        for function in crew.functions:
+            assert engine.functions[function.name] is function
+            assert function.crews.count(crew) == 1
+            for priority, lane in enumerate(function.lanes):
+                if lane.size and not function.paused:
+                    assert function in crew.ready[priority]
+    for function in engine.functions.values():
+        assert set(function.crews) <= set(members)
+    for worker in workers:
+        assert worker.crew is None or worker.crew.key == worker.abilities.keys()
+
+
+def _sleepers(engine: Engine, workers: list[Worker]) -> None:
+    """Who sleeps is known to sleep, and does not sleep beside work for longer than the grace."""
+    asleep = [worker for crew in engine.crews.values() for worker in crew.idle]
+    assert len(asleep) == len(set(asleep))
+    assert set(asleep) == {worker for worker in workers if worker.idle}
+    looked_after = {function for _, function in engine._wake_again}
+    for worker in asleep:
+        assert worker.crew is not None
+        assert worker in worker.crew.idle
+        assert not worker.inbox
+        for function in worker.crew.functions:
+            if function.queued and not function.paused:
+                assert function in looked_after, "somebody was woken, and the next one will be"
+                assert engine.deadline() <= engine.now + engine.policy.wake_grace
+
+
+def _watchers(jobs: list[LiveJob]) -> None:
+    for job in jobs:
+        assert job.watchers is None or job.watchers, "no empty lists"
+        for watcher in job.watchers or ():
+            assert job in watcher.watching
+
+
+def _same(some: list[LiveJob], others: list[LiveJob]) -> None:
+    """The same jobs, none twice."""
+    assert Counter(some) == Counter(others)
+    assert len(set(some)) == len(some)

@@ -1,0 +1,215 @@
+"""The naive model's crews: who works together, whose turn it is, who is woken, and who hears what."""
+
+import itertools
+from collections import defaultdict
+
+from tests.property.naive.records import NEVER, NaiveCrew, NaiveFunction, NaiveJob, NaiveWatcher, NaiveWorker
+
+
+class Floorplan:
+    """Everything that is known, in lists; how workers are found, woken and given their turn."""
+
+    def __init__(
+        self, max_attempts: int, wake_count: int, wake_grace: float, dead_limit: int, moves_per_tick: int
+    ) -> None:
+        self.max_attempts, self.wake_count = max_attempts, wake_count
+        self.wake_grace, self.dead_limit, self.moves_per_tick = wake_grace, dead_limit, moves_per_tick
+        self.now = 0.0
+        self.workers: list[NaiveWorker] = []
+        self.jobs: list[NaiveJob] = []  # every job there ever was
+        self.functions: defaultdict[bytes, NaiveFunction] = defaultdict(NaiveFunction)
+        self.crews: list[NaiveCrew] = []
+        self.look_again: list[tuple[float, bytes | None]] = []  # None: the function was dropped
+        self.dead_foreground: list[NaiveJob] = []
+        self.numbers = itertools.count(1)
+        self.clock = itertools.count(1)  # orders what happens at the same time
+        self.heard: defaultdict[str, list[tuple[object, ...]]] = defaultdict(list)
+        self.handed: list[bytes] = []  # what the engine has handed out in this step
+
+    # What those who are woken or told may come back with; the verbs are in verbs.py
+
+    def submit(
+        self,
+        function: bytes,
+        unique: bytes,
+        payload: bytes,
+        priority: int,
+        background: bool,
+        watcher: NaiveWatcher | None,
+        run_at: float = 0.0,
+        timeout: float = 0.0,
+        replace: bool = False,
+        count: int = 0,
+    ) -> NaiveJob | None:
+        raise NotImplementedError
+
+    def cancel(self, job: NaiveJob) -> None:
+        raise NotImplementedError
+
+    def claim(self, worker: NaiveWorker) -> NaiveJob | None:
+        raise NotImplementedError
+
+    def sleep(self, worker: NaiveWorker) -> None:
+        raise NotImplementedError
+
+    def complete(self, worker: NaiveWorker, job: NaiveJob) -> None:
+        raise NotImplementedError
+
+    def unwatch(self, job: NaiveJob, watcher: NaiveWatcher) -> None:
+        raise NotImplementedError
+
+    # Looking
+
+    def alive(self) -> list[NaiveJob]:
+        return [job for job in self.jobs if job.state in ("scheduled", "queued", "running")]
+
+    def dead(self) -> list[NaiveJob]:
+        return [job for job in self.jobs if job.state == "dead"]
+
+    def queue(self, function: bytes, priority: int | None = None) -> list[NaiveJob]:
+        return [
+            job
+            for job in self.jobs
+            if job.state == "queued" and job.function == function and priority in (None, job.priority)
+        ]
+
+    def total(self, function: bytes) -> int:
+        return len([job for job in self.alive() if job.function == function])
+
+    def deadline(self) -> float:
+        times = [job.run_at for job in self.jobs if job.state == "scheduled"]
+        times += [job.deadline for job in self.jobs if job.state == "running"]
+        times += [when for when, _ in self.look_again]
+        return min(times, default=NEVER)
+
+    # Crews, turns and waking
+
+    def crew_of(self, worker: NaiveWorker) -> NaiveCrew:
+        if worker.crew is None:
+            key = frozenset(worker.abilities)
+            for crew in self.crews:
+                if crew.key == key:
+                    break
+            else:
+                crew = NaiveCrew(key)
+                self.crews.append(crew)
+                for function in worker.abilities:
+                    self.functions[function].crews.append(crew)
+                    self.take_note(crew, function)
+            crew.members.append(worker)
+            worker.crew = crew
+        return worker.crew
+
+    def rouse(self, worker: NaiveWorker) -> None:
+        if worker.crew is not None and worker in worker.crew.asleep:
+            worker.crew.asleep.remove(worker)
+
+    def part(self, worker: NaiveWorker) -> None:
+        self.rouse(worker)
+        crew, worker.crew = worker.crew, None
+        if crew is None:
+            return
+        crew.members.remove(worker)
+        if not crew.members:
+            self.crews.remove(crew)
+            for home in self.functions.values():
+                home.crews = [other for other in home.crews if other is not crew]
+
+    def regroup(self, worker: NaiveWorker) -> None:
+        asleep = worker.crew is not None and worker in worker.crew.asleep
+        self.part(worker)
+        if asleep:
+            self.sleep(worker)
+
+    def take_note(self, crew: NaiveCrew, function: bytes) -> None:
+        """A function with jobs is on the crew's list: at the end, if it was not there."""
+        if self.functions[function].paused:
+            return
+        for priority in range(3):
+            if self.queue(function, priority) and function not in crew.turns[priority]:
+                crew.turns[priority].append(function)
+
+    def look(self, crew: NaiveCrew) -> tuple[int, bytes] | None:
+        """Whose turn it is; who is found to have nothing loses its turn."""
+        for priority in range(3):
+            while crew.turns[priority]:
+                function = crew.turns[priority][0]
+                if self.queue(function, priority) and not self.functions[function].paused:
+                    return priority, function
+                crew.turns[priority].pop(0)
+        return None
+
+    def check_fairness(self, crew: NaiveCrew, priority: int, function: bytes) -> None:
+        """No function is served twice while another has waited all the time."""
+        before = crew.served.get((priority, function))
+        for other in crew.key - {function}:
+            home = self.functions[other]
+            if before is None or home.paused or not self.queue(other, priority):
+                continue
+            waited = home.waiting_since[priority] < before
+            assert not waited or crew.served.get((priority, other), 0) > before, "functions take turns"
+        for higher in range(priority):
+            for other in crew.key:
+                assert self.functions[other].paused or not self.queue(other, higher), "priority is global"
+        crew.served[priority, function] = next(self.clock)
+
+    def next_sleeper(self, function: bytes) -> NaiveWorker | None:
+        crews = self.functions[function].crews
+        for crew in crews:
+            if crew.asleep:
+                crews.remove(crew)
+                crews.append(crew)
+                return crew.asleep.pop(0)
+        return None
+
+    def wake_some(self, function: bytes, count: int) -> None:
+        for _ in range(count):
+            worker = self.next_sleeper(function)
+            if worker is None:
+                return
+            self.wake(worker)
+            if self.queue(function) and all(function != waiting for _, waiting in self.look_again):
+                self.look_again.append((self.now + self.wake_grace, function))
+
+    # Who hears what
+
+    def wake(self, worker: NaiveWorker) -> None:
+        self.hear(worker, "wake")
+        if worker.manner != "slow":
+            job = self.claim(worker)
+            self.hear(worker, "got", job and job.handle)
+            if job is None and worker.manner == "parked":
+                self.sleep(worker)
+            elif job is not None and worker.manner == "swift":
+                self.complete(worker, job)
+
+    def tell(self, watchers: list[NaiveWatcher], what: str, job: NaiveJob) -> None:
+        state = job.state  # a watcher that was told before may have had the job retried
+        for watcher in watchers:
+            self.heard[f"watcher {watcher.number}"].append((what, job.handle, state))
+            self.react(watcher, what, job)
+
+    def tell_expired(self, job: NaiveJob) -> None:
+        for watcher in list(job.watchers):
+            self.heard[f"watcher {watcher.number}"].append(("expired", job.handle, job.state))
+            if watcher.manner == "angry":
+                self.cancel(job)
+            elif watcher.manner == "again":
+                self.unwatch(job, watcher)
+
+    def react(self, watcher: NaiveWatcher, what: str, job: NaiveJob) -> None:
+        if watcher.manner == "again" and watcher.patience:
+            watcher.patience -= 1
+            self.submit(job.function, b"", b"again", job.priority, False, watcher)
+        elif watcher.manner == "angry" and what != "complete":
+            for other in self.alive():
+                if watcher in other.watchers and other.state in ("scheduled", "queued", "running"):
+                    self.cancel(other)
+
+    def hear(self, worker: NaiveWorker, *words: object) -> None:
+        self.heard[f"worker {worker.number}"].append(words)
+
+    def note(self, what: str, job: NaiveJob, worker: NaiveWorker | None = None) -> None:
+        if job.background:
+            number = worker.number if worker is not None else None
+            self.heard["journal"].append((what, job.handle, number))

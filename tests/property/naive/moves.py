@@ -1,0 +1,144 @@
+"""How a job moves in the naive model, from one state to the next."""
+
+from geartrain.model import Expiry
+from tests.property.naive.crews import Floorplan
+from tests.property.naive.records import NEVER, NaiveJob, NaiveWatcher, NaiveWorker
+
+
+class Moves(Floorplan):
+    """The moves that the verbs are made of."""
+
+    def place(self, job: NaiveJob, run_at: float) -> None:
+        job.run_at = run_at or self.now
+        if job.run_at > self.now:
+            job.state = "scheduled"
+        else:
+            self.line_up(job, timed=bool(run_at))
+
+    def line_up(self, job: NaiveJob, timed: bool = False, taken_from: NaiveWorker | None = None) -> None:
+        home = self.functions[job.function]
+        if not self.queue(job.function, job.priority):
+            home.waiting_since[job.priority] = next(self.clock)
+        job.state, job.arrived, job.timed = "queued", next(self.clock), timed
+        for crew in home.crews:
+            self.take_note(crew, job.function)
+        if taken_from is not None:
+            self.hear(taken_from, "revoked", job.handle)
+        if not home.paused:
+            self.wake_some(job.function, self.wake_count)
+
+    def start(self, worker: NaiveWorker, job: NaiveJob) -> None:
+        job.state, job.attempts, job.started_at = "running", job.attempts + 1, self.now
+        timeouts = [seconds for seconds in (worker.abilities[job.function][0], job.timeout) if seconds]
+        job.deadline = self.now + min(timeouts) if timeouts else NEVER
+        worker.holding.append(job)
+        job.shared = self.functions[job.function].broadcast
+        if job.shared:
+            sleepers = []
+            while (sleeper := self.next_sleeper(job.function)) is not None:
+                sleepers.append(sleeper)
+                sleeper.invited.append(job)
+            for sleeper in sleepers:
+                self.wake(sleeper)
+
+    def stop(self, job: NaiveJob) -> None:
+        """Nobody runs the job any more, and nobody may fetch a copy of it."""
+        for worker in self.holders(job):
+            worker.holding.remove(job)
+            if job.shared:
+                worker.pardoned.add(job.handle)
+        job.deadline = NEVER
+
+    def end(self, job: NaiveJob, state: str, worker: NaiveWorker | None = None) -> list[NaiveWatcher]:
+        if not job.shared and self.holders(job):
+            worker = self.holders(job)[0]
+        self.stop(job)
+        job.state = state
+        self.note("finished", job, worker)
+        watchers, job.watchers = job.watchers, []
+        return watchers
+
+    def fail_all(self, job: NaiveJob, state: str) -> None:
+        self.tell(self.end(job, state), "fail", job)
+
+    def bury(self, job: NaiveJob) -> None:
+        self.stop(job)
+        job.state = "dead"
+        watchers, job.watchers = job.watchers, []
+        self.note("changed", job)
+        if not job.background:
+            self.dead_foreground.append(job)
+            while len(self.dead_foreground) > self.dead_limit:
+                self.dead_foreground.pop(0).state = "forgotten"
+        self.tell(watchers, "fail", job)
+
+    def postpone(self, job: NaiveJob, run_at: float) -> None:
+        if job.abandoned:
+            self.end(job, "cancelled")
+            return
+        self.stop(job)
+        job.state, job.run_at = "scheduled", run_at
+        self.note("changed", job)
+
+    def lose(self, worker: NaiveWorker, jobs: list[NaiveJob]) -> None:
+        for job in jobs:
+            if job.state != "running":
+                continue
+            if job.shared:
+                if self.give_up(worker, job):
+                    self.fail_all(job, "failed")
+            elif job in worker.holding:
+                self.lost(worker, job, told=False)
+
+    def give_up(self, worker: NaiveWorker, job: NaiveJob) -> bool:
+        """One copy of a broadcast less; true if that was the last."""
+        worker.holding = [other for other in worker.holding if other is not job]
+        return not self.holders(job) and not self.guests(job)
+
+    def lost(self, worker: NaiveWorker, job: NaiveJob, told: bool) -> None:
+        if job.abandoned:
+            self.end(job, "cancelled")
+        elif 0 < self.max_attempts <= job.attempts:
+            self.bury(job)
+        else:
+            self.stop(job)
+            job.run_at = self.now
+            self.note("changed", job)
+            self.line_up(job, taken_from=worker if told else None)
+            return
+        if told:
+            self.hear(worker, "revoked", job.handle)
+
+    def expire(self, job: NaiveJob) -> None:
+        holders = self.holders(job)
+        if job.shared:
+            self.fail_all(job, "failed")
+        else:
+            timeout, on_timeout = holders[0].abilities[job.function]
+            if not timeout or 0 < job.timeout < timeout or on_timeout is Expiry.REQUEUE:
+                self.tell_expired(job)
+                if job in holders[0].holding:
+                    self.lost(holders[0], job, told=True)
+                return
+            self.fail_all(job, "failed")
+        for worker in holders:
+            self.hear(worker, "revoked", job.handle)
+
+    def holders(self, job: NaiveJob) -> list[NaiveWorker]:
+        return [worker for worker in self.workers if job in worker.holding]
+
+    def guests(self, job: NaiveJob) -> list[NaiveWorker]:
+        return [worker for worker in self.workers if job in worker.invited]
+
+    def first(self, queue: list[NaiveJob]) -> NaiveJob:
+        """The job whose turn it is; the engine's choice if the promise leaves one."""
+        time = min(job.run_at for job in queue)
+        tied = [job for job in queue if job.run_at == time]
+        if not any(job.timed for job in tied):
+            tied = [min(tied, key=lambda job: job.arrived)]
+        else:
+            untimed = sorted((job for job in tied if not job.timed), key=lambda job: job.arrived)
+            tied = [job for job in tied if job.timed] + untimed[:1]
+        chosen = [job for handle in self.handed for job in tied if job.handle == handle]
+        assert chosen, f"one of {[job.handle for job in tied]} is next, but the engine handed out {self.handed}"
+        return chosen[0]

@@ -1,0 +1,262 @@
+"""The engine's promises once more, as slowly and plainly as possible.
+
+Lists and linear scans, nothing kept that could be counted, no cleverness to go wrong. The state machine drives
+this model and the real engine side by side and compares what everybody heard. It is written from what the
+verbs promise; where a promise leaves a choice (jobs with the very same time that came by the schedule), it
+accepts any and follows the engine's (`handed`).
+
+Whoever is woken or told may come back with another verb at once, here as there: see `NaiveWorker.manner` and
+`NaiveWatcher.manner`.
+"""
+
+from geartrain.model import Expiry
+from tests.property.naive.moves import Moves
+from tests.property.naive.records import NEVER, NaiveJob, NaiveWatcher, NaiveWorker
+
+
+class Naive(Moves):
+    """The engine's verbs."""
+
+    # Clients
+
+    def submit(
+        self,
+        function: bytes,
+        unique: bytes,
+        payload: bytes,
+        priority: int,
+        background: bool,
+        watcher: NaiveWatcher | None,
+        run_at: float = 0.0,
+        timeout: float = 0.0,
+        replace: bool = False,
+        count: int = 0,
+    ) -> NaiveJob | None:
+        home = self.functions[function]
+        for twin in self.alive() if unique else ():
+            if twin.function == function and twin.unique == unique:
+                self.join(twin, background, watcher)
+                if replace and twin.state != "running":
+                    twin.payload, twin.priority, twin.timeout, twin.count = payload, priority, timeout, count
+                    twin.attempts = 0
+                    self.note("changed", twin)
+                    self.place(twin, run_at)
+                return twin
+        if home.limits[priority] and self.total(function) >= home.limits[priority]:
+            return None
+        number = next(self.numbers)
+        watchers = [] if watcher is None else [watcher]
+        job = NaiveJob(
+            number, b"H:localhost:%d" % number, function, unique, payload, priority, background, 0.0, timeout,
+            count, watchers,
+        )  # fmt: skip
+        self.jobs.append(job)
+        self.note("accepted", job)
+        self.place(job, run_at)
+        return job
+
+    def join(self, job: NaiveJob, background: bool, watcher: NaiveWatcher | None) -> None:
+        if background and not job.background:
+            job.background = True
+            self.note("accepted", job)
+        if watcher is not None:
+            job.watchers.append(watcher)
+
+    def forget(self, watcher: NaiveWatcher) -> None:
+        for job in self.alive():
+            self.unwatch(job, watcher)
+
+    def unwatch(self, job: NaiveJob, watcher: NaiveWatcher) -> None:
+        if watcher in job.watchers:
+            job.watchers = [other for other in job.watchers if other is not watcher]
+            if job.abandoned and job.state != "running":
+                self.end(job, "cancelled")
+
+    def cancel(self, job: NaiveJob) -> None:
+        holders = self.holders(job)
+        for worker in holders:
+            worker.pardoned.add(job.handle)
+        self.fail_all(job, "cancelled")
+        for worker in holders:
+            self.hear(worker, "revoked", job.handle)
+
+    def hasten(self, job: NaiveJob) -> None:
+        if job.state == "scheduled":
+            job.run_at = self.now
+            self.note("changed", job)
+            self.line_up(job)
+
+    def withdraw(self, job: NaiveJob) -> None:
+        job.background = False
+        if not job.watchers and job.state != "running":
+            self.end(job, "cancelled")
+
+    # Workers
+
+    def enroll(self, worker: NaiveWorker, function: bytes, timeout: float, on_timeout: Expiry, broadcast: bool) -> None:
+        self.functions[function].broadcast = broadcast
+        known = function in worker.abilities
+        worker.abilities[function] = (timeout, on_timeout)
+        if not known:
+            self.regroup(worker)
+
+    def dismiss(self, worker: NaiveWorker, function: bytes) -> None:
+        if worker.abilities.pop(function, None) is None:
+            return
+        self.regroup(worker)
+        lost = [job for job in worker.holding + worker.invited if job.function == function]
+        worker.invited = [job for job in worker.invited if job.function != function]
+        self.lose(worker, lost)
+
+    def leave(self, worker: NaiveWorker) -> None:
+        self.part(worker)
+        worker.abilities.clear()
+        lost = worker.holding + worker.invited
+        worker.invited = []
+        self.lose(worker, lost)
+
+    def claim(self, worker: NaiveWorker) -> NaiveJob | None:
+        crew = self.crew_of(worker)
+        self.rouse(worker)
+        while worker.invited:
+            copy = worker.invited.pop(0)
+            if copy.state == "running":
+                worker.holding.append(copy)
+                return copy
+        found = self.look(crew)
+        if found is None:
+            return None
+        priority, function = found
+        self.check_fairness(crew, priority, function)
+        crew.turns[priority].remove(function)
+        crew.turns[priority].append(function)
+        job = self.first(self.queue(function, priority))
+        self.start(worker, job)
+        return job if job in worker.holding else None
+
+    def claim_from(self, worker: NaiveWorker, function: bytes, priority: int) -> NaiveJob | None:
+        queue = self.queue(function, priority)
+        if not queue or self.functions[function].paused:
+            return None
+        self.crew_of(worker)
+        self.rouse(worker)
+        job = self.first(queue)
+        self.start(worker, job)
+        return job if job in worker.holding else None
+
+    def sleep(self, worker: NaiveWorker) -> None:
+        crew = self.crew_of(worker)
+        if worker in crew.asleep:
+            return
+        if worker.invited or self.look(crew) is not None:
+            self.wake(worker)
+        else:
+            crew.asleep.append(worker)
+
+    def complete(self, worker: NaiveWorker, job: NaiveJob) -> None:
+        worker.holding.remove(job)
+        self.tell(self.end(job, "done", worker), "complete", job)
+
+    def fail(self, worker: NaiveWorker, job: NaiveJob, retry: bool = False, how: str = "fail") -> None:
+        if job.shared and not self.give_up(worker, job):
+            return
+        if job.shared or not retry:
+            worker.holding = [other for other in worker.holding if other is not job]
+            self.tell(self.end(job, "failed", worker), how, job)
+        elif 0 < self.max_attempts <= job.attempts and not job.abandoned:
+            self.bury(job)
+        else:
+            self.postpone(job, self.now + 2.0 ** (job.attempts - 1))
+
+    def hand_back(self, worker: NaiveWorker, job: NaiveJob) -> None:
+        if job.shared:
+            self.lose(worker, [job])
+            return
+        job.attempts -= 1
+        if job.abandoned:
+            self.end(job, "cancelled")
+        else:
+            self.stop(job)
+            job.run_at = self.now
+            self.note("changed", job)
+            self.line_up(job)
+
+    def reschedule(self, worker: NaiveWorker, job: NaiveJob, run_at: float, step: int) -> None:
+        if job.shared:
+            self.fail(worker, job)
+        else:
+            job.attempts = 0
+            job.count += step
+            self.postpone(job, run_at)
+
+    # Operators
+
+    def pause(self, function: bytes) -> None:
+        self.functions[function].paused = True
+
+    def resume(self, function: bytes) -> None:
+        home = self.functions[function]
+        home.paused = False
+        home.waiting_since = [next(self.clock)] * 3
+        for crew in home.crews:
+            self.take_note(crew, function)
+        self.wake_some(function, len(self.queue(function)))
+
+    def drop(self, function: bytes) -> bool:
+        offered = any(function in worker.abilities for worker in self.workers)
+        if function not in self.functions or offered or self.total(function):
+            return False
+        del self.functions[function]
+        self.look_again = [(when, None if name == function else name) for when, name in self.look_again]
+        return True
+
+    def retry(self, job: NaiveJob) -> bool:
+        if job.unique and any((j.function, j.unique) == (job.function, job.unique) for j in self.alive()):
+            return False
+        self.dead_foreground = [other for other in self.dead_foreground if other is not job]
+        job.attempts = 0
+        self.note("changed", job)
+        if not job.background:
+            job.background = True
+            self.note("accepted", job)
+        self.place(job, 0.0)
+        return True
+
+    def delete(self, job: NaiveJob) -> None:
+        self.dead_foreground = [other for other in self.dead_foreground if other is not job]
+        job.state = "cancelled"
+        self.note("finished", job, None)
+
+    def restart(self, kept: list[bytes], attempts: dict[bytes, int]) -> None:
+        """All workers and watchers are gone; what was kept stands in line again."""
+        self.workers, self.crews, self.look_again, self.dead_foreground = [], [], [], []
+        self.functions.clear()
+        by_handle = {job.handle: job for job in self.alive() + self.dead()}
+        for job in by_handle.values():
+            job.watchers, job.deadline = [], NEVER
+            if not job.background:
+                job.state = "lost"
+        for handle in kept:
+            job = by_handle[handle]
+            self.functions[job.function]
+            job.attempts = attempts[handle]
+            if job.state != "dead":
+                job.state = "new"
+                self.place(job, job.run_at)
+                job.timed = False
+
+    def tick(self, now: float) -> float:
+        self.now = now
+        for _ in range(self.moves_per_tick):
+            due = [job for job in self.jobs if job.state == "scheduled" and job.run_at <= now]
+            if due:
+                self.line_up(min(due, key=lambda job: (job.run_at, job.number)), timed=True)
+        for _ in range(self.moves_per_tick):
+            late = [job for job in self.jobs if job.state == "running" and job.deadline <= now]
+            if late:
+                self.expire(min(late, key=lambda job: (job.deadline, job.number)))
+        while self.look_again and self.look_again[0][0] <= now:
+            _, function = self.look_again.pop(0)
+            if function is not None and not self.functions[function].paused:
+                self.wake_some(function, len(self.queue(function)))
+        return self.deadline()

@@ -1,0 +1,107 @@
+"""Whoever wants to hear of every job hears three things of each, foreground and background alike."""
+
+import pytest
+
+from geartrain.engine.audience import Audience
+from geartrain.engine.engine import Engine
+from geartrain.engine.job import LiveJob
+from geartrain.model import Duplicate, JobState
+from tests.unit.engine.recording import NOW, RecordingWatcher, claim, hire
+
+
+class RecordingAudience(Audience):
+    def __init__(self) -> None:
+        self.heard: list[tuple[object, ...]] = []
+
+    def created(self, job: LiveJob) -> None:
+        self.heard.append(("created", job.handle))
+
+    def started(self, job: LiveJob) -> None:
+        assert job.state is JobState.RUNNING
+        self.heard.append(("started", job.handle))
+
+    def finished(self, job: LiveJob, result: bytes) -> None:
+        self.heard.append(("finished", job.handle, job.state, result))
+
+
+@pytest.fixture
+def audience(engine: Engine) -> RecordingAudience:
+    engine.audience = audience = RecordingAudience()
+    return audience
+
+
+def test_the_base_hears_everything_and_says_nothing(engine: Engine) -> None:
+    engine.audience = Audience()
+    worker = hire(engine, b"f")
+    job = engine.submit(b"f", background=True)
+    claim(engine, worker)
+    engine.complete(worker, job, b"")
+    assert job.state is JobState.DONE
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_a_job_is_created_started_and_finished(engine: Engine, audience: RecordingAudience, background: bool) -> None:
+    worker = hire(engine, b"f")
+    job = engine.submit(b"f", background=background, watcher=RecordingWatcher())
+    claim(engine, worker)
+    engine.complete(worker, job, b"out")
+    handle = job.handle
+    assert audience.heard == [
+        ("created", handle),
+        ("started", handle),
+        ("finished", handle, JobState.DONE, b"out"),
+    ]
+
+
+def test_joining_and_replacing_create_nothing(engine: Engine, audience: RecordingAudience) -> None:
+    job = engine.submit(b"f", b"key", background=True)
+    engine.submit(b"f", b"key", background=True)
+    engine.submit(b"f", b"key", background=True, duplicate=Duplicate.REPLACE)
+    assert audience.heard == [("created", job.handle)]
+
+
+def test_a_lost_worker_is_a_second_start(engine: Engine, audience: RecordingAudience) -> None:
+    job = engine.submit(b"f", background=True)
+    for _ in range(2):
+        worker = hire(engine, b"f")
+        claim(engine, worker)
+        engine.leave(worker)
+    assert audience.heard == [("created", job.handle), ("started", job.handle), ("started", job.handle)]
+
+
+def test_every_end_is_heard_once(engine: Engine, audience: RecordingAudience) -> None:
+    engine.policy.max_attempts = 1
+    watcher = RecordingWatcher()
+    worker = hire(engine, b"f")
+    ends = []
+    for end in ("fail", "exception", "cancel", "abandon", "die"):
+        job = engine.submit(b"f", watcher=watcher)
+        if end == "abandon":
+            engine.forget(watcher)
+        else:
+            claim(engine, worker)
+        if end == "fail":
+            engine.fail(worker, job)
+        elif end == "exception":
+            engine.raise_exception(worker, job, b"oh")
+        elif end == "cancel":
+            engine.cancel(job)
+        elif end == "die":
+            engine.leave(worker)
+        ends.append([words[2:] for words in audience.heard if words[:2] == ("finished", job.handle)])
+    assert ends == [
+        [(JobState.FAILED, b"")],
+        [(JobState.FAILED, b"oh")],
+        [(JobState.CANCELLED, b"")],
+        [(JobState.CANCELLED, b"")],
+        [(JobState.DEAD, b"")],
+    ]
+
+
+def test_a_broadcast_is_one_job(engine: Engine, audience: RecordingAudience) -> None:
+    workers = [hire(engine, b"b", broadcast=True, asleep=True) for _ in range(3)]
+    job = engine.submit(b"b", background=True, run_at=NOW)
+    for worker in workers:
+        claim(engine, worker)
+    engine.complete(workers[0], job, b"")
+    assert [words[0] for words in audience.heard] == ["created", "started", "finished"]

@@ -1,0 +1,127 @@
+"""The verbs of clients that only some doors need."""
+
+import pytest
+
+from geartrain.engine.engine import Engine
+from geartrain.model import THROW_AWAY, JobState
+from tests.unit.engine.recording import (
+    ALIVE,
+    NOW,
+    OVER,
+    RecordingJournal,
+    RecordingWatcher,
+    claim,
+    job_in,
+)
+
+
+def test_a_hastened_job_runs_now_and_only_once(engine: Engine, journal: RecordingJournal) -> None:
+    job, worker = job_in(engine, JobState.SCHEDULED, background=True)
+    engine.sleep(worker)
+    engine.now = NOW + 10
+    engine.hasten(job)
+    assert (job.state, job.run_at) == (JobState.QUEUED, NOW + 10)
+    assert worker.woken == 1
+    assert journal.names == ["accepted", "changed"]
+    assert (len(engine.schedule), engine.functions[b"f"].scheduled) == (0, 0)
+    assert claim(engine, worker) is job
+    engine.tick(NOW + 50)
+    assert engine.claim(worker) is None
+
+
+def test_a_hastened_job_may_go_back_to_its_old_time(engine: Engine) -> None:
+    job, worker = job_in(engine, JobState.SCHEDULED, background=True)
+    time = job.run_at
+    engine.hasten(job)
+    claim(engine, worker)
+    engine.reschedule(worker, job, time)
+    assert len(engine.schedule) == 1
+    assert engine.schedule.jobs() == [job]
+    engine.tick(time)
+    assert claim(engine, worker) is job
+    assert engine.tick(time) == float("inf")
+
+
+@pytest.mark.parametrize("state", [JobState.QUEUED, JobState.RUNNING, *OVER, JobState.DEAD])
+def test_only_a_scheduled_job_can_be_hastened(
+    engine: Engine, watcher: RecordingWatcher, journal: RecordingJournal, state: JobState
+) -> None:
+    job, _ = job_in(engine, state, watcher, background=True)
+    calls, run_at = list(journal.calls), job.run_at
+    engine.hasten(job)
+    assert (job.state, job.run_at, journal.calls) == (state, run_at, calls)
+
+
+@pytest.mark.parametrize("state", [JobState.SCHEDULED, JobState.QUEUED])
+def test_a_withdrawn_job_that_nobody_waits_for_was_never_there(
+    engine: Engine, journal: RecordingJournal, state: JobState
+) -> None:
+    job, worker = job_in(engine, state, background=True)
+    engine.withdraw(job)
+    assert engine.jobs == engine.functions[b"f"].unique == {}
+    assert engine.functions[b"f"].total == 0
+    assert journal.names == ["accepted"], "the store knows that it failed"
+    engine.tick(NOW + 60)
+    assert engine.claim(worker) is None
+
+
+@pytest.mark.parametrize("state", ALIVE)
+def test_a_withdrawn_job_that_somebody_waits_for_goes_on_in_the_foreground(
+    engine: Engine, watcher: RecordingWatcher, journal: RecordingJournal, state: JobState
+) -> None:
+    job, _ = job_in(engine, state, watcher, background=True)
+    engine.withdraw(job)
+    assert (job.state, job.background) == (state, False)
+    engine.cancel(job)
+    assert journal.names == ["accepted"]
+    assert watcher.words == [("fail", "cancelled")]
+
+
+def test_a_withdrawn_job_that_runs_runs_on(engine: Engine, journal: RecordingJournal) -> None:
+    job, worker = job_in(engine, JobState.RUNNING, background=True)
+    engine.withdraw(job)
+    assert worker.running == {job.handle: job}
+    engine.complete(worker, job, b"")
+    assert journal.names == ["accepted"]
+
+
+@pytest.mark.parametrize("state", OVER)
+def test_withdrawing_what_is_over_changes_nothing(engine: Engine, watcher: RecordingWatcher, state: JobState) -> None:
+    job, _ = job_in(engine, state, watcher, background=True)
+    engine.withdraw(job)
+    assert job.state is state
+
+
+def test_a_reserved_id_is_given_to_nobody_else(engine: Engine) -> None:
+    number = engine.reserve()
+    other = engine.submit(b"f", background=True)
+    reserved = engine.submit(b"f", background=True, number=number)
+    assert (reserved.id, reserved.handle) == (number, b"H:localhost:%d" % number)
+    assert other.id != number
+    assert engine.submit(b"f", background=True).id not in (number, other.id)
+
+
+def test_who_watches_first_hears_first(engine: Engine, watcher: RecordingWatcher) -> None:
+    order: list[int] = []
+    watchers = [watcher, RecordingWatcher(), RecordingWatcher()]
+    for number, each in enumerate(watchers):
+        each.react = lambda what, job, number=number: order.append(number)  # type: ignore[misc]
+    job = engine.submit(b"f", watcher=watchers[0])
+    engine.watch(job, watchers[1])
+    engine.watch(job, watchers[2], first=True)
+    engine.cancel(job)
+    assert order == [2, 0, 1]
+
+
+def test_the_first_watcher_of_a_job_may_ask_to_be_first(engine: Engine, watcher: RecordingWatcher) -> None:
+    job = engine.submit(b"f", background=True)
+    engine.watch(job, watcher, first=True)
+    assert job.watchers == [watcher]
+
+
+def test_a_result_that_nobody_wanted_is_kept_when_somebody_asks(engine: Engine, journal: RecordingJournal) -> None:
+    job = engine.submit(b"f", background=True, door="danga" + THROW_AWAY)
+    engine.keep_result(job)
+    engine.keep_result(job)
+    assert job.door == "danga"
+    assert journal.names == ["accepted", "changed"]

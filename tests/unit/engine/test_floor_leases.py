@@ -1,0 +1,207 @@
+"""Leases: a job that takes too long is taken back, and fails or is tried again."""
+
+import pytest
+
+from geartrain.engine.engine import Engine
+from geartrain.model import Expiry, JobState
+from tests.unit.engine.recording import (
+    NOW,
+    RecordingJournal,
+    RecordingWatcher,
+    claim,
+    hire,
+)
+
+
+def test_an_ability_that_fails_on_timeout(engine: Engine, watcher: RecordingWatcher) -> None:
+    worker = hire(engine, b"f", timeout=5.0)
+    job = engine.submit(b"f", watcher=watcher, background=True)
+    claim(engine, worker)
+    assert engine.tick(NOW + 4.9) == NOW + 5
+    assert job.state is JobState.RUNNING
+    engine.tick(NOW + 5)
+    assert job.state is JobState.FAILED
+    assert watcher.words == [("fail", "it did not finish within the 5 seconds that its worker allows")]
+    assert worker.taken == [job.handle]
+    assert worker.running == {}
+    assert not worker.excuse(job.handle), "it is the worker's own fault"
+    assert len(engine.leases) == 0
+
+
+def test_an_ability_that_requeues_on_timeout(engine: Engine, watcher: RecordingWatcher) -> None:
+    worker = hire(engine, b"f", timeout=5.0, on_timeout=Expiry.REQUEUE)
+    job = engine.submit(b"f", watcher=watcher)
+    claim(engine, worker)
+    engine.tick(NOW + 5)
+    assert (job.state, job.attempts, job.run_at) == (JobState.QUEUED, 1, NOW + 5)
+    assert watcher.words == [("expired", None)]
+    assert worker.taken == [job.handle]
+    assert claim(engine, worker) is job
+    assert engine.tick(NOW + 5) == NOW + 10
+
+
+def test_the_timeout_of_a_job_requeues_it(engine: Engine, watcher: RecordingWatcher) -> None:
+    worker = hire(engine, b"f")
+    job = engine.submit(b"f", watcher=watcher, timeout=3.0)
+    claim(engine, worker)
+    assert engine.tick(NOW) == NOW + 3
+    engine.tick(NOW + 3)
+    assert job.state is JobState.QUEUED
+    assert worker.taken == [job.handle]
+
+
+@pytest.mark.parametrize(
+    ("of_job", "of_ability", "after", "state"),
+    [
+        (3.0, 5.0, 3.0, JobState.QUEUED),
+        (5.0, 3.0, 3.0, JobState.FAILED),
+        (4.0, 4.0, 4.0, JobState.FAILED),
+        (0.0, 3.0, 3.0, JobState.FAILED),
+        (3.0, 0.0, 3.0, JobState.QUEUED),
+    ],
+)
+def test_the_smaller_timeout_wins(
+    engine: Engine, of_job: float, of_ability: float, after: float, state: JobState
+) -> None:
+    worker = hire(engine, b"f", timeout=of_ability, on_timeout=Expiry.FAIL)
+    job = engine.submit(b"f", background=True, timeout=of_job)
+    claim(engine, worker)
+    assert engine.tick(NOW) == NOW + after
+    engine.tick(NOW + after)
+    assert job.state is state
+
+
+def test_without_a_timeout_there_is_no_lease(engine: Engine) -> None:
+    worker = hire(engine, b"f")
+    engine.submit(b"f", background=True)
+    claim(engine, worker)
+    assert engine.tick(NOW + 1e9) == float("inf")
+
+
+def test_running_out_of_time_too_often_is_death(engine: Engine, watcher: RecordingWatcher) -> None:
+    engine.policy.max_attempts = 2
+    worker = hire(engine, b"f", timeout=1.0, on_timeout=Expiry.REQUEUE)
+    job = engine.submit(b"f", watcher=watcher, background=True)
+    for second in (1, 2):
+        claim(engine, worker)
+        engine.tick(NOW + second)
+    assert job.state is JobState.DEAD
+    assert job.reason == ("given to 2 workers in vain, the last time because it did not finish within 1.0 seconds")
+    assert worker.taken == [job.handle] * 2
+
+
+def test_an_abandoned_job_whose_time_is_up_is_dropped(engine: Engine, watcher: RecordingWatcher) -> None:
+    worker = hire(engine, b"f", timeout=1.0, on_timeout=Expiry.REQUEUE)
+    job = engine.submit(b"f", watcher=watcher)
+    claim(engine, worker)
+    engine.forget(watcher)
+    engine.tick(NOW + 1)
+    assert job.state is JobState.CANCELLED
+    assert worker.taken == [job.handle]
+
+
+def test_a_new_lease_does_not_end_with_the_old_one(engine: Engine) -> None:
+    one, two = hire(engine, b"f", timeout=5.0), hire(engine, b"f", timeout=5.0)
+    job = engine.submit(b"f", background=True)
+    claim(engine, one)
+    engine.now = NOW + 3
+    engine.leave(one)
+    claim(engine, two)
+    assert engine.tick(NOW + 5) == NOW + 8
+    assert job.owner is two
+
+
+def test_each_job_of_a_worker_has_its_own_lease(engine: Engine) -> None:
+    worker = hire(engine, b"f", timeout=5.0)
+    jobs = []
+    for second in range(3):
+        engine.now = NOW + second
+        engine.submit(b"f", background=True)
+        jobs.append(claim(engine, worker))
+    for second in range(3):
+        assert engine.deadline() == NOW + 5 + second
+        engine.tick(NOW + 5 + second)
+        assert [job.state for job in jobs].count(JobState.FAILED) == second + 1
+
+
+def test_a_lease_is_not_shortened_by_enrolling_again(engine: Engine) -> None:
+    worker = hire(engine, b"f", timeout=5.0)
+    job = engine.submit(b"f", background=True)
+    claim(engine, worker)
+    engine.enroll(worker, b"f", timeout=1.0)
+    engine.tick(NOW + 1)
+    assert job.state is JobState.RUNNING
+    engine.tick(NOW + 5)
+    assert job.state is JobState.FAILED
+
+
+def test_a_job_that_was_claimed_again_at_the_same_moment_has_one_lease(engine: Engine) -> None:
+    one, two = hire(engine, b"f", timeout=5.0), hire(engine, b"f", timeout=5.0)
+    job = engine.submit(b"f", background=True)
+    claim(engine, one)
+    engine.leave(one)
+    claim(engine, two)
+    assert len(engine.leases) == 1
+    engine.complete(two, job, b"")
+    assert len(engine.leases) == 0
+    assert engine.tick(NOW + 5) == float("inf")
+
+
+def test_a_worker_whose_time_is_up_may_be_given_the_job_again_at_once(
+    engine: Engine, journal: RecordingJournal
+) -> None:
+    worker = hire(engine, b"f", timeout=1.0, on_timeout=Expiry.REQUEUE)
+    job = engine.submit(b"f", background=True)
+    claim(engine, worker)
+    engine.sleep(worker)
+    order = []
+    worker.react = lambda: order.append((engine.claim(worker), list(worker.taken)))
+    engine.tick(NOW + 1)
+    assert order == [(job, [job.handle])], "told that it lost the job before it is given it again"
+    assert worker.running == {job.handle: job}
+    assert journal.names == ["accepted", "changed"]
+
+
+def test_watchers_hear_that_the_time_ran_out_before_another_worker_gets_the_job(
+    engine: Engine, watcher: RecordingWatcher
+) -> None:
+    worker = hire(engine, b"f", timeout=1.0, on_timeout=Expiry.REQUEUE)
+    job = engine.submit(b"f", watcher=watcher)
+    claim(engine, worker)
+    engine.tick(NOW + 1)
+    assert watcher.words == [("expired", None)]
+    assert watcher.heard[0].state is JobState.RUNNING
+    assert job.state is JobState.QUEUED
+
+
+def test_a_watcher_that_does_not_wait_for_another_worker_ends_the_job(
+    engine: Engine, watcher: RecordingWatcher
+) -> None:
+    worker = hire(engine, b"f", timeout=1.0, on_timeout=Expiry.REQUEUE)
+    job = engine.submit(b"f", watcher=watcher)
+    claim(engine, worker)
+    watcher.react = lambda what, job: engine.unwatch(job, watcher)
+    engine.tick(NOW + 1)
+    assert job.state is JobState.CANCELLED
+    assert worker.taken == [job.handle]
+    assert engine.jobs == {}
+
+
+def test_a_watcher_may_cancel_the_job_whose_time_ran_out(engine: Engine, watcher: RecordingWatcher) -> None:
+    worker = hire(engine, b"f", timeout=1.0, on_timeout=Expiry.REQUEUE)
+    job = engine.submit(b"f", watcher=watcher, background=True)
+    claim(engine, worker)
+    watcher.react = lambda what, job: engine.cancel(job) if what == "expired" else None
+    engine.tick(NOW + 1)
+    assert job.state is JobState.CANCELLED
+    assert watcher.words == [("expired", None), ("fail", "cancelled")]
+    assert worker.taken == [job.handle], "told once"
+    assert (engine.running, len(engine.leases), engine.jobs) == (0, 0, {})
+
+
+def test_nobody_hears_of_time_that_ran_out_if_the_job_fails_by_it(engine: Engine, watcher: RecordingWatcher) -> None:
+    worker = hire(engine, b"f", timeout=1.0, on_timeout=Expiry.FAIL)
+    engine.submit(b"f", watcher=watcher)
+    claim(engine, worker)
+    engine.tick(NOW + 1)
+    assert [what for what, _ in watcher.words] == ["fail"]

@@ -1,0 +1,107 @@
+"""Lost workers: their jobs go back, and are given up after too many attempts."""
+
+import pytest
+
+from geartrain.engine.engine import Engine
+from geartrain.model import JobState
+from tests.unit.engine.recording import (
+    RecordingWatcher,
+    claim,
+    hire,
+    payloads,
+)
+
+
+@pytest.mark.parametrize("how", ["leave", "dismiss"])
+def test_a_lost_job_goes_to_the_end_of_its_lane(engine: Engine, how: str) -> None:
+    worker = hire(engine, b"f")
+    for payload in (b"1", b"2"):
+        engine.submit(b"f", payload=payload, background=True)
+    job = claim(engine, worker)
+    engine.submit(b"f", payload=b"3", background=True)
+    if how == "leave":
+        engine.leave(worker)
+    else:
+        engine.dismiss(worker, b"f")
+    assert (job.state, job.attempts, job.owner, job.progress) == (JobState.QUEUED, 1, None, None)
+    assert (worker.running, engine.running) == ({}, 0)
+    engine.submit(b"f", payload=b"4", background=True)
+    assert payloads(engine, hire(engine, b"f")) == [b"2", b"3", b"1", b"4"]
+    assert job.attempts == 2
+
+
+def test_losing_a_worker_says_nothing_to_the_client(engine: Engine, watcher: RecordingWatcher) -> None:
+    worker = hire(engine, b"f")
+    job = engine.submit(b"f", watcher=watcher)
+    claim(engine, worker)
+    engine.leave(worker)
+    assert watcher.heard == []
+    assert job.watchers == [watcher]
+
+
+def test_dismissing_loses_only_the_jobs_of_that_function(engine: Engine) -> None:
+    worker = hire(engine, b"f", b"g")
+    f, g = engine.submit(b"f", background=True), engine.submit(b"g", background=True)
+    claim(engine, worker)
+    claim(engine, worker)
+    engine.dismiss(worker, b"f")
+    assert (f.state, g.state) == (JobState.QUEUED, JobState.RUNNING)
+    assert worker.running == {g.handle: g}
+
+
+def test_an_abandoned_job_of_a_lost_worker_is_dropped(engine: Engine, watcher: RecordingWatcher) -> None:
+    worker = hire(engine, b"f")
+    job = engine.submit(b"f", b"key", watcher=watcher)
+    claim(engine, worker)
+    engine.forget(watcher)
+    engine.leave(worker)
+    assert job.state is JobState.CANCELLED
+    assert (engine.jobs, engine.dead, engine.running) == ({}, {}, 0)
+    assert engine.functions[b"f"].unique == {}
+
+
+def test_after_too_many_lost_workers_the_job_is_dead(engine: Engine, watcher: RecordingWatcher) -> None:
+    engine.policy.max_attempts = 3
+    job = engine.submit(b"f", b"key", watcher=watcher, background=True)
+    for attempt in range(1, 4):
+        assert job.state is JobState.QUEUED
+        worker = hire(engine, b"f")
+        claim(engine, worker)
+        assert job.attempts == attempt
+        engine.leave(worker)
+    assert job.state is JobState.DEAD
+    assert job.reason == "given to 3 workers in vain, the last time because its worker left"
+    assert watcher.words == [("fail", job.reason)]
+    assert watcher.heard[0].state is JobState.DEAD
+    assert (engine.jobs, engine.dead, engine.running) == ({}, {job.handle: job}, 0)
+    assert engine.functions[b"f"].total == 0
+    assert engine.functions[b"f"].unique == {}
+
+
+def test_without_a_limit_a_job_never_dies(engine: Engine) -> None:
+    engine.policy.max_attempts = 0
+    job = engine.submit(b"f", background=True)
+    for _ in range(50):
+        worker = hire(engine, b"f")
+        claim(engine, worker)
+        engine.leave(worker)
+    assert (job.state, job.attempts) == (JobState.QUEUED, 50)
+
+
+def test_leaving_takes_everything_back(engine: Engine) -> None:
+    worker = hire(engine, b"f", b"g", asleep=True)
+    engine.leave(worker)
+    assert (worker.idle, worker.crew, worker.abilities) == (False, None, {})
+    assert (engine.functions[b"f"].workers, engine.functions[b"g"].workers) == (0, 0)
+    engine.submit(b"f", background=True)
+    assert worker.woken == 0
+    engine.leave(worker)  # twice does no harm
+    assert engine.functions[b"f"].workers == 0
+
+
+def test_a_worker_that_left_may_come_back(engine: Engine) -> None:
+    worker = hire(engine, b"f")
+    engine.leave(worker)
+    engine.submit(b"g", background=True)
+    engine.enroll(worker, b"g")
+    assert claim(engine, worker).function == b"g"
