@@ -1,0 +1,1 @@
+"""The Python library for programs that submit jobs and run them."""

@@ -1,0 +1,23 @@
+"""GearMonkey for Python: clients and workers on any real Redis, or on a Geartrain server without one.
+
+    from geartrain.client import gearmonkey
+
+    client = gearmonkey.Client("gearmonkey://127.0.0.1:6379/0")
+    number = client.run("reverse", b"hello", options=gearmonkey.OPT_BLOCKING, timeout=10)
+    print(client.get("reverse", number).output)
+
+    worker = gearmonkey.Worker("gearmonkey://127.0.0.1:6379/0", lambda payload: payload[::-1])
+    worker.accept("reverse")
+    worker.run()
+
+`AsyncClient` and `AsyncWorker` are the same for asyncio. It needs redis-py: `pip install geartrain[gearmonkey]`.
+"""
+
+from geartrain.client.gearmonkey.aio import AsyncClient, AsyncWorker
+from geartrain.client.gearmonkey.job import Job, Options
+from geartrain.client.gearmonkey.sync import Client, Worker
+
+OPT_BLOCKING = Options.BLOCKING
+OPT_ROLLCALL = Options.ROLLCALL
+
+__all__ = ["OPT_BLOCKING", "OPT_ROLLCALL", "AsyncClient", "AsyncWorker", "Client", "Job", "Options", "Worker"]

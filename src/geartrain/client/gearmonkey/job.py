@@ -1,0 +1,52 @@
+"""What a client sees of a job, and the options with which it is submitted."""
+
+import enum
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Options(enum.Flag):
+    """How a job is submitted."""
+
+    NONE = 0
+    BLOCKING = enum.auto()  # return when the job is finished
+    ROLLCALL = enum.auto()  # only if a worker offers the function
+
+
+class Job(NamedTuple):
+    """The state of a job; what was not written yet is None."""
+
+    status: str | None  # idle, busy, success or error; None: there is no such job
+    input: bytes | None
+    output: bytes | None
+    dividend: int | None  # how far it is, of
+    divisor: int | None
+
+    @property
+    def finished(self) -> bool:
+        """Whether it is over, one way or the other."""
+        return self.status in ("success", "error")
+
+
+def of_hash(fields: Mapping[bytes, bytes]) -> Job:
+    """A job from its hash.
+
+    >>> of_hash({b"status": b"busy", b"input": b"x", b"status:dividend": b"1", b"status:divisor": b"4"})
+    Job(status='busy', input=b'x', output=None, dividend=1, divisor=4)
+    """
+    status = fields.get(b"status")
+    return Job(
+        status.decode("utf-8", "replace") if status is not None else None,
+        fields.get(b"input"),
+        fields.get(b"output"),
+        _number(fields.get(b"status:dividend")),
+        _number(fields.get(b"status:divisor")),
+    )
+
+
+def _number(text: bytes | None) -> int | None:
+    """Other programs may have written anything there."""
+    try:
+        return int(float(text)) if text is not None else None
+    except (ValueError, OverflowError):
+        return None

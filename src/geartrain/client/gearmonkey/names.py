@@ -1,0 +1,46 @@
+"""The names of GearMonkey's keys, to the letter, and of our own, which other programs never see."""
+
+from typing import Final
+
+PRIORITIES: Final = ("high", "normal", "low")
+SCHEDULED: Final = "scheduled"
+
+
+def uid(function: str) -> str:
+    return f"uid:{function}"
+
+
+def count(function: str) -> str:
+    return f"count:{function}"
+
+
+def channel(function: str) -> str:
+    return f"channel:{function}"
+
+
+def job(function: str, number: int) -> str:
+    return f"job:{function}:{number}"
+
+
+def lock(function: str, number: int) -> str:
+    return f"lock:{function}:{number}"
+
+
+def queue(function: str, priority: str) -> str:
+    return f"queue:{function}:{priority}"
+
+
+def taken(function: str) -> str:
+    """Jobs that our workers have popped, by the time until which they must be heard of again."""
+    return f"geartrain:taken:{function}"
+
+
+def workers(function: str) -> str:
+    """Our workers, by the time until which they must be heard of again."""
+    return f"geartrain:workers:{function}"
+
+
+def of_queue(key: bytes) -> tuple[str, str]:
+    """The function and priority of a queue; functions may have colons in their names."""
+    function, _, priority = key.decode().removeprefix("queue:").rpartition(":")
+    return function, priority

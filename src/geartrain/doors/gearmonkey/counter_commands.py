@@ -1,0 +1,82 @@
+"""Commands on `uid:{FN}`, which gives out job ids, and `count:{FN}`, which counts workers."""
+
+from typing import TYPE_CHECKING, Final
+
+from geartrain.doors.gearmonkey import keys
+from geartrain.wire import resp
+
+if TYPE_CHECKING:
+    from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
+
+_MOST_IDS: Final = 1000  # at once
+_MOST_WORKERS: Final = 1_000_000
+_NUMBERS: Final = (keys.Kind.UID, keys.Kind.COUNT)
+
+
+def get(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """GET: the last id, which all functions share, or how many workers there are."""
+    key = keys.expect(arguments[1], *_NUMBERS)
+    if key.kind is keys.Kind.UID:
+        return b"%d" % (connection.engine.next_id - 1)
+    count = connection.monkey.counts.value(key.function)
+    return b"%d" % count if count or key.function in connection.engine.functions else None
+
+
+def set_(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """SET: correct a count of workers. Ids are the engine's."""
+    key = keys.expect(arguments[1], *_NUMBERS)
+    value = keys.integer(arguments[2])
+    if key.kind is keys.Kind.UID:
+        raise keys.refusal(f"{keys.shown(key.raw)} cannot be set: ids are never given out twice")
+    if not 0 <= value <= _MOST_WORKERS:
+        raise keys.NOT_AN_INTEGER
+    connection.counted.add(key.function)
+    connection.monkey.counts.reset(key.function, connection, value)
+    return resp.OK
+
+
+def incr(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """INCR."""
+    return _add(connection, arguments[1], 1)
+
+
+def incrby(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """INCRBY."""
+    return _add(connection, arguments[1], keys.integer(arguments[2]))
+
+
+def decr(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """DECR."""
+    return _add(connection, arguments[1], -1)
+
+
+def decrby(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """DECRBY."""
+    return _add(connection, arguments[1], -keys.integer(arguments[2]))
+
+
+def _add(connection: "GearmonkeyConnection", raw: bytes, by: int) -> int:
+    key = keys.expect(raw, *_NUMBERS)
+    if key.kind is keys.Kind.UID:
+        return _take_ids(connection, key, by)
+    if abs(by) > _MOST_WORKERS:
+        raise keys.NOT_AN_INTEGER
+    counts = connection.monkey.counts
+    connection.engine.function(key.function)  # a count that was never touched is nothing, and not 0
+    connection.counted.add(key.function)
+    counts.change(key.function, connection, by)
+    worker = connection.worker
+    if by < 0 and worker is not None and not any(job.function == key.function for job in worker.running.values()):
+        worker.withdraw(key.function)
+    return counts.value(key.function)
+
+
+def _take_ids(connection: "GearmonkeyConnection", key: keys.Key, count: int) -> int:
+    """Reserve ids in the engine; the answer is the last of them."""
+    if not 1 <= count <= _MOST_IDS:
+        raise keys.refusal(f"{keys.shown(key.raw)} gives out 1 to {_MOST_IDS} ids at once, and takes none back")
+    number = 0
+    for _ in range(count):
+        number = connection.engine.reserve()
+        connection.jobs.drafts.add(number, key.function, connection, connection.engine.now)
+    return number

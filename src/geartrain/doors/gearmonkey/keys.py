@@ -1,0 +1,101 @@
+"""The keys that GearMonkey has. A function's name may have colons in it, so ids and priorities are cut off at the end.
+
+>>> parse(b"queue:mail:send:high")
+Key(kind=<Kind.QUEUE: 'queue'>, function=b'mail:send', last=b'high', raw=b'queue:mail:send:high')
+"""
+
+import enum
+from typing import Final, NamedTuple
+
+from geartrain.errors import WireError
+from geartrain.model import Priority
+from geartrain.wire import resp
+
+SCHEDULED: Final = b"scheduled"
+PRIORITIES: Final = {b"high": int(Priority.HIGH), b"normal": int(Priority.NORMAL), b"low": int(Priority.LOW)}
+NAMES: Final = {number: name for name, number in PRIORITIES.items()}
+
+_LONGEST_KEY: Final = 64 * 1024
+
+
+class Kind(enum.Enum):
+    """What a key holds."""
+
+    UID = "uid"  # the last id that was given out
+    COUNT = "count"  # of workers
+    JOB = "job"
+    QUEUE = "queue"
+    LOCK = "lock"  # there when its job is over
+    CHANNEL = "channel"
+
+
+class Key(NamedTuple):
+    """A key of the protocol, taken apart."""
+
+    kind: Kind
+    function: bytes
+    last: bytes  # an id or a priority, where the kind has one
+    raw: bytes
+
+    @property
+    def id(self) -> int:
+        """The job's number."""
+        return int(self.last)
+
+
+_KINDS: Final = {kind.value.encode(): kind for kind in Kind}
+_WITH_ID: Final = frozenset({Kind.JOB, Kind.LOCK})
+
+
+def parse(raw: bytes) -> Key:
+    """What a key means; a WireError, which ends nothing, if it is none of GearMonkey's."""
+    head, colon, rest = raw.partition(b":")
+    kind = _KINDS.get(head)
+    if kind is None or not colon or len(raw) > _LONGEST_KEY:
+        raise refusal(f"{shown(raw)} is no key of GearMonkey: this is a job server and not a Redis")
+    last = b""
+    if kind in _WITH_ID or kind is Kind.QUEUE:
+        rest, _, last = rest.rpartition(b":")
+    if not rest:
+        raise refusal(f"{shown(raw)} names no function")
+    if kind in _WITH_ID and (resp.number(last) or 0) <= 0:
+        raise refusal(f"{shown(raw)} has no job id at its end: ids come from INCR uid:{text(rest)}")
+    if kind is Kind.QUEUE and last not in PRIORITIES and last != SCHEDULED:
+        raise refusal(f"{shown(raw)} is no queue: there are high, normal, low and scheduled")
+    return Key(kind, rest, last, raw)
+
+
+def expect(raw: bytes, *kinds: Kind) -> Key:
+    """The same for a command that is for these kinds of keys."""
+    key = parse(raw)
+    if key.kind not in kinds:
+        raise WRONG_TYPE
+    return key
+
+
+def refusal(text: str) -> WireError:
+    """An error that leaves the connection open."""
+    return WireError("ERR", text, fatal=False)
+
+
+WRONG_TYPE: Final = WireError("WRONGTYPE", "Operation against a key holding the wrong kind of value", fatal=False)
+NOT_AN_INTEGER: Final = refusal("value is not an integer or out of range")
+SYNTAX: Final = refusal("syntax error")
+
+
+def integer(text: bytes) -> int:
+    """A whole number, or Redis' error."""
+    found = resp.number(text)
+    if found is None:
+        raise NOT_AN_INTEGER
+    return found
+
+
+def text(raw: bytes) -> str:
+    """For people, and not too long."""
+    return raw[:80].decode("utf-8", "backslashreplace")
+
+
+def shown(raw: bytes) -> str:
+    """The same in quotes."""
+    return f"'{text(raw)}'"

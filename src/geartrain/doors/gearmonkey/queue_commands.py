@@ -1,0 +1,315 @@
+"""Commands on `queue:{FN}:{PRIO}` and `lock:{FN}:{ID}`: pushing submits, popping claims.
+
+A queue has one order here, so either end gives the job that is next.
+"""
+
+import heapq
+import math
+from typing import TYPE_CHECKING, Final
+
+from geartrain.doors.gearmonkey import keys, waits
+from geartrain.engine.function import Function
+from geartrain.engine.job import LiveJob
+from geartrain.engine.lifecycle import QUEUED, SCHEDULED
+from geartrain.errors import QueueFullError
+from geartrain.model import Priority
+from geartrain.wire import resp
+
+if TYPE_CHECKING:
+    from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
+
+DOOR: Final = "gearmonkey"
+_EARLIEST: Final = 0.001  # epoch seconds; to the engine 0 means now
+_LATEST: Final = 2.0**40
+_JUST_BEFORE: Final = 1e-6
+_LIST_ENDS: Final = frozenset({keys.Kind.QUEUE, keys.Kind.LOCK})
+
+
+def lpush(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """LPUSH: queue jobs behind the others. To a lock: nothing, since the job's end is known."""
+    return _push(connection, arguments, ahead=False)
+
+
+def rpush(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """RPUSH: queue jobs ahead of the others."""
+    return _push(connection, arguments, ahead=True)
+
+
+def pop(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """LPOP, RPOP: the next job's id, or several."""
+    key = keys.expect(arguments[1], *_LIST_ENDS)
+    if len(arguments) == 2:
+        return waits.take(connection, key)
+    count = keys.integer(arguments[2])
+    if count < 0:
+        raise keys.refusal("value is out of range, must be positive")
+    taken: list[resp.Value] = []
+    while len(taken) < count and (found := waits.take(connection, key)) is not None:
+        taken.append(found)
+        if key.kind is keys.Kind.LOCK:
+            break
+    return taken or resp.NO_ARRAY
+
+
+def blocking_pop(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """BLPOP, BRPOP: the next job's id from the first queue that has one, or wait."""
+    seconds = _timeout(arguments[-1])
+    wanted = [keys.expect(raw, *_LIST_ENDS) for raw in arguments[1:-1]]
+    for key in wanted:
+        found = waits.take(connection, key)
+        if found is not None:
+            return [key.raw, found]
+    if connection.in_transaction:
+        return resp.NO_ARRAY
+    connection.wait_for(wanted, seconds)
+    return connection.SILENT
+
+
+def llen(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """LLEN: how many jobs wait; of a lock, whether its job is over."""
+    key = keys.expect(arguments[1], *_LIST_ENDS)
+    if key.kind is keys.Kind.LOCK:
+        return int(connection.jobs.is_over(key))
+    home = _home(connection, key)
+    return home.lanes[_priority(key)].size if home is not None else 0
+
+
+def lrange(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """LRANGE: the ids that wait, the last one first."""
+    key = keys.expect(arguments[1], *_LIST_ENDS)
+    first, last = keys.integer(arguments[2]), keys.integer(arguments[3])
+    ids: list[resp.Value] = []
+    home = _home(connection, key)
+    if key.kind is keys.Kind.LOCK:
+        ids = [waits.OVER] if connection.jobs.is_over(key) else []
+    elif home is not None:
+        ids = [b"%d" % job.id for job in home.lanes[_priority(key)]]
+        ids.reverse()
+    return ids[_slice(first, last, len(ids))]
+
+
+def lrem(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """LREM: cancel a job that waits."""
+    key = keys.expect(arguments[1], keys.Kind.QUEUE)
+    keys.integer(arguments[2])
+    return int(_cancel(connection, key, arguments[3], _priority(key)))
+
+
+def zadd(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """ZADD: queue jobs for a time."""
+    key = keys.expect(arguments[1], keys.Kind.QUEUE)
+    if key.last != keys.SCHEDULED:
+        raise keys.WRONG_TYPE
+    rest = arguments[2:]
+    while rest and rest[0].upper() in (b"NX", b"CH"):
+        rest = rest[1:]
+    if not rest or len(rest) % 2:
+        raise keys.SYNTAX
+    times = [_time(score) for score in rest[0::2]]
+    added = 0
+    for number, when in zip(rest[1::2], times, strict=True):
+        added += _submit(connection, key, number, int(Priority.HIGH), when)
+    return added
+
+
+def zrem(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """ZREM: cancel jobs that wait for their time."""
+    key = _scheduled(arguments[1])
+    return sum(_cancel(connection, key, number, None) for number in arguments[2:])
+
+
+def zcard(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """ZCARD: how many jobs wait for their time."""
+    return len(_waiting(connection, _scheduled(arguments[1])))
+
+
+def zscore(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """ZSCORE: the time that a job waits for."""
+    key = _scheduled(arguments[1])
+    found = [job for job in _waiting(connection, key) if b"%d" % job.id == arguments[2]]
+    return found[0].run_at if found else None
+
+
+def zrange(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """ZRANGE by rank: jobs that wait for their time, the first one first."""
+    jobs = _waiting(connection, _scheduled(arguments[1]))
+    first, last = keys.integer(arguments[2]), keys.integer(arguments[3])
+    with_scores = [word.upper() for word in arguments[4:]] == [b"WITHSCORES"]
+    if arguments[4:] and not with_scores:
+        raise keys.SYNTAX
+    return _listed(connection, jobs[_slice(first, last, len(jobs))], with_scores)
+
+
+def zrangebyscore(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """ZRANGEBYSCORE: the same by time."""
+    jobs = _waiting(connection, _scheduled(arguments[1]))
+    low, high = _bound(arguments[2]), _bound(arguments[3])
+    options = [word.upper() for word in arguments[4:]]
+    with_scores = b"WITHSCORES" in options
+    if with_scores:
+        options.remove(b"WITHSCORES")
+    found = [job for job in jobs if low <= job.run_at <= high]
+    if options:
+        if len(options) != 3 or options[0] != b"LIMIT":
+            raise keys.SYNTAX
+        offset, count = keys.integer(options[1]), keys.integer(options[2])
+        found = found[max(offset, 0) :][: count if count >= 0 else None]
+    return _listed(connection, found, with_scores)
+
+
+def claim_due(connection: "GearmonkeyConnection", key: keys.Key, now: bytes) -> LiveJob | None:
+    """What the document's script does: take the first job whose time has come.
+
+    The engine has queued it by then, ahead of whatever came later.
+    """
+    if key.kind is not keys.Kind.QUEUE or key.last != keys.SCHEDULED:
+        raise keys.WRONG_TYPE
+    high = _bound(now)
+    home = _home(connection, key)
+    first = home.lanes[Priority.HIGH].first() if home is not None else None
+    if first is None or first.handle not in connection.monkey.scheduled or first.run_at > high:
+        return None
+    return waits.claim(connection, key.function, int(Priority.HIGH))
+
+
+def _push(connection: "GearmonkeyConnection", arguments: list[bytes], ahead: bool) -> resp.Value:
+    key = keys.expect(arguments[1], *_LIST_ENDS)
+    if key.kind is keys.Kind.LOCK:
+        return len(arguments) - 2
+    priority = _priority(key)
+    home = connection.engine.function(key.function)
+    length = home.lanes[priority].size
+    for number in arguments[2:]:
+        first = home.lanes[priority].first() if ahead else None
+        run_at = first.run_at - _JUST_BEFORE if first is not None else 0.0
+        length += _submit(connection, key, number, priority, run_at)
+    return length
+
+
+def _submit(connection: "GearmonkeyConnection", key: keys.Key, number: bytes, priority: int, run_at: float) -> bool:
+    """Submit the job whose hash was written before; false if it has been submitted already, which is no harm."""
+    job_key = keys.parse(b"job:%b:%b" % (key.function, number))
+    if connection.jobs.live(job_key) is not None:
+        connection.must_be_durable = True
+        return False
+    draft = connection.jobs.drafts.get(job_key)
+    if draft is None or not draft.fields:
+        raise keys.refusal(
+            f"job {job_key.id} of {keys.shown(key.function)} cannot be queued: INCR uid:{keys.text(key.function)} "
+            f"and HMSET job:{keys.text(key.function)}:{{ID}} come first, and an id is for one job"
+        )
+    scheduled = key.last == keys.SCHEDULED
+    handle = connection.engine.handle_prefix + number
+    if scheduled:
+        connection.monkey.scheduled.add(handle)
+    connection.jobs.drafts.pop(job_key.id)
+    try:
+        connection.engine.submit(
+            key.function, b"", draft.fields.get(b"input", b""), priority, background=True, run_at=run_at,
+            door=DOOR, number=job_key.id,
+        )  # fmt: skip
+    except QueueFullError as full:
+        connection.monkey.scheduled.discard(handle)
+        raise keys.refusal(str(full)) from None
+    connection.must_be_durable = True
+    return True
+
+
+def _cancel(connection: "GearmonkeyConnection", key: keys.Key, number: bytes, priority: int | None) -> bool:
+    """Cancel a job if it waits in this queue."""
+    if (resp.number(number) or 0) <= 0:
+        return False
+    job = connection.jobs.live(keys.parse(b"job:%b:%b" % (key.function, number)))
+    if job is None:
+        return False
+    if priority is None:
+        waits_here = job.state is SCHEDULED or (job.state is QUEUED and job.handle in connection.monkey.scheduled)
+    else:
+        waits_here = job.state is QUEUED and job.priority == priority
+    if waits_here:
+        connection.engine.cancel(job, "taken from its queue")
+        connection.must_be_durable = True
+    return waits_here
+
+
+def _waiting(connection: "GearmonkeyConnection", key: keys.Key) -> list[LiveJob]:
+    """Jobs of a function that wait for their time, or were queued for one that has come."""
+    home = _home(connection, key)
+    if home is None:
+        return []
+    found = []
+    if home.scheduled:
+        standing = connection.engine.schedule.standing()
+        found = [job for _, job in standing if job.function == key.function]
+    marked = connection.monkey.scheduled
+    if marked:
+        found += [job for job in home.lanes[Priority.HIGH] if job.handle in marked]
+    return heapq.nsmallest(len(found), found, key=lambda job: (job.run_at, b"%d" % job.id))
+
+
+def _listed(connection: "GearmonkeyConnection", jobs: list[LiveJob], with_scores: bool) -> resp.Value:
+    if not with_scores:
+        return [b"%d" % job.id for job in jobs]
+    if connection.version == 2:
+        return [part for job in jobs for part in (b"%d" % job.id, job.run_at)]
+    return [[b"%d" % job.id, job.run_at] for job in jobs]
+
+
+def _scheduled(raw: bytes) -> keys.Key:
+    key = keys.expect(raw, keys.Kind.QUEUE)
+    if key.last != keys.SCHEDULED:
+        raise keys.WRONG_TYPE
+    return key
+
+
+def _priority(key: keys.Key) -> int:
+    if key.last == keys.SCHEDULED:
+        raise keys.WRONG_TYPE
+    return keys.PRIORITIES[key.last]
+
+
+def _home(connection: "GearmonkeyConnection", key: keys.Key) -> Function | None:
+    return connection.engine.functions.get(key.function)
+
+
+def _time(score: bytes) -> float:
+    """When a job is to run. Redis takes a negative time too, and such a job never runs."""
+    when = _float(score)
+    if not 0 <= when <= _LATEST:
+        raise keys.refusal(f"{keys.shown(score)} is no time in seconds since 1970")
+    return max(when, _EARLIEST)
+
+
+def _bound(text: bytes) -> float:
+    exclusive = text.startswith(b"(")
+    value = _float(text[exclusive:])
+    return value if not exclusive else math.nextafter(value, math.inf)
+
+
+def _float(text: bytes) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if math.isnan(value):
+        raise keys.refusal("value is not a valid float")
+    return value
+
+
+def _timeout(text: bytes) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if math.isnan(seconds) or seconds > 2**53:
+        raise keys.refusal("timeout is not a float or out of range")
+    if seconds < 0:
+        raise keys.refusal("timeout is negative")
+    return seconds
+
+
+def _slice(first: int, last: int, length: int) -> slice:
+    """Redis' ranges: both ends count, and negative ones count from the end."""
+    first = max(first + length, 0) if first < 0 else first
+    last = last + length if last < 0 else last
+    return slice(first, max(last + 1, 0))

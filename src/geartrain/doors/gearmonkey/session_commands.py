@@ -1,0 +1,197 @@
+"""Commands about the connection itself, and what client libraries ask when they come in."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from geartrain.doors.gearmonkey import channel_commands, keys, transaction
+from geartrain.errors import WireError
+from geartrain.wire import resp
+
+if TYPE_CHECKING:
+    from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
+
+# The Redis whose commands these are; libraries choose their own ways by it.
+REDIS_VERSION: Final = "7.0.15"
+_DATABASES: Final = 16
+_MICROSECONDS: Final = 1_000_000
+_NO_PASSWORD: Final = (
+    "AUTH <password> called without any password configured for the default user. "
+    "Are you sure your configuration is correct?"
+)
+
+
+def hello(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """HELLO: choose a version of the protocol."""
+    version = connection.version
+    if len(arguments) > 1:
+        wanted = resp.number(arguments[1])
+        if wanted is None:
+            raise keys.refusal("Protocol version is not an integer or out of range")
+        if wanted not in (2, 3):
+            raise WireError("NOPROTO", "unsupported protocol version", fatal=False)
+        version = wanted
+    name = connection.name
+    rest = arguments[2:]
+    while rest:
+        option = rest[0].upper()
+        if option == b"AUTH" and len(rest) >= 3:
+            raise keys.refusal(_NO_PASSWORD)
+        if option != b"SETNAME" or len(rest) < 2:
+            raise keys.refusal(f"Syntax error in HELLO option {keys.shown(rest[0])}")
+        name, rest = _checked_name(rest[1]), rest[2:]
+    connection.version = version
+    connection.rename(name)
+    return {
+        b"server": b"redis",
+        b"version": REDIS_VERSION.encode(),
+        b"proto": version,
+        b"id": connection.number,
+        b"mode": b"standalone",
+        b"role": b"master",
+        b"modules": [],
+    }
+
+
+def auth(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """AUTH: there are no passwords here."""
+    raise keys.refusal(_NO_PASSWORD)
+
+
+def ping(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """PING: in version 2 subscribers hear it like a message."""
+    if connection.is_subscriber and connection.version == 2:
+        return [b"pong", arguments[1] if len(arguments) > 1 else b""]
+    return arguments[1] if len(arguments) > 1 else resp.Simple(b"PONG")
+
+
+def echo(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """ECHO."""
+    return arguments[1]
+
+
+def select(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """SELECT: all databases are the one engine."""
+    if not 0 <= keys.integer(arguments[1]) < _DATABASES:
+        raise keys.refusal("DB index is out of range")
+    return resp.OK
+
+
+def quit_(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """QUIT."""
+    connection.reply(resp.OK)
+    connection.say_goodbye()
+    return connection.SILENT
+
+
+def reset(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """RESET: as if it had just come in; what it has popped stays its own."""
+    transaction.abandon(connection)
+    channel_commands.forget(connection)
+    connection.version = 2
+    connection.rename(b"")
+    return resp.Simple(b"RESET")
+
+
+def info(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """INFO: who this is, and how much there is to do."""
+    engine = connection.engine
+    lines = [
+        "# Server",
+        f"redis_version:{REDIS_VERSION}",
+        "redis_mode:standalone",
+        f"geartrain_version:{connection.monkey.options.version}",
+        "# Clients",
+        f"connected_clients:{len(connection.door.connections)}",
+        f"blocked_clients:{connection.monkey.waits.count}",
+        "# Persistence",
+        "loading:0",
+        "# Replication",
+        "role:master",
+        "# Keyspace",
+        f"db0:keys={len(engine.jobs)},expires=0,avg_ttl=0",
+        "",
+    ]
+    return resp.Text("\r\n".join(lines).encode())
+
+
+def command(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """COMMAND: nothing is told about commands; redis-cli and libraries do without."""
+    if len(arguments) > 1 and arguments[1].upper() == b"COUNT":
+        return connection.monkey.command_count
+    if len(arguments) > 1 and arguments[1].upper() == b"DOCS":
+        return {}
+    return []
+
+
+def config(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """CONFIG GET: nothing; the settings of the server are its own."""
+    if arguments[1].upper() != b"GET":
+        raise _unknown_subcommand(arguments)
+    return {}
+
+
+def time_(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """TIME."""
+    seconds, rest = divmod(connection.engine.now, 1)
+    return [b"%d" % seconds, b"%d" % int(rest * _MICROSECONDS)]
+
+
+def client(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """CLIENT: what libraries say about themselves."""
+    handler = _CLIENT.get(arguments[1].upper())
+    if handler is None:
+        raise _unknown_subcommand(arguments)
+    least, most, handle = handler
+    if not least <= len(arguments) <= most:
+        word = keys.text(arguments[1]).lower()
+        raise keys.refusal(f"wrong number of arguments for 'client|{word}' command")
+    return handle(connection, arguments)
+
+
+def _set_name(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    connection.rename(_checked_name(arguments[2]))
+    return resp.OK
+
+
+def _get_name(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    return connection.name or None
+
+
+def _id(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    return connection.number
+
+
+def _noted(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    return resp.OK
+
+
+def _client_list(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    lines = [
+        f"id={peer.number} addr={peer.peer} name={keys.text(peer.name)} age={int(time.monotonic() - peer.came_at)}\n"
+        for peer in connection.monkey.peers()
+    ]
+    return resp.Text("".join(lines).encode())
+
+
+Handler = Callable[["GearmonkeyConnection", list[bytes]], resp.Value]
+_CLIENT: Final[dict[bytes, tuple[int, int, Handler]]] = {
+    b"SETINFO": (4, 4, _noted),
+    b"SETNAME": (3, 3, _set_name),
+    b"GETNAME": (2, 2, _get_name),
+    b"ID": (2, 2, _id),
+    b"LIST": (2, 8, _client_list),
+    b"NO-EVICT": (3, 3, _noted),
+    b"NO-TOUCH": (3, 3, _noted),
+}
+
+
+def _checked_name(name: bytes) -> bytes:
+    if any(not 33 <= byte <= 126 for byte in name) or len(name) > 256:
+        raise keys.refusal("Client names cannot contain spaces, newlines or special characters.")
+    return name
+
+
+def _unknown_subcommand(arguments: list[bytes]) -> WireError:
+    word, below = keys.text(arguments[0]).upper(), keys.text(arguments[1])
+    return keys.refusal(f"unknown subcommand '{below}'. Try {word} HELP.")

@@ -1,0 +1,275 @@
+"""What goes wrong with GearMonkey on a real Redis if one is not careful, and does not with our library."""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from geartrain.client import gearmonkey
+from geartrain.client.gearmonkey import OPT_BLOCKING, OPT_ROLLCALL, Client, Worker, scripts
+from geartrain.errors import AddressError, ClientError, JobTimeoutError, NoWorkersError, UncertainError
+from tests.acceptance.gearmonkey import plain
+from tests.support import redis_server, serving
+
+pytestmark = pytest.mark.peer("redis-server")
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[redis_server.RedisProcess]:
+    with redis_server.serve() as running:
+        yield running
+
+
+@pytest.fixture
+def raw(redis: redis_server.RedisProcess) -> Iterator[Any]:
+    connection = plain.connect(redis.port)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def client(redis: redis_server.RedisProcess) -> Iterator[Client]:
+    with Client(redis.url) as made:
+        yield made
+
+
+@pytest.fixture
+def worker(redis: redis_server.RedisProcess, function: str) -> Iterator[Worker]:
+    with Worker(redis.url, bytes.upper) as made:
+        made.accept(function)
+        assert not made.run_one(0.01)
+        yield made
+
+
+def test_the_script_is_the_documents(raw: Any) -> None:
+    assert raw.script_load(scripts.DUE.text) == scripts.DUE.sha1 == plain.SHA1
+
+
+def test_keys_and_commands_are_the_documents(redis: redis_server.RedisProcess, function: str, raw: Any) -> None:
+    """Everything that is sent to GearMonkey's keys, in its order, as Redis itself saw it."""
+    with raw.monitor() as monitor, Client(redis.url) as client, Worker(redis.url, work := _Work()) as worker:
+        work.worker = worker
+        worker.accept(function)
+        client.run(function, b"x", options=OPT_BLOCKING & OPT_ROLLCALL)
+        client.run(function, b"x", "scheduled", scheduled=1)
+        assert worker.run_one()
+        assert worker.run_one()
+        worker.close()
+        raw.ping()
+        seen = []
+        for entry in monitor.listen():
+            if entry["command"] == "PING":
+                break
+            if function in entry["command"] and "geartrain:" not in entry["command"]:
+                seen.append(entry["command"].replace(function, "FN"))
+    due = f"EVALSHA {plain.SHA1} 1 queue:FN:scheduled "
+    lua = [command for command in seen if not command.startswith(due) and command.split()[0].isupper()]
+    script = "ZRANGEBYSCORE", "ZREM"
+    spoken = [command for command in lua if command.split()[0] not in script]
+    ending = [
+        "HMSET job:FN:{n} status success output x",
+        "EXPIRE job:FN:{n} 90000",
+        "PUBLISH channel:FN finish:{n}",
+        "LPUSH lock:FN:{n} OK",
+        "EXPIRE lock:FN:{n} 10",
+    ]
+    working = [
+        "HGETALL job:FN:{n}",
+        "PUBLISH channel:FN start:{n}",
+        "HMSET job:FN:{n} status busy",
+        "HMSET job:FN:{n} status:dividend 1 status:divisor 2",
+        *ending,
+    ]
+    assert spoken == [
+        "INCR uid:FN",
+        "HMSET job:FN:1 status idle input x",
+        "PUBLISH channel:FN create:1",
+        "LPUSH queue:FN:normal 1",
+        "INCR uid:FN",
+        "HMSET job:FN:2 status idle input x",
+        "PUBLISH channel:FN create:2",
+        "ZADD queue:FN:scheduled 1 2",
+        *[command.format(n=2) for command in working],
+        "BRPOP queue:FN:high queue:FN:normal queue:FN:low 1",
+        *[command.format(n=1) for command in working],
+    ]
+
+
+class _Work:
+    worker: Worker
+
+    def __call__(self, payload: bytes) -> bytes:
+        self.worker.update(1, 2)
+        return payload
+
+
+def test_scripts_that_redis_has_forgotten_are_loaded_again(
+    client: Client, worker: Worker, function: str, raw: Any
+) -> None:
+    number = client.run(function, b"x", "scheduled", scheduled=1)
+    raw.script_flush()
+    assert worker.run_one()
+    assert client.get(function, number).output == b"X"
+
+
+@pytest.mark.parametrize("count", ["-1", "0", "many", ""])
+def test_roll_call_of_a_count_that_is_wrong(client: Client, function: str, raw: Any, count: str) -> None:
+    raw.set(f"count:{function}", count)
+    with pytest.raises(NoWorkersError):
+        client.run(function, options=OPT_ROLLCALL)
+
+
+def test_job_whose_hash_is_gone_is_passed_over(worker: Worker, function: str, raw: Any) -> None:
+    """A hash that is made anew by `status busy` would stay for ever, and the work function would get nothing."""
+    raw.lpush(f"queue:{function}:normal", 77)
+    assert not worker.run_one(0.01)
+    assert not raw.exists(f"job:{function}:77")
+    assert not raw.exists(f"geartrain:taken:{function}")
+
+
+def test_job_that_was_queued_twice_runs_once(client: Client, worker: Worker, function: str, raw: Any) -> None:
+    number = client.run(function, b"x")
+    raw.lpush(f"queue:{function}:normal", number)
+    assert worker.run_one()
+    raw.hset(f"job:{function}:{number}", "output", "first")
+    assert not worker.run_one(0.01)
+    assert client.get(function, number).output == b"first"
+
+
+def test_ids_that_sort_as_text_all_run(client: Client, worker: Worker, function: str) -> None:
+    """At the same time 10 comes before 9; none may be left behind for that."""
+    numbers = [client.run(function, b"x", "scheduled", scheduled=1000) for _ in range(12)]
+    assert [worker.run_one() for _ in numbers] == [True] * 12
+    assert {client.get(function, number).status for number in numbers} == {"success"}
+
+
+@pytest.mark.parametrize("scheduled", [-1.0, float("inf"), float("nan")])
+def test_time_at_which_no_job_would_ever_run(client: Client, function: str, scheduled: float) -> None:
+    with pytest.raises(ClientError, match="is no time"):
+        client.run(function, b"x", "scheduled", scheduled=scheduled)
+
+
+def test_what_makes_no_sense_is_refused(client: Client, function: str) -> None:
+    for arguments in ({"priority": "urgent"}, {"priority": "scheduled"}, {"scheduled": 1.0}):
+        with pytest.raises(ClientError):
+            client.run(function, b"", **arguments)  # type: ignore[arg-type]
+    with pytest.raises(ClientError):
+        client.run("", b"")
+    for url in ("redis://127.0.0.1", "gearman://127.0.0.1:1", "gearmonkey://127.0.0.1/jobs"):
+        with pytest.raises(AddressError):
+            Client(url)
+
+
+def test_blocking_and_scheduled_together(client: Client, worker: Worker, function: str) -> None:
+    thread = threading.Thread(target=lambda: worker.run_one(10))
+    thread.start()
+    when = time.time() + 0.5
+    number = client.run(function, b"x", "scheduled", OPT_BLOCKING, timeout=10, scheduled=when)
+    thread.join()
+    assert client.get(function, number).status == "success"
+
+
+def test_lock_that_has_expired_does_not_keep_a_client_waiting(
+    redis: redis_server.RedisProcess, client: Client, function: str, raw: Any
+) -> None:
+    """The lock lives for 10 seconds, and wakes one client."""
+
+    def finish_and_forget(payload: bytes) -> bytes:
+        raw.hset(f"job:{function}:1", mapping={"status": "success", "output": "done"})
+        return b"done"
+
+    with Worker(redis.url, finish_and_forget) as worker:
+        worker.accept(function)
+        number = client.run(function, b"x")
+        assert worker.run_one()
+    raw.delete(f"lock:{function}:{number}")
+    client._line.carry_out(gearmonkey.sync.client_flow.wait(function, number, 0.05))
+
+
+def test_wait_longer_than_redis_py_waits_for_an_answer(client: Client, function: str, raw: Any) -> None:
+    """By its defaults it would cut the pop after 5 seconds and send it again, ten times."""
+    raw.config_resetstat()
+    with pytest.raises(JobTimeoutError) as waited:
+        client.run(function, b"x", options=OPT_BLOCKING, timeout=5.5)
+    assert client.get(function, waited.value.id).status == "idle"
+    assert raw.info("commandstats")["cmdstat_brpop"]["calls"] == 2
+    assert raw.llen(f"queue:{function}:normal") == 1
+
+
+def test_push_that_may_have_arrived_is_not_repeated(redis: redis_server.RedisProcess, function: str, raw: Any) -> None:
+    with cut_after(redis.port, b"LPUSH") as port, Client(f"gearmonkey://{serving.HOST}:{port}") as client:
+        with pytest.raises(UncertainError) as uncertain:
+            client.run(function, b"x")
+        assert uncertain.value.id == 1
+        assert raw.llen(f"queue:{function}:normal") == 1
+        assert client.run(function, b"x") == 2, "the client does not recover"
+
+
+def test_what_may_be_repeated_is(redis: redis_server.RedisProcess, function: str, raw: Any) -> None:
+    with cut_after(redis.port, b"HMSET") as port, Client(f"gearmonkey://{serving.HOST}:{port}") as client:
+        assert client.run(function, b"x") == 1
+    assert raw.llen(f"queue:{function}:normal") == 1
+
+
+def test_redis_that_is_started_again(function: str) -> None:
+    """Everything in it is gone, scripts and counts included; clients and workers go on."""
+    work = threading.Event()
+    with redis_server.serve() as first:
+        client = Client(first.url)
+        worker = Worker(first.url, lambda payload: work.set() or payload.upper())
+        worker.accept(function)
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        client.run(function, b"x", options=OPT_BLOCKING, timeout=10)
+        work.clear()
+    with redis_server.serve(first.port), plain.connect(first.port) as raw:
+        number = client.run(function, b"again", options=OPT_BLOCKING, timeout=10)
+        assert client.get(function, number).output == b"AGAIN"
+        assert raw.get(f"count:{function}") == b"1"
+        worker.stop()
+        thread.join()
+        worker.close()
+        assert raw.get(f"count:{function}") == b"0"
+    client.close()
+
+
+@contextlib.contextmanager
+def cut_after(port: int, word: bytes) -> Iterator[int]:
+    """A place on the way to a server where the line is cut, once, when a command has passed and before its answer."""
+    listener = socket.create_server((serving.HOST, 0))
+    cut = threading.Event()
+    threads: list[threading.Thread] = []
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = listener.accept()
+                far = socket.create_connection((serving.HOST, port), 10)
+                talk = threading.Thread(target=converse, args=(near, far))
+                threads.append(talk)
+                talk.start()
+
+    def converse(near: socket.socket, far: socket.socket) -> None:
+        """One exchange after the other, so that the answer to be thrown away is not relayed by another thread."""
+        with contextlib.suppress(OSError), near, far:
+            while data := near.recv(65536):
+                far.sendall(data)
+                answer = far.recv(65536)
+                if word in data and not cut.is_set():
+                    cut.set()
+                    return
+                near.sendall(answer)
+
+    accepting = threading.Thread(target=accept)
+    accepting.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        for thread in (accepting, *threads):
+            thread.join(10)
