@@ -311,27 +311,33 @@ def _inside(lines: list[str], names: list[str]) -> list[str]:
 
 @pytest.mark.peer(*(f"aio-periodic-{version}" for version in VERSIONS))
 def test_broadcast_reaches_every_version(
-    dial: Callable[[str], Client], home: Callable[[], Path], entrypoint: str, name: str
+    dial: Callable[[str], Client], hire: Callable[[str], Worker], name: str
 ) -> None:
-    with contextlib.ExitStack() as own:
-        workers = []
-        for version in VERSIONS:
-            workers.append(Worker(version, home(), entrypoint, "all"))
-            own.callback(workers[-1].kill)
-        # Each has asked for work when it has run a job that only it offers... which `all-echo` is not: run enough.
-        dial("1.0.0").ask("submit", "all-everywhere", name)
-        for worker in workers:
-            worker.ran("everywhere", name)
+    """A job goes to those who wait at that moment, and nobody says when all of them do: so there are several."""
+    client, workers = dial("1.0.0"), [hire(version) for version in VERSIONS]
+    deadline = time.monotonic() + PATIENCE
+    for turn in itertools.count(1):
+        for version in VERSIONS:  # whoever has just run a job has asked for more with its other slots
+            client.ask("run", f"{version}-echo", f"{name}-echo-{turn}", timeout=15)
+        client.ask("submit", "everywhere", f"{name}-{turn}")
+        seen = [{event["name"] for event in worker.events if event.get("ran") == "everywhere"} for worker in workers]
+        if set.intersection(*seen):
+            break
+        assert time.monotonic() < deadline, seen
 
 
 @pytest.mark.peer("aio-periodic-1.0.0")
 def test_streaming(dial: Callable[[str], Client], hire: Callable[[str], Worker], name: str) -> None:
-    """Each part is seen by the client before the next is sent: this client keeps only one that it has not read."""
+    """Each step is seen by the client before the next: what this client has not read when more comes, it drops."""
     client, worker = dial("1.0.0"), hire("1.0.0")
     number = client.begin("stream", "1.0.0-parts", name, timeout=15)
+    worker.ran("parts", name)
     for part in ("one", "two"):
-        client.wait_for(part=part)
+        assert client.ask("ping", "") is True
         worker.let_pass(name)
+        client.wait_for(part=part)
+    assert client.ask("ping", "") is True
+    worker.let_pass(name)
     assert client.result(number) == "whole"
     assert [event["part"] for event in client.events if "part" in event] == ["one", "two"]
 

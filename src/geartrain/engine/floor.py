@@ -276,8 +276,9 @@ class Floor(Desk):
             worker.revoked(job)
         else:
             for watcher in list(job.watchers or ()):
-                watcher.expired(job)
-            if job.owner is worker:  # nobody has cancelled it at that news
+                if job in watcher.watching:  # it has not left, and nobody has ended the job, at that news
+                    watcher.expired(job)
+            if job.owner is worker:
                 self._lost(worker, job, f"it did not finish within {limit:.1f} seconds", revoked=True)
 
     def _postpone(self, job: LiveJob, run_at: float) -> None:

@@ -39,7 +39,7 @@ def test_empty_payload(client: Any, make_worker: MakeWorker, function: str) -> N
 
 def test_blocking_client_returns_when_the_job_is_finished(client: Any, make_worker: MakeWorker, function: str) -> None:
     worker = make_worker(function)
-    thread = threading.Thread(target=lambda: worker.run_one(10))
+    thread = threading.Thread(daemon=True, target=lambda: worker.run_one(10))
     thread.start()
     number = client.run(function, b"abc", options=OPT_BLOCKING, timeout=10)
     thread.join()
@@ -156,7 +156,7 @@ def test_ids_are_never_used_twice(client: Any, function: str) -> None:
 
 def test_two_clients_can_wait_in_turn(client: Any, make_worker: MakeWorker, function: str) -> None:
     worker = make_worker(function)
-    thread = threading.Thread(target=lambda: [worker.run_one(10) for _ in range(2)])
+    thread = threading.Thread(daemon=True, target=lambda: [worker.run_one(10) for _ in range(2)])
     thread.start()
     numbers = [client.run(function, b"ab", options=OPT_BLOCKING, timeout=10) for _ in range(2)]
     thread.join()

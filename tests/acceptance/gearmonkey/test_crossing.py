@@ -73,7 +73,9 @@ class TestGearmanWorker:
         self, gearman: gearman_peer.Peer, client: gearmonkey.Client, function: str
     ) -> None:
         gearman.enroll(function.encode())
-        worker = threading.Thread(target=lambda: gearman.send(Kind.WORK_COMPLETE, gearman.grab().handle, b"done"))
+        worker = threading.Thread(
+            daemon=True, target=lambda: gearman.send(Kind.WORK_COMPLETE, gearman.grab().handle, b"done")
+        )
         worker.start()
         number = client.run(function, b"x", options=OPT_BLOCKING, timeout=10)
         worker.join()

@@ -13,6 +13,7 @@ from geartrain.client import gearmonkey
 from tests.acceptance.gearmonkey import plain
 from tests.acceptance.gearmonkey.conftest import Place
 from tests.support import process
+from tests.support.gearman_peer import until
 
 LEASE = 0.5
 ROOT = Path(__file__).parents[3]
@@ -30,12 +31,9 @@ def doomed(place: Place, function: str, home: Path, kind: str = "ours") -> Itera
         running.kill()
 
 
-def wait_for(raw: Any, key: str, value: bytes | None) -> None:
+def wait_for(raw: Any, key: str, *values: bytes | None) -> None:
     """Redis has no signal for the end of a lease."""
-    deadline = time.monotonic() + 10
-    while raw.get(key) not in (value, value or b"0") and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert raw.get(key) in (value, value or b"0")
+    until(lambda: raw.get(key) in values, f"{key} is one of {values}")
 
 
 def finish_lost_job(worker: Any) -> None:
@@ -71,7 +69,7 @@ def test_killed_worker_is_no_longer_counted(place: Place, function: str, tmp_pat
             assert raw.get(f"count:{function}") == b"2"
             victim.kill()
             wait_for(raw, f"count:{function}", b"1")
-    wait_for(raw, f"count:{function}", None)
+    wait_for(raw, f"count:{function}", None, b"0")
 
 
 def test_worker_at_work_keeps_its_job_beyond_the_lease(place: Place, function: str) -> None:
@@ -101,9 +99,9 @@ def test_worker_at_work_keeps_its_job_beyond_the_lease(place: Place, function: s
     assert done == [b"x"]
 
 
+@pytest.mark.peer("redis-server")
+@pytest.mark.parametrize("place", ["redis"], indirect=True)
 def test_our_own_keys_do_not_outlive_the_work(place: Place, function: str, raw: Any) -> None:
-    if place.name != "redis":
-        pytest.skip("a Geartrain server needs no extra keys")
     with gearmonkey.Client(place.url) as client, gearmonkey.Worker(place.url, bytes.upper) as worker:
         worker.accept(function)
         client.run(function, b"x")
@@ -113,13 +111,9 @@ def test_our_own_keys_do_not_outlive_the_work(place: Place, function: str, raw: 
     assert not raw.keys("geartrain:*" + function)
 
 
+@pytest.mark.parametrize("place", ["geartrain"], indirect=True)
 class TestTheDoor:
     """What only our server can do: it knows which connection popped what."""
-
-    @pytest.fixture(autouse=True)
-    def _only_here(self, place: Place) -> None:
-        if place.name != "geartrain":
-            pytest.skip("a real Redis does not know who popped what")
 
     def test_plain_worker_killed(self, place: Place, function: str, tmp_path: Path, raw: Any) -> None:
         """No word of ours is in that worker, and its job is not lost all the same."""
@@ -151,9 +145,7 @@ class TestTheDoor:
         number = client.run(function, b"abc")
         assert worker.rpop(f"queue:{function}:normal") == b"%d" % number
         worker.close()
-        deadline = time.monotonic() + 10
-        while raw.hget(f"job:{function}:{number}", "status") != b"idle" and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(lambda: raw.hget(f"job:{function}:{number}", "status") == b"idle", "the job is back in its queue")
         with pytest.raises(Exception, match="is not yours"):
             raw.hset(f"job:{function}:{number}", mapping={"status": "success", "output": "late"})
         assert client.get(function, number).status == "idle"

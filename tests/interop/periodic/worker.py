@@ -1,6 +1,7 @@
 """A worker: `worker.py ENTRYPOINT PREFIX`. It offers functions that begin with the prefix, and tells what it runs.
 
-A job of `gate` or `lock` goes on when a line with its name comes in.
+A job of `gate`, `lock` or `parts` goes on when a line with its name comes in. Jobs of `everywhere`, which has no
+prefix, go to all workers that wait.
 """
 
 import asyncio
@@ -59,8 +60,9 @@ async def lock(job):
 
 async def parts(job):
     for part in (b"one", b"two"):
-        await job.data(part)
         await passed(job)
+        await job.data(part)
+    await passed(job)
     await job.done(b"whole")
 
 
@@ -68,7 +70,7 @@ async def everywhere(job):
     await job.done(b"everywhere")
 
 
-TASKS = {task.__name__: task for task in (echo, fail_once, twice_later, gate, lock, parts, everywhere)}
+TASKS = {task.__name__: task for task in (echo, fail_once, twice_later, gate, lock, parts)}
 
 
 def told(task):
@@ -81,8 +83,8 @@ def told(task):
 
 async def offer(worker, prefix):
     for name, task in TASKS.items():
-        register = worker.broadcast if name == "everywhere" else worker.add_func
-        await register(f"{prefix}-{name}", told(task))
+        await worker.add_func(f"{prefix}-{name}", told(task))
+    await worker.broadcast("everywhere", told(everywhere))
 
 
 async def work(worker):

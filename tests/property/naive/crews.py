@@ -191,6 +191,8 @@ class Floorplan:
 
     def tell_expired(self, job: NaiveJob) -> None:
         for watcher in list(job.watchers):
+            if watcher not in job.watchers:
+                continue
             self.heard[f"watcher {watcher.number}"].append(("expired", job.handle, job.state))
             if watcher.manner == "angry":
                 self.cancel(job)

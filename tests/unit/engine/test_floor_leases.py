@@ -205,3 +205,18 @@ def test_nobody_hears_of_time_that_ran_out_if_the_job_fails_by_it(engine: Engine
     claim(engine, worker)
     engine.tick(NOW + 1)
     assert [what for what, _ in watcher.words] == ["fail"]
+
+
+@pytest.mark.parametrize("verb", ["cancel", "forget"])
+def test_who_is_through_with_a_job_hears_no_more_of_its_time(
+    engine: Engine, watcher: RecordingWatcher, verb: str
+) -> None:
+    worker = hire(engine, b"f", timeout=1.0, on_timeout=Expiry.REQUEUE)
+    job = engine.submit(b"f", watcher=watcher)
+    engine.watch(job, watcher)
+    claim(engine, worker)
+    argument = job if verb == "cancel" else watcher
+    watcher.react = lambda what, job: getattr(engine, verb)(argument) if what == "expired" else None
+    engine.tick(NOW + 1)
+    assert [what for what, _ in watcher.words].count("expired") == 1
+    assert job.state is JobState.CANCELLED

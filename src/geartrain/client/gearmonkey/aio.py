@@ -19,6 +19,7 @@ class AsyncLine:
     """A connection that carries out flows."""
 
     def __init__(self, url: str, single: bool = False) -> None:
+        self.breaks = 0  # how often the connection broke
         self._redis: Any = connecting.connect_async(url, single)
 
     async def carry_out(self, flow: Flow[T]) -> T:
@@ -46,6 +47,7 @@ class AsyncLine:
             try:
                 return await self._send(command)
             except connecting.CONNECTION_ERRORS:
+                self.breaks += 1
                 if not command.repeatable or tries == 1:
                     raise
             await asyncio.sleep(pause)
@@ -115,6 +117,7 @@ class AsyncWorker(_Closing):
         self._duties = worker_flow.Duties(lease)
         self._line = AsyncLine(url, single=True)
         self._started = False
+        self._breaks = 0  # of the line when it started
         self._stopping = False
         self._carer: asyncio.Task[None] | None = None
 
@@ -181,7 +184,8 @@ class AsyncWorker(_Closing):
         return "success", b"" if output is None else output
 
     async def _start(self) -> None:
-        if not self._started:
+        if not self._started or self._line.breaks != self._breaks:
+            self._breaks = self._line.breaks
             await self._line.carry_out(self._duties.start())
             self._started = True
         if self._carer is None and self._duties.needs_care:

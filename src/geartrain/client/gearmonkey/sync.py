@@ -18,8 +18,10 @@ class Line:
     """A connection that carries out flows."""
 
     def __init__(self, url: str, single: bool = False) -> None:
+        connecting.settings(url)  # a wrong address is told at once
         self._url = url
         self._single = single
+        self.breaks = 0  # how often the connection broke
         self._made: Any = None  # redis-py connects when a single connection is made, which is too early
 
     @property
@@ -54,6 +56,7 @@ class Line:
             try:
                 return self._send(command)
             except connecting.CONNECTION_ERRORS:
+                self.breaks += 1
                 if not command.repeatable or tries == 1:
                     raise
             time.sleep(pause)
@@ -126,6 +129,7 @@ class Worker(_Closing):
         self._duties = worker_flow.Duties(lease)
         self._line = Line(url, single=True)
         self._started = False
+        self._breaks = 0  # of the line when it started
         self._stopping = threading.Event()
         self._carer: threading.Thread | None = None
 
@@ -194,7 +198,8 @@ class Worker(_Closing):
         return "success", b"" if output is None else output
 
     def _start(self) -> None:
-        if not self._started:
+        if not self._started or self._line.breaks != self._breaks:
+            self._breaks = self._line.breaks
             self._line.carry_out(self._duties.start())
             self._started = True
         if self._carer is None and self._duties.needs_care:

@@ -69,7 +69,7 @@ class Duties:
         """A job that is to be done, if one comes within so long."""
         deadline = time.monotonic() + seconds
         while True:
-            left = deadline - time.monotonic()
+            left = round(deadline - time.monotonic(), 3)
             found = yield from self._pop(POP_SECONDS if left >= POP_SECONDS else max(left, 0.001))
             if found is not None:
                 break
