@@ -40,6 +40,8 @@ NUMBER = struct.Struct(">I")
 TAIL = struct.Struct(">qB")
 SUBMIT_BG = 18  # Gearman's
 
+names = itertools.count(1)  # no job ever has the name of another one
+
 
 class Dialect:
     """How the load frames what it says."""
@@ -97,7 +99,6 @@ class PeriodicLoad:
         self.dialect = Dialect(crc)
         self.done = self.sent = self.wanted = 0
         self.command = RUN
-        self.names = itertools.count(1)
         self.selector = selectors.DefaultSelector()
         self.workers = [self._add(Peer(port, self.dialect, 2, self._work)) for _ in range(WORKERS)]
         self.clients = [self._add(Peer(port, self.dialect, 1, self._consume)) for _ in range(CLIENTS)]
@@ -137,7 +138,7 @@ class PeriodicLoad:
         if self.sent >= self.wanted:
             return b""
         self.sent += 1
-        number = next(self.names)
+        number = next(names)
         return self.dialect.frame(b"%b%c%b" % (NUMBER.pack(number), self.command, job(b"%d" % number)))
 
     def _consume(self, frame: bytes) -> bytes:
@@ -167,7 +168,6 @@ class GearmanSubmits:
         self.clients = [load.Peer(port, self._consume) for _ in range(CLIENTS)]
         for client in self.clients:
             self.selector.register(client.socket, selectors.EVENT_READ, client)
-        self.names = itertools.count(1)
 
     def run(self, jobs: int) -> float:
         self.done = self.sent = 0
@@ -189,7 +189,7 @@ class GearmanSubmits:
         if self.sent >= self.wanted:
             return b""
         self.sent += 1
-        return load.packet(SUBMIT_BG, b"%b-g\0%d\0%b" % (FUNCTION, next(self.names), PAYLOAD))
+        return load.packet(SUBMIT_BG, b"%b-g\0%d\0%b" % (FUNCTION, next(names), PAYLOAD))
 
     def _consume(self, peer: load.Peer, kind: int, body: bytes) -> bytes:
         if kind != load.CREATED:

@@ -139,7 +139,6 @@ def test_everything_else_goes_on_while_the_disk_fails(start: Start, switch: Swit
         assert drain(server.port) == [], "the job that was done while the disk failed does not run again"
 
 
-@pytest.mark.xfail(reason="every answer of the admin protocol waits for the disk, also to a question", strict=True)
 def test_questions_of_an_admin_are_answered_while_the_disk_fails(start: Start, switch: Switch) -> None:
     with start() as server, Peer(server.port) as client, worker(server.port, b"f") as taker:
         handle = client.submit(b"f", b"", b"", kind=BG)
@@ -261,7 +260,6 @@ def test_job_is_not_acknowledged_before_it_is_on_the_disk(start: Start, stall: P
         stall.unlink()
 
 
-@pytest.mark.xfail(reason="a connection that waits for the disk is listened to after the stop", strict=True)
 def test_job_that_arrives_while_the_server_stops_is_kept_or_not_acknowledged(start: Start, stall: Path) -> None:
     with start() as server, Peer(server.port) as client, Peer(server.port) as other:
         client.submit(b"f", b"", b"before", kind=BG)

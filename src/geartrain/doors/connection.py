@@ -94,7 +94,7 @@ class Connection:
         """The peer reads again."""
         self._paused = False
         self._stale_looks = 0
-        if not self.closing:
+        if not self.closing and not self._close_when_settled:
             self.transport.resume_reading()
 
     # What doors use
@@ -175,6 +175,7 @@ class Connection:
         self.flush()
         if self._holds:
             self._close_when_settled = True
+            self.transport.pause_reading()  # nothing that it says from now on is heard
             return
         self.closing = True
         self.transport.close()

@@ -68,6 +68,17 @@ class Agenda:
         """Every entry that stands, in no order."""
         return ((when, job) for when, _, job in self._entries if self.stands(when, job))
 
+    def soonest_first(self) -> Iterator[tuple[float, LiveJob]]:
+        """The same in order, for who needs only the first few: the heap is walked from its top."""
+        entries = self._entries
+        frontier = [(entries[0], 0)] if entries else []
+        while frontier:
+            (when, _, job), place = heapq.heappop(frontier)
+            for below in range(2 * place + 1, min(2 * place + 3, len(entries))):
+                heapq.heappush(frontier, (entries[below], below))
+            if self.stands(when, job):
+                yield when, job
+
     def jobs(self) -> list[LiveJob]:
         """Every job on the agenda, soonest first."""
         return [entry[2] for entry in sorted(self._standing())]

@@ -189,12 +189,15 @@ class Floor(Desk):
         else:
             self._requeue(job)
 
-    def reschedule(self, worker: Worker, job: LiveJob, run_at: float, step: int = 0) -> None:
-        """The worker wants the job to run again at a later time; `step` is added to its run counter."""
+    def reschedule(self, worker: Worker, job: LiveJob, run_at: float, step: int = 0, anew: bool = True) -> None:
+        """The worker wants the job to run again at a later time; `step` is added to its run counter.
+
+        Its attempts are counted anew, or else as if it had not been given to this worker.
+        """
         if job.owner is not worker:
             self.fail(worker, job)
             return
-        job.attempts = 0
+        job.attempts = 0 if anew else job.attempts - 1
         job.count += step
         self._postpone(job, run_at)
 

@@ -118,6 +118,7 @@ def choice(*words: str) -> Kind:
 
 
 TEXT = Kind("TEXT", "text", _plain(Annotated[str, msgspec.Meta(min_length=1)]))
+OPTIONAL_TEXT = Kind("TEXT", "text", _plain(str))
 PATH = Kind("FILE", "the path of a file", _plain(str))
 FLAG = Kind("", "true or false", _plain(bool), _show_flag, flag=True)
 COUNT = Kind("N", "a whole number, 0 or more", _plain(Annotated[int, msgspec.Meta(ge=0)]))

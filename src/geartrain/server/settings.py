@@ -95,7 +95,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     periodic_token: Annotated[
         str,
-        About("Periodic", kinds.PATH, "What Periodic peers have to show when they come in.", "everybody may come in"),
+        About(
+            "Periodic",
+            kinds.OPTIONAL_TEXT,
+            "What Periodic peers have to show when they come in.",
+            "everybody may come in",
+        ),
     ] = ""
     periodic_quiet: Annotated[
         tuple[Address, ...],
@@ -238,6 +243,9 @@ def check(settings: Settings) -> None:
     for name in ("tls_key", "tls_ca"):
         if getattr(settings, name) and not settings.tls_certificate:
             raise SettingsError(f"{name} is set but tls_certificate is not: there would be no TLS")
+    for address in settings.periodic_quiet:
+        if settings.listen and address not in settings.listen:
+            raise SettingsError(f"periodic_quiet names {address}, and there is no door: listen does not have it")
 
 
 def handle_prefix(settings: Settings) -> bytes:

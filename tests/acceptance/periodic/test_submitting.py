@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from tests.support import gearman_peer
-from tests.support.periodic_peer import Command, Peer, job, until
+from tests.support.periodic_peer import Command, Dialect, Peer, job, jobs
 
 FAR = 4_000_000_000
 
@@ -129,10 +129,20 @@ def test_large_payloads(client: Peer, worker: Peer, function: bytes) -> None:
     assert client.data(waiting) == payload[::-1]
 
 
-def test_a_queue_that_is_full_refuses(client: Peer, function: bytes, gearman: Callable[[], gearman_peer.Peer]) -> None:
-    client.submit(function, b"one")
+def test_a_queue_that_is_full_refuses(
+    client: Peer,
+    function: bytes,
+    gearman: Callable[[], gearman_peer.Peer],
+    hire: Callable[..., Peer],
+    dialect: Dialect,
+) -> None:
+    client.submit(function, b"one", run_at=FAR)
     admin = gearman().text(b"maxqueue " + function + b" 1")
     assert admin.line() == b"OK\r\n"
     client.expect(client.send(Command.SUBMIT_JOB, job(function, b"two")), Command.UNKNOWN)
-    client.submit(function, b"one", b"replaced")
-    until(lambda: client.status()[function][1] == 1, "only one job is there")
+    client.expect(client.send(Command.LOAD, jobs(job(function, b"two"))), Command.UNKNOWN)
+    hire(function)
+    running = client.run(function, b"two")
+    assert client.answer(running) == (bytes([Command.NO_WORKER]) if dialect is Dialect.TODAY else b"")
+    client.submit(function, b"one", b"replaced", FAR)
+    assert client.status()[function][1] == 1

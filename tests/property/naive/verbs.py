@@ -38,7 +38,7 @@ class Naive(Moves):
                 self.join(twin, background, watcher)
                 if replace and twin.state != "running":
                     twin.payload, twin.priority, twin.timeout, twin.count = payload, priority, timeout, count
-                    twin.attempts = 0
+                    twin.attempts, twin.state = 0, "new"
                     self.note("changed", twin)
                     self.place(twin, run_at)
                 return twin

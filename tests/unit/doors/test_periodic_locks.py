@@ -103,6 +103,15 @@ def test_one_that_asks_twice_has_one_place() -> None:
     assert other.state is SCHEDULED
 
 
+def test_waiting_for_a_lock_is_no_attempt() -> None:
+    bench = Bench(2)
+    holder, waiter = bench.running
+    waiter.attempts = 5  # four workers have died of it
+    assert bench.acquire(holder)
+    assert not bench.acquire(waiter)
+    assert waiter.attempts == 4
+
+
 def test_nothing_is_kept_of_a_lock_that_is_free() -> None:
     bench = Bench(2)
     for lock in (b"lock", b"other"):

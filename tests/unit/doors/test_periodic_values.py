@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from geartrain.doors.periodic.calendar import Calendar
 from geartrain.doors.periodic.config import DEFAULTS, Config
@@ -31,52 +33,82 @@ class TestConfig:
         assert Config(kept, lambda *_: None).get(b"max-patch") == 5
 
 
-class TestCalendar:
-    def test_first_times(self) -> None:
-        engine = Engine()
-        engine.now = 1000.0
-        calendar = Calendar(engine)
-        engine.enroll(SilentWorker("test"), b"f")
-        function = engine.functions[b"f"]
-        assert calendar.first(function) is None
-        for run_at in (3000.0, 2000.0):
-            engine.submit(b"f", background=True, run_at=run_at)
-            engine.now += 1.0
-            assert calendar.first(function) == run_at
-        engine.submit(b"f", background=True, run_at=5.0)
-        engine.submit(b"f", background=True)
-        assert calendar.first(function) == 5.0
-
-    def test_a_function_that_was_not_there_at_the_last_look(self) -> None:
-        engine = Engine()
-        engine.now = 1000.0
-        calendar = Calendar(engine)
-        for name in (b"f", b"g"):
-            engine.submit(name, background=True, run_at=2000.0)
-            assert calendar.first(engine.functions[name]) == 2000.0
-
-    def test_a_long_schedule_is_not_gone_through_each_time(self) -> None:
-        engine = Engine()
-        engine.now = 1000.0
-        schedule = engine.schedule = Counted()
-        calendar = Calendar(engine)
-        for number in range(10_000):
-            engine.submit(b"f", background=True, run_at=2000.0 + number)
-        for _ in range(1000):
-            engine.now += 0.001
-            assert calendar.first(engine.functions[b"f"]) == 2000.0
-        assert 1 <= schedule.looks <= 21  # 10,000 jobs are looked at every 50 milliseconds
+@pytest.fixture
+def engine() -> Engine:
+    engine = Engine()
+    engine.now = 1000.0
+    engine.schedule = Counted()
+    return engine
 
 
 class Counted(Schedule):
-    """Knows how often it was gone through."""
+    """Knows how often all of it was gone through."""
 
-    __slots__ = ("looks",)
+    __slots__ = ("scans",)
 
     def __init__(self) -> None:
         super().__init__()
-        self.looks = 0
+        self.scans = 0
 
     def standing(self) -> Iterator[tuple[float, LiveJob]]:
-        self.looks += 1
+        self.scans += 1
         return super().standing()
+
+
+def first(calendar: Calendar, engine: Engine, function: bytes = b"f") -> float | None:
+    calendar.look()
+    return calendar.first(engine.functions[function])
+
+
+class TestCalendar:
+    def test_first_times(self, engine: Engine) -> None:
+        calendar = Calendar(engine)
+        engine.enroll(SilentWorker("test"), b"f")
+        assert first(calendar, engine) is None
+        for run_at in (3000.0, 2000.0):
+            engine.submit(b"f", background=True, run_at=run_at)
+            assert first(calendar, engine) == run_at
+        engine.submit(b"f", background=True, run_at=5.0)
+        engine.submit(b"f", background=True)
+        assert first(calendar, engine) == 5.0
+
+    def test_a_cancelled_job_is_no_longer_the_first(self, engine: Engine) -> None:
+        calendar = Calendar(engine)
+        jobs = [engine.submit(b"f", background=True, run_at=run_at) for run_at in (2000.0, 3000.0)]
+        assert first(calendar, engine) == 2000.0
+        engine.cancel(jobs[0])
+        assert first(calendar, engine) == 3000.0
+
+    def test_a_long_schedule_is_not_gone_through(self, engine: Engine) -> None:
+        calendar = Calendar(engine)
+        for number in range(10_000):
+            engine.submit(b"%d" % (number % 10), background=True, run_at=20_000.0 - number)
+        assert [first(calendar, engine, b"%d" % number) for number in range(10)] == [
+            10_010.0 - number for number in range(10)
+        ]
+        assert engine.schedule.scans == 0  # type: ignore[attr-defined]
+
+    def test_or_not_each_time(self, engine: Engine) -> None:
+        """A function whose jobs stand behind very many of another."""
+        calendar = Calendar(engine)
+        for number in range(10_000):
+            engine.submit(b"f", background=True, run_at=2000.0 + number)
+        engine.submit(b"last", background=True, run_at=50_000.0)
+        for _ in range(1000):
+            engine.now += 0.001
+            assert first(calendar, engine) == 2000.0
+            assert first(calendar, engine, b"last") == 50_000.0
+        assert 1 <= engine.schedule.scans <= 21  # type: ignore[attr-defined]
+        engine.submit(b"later still", background=True, run_at=60_000.0)
+        assert first(calendar, engine, b"later still") == 60_000.0
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.booleans())))
+def test_the_schedule_in_order(entries: list[tuple[int, bool]]) -> None:
+    engine = Engine()
+    jobs = [engine.submit(b"f", background=True, run_at=1.0 + when) for when, _ in entries]
+    for job, (_, cancelled) in zip(jobs, entries, strict=True):
+        if cancelled:
+            engine.cancel(job)
+    assert [job for _, job in engine.schedule.soonest_first()] == engine.schedule.jobs()
+    assert sorted(engine.schedule.soonest_first()) == sorted(engine.schedule.standing())

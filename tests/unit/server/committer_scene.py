@@ -64,6 +64,9 @@ class GatedStore(SqliteStore):
 class Wire:
     """The other end of a connection: what was sent to it, write by write."""
 
+    def pause_reading(self) -> None:
+        """Nothing is read from here anyway."""
+
     def __init__(self) -> None:
         self.heard: list[bytes] = []
         self.closed = False

@@ -29,6 +29,11 @@ GOOD: dict[str, tuple[str, Any]] = {
     "job_timeout_unit": ("seconds", "seconds"),
     "job_timeout_action": ("requeue", Expiry.REQUEUE),
     "exceptions": ("true", True),
+    "periodic_token": ("secret", "secret"),
+    "periodic_quiet": (
+        "periodic://127.0.0.1, periodic+unix:///run/p.sock",
+        (Address("periodic", "127.0.0.1", 5000, ""), Address("periodic+unix", "", 0, "/run/p.sock")),
+    ),
     "wake_count": ("3", 3),
     "wake_grace": ("20ms", 0.02),
     "linger": ("0", 0.0),
@@ -110,7 +115,8 @@ def test_nothing_given_means_defaults() -> None:
 
 def test_every_setting_is_tried() -> None:
     assert GOOD.keys() == TABLE.keys()
-    free_text = {"listen", "tls_certificate", "tls_key", "tls_ca", "log_file", "pid_file"}
+    urls = {"listen", "periodic_quiet"}  # what is wrong with a URL is said in other words
+    free_text = {*urls, "periodic_token", "tls_certificate", "tls_key", "tls_ca", "log_file", "pid_file"}
     assert BAD.keys() == TABLE.keys() - free_text
 
 
@@ -228,11 +234,12 @@ def test_wrong_toml_type(name: str, value: str, shown: str, tmp_path: Path) -> N
     assert str(caught.value) == f"{path}: {name} = {shown}: must be {TABLE[name].about.kind.allowed}"
 
 
+@pytest.mark.parametrize("name", ["listen", "periodic_quiet"])
 @pytest.mark.parametrize("url", ["nope://x", "127.0.0.1:4730", "gearman://", "gearman://h:99999"])
-def test_bad_url_is_explained(url: str) -> None:
+def test_bad_url_is_explained(url: str, name: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        load({"listen": [url]})
-    assert str(caught.value).startswith(f"--listen {url}: '{url}' ")
+        load({name: [url]})
+    assert str(caught.value).startswith(f"{TABLE[name].flag} {url}: '{url}' ")
 
 
 def test_listen_of_the_wrong_type(tmp_path: Path) -> None:
@@ -265,6 +272,14 @@ def test_file_that_is_not_toml(content: bytes, tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(SettingsError, match=r"settings file .* is not valid TOML"):
         load({"config": str(path)})
+
+
+def test_quiet_address_must_have_a_door() -> None:
+    address = Address("periodic", "127.0.0.1", 5000, "")
+    assert load({"periodic_quiet": [str(address)], "listen": [str(address)]}).periodic_quiet == (address,)
+    assert load({"periodic_quiet": [str(address)]}).periodic_quiet == (address,)
+    with pytest.raises(SettingsError, match=r"periodic_quiet names .*, and there is no door"):
+        load({"periodic_quiet": [str(address)], "listen": ["periodic://127.0.0.1:5001"]})
 
 
 def test_combination_is_checked() -> None:

@@ -27,10 +27,13 @@ def handle(connection: "GearmanConnection", line: bytes) -> None:
     # Words are separated by runs of spaces; a leading space makes an empty command.
     first, *rest = line.split(b" ", 1)
     words = [word for word in rest[0].split(b" ") if word] if rest else []
-    command = COMMANDS.get(first.lower())
+    name = first.lower()
+    command = COMMANDS.get(name)
     answer = command(connection, words) if command else _unknown(first)
-    # What changes jobs is answered when it is on disk.
-    connection.acknowledge(answer, b"ERR QUEUE_ERROR QUEUE_ERROR\r\n")
+    if name in CHANGES:
+        connection.acknowledge(answer, b"ERR QUEUE_ERROR QUEUE_ERROR\r\n")
+    else:
+        connection.write(answer)
 
 
 def _unknown(word: bytes) -> bytes:
@@ -215,3 +218,6 @@ COMMANDS: Final[dict[bytes, Command]] = {
     b"version": _version,
     b"workers": _workers,
 }
+
+# What changes jobs is answered when it is on disk; questions never wait for that.
+CHANGES: Final = frozenset({b"cancel", b"retry", b"delete"})

@@ -54,6 +54,7 @@ def receive(connection: "PeriodicConnection", message_id: bytes, arguments: wire
 def status(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """STATUS: one line per function."""
     door = connection.periodic
+    door.calendar.look()
     locked = door.locks.waiting() if connection.dialect.locked_column else {}
     lines = []
     for function in connection.engine.functions.values():
@@ -93,10 +94,9 @@ def dump(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Ar
 
 
 def load(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
-    """LOAD: submit every job of a dump."""
-    for work in arguments.jobs():
-        _submit(connection, work, None)
-    connection.answer_durably(message_id)
+    """LOAD: submit every job of a dump; UNKNOWN if a full queue has refused some."""
+    jobs = [_submit(connection, work, None) for work in arguments.jobs()]
+    connection.answer_durably(message_id, wire.UNKNOWN if None in jobs else wire.SUCCESS)
 
 
 def get_config(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
@@ -139,7 +139,10 @@ def _wait_for(connection: "PeriodicConnection", message_id: bytes, work: wire.Jo
     """Submit a job and wait for it."""
     nobody = connection.dialect.says_no_worker and _nobody_offers(connection, work.function)
     if nobody or _submit(connection, work, watcher) is None:
-        connection.answer(message_id, wire.NO_WORKER)
+        if connection.dialect.says_no_worker:
+            connection.answer(message_id, wire.NO_WORKER)
+        else:
+            connection.answer_data(message_id, b"")  # whatever is answered here is taken for a result
         return
     connection.waiters.add(watcher)
     if work.timeout > 0:

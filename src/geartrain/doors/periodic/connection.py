@@ -80,8 +80,8 @@ class PeriodicConnection(Connection):
             raise WireError("TRUNCATED", "a frame has a message id and a command")
         message_id = data[start : start + 4]
         command = data[start + 4]
-        row = table.COMMANDS.get(command) if command <= self.dialect.commands else None
-        if row is None:
+        row = table.COMMANDS.get(command)
+        if row is None or command > self.dialect.commands:
             self.answer(message_id, wire.UNKNOWN)
             return
         if row.for_workers and not self.is_worker:
@@ -133,12 +133,12 @@ class PeriodicConnection(Connection):
         """Bytes in answer to a message."""
         self._send(b"%b%b%b" % (message_id, self.dialect.data, data))
 
-    def answer_durably(self, message_id: bytes, otherwise: int = wire.UNKNOWN) -> None:
+    def answer_durably(self, message_id: bytes, word: int = wire.SUCCESS, otherwise: int = wire.UNKNOWN) -> None:
         """SUCCESS when what was submitted is on disk; UNKNOWN, which no client takes for it, if it cannot be."""
-        done, not_done = (
-            wire.frame(self.dialect, wire.RESPONSE, message_id + bytes((word,))) for word in (wire.SUCCESS, otherwise)
-        )
-        self.acknowledge(done, not_done)
+        dialect = self.dialect
+        done = wire.frame(dialect, wire.RESPONSE, b"%b%c" % (message_id, word))
+        instead = wire.frame(dialect, wire.RESPONSE, b"%b%c" % (message_id, otherwise))
+        self.acknowledge(done, instead)
 
     def refuse(self, why: str) -> None:
         """Close, and say why in the log, since the protocol cannot."""

@@ -54,6 +54,7 @@ class PeriodicDoor(door.Door):
         self.calendar = Calendar(pulse.engine)
         self._expected: dict[tuple[bytes, bytes], list[DataWatcher]] = {}
         self._sweep: asyncio.TimerHandle | None = None
+        self.timeout = 0  # seconds for a job that says nothing of its own
         self.apply_config()
 
     def connect(self, address: Address) -> PeriodicConnection:
@@ -76,6 +77,7 @@ class PeriodicDoor(door.Door):
         """Let the configured values govern what they name."""
         poll = max(float(self.config.get(b"poll-interval")), _SHORTEST_INTERVAL)
         self.pulse.longest_wait = min(poll, LONGEST_WAIT)  # more often than asked for is no harm
+        self.timeout = self.config.get(b"timeout")
         self.pulse.engine.policy.moves_per_tick = max(self.config.get(b"max-batch-size"), 1)
         self._sweep_later()
 

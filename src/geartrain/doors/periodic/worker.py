@@ -67,10 +67,9 @@ class PeriodicWorker(Worker):
 
     def _assign(self, message_id: bytes, job: LiveJob) -> None:
         connection = self.connection
-        config = connection.periodic.config
         self.assigned[message_id] = job
         self.grabbed_by[job] = message_id
-        timeout = config.get(b"timeout")
+        timeout = connection.periodic.timeout
         if timeout:
             connection.engine.lease(job, timeout)
         today = connection.dialect is wire.TODAY
