@@ -21,6 +21,8 @@ class Transport:
         self.closed = False
         self.protocol: Any = None
 
+    def pause_reading(self) -> None: ...
+
     def set_write_buffer_limits(self, high: int) -> None: ...
 
     def set_protocol(self, protocol: Any) -> None:

@@ -37,6 +37,8 @@ class Transport:
         self.written = b""
         self.closed = False
 
+    def pause_reading(self) -> None: ...
+
     def set_write_buffer_limits(self, high: int) -> None: ...
 
     def get_extra_info(self, name: str) -> Any:
