@@ -184,6 +184,7 @@ class Connection:
         """Close at once, without waiting for the peer to read."""
         self.closing = True
         self.out.clear()
+        self._holds.clear()
         self.log(logging.WARNING, "a connection was dropped", why)
         self.transport.abort()
 

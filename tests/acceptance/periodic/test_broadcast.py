@@ -68,9 +68,13 @@ def test_a_lost_worker_s_copy_is_lost_with_it(
 def test_the_last_registration_counts(dial: Dial, client: Peer, function: bytes, dialect: Dialect) -> None:
     workers = broadcasters(dial, function, dialect, dialect)
     workers[1].offer(function)
-    grabs = ready(workers)
+    workers[1].silence()  # the offer has been heard
+    grab = workers[0].grab()
+    workers[0].silence()  # and so has the first grab, before the second is sent
+    workers[1].grab()
+    workers[1].silence()
     client.submit(function, b"one")
-    assert workers[0].assigned(grabs[0]).name == b"one"
+    assert workers[0].assigned(grab).name == b"one"
     workers[1].silence()
 
 

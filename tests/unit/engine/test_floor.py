@@ -6,6 +6,7 @@ from geartrain.engine.engine import Engine
 from geartrain.model import Expiry, JobState
 from tests.unit.engine.recording import (
     NOW,
+    RecordingJournal,
     RecordingWatcher,
     claim,
     hire,
@@ -152,6 +153,18 @@ def test_rescheduling_counts_steps_and_forgets_attempts(engine: Engine, watcher:
     assert job.attempts == 1
     engine.reschedule(worker, job, NOW + 60)
     assert job.count == 7
+
+
+def test_rescheduling_may_leave_the_attempts_as_they_were(engine: Engine, journal: RecordingJournal) -> None:
+    job = engine.submit(b"f", background=True)
+    lost = hire(engine, b"f")
+    claim(engine, lost)
+    engine.leave(lost)
+    worker = hire(engine, b"f")
+    claim(engine, worker)
+    assert job.attempts == 2
+    engine.reschedule(worker, job, NOW + 30, anew=False)
+    assert (job.attempts, journal.entries[-1].attempts) == (1, 1)
 
 
 @pytest.mark.parametrize("run_at", [NOW - 5, NOW, 0.0])
