@@ -219,3 +219,13 @@ class TestAllYours:
         handle = client.submit(function, b"", b"data")
         worker.silence()
         assert worker.grab().handle == handle
+
+
+@pytest.mark.differs_from_gearmand
+def test_a_sleeper_that_offers_anew_is_still_woken(client: Peer, dial: Dial, function: bytes) -> None:
+    worker = dial()
+    worker.send(Kind.CAN_DO, function + b" before").send(Kind.PRE_SLEEP)
+    worker.send(Kind.RESET_ABILITIES).send(Kind.CAN_DO, function)
+    worker.silence()
+    client.submit(function, b"", b"data")
+    worker.expect(Kind.NOOP)

@@ -16,36 +16,7 @@ from geartrain.doors.pulse import Pulse
 from geartrain.engine.engine import Engine
 from geartrain.engine.lifecycle import QUEUED, RUNNING, SCHEDULED
 from geartrain.wire import gearman as wire
-
-
-class Transport:
-    """Takes what a connection writes, and remembers whether it was closed."""
-
-    def __init__(self) -> None:
-        self.written = b""
-        self.closed = False
-
-    def pause_reading(self) -> None: ...
-
-    def set_write_buffer_limits(self, high: int) -> None: ...
-
-    def get_extra_info(self, name: str) -> Any:
-        return ("127.0.0.1", 1) if name == "peername" else None
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-    def write(self, data: bytes) -> None:
-        assert not self.closed
-        self.written += data
-
-    def writelines(self, parts: list[bytes]) -> None:
-        self.write(b"".join(parts))
-
-    def close(self) -> None:
-        self.closed = True
-
-    abort = close
+from tests.support.transport import Transport
 
 
 class Control:

@@ -21,6 +21,7 @@ from geartrain.engine.engine import Engine
 from geartrain.engine.lifecycle import QUEUED, RUNNING
 from geartrain.wire import memodb as wire
 from geartrain.wire import sp
+from tests.support.transport import Transport
 
 READY, JOB, RESULT, HEARTBEAT, DISCONNECT = 1, 2, 3, 4, 5
 
@@ -32,36 +33,6 @@ class FakeLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self.now
-
-
-class Transport:
-    """Takes what a pipe writes, and remembers whether it was closed."""
-
-    def __init__(self) -> None:
-        self.written = b""
-        self.closed = False
-
-    def pause_reading(self) -> None: ...
-
-    def set_write_buffer_limits(self, high: int) -> None: ...
-
-    def get_extra_info(self, name: str) -> Any:
-        return ("127.0.0.1", 1) if name == "peername" else None
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-    def write(self, data: bytes) -> None:
-        assert not self.closed
-        self.written += data
-
-    def writelines(self, parts: list[bytes]) -> None:
-        self.write(b"".join(parts))
-
-    def close(self) -> None:
-        self.closed = True
-
-    abort = close
 
 
 class Room:

@@ -51,9 +51,13 @@ def cant_do(connection: "GearmanConnection", data: bytes, start: int, end: int) 
 
 
 def reset_abilities(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
-    """RESET_ABILITIES: the worker offers nothing any more."""
-    if connection.worker is not None:
-        connection.engine.leave(connection.worker)
+    """RESET_ABILITIES: the worker offers nothing any more; if it sleeps, it sleeps on."""
+    worker = connection.worker
+    if worker is not None:
+        asleep = worker.idle
+        connection.engine.leave(worker)
+        if asleep:
+            connection.engine.sleep(worker)
 
 
 def pre_sleep(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
