@@ -64,6 +64,28 @@ class JobTimeoutError(ClientError):
         self.id = id
 
 
+class UnsupportedError(ClientError):
+    """The protocol of this URL has no word for what was asked; the text says which protocols have."""
+
+
+class ServerGoneError(ClientError):
+    """No server could be reached, or the connection broke and nobody knows what became of the job."""
+
+
+class RefusedError(ClientError):
+    """A server did not take an order, and said why."""
+
+
+class JobFailedError(ClientError):
+    """A job failed, was cancelled or was given up. `data` is what its worker said, as bytes."""
+
+    def __init__(self, text: str, reason: str = "", code: int = 1, data: bytes = b"") -> None:
+        super().__init__(text)
+        self.reason = reason
+        self.code = code
+        self.data = data
+
+
 class LifecycleError(GeartrainError):
     """A job was asked to make a transition that the lifecycle table does not allow: a bug of ours."""
 

@@ -1,0 +1,1 @@
+"""One file per protocol: what a connection of the client library says to a server of that kind."""
