@@ -1,27 +1,31 @@
 # The front desk. `make` alone lists what it can do.
 #
 # Everything Python lives in .venv. The stamp files in it remember what was installed, so that a second run
-# starts at once; a change of pyproject.toml makes them stale.
+# starts at once; a change of pyproject.toml makes them stale, and a change of a source the compiled core.
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 ARGS   ?=
+SOURCES := $(shell find src -name '*.py')
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve test check bench clean
+.PHONY: help serve test compile check bench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo '  ARGS="..." adds arguments to serve, test (pytest) and bench; PYTHON=python3.12 picks the interpreter of a new .venv'
 
-serve: $(VENV)/.installed ## run the server with its defaults; it keeps its jobs on disk
+serve: $(VENV)/.compiled ## run the server with its defaults; it keeps its jobs on disk
 	$(BIN)/geartrain serve $(ARGS)
 
-test: $(VENV)/.installed-tests $(VENV)/.installed-peers check ## install real peers, run every check and every test
+test: $(VENV)/.installed-tests $(VENV)/.installed-peers check $(VENV)/.compiled ## install real peers, run every check and every test
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile $(ARGS)
+	$(if $(ARGS),,GEARTRAIN_PURE=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile tests/unit tests/wire tests/property)
+
+compile: $(VENV)/.compiled ## turn the core into C and compile it; without a compiler the pure version stays
 
 check: $(VENV)/.installed-tests ## formatting, lint, types, import directions and generated pages
 	$(BIN)/ruff format --check .
@@ -30,7 +34,7 @@ check: $(VENV)/.installed-tests ## formatting, lint, types, import directions an
 	$(BIN)/python tools/check_imports.py
 	@set -ex; for page in tools/*_doc.py; do $(BIN)/python $$page --check; done
 
-bench: $(VENV)/.installed-tests $(VENV)/.installed-peers ## measure side by side with the real servers
+bench: $(VENV)/.installed-tests $(VENV)/.installed-peers $(VENV)/.compiled ## measure side by side with the real servers
 	@if [ -e bench/run.py ]; then \
 	    set -x; $(BIN)/python bench/run.py $(ARGS); \
 	else \
@@ -40,6 +44,7 @@ bench: $(VENV)/.installed-tests $(VENV)/.installed-peers ## measure side by side
 clean: ## remove .venv, caches and build output; never a store
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist src/*.egg-info
 	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src -name '*.so' -delete
 
 # Debian's python3 without python3-venv cannot put pip into a new environment, but its pip can do that from outside.
 $(BIN)/python:
@@ -47,13 +52,18 @@ $(BIN)/python:
 	    rm -rf $(VENV) && $(PYTHON) -m venv --without-pip $(VENV) && $(PYTHON) -m pip --python $@ install pip; \
 	}
 
+# Installed as it is, and compiled below: that is repeated more often.
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
-	$(PIP) install --editable .
+	GEARTRAIN_PURE=1 $(PIP) install --editable '.[compile]'
 	@touch $@
 
 $(VENV)/.installed-tests: pyproject.toml | $(BIN)/python
-	$(PIP) install --editable '.[check,test]'
+	GEARTRAIN_PURE=1 $(PIP) install --editable '.[check,compile,test]'
 	@touch $@ $(VENV)/.installed
+
+$(VENV)/.compiled: setup.py $(SOURCES) | $(VENV)/.installed
+	$(BIN)/python setup.py --quiet build_ext --inplace
+	@touch $@
 
 # A peer that cannot be installed does not stop the tests: they name it at their end.
 $(VENV)/.installed-peers: pyproject.toml tools/peers.py | $(VENV)/.installed-tests

@@ -12,19 +12,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = "geartrain"
-PLAIN = frozenset({"model", "errors", "address"})  # every room may import these; they import only each other
+PLAIN = frozenset({"model", "errors", "address", "core"})  # every room may import these; they import only each other
 
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "wire": frozenset(),
     "engine": frozenset(),
     "store": frozenset(),
     "doors": frozenset({"wire", "engine"}),
-    "server": frozenset({"wire", "engine", "store", "doors"}),
+    "steering": frozenset({"engine"}),
+    "server": frozenset({"wire", "engine", "store", "doors", "steering", "web"}),
     "client": frozenset({"wire"}),
-    "cli": frozenset({"client", "server"}),
-    "web": frozenset({"client", "server"}),
+    "app": frozenset({"client"}),
+    "testing": frozenset({"app", "client"}),  # for users' own tests
+    "cli": frozenset({"client", "server", "app"}),
+    "web": frozenset({"wire", "engine", "doors", "steering"}),
     **{plain: frozenset() for plain in PLAIN},
-    "__init__": frozenset(),  # the version, no more
+    "__init__": frozenset({"client", "app"}),  # the version, and the library's names for type checkers
     "__main__": frozenset({"cli"}),  # the way into the command
 }
 

@@ -56,6 +56,8 @@ PEERS = (
     _debian("php", ("php-cli", "php-gearman"), "php", "-r", "new GearmanClient(); new GearmanWorker();"),
     _debian("nc", ("netcat-openbsd",), "sh", "-c", "nc -h 2>&1 | grep -q OpenBSD"),
     _debian("nngcat", ("nng-utils",), "nngcat", "--version"),
+    _debian("chromium", ("chromium",), "chromium", "--version"),
+    _wheel("playwright", "playwright.sync_api", "playwright"),
     _wheel("gear", "gear", "gear"),
     _wheel("python3-gearman", "python3_gearman", "python3-gearman"),
     _wheel("aiogear", "aiogear", "aiogear"),

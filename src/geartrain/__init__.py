@@ -1,5 +1,44 @@
 """Geartrain: one durable job server that speaks five protocols over one engine."""
 
-from importlib import metadata
+import sys
+from importlib import import_module, metadata
+from typing import TYPE_CHECKING
+
+from geartrain import core
+
+if core.pure_wanted():
+    sys.meta_path.insert(0, core.SourceFinder())
 
 __version__ = metadata.version("geartrain")
+
+if TYPE_CHECKING:
+    from geartrain.app.app import App as App
+    from geartrain.client.aio_client import AsyncClient as AsyncClient
+    from geartrain.client.aio_worker import AsyncWorker as AsyncWorker
+    from geartrain.client.handle import AsyncJob as AsyncJob
+    from geartrain.client.job import Job as Job
+    from geartrain.client.sync_client import Client as Client
+    from geartrain.client.sync_client import SyncJob as SyncJob
+    from geartrain.client.sync_worker import Worker as Worker
+    from geartrain.errors import *  # noqa: F403
+else:
+    # The library's names, found when they are first used, so that the server does not load the library.
+    _HOMES = {
+        "App": "geartrain.app",
+        "AsyncClient": "geartrain.client.aio_client",
+        "AsyncJob": "geartrain.client.handle",
+        "AsyncWorker": "geartrain.client.aio_worker",
+        "Client": "geartrain.client.sync_client",
+        "Job": "geartrain.client.job",
+        "SyncJob": "geartrain.client.sync_client",
+        "Worker": "geartrain.client.sync_worker",
+    }
+
+    def __getattr__(name: str) -> object:
+        home = _HOMES.get(name) or ("geartrain.errors" if name.endswith("Error") else "")
+        if not home:
+            raise AttributeError(f"module 'geartrain' has no attribute {name!r}")
+        try:
+            return getattr(import_module(home), name)
+        except AttributeError:
+            raise AttributeError(f"module 'geartrain' has no attribute {name!r}") from None

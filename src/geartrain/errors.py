@@ -51,7 +51,7 @@ class NoWorkersError(ClientError):
 class UncertainError(ClientError):
     """The connection broke while a job was being queued: it may be queued or not. `id` is the job's."""
 
-    def __init__(self, text: str, id: int) -> None:
+    def __init__(self, text: str, id: int = 0) -> None:
         super().__init__(text)
         self.id = id
 
@@ -59,7 +59,7 @@ class UncertainError(ClientError):
 class JobTimeoutError(ClientError):
     """A job was not finished in the time that its client waited; it goes on. `id` is the job's."""
 
-    def __init__(self, text: str, id: int) -> None:
+    def __init__(self, text: str, id: int = 0) -> None:
         super().__init__(text)
         self.id = id
 
@@ -84,6 +84,23 @@ class JobFailedError(ClientError):
         self.reason = reason
         self.code = code
         self.data = data
+
+
+class CodecError(ClientError):
+    """A value cannot be written in a codec, or bytes cannot be read with it."""
+
+
+class ArgumentsError(ClientError):
+    """A payload is no call of the task that it was sent to; the text names the argument that does not fit."""
+
+
+class SteeringError(GeartrainError):
+    """What an operator asked for cannot be done. `kind` is bad-request, not-found, conflict or unsupported."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.text = text
 
 
 class LifecycleError(GeartrainError):

@@ -1,7 +1,10 @@
 """Plain data that every room understands: what a job is, and the words for its states and choices."""
 
 import enum
+import json
 from typing import Final, NamedTuple
+
+from mypy_extensions import mypyc_attr
 
 
 class Priority(enum.IntEnum):
@@ -38,6 +41,17 @@ class Expiry(enum.Enum):
     REQUEUE = "requeue"
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Trial(NamedTuple):
+    """An attempt that did not end its job."""
+
+    started_at: float
+    ended_at: float
+    door: str  # of the worker
+    worker: bytes  # what it called itself
+    why: str  # it came to nothing
+
+
 class Job:
     """A unit of work as it is submitted, kept and listed; everything in it is plain data.
 
@@ -60,6 +74,7 @@ class Job:
         "state",
         "submitted_at",
         "timeout",
+        "trials",
         "unique",
     )
 
@@ -92,6 +107,7 @@ class Job:
         self.timeout = 0.0  # seconds a worker may take; 0 means no limit
         self.reducer = b""  # Gearman's map/reduce: stored and passed on, no more
         self.reason = ""  # why it is dead
+        self.trials: list[Trial] | None = None  # the last attempts that did not end it
 
 
 # Ends the `door` of a job whose result is not to be kept, since whoever submitted it does not want it.
@@ -117,3 +133,30 @@ class Record(NamedTuple):
     code: int  # 0 for success, else what its worker called the failure
     reason: str  # why it did not succeed
     result: bytes  # cut to the store's limit
+    trials: bytes = b""  # packed
+
+
+def pack(trials: list[Trial] | None) -> bytes:
+    """Trials as they are kept: nothing, or JSON.
+
+    >>> unpack(pack([Trial(1.0, 2.0, "gearman", b"bob", "it left")]))
+    [Trial(started_at=1.0, ended_at=2.0, door='gearman', worker=b'bob', why='it left')]
+    """
+    if not trials:
+        return b""
+    rows = [(*trial[:3], trial.worker.decode("latin-1"), trial.why) for trial in trials]
+    return json.dumps(rows, separators=(",", ":")).encode()
+
+
+def unpack(data: bytes) -> list[Trial]:
+    """The same back. What makes no sense is left out: no job is to be lost for the sake of its past."""
+    if not data:
+        return []
+    try:
+        rows = json.loads(data)
+        return [
+            Trial(float(began), float(ended), str(door), str(worker).encode("latin-1"), str(why))
+            for began, ended, door, worker, why in rows
+        ]
+    except (ValueError, TypeError, RecursionError):
+        return []

@@ -135,7 +135,7 @@ def test_taken_usual_port_is_a_warning(tmp_path: Path, taken: int) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--listen", "http://127.0.0.1:0"], "http://127.0.0.1:0: the http door is not built yet"),
+        (["--listen", "http://0.0.0.0:0"], "http://0.0.0.0:0 can be reached from other machines, and no token is set"),
         (["--backlog", "x"], "--backlog x: must be a whole number, 1 or more"),
         (["--config", "/nowhere.toml"], "the settings file /nowhere.toml cannot be read"),
         (["--log-file", "/nowhere/x.log"], "the log file /nowhere/x.log cannot be opened"),

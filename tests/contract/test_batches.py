@@ -1,5 +1,7 @@
 """A batch is durable as a whole, or not at all."""
 
+import math
+
 import pytest
 
 from geartrain.errors import StoreError
@@ -116,7 +118,7 @@ def test_batch_that_failed_can_be_offered_again(accident: Accident, store: Store
     "impossible",
     [
         pytest.param({"attempts": 2**70}, id="a number that is too large"),
-        pytest.param({"run_at": object()}, id="a time that is none"),
+        pytest.param({"run_at": math.nan}, id="a time that is none"),
         pytest.param({"reason": "\ud800"}, id="text that is none"),
     ],
 )

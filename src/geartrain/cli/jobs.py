@@ -1,27 +1,30 @@
 """`geartrain jobs`: what ran, when, and with what result or error; and what is still to run."""
 
-import datetime
 import os
 import sys
 import time
-from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
-import msgspec
 import typer
 
-from geartrain.cli import operating
-from geartrain.server import history, quantities, upkeep
+from geartrain.cli import exits, moments, operating, reaching, tables
+from geartrain.errors import ServerGoneError, SteeringError
+from geartrain.server import history, sources, upkeep
+from geartrain.server.settings import TABLE
 
-EPILOG = """
-**What is in it.** Every background job: those that wait, and for as long as `keep_records_for` says (one day
-unless set otherwise, and at most `keep_records` of them) those that are over. It is read from the store's file,
-beside a server that uses it or without one. Jobs in state *queued* wait or run: a store does not note which.
+EPILOG = f"""
+**What is in it.** Jobs that are scheduled, queued, running or dead, and for as long as `keep_records_for` says (one day
+unless set otherwise, and at most `keep_records` of them) background jobs that are over.
+
+**Who is asked.** The server, if `--server` or `{reaching.VARIABLE}` names one, or one answers at the usual place. With
+`--store` or `--config`, or where no server answers, the store's file is read, beside a server that uses it or without
+one. Jobs in state *queued* then wait or run: a store does not note which.
 
 **Times.** `2h`, `30m` or `7d` ago; `2026-11-15` or `2026-11-15T18:30`, local time; `2026-11-15T18:30Z`;
 `@1789000000`, in seconds of the epoch. A job that is over counts by when it ended, any other by when it was
 submitted.
 
+{exits.EPILOG}
 **Examples**
 
 - `geartrain jobs` shows the newest jobs
@@ -38,7 +41,7 @@ submitted.
 _COLUMNS: Final = ("HANDLE", "FUNCTION", "STATE", "SUBMITTED", "STARTED", "TOOK", "TRIES", "CODE", "OUTCOME")
 _LONGEST_OUTCOME: Final = 60
 _LONGEST_NAME: Final = 40
-_TIME: Final = "%Y-%m-%d %H:%M:%S"
+_PAGE: Final = 1000  # so many are asked for at a time
 
 
 def jobs(
@@ -48,104 +51,81 @@ def jobs(
     until: Annotated[str, typer.Option(metavar="TIME", help="Before this time.", show_default=False)] = "",
     handle: Annotated[str, typer.Option(metavar="HANDLE", help="Only this job.", show_default=False)] = "",
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="At most so many, the newest.")] = 50,
+    server: reaching.OptionalServer = None,
     store: operating.Store = None,
     config: operating.Config = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object per line, for machines.")] = False,
 ) -> None:
     """Show what ran, when, and with what result or error; and what is still to run."""
-    found = upkeep.existing(operating.settings(store, config))
-    times = (_moment(since, "--since"), _moment(until, "--until"))
+    times = (moments.moment(since, "--since"), moments.moment(until, "--until"))
     question = history.Question(os.fsencode(handle), os.fsencode(function), state, *times, limit)
-    notices = operating.Notices(operating.Progress("reading"))
-    entries = history.find(found, question, time.time(), notices)
-    notices.end()
-    _say(map(_json, entries) if json else _table(entries))
+    found = _found(question, server, store, config)
+    tables.say(map(tables.json_line, found) if json else _table(found))
     if json:
         return
-    if not entries:
+    if not found:
         print("no job fits", file=sys.stderr)
-    elif len(entries) == limit:
+    elif len(found) == limit:
         print(f"these are the newest {limit:,}; --limit shows more", file=sys.stderr)
 
 
-def _moment(text: str, flag: str) -> float:
-    """Seconds of the epoch for a time as people write it; 0 for none."""
-    if not text:
-        return 0.0
-    try:
-        if text.startswith("@"):
-            return float(text[1:])
-        if text[-1].isalpha() and not text.endswith("Z"):
-            return time.time() - quantities.parse_duration(text)
-        return datetime.datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError):
-        complaint = f"{text!r} is no time such as 2h, 2026-11-15T18:30 or @1789000000"
-        raise typer.BadParameter(complaint, param_hint=flag) from None
+def _found(
+    question: history.Question, server: str | None, store: str | None, config: str | None
+) -> list[dict[str, Any]]:
+    """From the server or from the file; whoever names one of them gets that."""
+    if server is not None and not (store or config):
+        return _from_server(question, server)
+    named = store or config or any(map(os.environ.get, (TABLE["store"].variable, sources.CONFIG_VARIABLE)))
+    if not named:
+        try:
+            return _from_server(question, reaching.USUAL)
+        except ServerGoneError:
+            print("geartrain: no server answers; this is what its store says", file=sys.stderr)
+    return _from_file(question, store, config)
 
 
-def _say(lines: Iterable[str]) -> None:
-    """`geartrain jobs | head` ends when head does, without a word."""
-    try:
-        for line in lines:
-            print(line)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Python would flush stdout once more at its end, and complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(1) from None
+def _from_file(question: history.Question, store: str | None, config: str | None) -> list[dict[str, Any]]:
+    found = upkeep.existing(operating.settings(store, config))
+    notices = operating.Notices(operating.Progress("reading"))
+    entries = history.find(found, question, time.time(), notices)
+    notices.end()
+    return [{name: _plain(value) for name, value in entry._asdict().items()} for entry in entries]
 
 
-def _table(entries: list[history.Entry]) -> list[str]:
-    """Columns as wide as what is in them."""
-    if not entries:
-        return []
-    rows = [_COLUMNS, *map(_row, entries)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+def _from_server(question: history.Question, server: str) -> list[dict[str, Any]]:
+    if question.handle:
+        try:
+            return [reaching.ask(server, "job", handle=os.fsdecode(question.handle))]
+        except SteeringError as error:
+            if error.kind != "not-found":
+                raise
+            return []
+    return reaching.with_client(server, lambda client: _pages(client, question))
 
 
-def _row(entry: history.Entry) -> tuple[str, ...]:
-    over = bool(entry.finished_at)
-    took = f"{entry.finished_at - entry.started_at:.1f}s" if over and entry.started_at else "-"
-    return (
-        _shown(entry.handle, _LONGEST_NAME), _shown(entry.function, _LONGEST_NAME), entry.state.value,
-        _clock(entry.submitted_at), _clock(entry.started_at), took, str(entry.attempts),
-        str(entry.code) if over or entry.code else "-", _outcome(entry),
-    )  # fmt: skip
+async def _pages(client: Any, question: history.Question) -> list[dict[str, Any]]:
+    from geartrain.client import control
 
-
-def _outcome(entry: history.Entry) -> str:
-    if entry.state is history.State.SCHEDULED:
-        return f"due {_clock(entry.run_at)}"
-    return _shown(entry.reason.encode() or entry.result, _LONGEST_OUTCOME)
-
-
-def _clock(moment: float) -> str:
-    if not moment:
-        return "-"
-    try:
-        return datetime.datetime.fromtimestamp(moment).strftime(_TIME)
-    except (ValueError, OverflowError, OSError):
-        return f"@{moment:.0f}"  # further away than calendars go
-
-
-def _shown(data: bytes, longest: int) -> str:
-    """Bytes on one line: what cannot be shown is a dot, what is long is cut, and what is no text only counted."""
-    try:
-        text = data.decode()[: longest + 1]
-    except UnicodeDecodeError:
-        return f"({operating.counted(len(data), 'byte')})"
-    text = "".join(character if character.isprintable() else "\u00b7" for character in text)
-    return text if len(text) <= longest else text[: longest - 3] + "..."
-
-
-def _json(entry: history.Entry) -> str:
-    """Everything that is known; times are seconds of the epoch, and null where there was none."""
-    return msgspec.json.encode({name: _plain(value) for name, value in entry._asdict().items()}).decode()
+    fits: dict[str, Any] = {
+        "state": question.state.value if question.state else "",
+        "function": os.fsdecode(question.function),
+        "since": question.since,
+        "until": question.until,
+    }
+    found: list[dict[str, Any]] = []
+    after = ""
+    while len(found) < question.limit:
+        count = min(_PAGE, question.limit - len(found))
+        page = await control.ask(client, "jobs", **fits, limit=count, after=after)
+        found += page["items"]
+        after = page["after"]
+        if not after:
+            break
+    return found
 
 
 def _plain(value: Any) -> Any:
-    """Bytes that are text are text; others are base64, said so."""
+    """Bytes that are text are text; others are base64, said so. A time that is not known is null."""
     if isinstance(value, bytes):
         try:
             return value.decode()
@@ -154,3 +134,23 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value or None
     return value
+
+
+def _table(found: list[dict[str, Any]]) -> list[str]:
+    return tables.table(_COLUMNS, map(_row, found), state="STATE") if found else []
+
+
+def _row(job: dict[str, Any]) -> tuple[str, ...]:
+    over = bool(job["finished_at"])
+    took = f"{job['finished_at'] - job['started_at']:.1f}s" if over and job["started_at"] else "-"
+    return (
+        moments.value(job["handle"], _LONGEST_NAME), moments.value(job["function"], _LONGEST_NAME), str(job["state"]),
+        moments.clock(job["submitted_at"]), moments.clock(job["started_at"]), took, str(job["attempts"]),
+        str(job["code"]) if over or job["code"] else "-", _outcome(job),
+    )  # fmt: skip
+
+
+def _outcome(job: dict[str, Any]) -> str:
+    if job["state"] == history.State.SCHEDULED:
+        return f"due {moments.clock(job['run_at'])}"
+    return moments.value(job["reason"] or job["result"] or "", _LONGEST_OUTCOME)

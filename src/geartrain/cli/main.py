@@ -4,22 +4,20 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
+from geartrain.cli import exits
 from geartrain.errors import GeartrainError
-
-FAILED = 1
-INTERRUPTED = 130  # the shell's own number for a command that Ctrl-C ended
 
 
 def main() -> None:
-    """The installed command. What goes wrong on our side is one line on stderr and exit code 1."""
+    """The installed command. What goes wrong on our side is one line on stderr and an exit code of its own."""
     run = _verb(sys.argv)
     try:
         code = run()
     except GeartrainError as error:
         print(f"geartrain: {error}", file=sys.stderr)
-        code = FAILED
+        code = exits.code_for(error)
     except KeyboardInterrupt:
-        code = INTERRUPTED
+        code = exits.INTERRUPTED
     sys.exit(code)
 
 

@@ -7,6 +7,7 @@ import msgspec
 import typer
 
 import geartrain
+from geartrain import core
 from geartrain.server import loop
 
 
@@ -18,8 +19,9 @@ def version(
         "version": geartrain.__version__,
         "python": platform.python_version(),
         "loop": loop.best().name,
+        "core": core.form(),
     }
     if json:
         print(msgspec.json.encode(facts).decode())
     else:
-        print("geartrain {version} (Python {python}, {loop})".format(**facts))
+        print("geartrain {version} (Python {python}, {loop}, {core} core)".format(**facts))

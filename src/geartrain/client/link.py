@@ -15,12 +15,14 @@ Rules that every link keeps:
 """
 
 import abc
+import ssl
 from collections.abc import Callable
 from typing import ClassVar, Protocol
 
 from geartrain.address import Address
 from geartrain.client.job_events import Event
 from geartrain.client.order import Capabilities, Order, Receipt, Status
+from geartrain.client.slots import Slots
 
 Lost = Callable[[Exception], None]
 
@@ -45,10 +47,16 @@ class ClientLink(abc.ABC):
     """A client's connection."""
 
     capabilities: ClassVar[Capabilities]
+    tls: ssl.SSLContext | None = None  # set before `open`, where the connection shall be encrypted
 
     def __init__(self, address: Address, lost: Lost) -> None:
         self.address = address
         self.lost = lost
+
+    @classmethod
+    def objection(cls, order: Order) -> str:
+        """Why this order cannot be said though its parts can, such as a name that is too long; empty: it can."""
+        return ""
 
     @abc.abstractmethod
     async def open(self) -> None:
@@ -104,6 +112,7 @@ class WorkerLink(abc.ABC):
     """A worker's connection. It asks for jobs by itself as long as fewer than `concurrency` run."""
 
     capabilities: ClassVar[Capabilities]
+    tls: ssl.SSLContext | None = None  # set before `open`, where the connection shall be encrypted
 
     def __init__(self, address: Address, lost: Lost, hands: Hands, name: bytes, concurrency: int) -> None:
         self.address = address
@@ -111,6 +120,9 @@ class WorkerLink(abc.ABC):
         self.hands = hands
         self.name = name  # what people shall call this worker, where the protocol can say so
         self.concurrency = concurrency
+        # For links that can: a slot is taken before a job is asked for, and given back when there is none or it is
+        # over. The links of one worker share them, so that all together ask for no more than it can run.
+        self.slots = Slots(concurrency)
 
     @abc.abstractmethod
     async def open(self, functions: dict[bytes, float]) -> None:
@@ -127,6 +139,9 @@ class WorkerLink(abc.ABC):
     @abc.abstractmethod
     def rest(self) -> None:
         """Ask for no more jobs; those that run can still be answered. There is no way back."""
+
+    async def rested(self) -> None:  # noqa: B027  # for links whose requests are answered at once or can be taken back
+        """After `rest`: return when no job can be assigned any more."""
 
     # What a running job says; a protocol without the word for it says nothing.
 
@@ -154,7 +169,10 @@ class WorkerLink(abc.ABC):
         raise NotImplementedError
 
     def release(self, job: Assignment) -> None:  # noqa: B027
-        """Somebody else has taken care of it: forget it without a word, and ask for the next."""
+        """Somebody else has taken care of it: forget it without a word, and ask for the next.
+
+        The one call that may come after `lost`, for a job that was running then.
+        """
 
     @abc.abstractmethod
     async def close(self) -> None:

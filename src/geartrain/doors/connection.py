@@ -9,7 +9,10 @@ import asyncio
 import logging
 from typing import Any, Final
 
+from mypy_extensions import mypyc_attr
+
 from geartrain.doors.door import Door
+from geartrain.doors.pulse import Flushable
 
 _HIGH_WATER: Final = 256 * 1024
 # Larger gatherings are handed over piece by piece instead of being copied into one.
@@ -32,7 +35,8 @@ class Hold:
         self.acknowledgements: list[tuple[int, bytes]] = []
 
 
-class Connection:
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Connection(Flushable):
     """An asyncio protocol without the base class, so that it can be compiled; doors make subclasses."""
 
     def __init__(self, door: Door) -> None:

@@ -62,6 +62,9 @@ class Control(Protocol):
     def shutdown(self, graceful: bool) -> None:
         """Stop: at once, or when the running jobs are finished."""
 
+    def not_ready(self) -> str:
+        """Why no jobs should be sent here at the moment; empty if they may be."""
+
 
 class Door:
     """One protocol's way in. A subclass says what a new connection is."""

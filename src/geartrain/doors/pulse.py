@@ -6,7 +6,9 @@ the loop hands out what it has read, and leave with one write per connection whe
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
+
+from mypy_extensions import mypyc_attr
 
 from geartrain.engine.agenda import NEVER
 from geartrain.engine.engine import Engine
@@ -16,16 +18,22 @@ _EARLIER_BY: Final = 0.0005
 LONGEST_WAIT: Final = 30.0
 
 
-class Flushable(Protocol):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Flushable:
     """A connection that has something to say."""
+
+    __slots__ = ()
 
     def flush(self) -> None:
         """Write what has gathered."""
+        raise NotImplementedError
 
     def settle(self, ticket: int, failed: bool) -> None:
         """What was held until this ticket is durable may leave now; or it could not be made durable."""
+        raise NotImplementedError
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Ledger:
     """Knows what is not yet on disk. This one is for a store that has no disk: nothing ever waits."""
 

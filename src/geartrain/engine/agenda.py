@@ -12,6 +12,8 @@ import heapq
 from collections.abc import Iterator
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import RUNNING, SCHEDULED
 
@@ -19,6 +21,7 @@ NEVER: Final = float("inf")
 _SWEEP_FROM: Final = 64
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Agenda:
     """The shared mechanism; the two subclasses say which entries stand."""
 
@@ -66,7 +69,9 @@ class Agenda:
 
     def standing(self) -> Iterator[tuple[float, LiveJob]]:
         """Every entry that stands, in no order."""
-        return ((when, job) for when, _, job in self._entries if self.stands(when, job))
+        for when, _, job in self._entries:
+            if self.stands(when, job):
+                yield when, job
 
     def soonest_first(self) -> Iterator[tuple[float, LiveJob]]:
         """The same in order, for who needs only the first few: the heap is walked from its top."""
@@ -88,6 +93,7 @@ class Agenda:
         return list({entry[2]: entry for entry in self._entries if self.stands(entry[0], entry[2])}.values())
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Schedule(Agenda):
     """Jobs that wait for their time."""
 

@@ -15,22 +15,27 @@ everything is consistent again, since whoever is called may come straight back w
 from collections import OrderedDict, deque
 from typing import Final
 
+from geartrain.engine import audience
 from geartrain.engine.agenda import NEVER, Leases, Schedule
+from geartrain.engine.alarm import Alarm
 from geartrain.engine.audience import Audience
 from geartrain.engine.broadcast import Broadcasts
 from geartrain.engine.crew import Crew
-from geartrain.engine.function import Function
+from geartrain.engine.function import STATES, Function
 from geartrain.engine.job import LiveJob
 from geartrain.engine.journal import Journal
 from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
+from geartrain.engine.meter import LONGEST, MICRO, fresh
 from geartrain.engine.policy import Policy
 from geartrain.engine.watcher import Watcher
-from geartrain.engine.worker import Worker
-from geartrain.model import JobState
+from geartrain.engine.worker import Resident, Worker
+from geartrain.model import JobState, Trial
 
 # Codes of failures that no worker has given one.
 GENERAL_FAILURE: Final = 1
 GIVEN_UP: Final = 255
+TRIALS_KEPT: Final = 20  # of a job; what comes to nothing more often does so for the same reasons
+LONGEST_REASON: Final = 1000  # characters
 
 
 class Books:
@@ -50,13 +55,24 @@ class Books:
         self.now = 0.0  # the time of the current tick; whoever calls a verb sets it first
         self.jobs: dict[bytes, LiveJob] = {}
         self.dead: dict[bytes, LiveJob] = {}
+        self.dead_of: dict[bytes, int] = {}  # how many, by function: it may have been dropped meanwhile
         self.functions: dict[bytes, Function] = {}
         self.crews: dict[frozenset[bytes], Crew] = {}
         self.schedule = Schedule()
         self.leases = Leases()
         self.broadcasts = Broadcasts()
+        self.workers: dict[int, Worker] = {}  # by number: those who offer something, or did and have not left
+        self.next_worker = 1
         self.running = 0  # how many jobs run, over all functions
+        self.scheduled = 0  # how many wait for their time
+        self.returned = 0  # how many came back: kept from before, or dead and retried
+        self.ended = [0] * STATES  # how many ended, by the state they ended in
+        self.waits = fresh()  # from ready to run until a worker has it, for every attempt
+        self.runs = fresh()  # from then until the job is over
         self.audience: Audience | None = None  # who hears of every job
+        self.alarms: list[Alarm] = []  # whom to call at a time, besides jobs
+        self.residents: dict[bytes, Resident] = {}  # who moves in with a function that only the server itself offers
+        self._attending: list[Audience] = []
         self._wake_again: deque[tuple[float, Function]] = deque()
         self._dead_foreground: OrderedDict[bytes, None] = OrderedDict()  # handles, the oldest first
 
@@ -68,8 +84,11 @@ class Books:
         job.function = function.name
         if job.state is DEAD:
             self.dead[job.handle] = job
+            self.dead_of[function.name] = self.dead_of.get(function.name, 0) + 1
             return
         self.jobs[job.handle] = job
+        self.returned += 1
+        function.returned += 1
         if job.unique in function.unique:
             job.unique = b""  # a file that was repaired or edited may have the key twice; both jobs shall run
         if job.unique:
@@ -80,6 +99,28 @@ class Books:
         else:
             self._line_up(function, job)
 
+    @property
+    def submitted(self) -> int:
+        """How many jobs came since the start. It follows from the others, so that submitting need not count."""
+        return sum(self.ended) + len(self.jobs) - self.returned
+
+    @property
+    def queued(self) -> int:
+        """How many jobs wait for a worker, over all functions."""
+        return len(self.jobs) - self.running - self.scheduled
+
+    # Who hears of everything
+
+    def attend(self, listener: Audience) -> None:
+        """From now on `listener` hears of every job."""
+        self._attending = [*self._attending, listener]
+        self.audience = audience.seated(self._attending)
+
+    def excuse(self, listener: Audience) -> None:
+        """It hears no more."""
+        self._attending = [other for other in self._attending if other is not listener]
+        self.audience = audience.seated(self._attending)
+
     # Functions and crews
 
     def function(self, name: bytes) -> Function:
@@ -87,7 +128,15 @@ class Books:
         function = self.functions.get(name)
         if function is None:
             function = self.functions[name] = Function(name)
+            if name in self.residents:
+                self.residents[name].move_in()
         return function
+
+    def offers(self, name: bytes) -> int:
+        """How many offer a function. The server itself may, also while the function does not exist."""
+        function = self.functions.get(name)
+        count = function.workers if function is not None else 0
+        return max(count, 1) if name in self.residents else count
 
     def _join(self, worker: Worker) -> Crew:
         """Put a worker into the crew that offers what it offers."""
@@ -174,6 +223,7 @@ class Books:
     def _put_off(self, function: Function, job: LiveJob) -> None:
         """Put a job that is in state scheduled on the schedule."""
         function.scheduled += 1
+        self.scheduled += 1
         self.schedule.add(job.run_at, job)
 
     def _move_due(self) -> None:
@@ -185,6 +235,7 @@ class Books:
             function = self.functions[job.function]
             enter(job, QUEUED)
             function.scheduled -= 1
+            self.scheduled -= 1
             self._line_up(function, job)
 
     def _release(self, function: Function, job: LiveJob) -> None:
@@ -202,17 +253,19 @@ class Books:
             job.deadline = 0.0
             self.leases.leave()
 
-    def _detach(self, job: LiveJob, state: JobState) -> list[Watcher] | None:
+    def _detach(self, function: Function, job: LiveJob, state: JobState) -> list[Watcher] | None:
         """Take a job out of everything because it enters a state from which it does not run on by itself."""
-        function = self.functions[job.function]
         before = job.state
         enter(job, state)
         if before is RUNNING:
+            took = self.now - job.started_at
+            self.runs[int(took * MICRO).bit_length() if 0.0 < took < LONGEST else 0] += 1  # `meter.bucket`
             self._release(function, job)
         elif before is QUEUED:
             function.lanes[job.priority].leave()
         elif before is SCHEDULED:
             function.scheduled -= 1
+            self.scheduled -= 1
             self.schedule.leave()
         del self.jobs[job.handle]
         if job.unique:
@@ -235,7 +288,10 @@ class Books:
     ) -> list[Watcher] | None:
         """End a job; returns who has to be told. `worker` is needed only where the job has no owner."""
         worker = job.owner or worker
-        watchers = self._detach(job, state)
+        function = self.functions[job.function]
+        function.ended[state] += 1
+        self.ended[state] += 1
+        watchers = self._detach(function, job, state)
         if job.background:
             self.journal.finished(job, result, worker)
         if self.audience is not None:
@@ -251,7 +307,7 @@ class Books:
             for watcher in watchers:
                 watcher.fail(job, reason)
 
-    def _requeue(self, job: LiveJob, taken_from: Worker | None = None) -> None:
+    def _requeue(self, job: LiveJob, why: str, taken_from: Worker | None = None) -> None:
         """Put a running job back at the end of its lane."""
         function = self.functions[job.function]
         enter(job, QUEUED)
@@ -259,30 +315,49 @@ class Books:
         job.run_at = self.now
         if job.background:
             self.journal.changed(job)
+        if self.audience is not None:
+            self.audience.requeued(job, why)
         self._line_up(function, job, taken_from)
 
     def _bury(self, job: LiveJob, reason: str) -> None:
         """Set a job aside as dead, where people can see it."""
         job.reason = reason
         job.code = GIVEN_UP
-        watchers = self._detach(job, DEAD)
+        function = self.functions[job.function]
+        function.ended[DEAD] += 1
+        self.ended[DEAD] += 1
+        watchers = self._detach(function, job, DEAD)
         self.dead[job.handle] = job
+        self.dead_of[function.name] = self.dead_of.get(function.name, 0) + 1
         if job.background:
             self.journal.changed(job)
         else:
             self._dead_foreground[job.handle] = None
             while len(self._dead_foreground) > max(self.policy.dead_foreground_limit, 0):
-                del self.dead[self._dead_foreground.popitem(last=False)[0]]
+                self._exhume(self.dead[next(iter(self._dead_foreground))])
         if self.audience is not None:
             self.audience.finished(job, b"")
         if watchers:
             for watcher in watchers:
                 watcher.fail(job, reason)
 
+    def _note_trial(self, job: LiveJob, why: str) -> None:
+        """The attempt that is just ending does not end the job."""
+        worker = job.owner
+        door, name = (worker.door, worker.name) if worker is not None else ("", b"")
+        trials = job.trials[1 - TRIALS_KEPT :] if job.trials is not None else []
+        trials.append(Trial(job.started_at, self.now, door, name, why[:LONGEST_REASON]))
+        job.trials = trials
+
     def _exhume(self, job: LiveJob) -> None:
         """Take a job from among the dead."""
         del self.dead[job.handle]
         self._dead_foreground.pop(job.handle, None)
+        left = self.dead_of[job.function] - 1
+        if left:
+            self.dead_of[job.function] = left
+        else:
+            del self.dead_of[job.function]
 
     def _erase(self, job: LiveJob) -> None:
         """End a dead job for good."""
@@ -295,5 +370,7 @@ class Books:
 
     def deadline(self) -> float:
         """When `tick` has something to do next; NEVER while nothing waits for a time."""
-        wake = min(self._wake_again[0][0], self.now + self.policy.wake_grace) if self._wake_again else NEVER
-        return min(self.schedule.next(), self.leases.next(), wake)
+        soonest = min(self._wake_again[0][0], self.now + self.policy.wake_grace) if self._wake_again else NEVER
+        for alarm in self.alarms:
+            soonest = min(soonest, alarm.at)
+        return min(self.schedule.next(), self.leases.next(), soonest)

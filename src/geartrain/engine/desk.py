@@ -137,6 +137,7 @@ class Desk(Books):
         home = self.functions[job.function]
         enter(job, QUEUED)
         home.scheduled -= 1
+        self.scheduled -= 1
         self.schedule.leave()
         job.run_at = self.now
         if job.background:
@@ -192,7 +193,7 @@ class Desk(Books):
     ) -> LiveJob:
         """Put a new object in the place of a waiting job: same handle and watchers, the rest as given."""
         watchers = old.watchers
-        self._detach(old, CANCELLED)
+        self._detach(home, old, CANCELLED)
         job = LiveJob(
             old.id, old.handle, home.name, old.unique, payload, priority, old.background, run_at,
             old.submitted_at, old.door,

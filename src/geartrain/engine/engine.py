@@ -69,6 +69,8 @@ class Engine(Floor):
         job.attempts = 0
         job.run_at = self.now
         self.jobs[job.handle] = job
+        self.returned += 1
+        home.returned += 1
         if job.unique:
             home.unique[job.unique] = job
         if job.background:
@@ -76,7 +78,30 @@ class Engine(Floor):
         else:
             job.background = True
             self.journal.accepted(job)
+        if self.audience is not None:
+            self.audience.requeued(job, "retried")
         self._line_up(home, job)
+
+    def postpone(self, job: LiveJob, run_at: float, reason: str) -> bool:
+        """The worker that runs a job wants it to be tried again at a time; whether there is one that runs it.
+
+        For a worker whose protocol has no word for it: it will not answer for the job, and is excused if it does.
+        """
+        if job.owner is None:
+            return False
+        job.owner.pardon(job.handle)
+        self._note_trial(job, reason)
+        self._postpone(job, run_at, reason)
+        return True
+
+    def bury(self, job: LiveJob, reason: str) -> bool:
+        """The same, but it has given the job up: set it aside as dead."""
+        if job.owner is None:
+            return False
+        job.owner.pardon(job.handle)
+        self._note_trial(job, reason)
+        self._bury(job, reason)
+        return True
 
     def delete(self, job: LiveJob) -> None:
         """Forget a dead job."""
@@ -88,4 +113,6 @@ class Engine(Floor):
         self._move_due()
         self._expire_due()
         self._wake_for_leftovers()
+        for alarm in self.alarms:
+            alarm.look(now)
         return self.deadline()

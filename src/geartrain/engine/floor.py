@@ -5,6 +5,7 @@ from geartrain.engine.desk import Desk
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.engine.lifecycle import CANCELLED, DONE, FAILED, RUNNING, SCHEDULED, enter
+from geartrain.engine.meter import LONGEST, MICRO
 from geartrain.engine.worker import Ability, Worker
 from geartrain.model import Expiry
 
@@ -24,12 +25,15 @@ class Floor(Desk):
         broadcast: bool = False,
     ) -> None:
         """The worker offers a function from now on."""
+        if function in self.residents and worker is not self.residents[function]:
+            return  # nobody else may answer for the server
         home = self.function(function)
         home.broadcast = broadcast
         known = home.name in worker.abilities
         worker.abilities[home.name] = Ability(timeout, on_timeout)
         if not known:
             home.workers += 1
+            self._register(worker)
             self._regroup(worker)
 
     def dismiss(self, worker: Worker, function: bytes) -> None:
@@ -49,6 +53,7 @@ class Floor(Desk):
         for function in worker.abilities:
             self.functions[function].workers -= 1
         worker.abilities.clear()
+        self.workers.pop(worker.number, None)
         jobs = self._entrusted(worker)
         worker.inbox = None
         self._lose(worker, jobs, "its worker left")
@@ -69,9 +74,11 @@ class Floor(Desk):
 
     def claim_from(self, worker: Worker, function: bytes, priority: int) -> LiveJob | None:
         """The same, but only from the queue of one function and priority, which the worker offers."""
-        home = self.functions[function]
+        home = self.functions.get(function)
+        if home is None or home.paused:
+            return None
         lane = home.lanes[priority]
-        if not lane.size or home.paused:
+        if not lane.size or home.name not in worker.abilities:
             return None
         crew = worker.crew
         if crew is None:
@@ -92,6 +99,11 @@ class Floor(Desk):
         home = self.functions[job.function]
         home.running += 1
         self.running += 1
+        ready = job.run_at
+        if ready < job.submitted_at:  # a time in the past is only a place in the queue
+            ready = job.submitted_at
+        waited = now - ready
+        self.waits[int(waited * MICRO).bit_length() if 0.0 < waited < LONGEST else 0] += 1  # `meter.bucket`
         timeout = worker.abilities[job.function].timeout
         if job.timeout and (not timeout or job.timeout < timeout):
             timeout = job.timeout
@@ -128,6 +140,8 @@ class Floor(Desk):
     def progress(self, job: LiveJob, progress: Progress) -> None:
         """The worker says how far it is."""
         job.progress = progress
+        if self.audience is not None:
+            self.audience.progress(job, progress)
         for watcher in job.watchers or ():
             watcher.progress(job, progress)
 
@@ -157,9 +171,11 @@ class Floor(Desk):
         if not retry or job.owner is not worker:
             self._fail(job, FAILED, reason, worker)
         elif self._exhausted(job) and not self._abandoned(job):
+            self._note_trial(job, reason)
             self._bury(job, f"failed {job.attempts} times, the last time: {reason}")
         else:
-            self._postpone(job, self.now + self.policy.delay_after(job.attempts))
+            self._note_trial(job, reason)
+            self._postpone(job, self.now + self.policy.delay_after(job.attempts), reason)
 
     def raise_exception(self, worker: Worker, job: LiveJob, data: bytes, code: int = 1) -> None:
         """The worker failed, and has something to say about it; `code` is its number for what went wrong."""
@@ -187,7 +203,7 @@ class Floor(Desk):
         if self._abandoned(job):
             self._finish(job, CANCELLED, b"")
         else:
-            self._requeue(job)
+            self._requeue(job, "its worker gave it back")
 
     def reschedule(self, worker: Worker, job: LiveJob, run_at: float, step: int = 0, anew: bool = True) -> None:
         """The worker wants the job to run again at a later time; `step` is added to its run counter.
@@ -199,7 +215,16 @@ class Floor(Desk):
             return
         job.attempts = 0 if anew else job.attempts - 1
         job.count += step
-        self._postpone(job, run_at)
+        self._postpone(job, run_at, "its worker put it off")
+
+    def _register(self, worker: Worker) -> None:
+        """The worker offers something: it is listed until it leaves."""
+        if not worker.number:
+            worker.number = self.next_worker
+            self.next_worker += 1
+            worker.since = self.now
+        if worker.number > 0:
+            self.workers[worker.number] = worker
 
     def _regroup(self, worker: Worker) -> None:
         """The worker's abilities changed: leave its crew; if it was waiting, wait in the new one."""
@@ -242,9 +267,11 @@ class Floor(Desk):
         if self._abandoned(job):
             self._finish(job, CANCELLED, b"")
         elif self._exhausted(job):
+            self._note_trial(job, why)
             self._bury(job, f"given to {job.attempts} workers in vain, the last time because {why}")
         else:
-            self._requeue(job, worker if revoked else None)
+            self._note_trial(job, why)
+            self._requeue(job, why, worker if revoked else None)
             return
         if revoked:
             worker.revoked(job)
@@ -284,7 +311,7 @@ class Floor(Desk):
             if job.owner is worker:
                 self._lost(worker, job, f"it did not finish within {limit:.1f} seconds", revoked=True)
 
-    def _postpone(self, job: LiveJob, run_at: float) -> None:
+    def _postpone(self, job: LiveJob, run_at: float, why: str) -> None:
         """Take a running job from its worker and let it run again later, unless nobody wants it any more."""
         if self._abandoned(job):
             self._finish(job, CANCELLED, b"")
@@ -295,4 +322,6 @@ class Floor(Desk):
         job.run_at = run_at
         if job.background:
             self.journal.changed(job)
+        if self.audience is not None:
+            self.audience.postponed(job, why)
         self._put_off(home, job)

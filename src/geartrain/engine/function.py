@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Final
 
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lane import Lane
+from geartrain.engine.lifecycle import DEAD, DONE, FAILED
+from geartrain.model import JobState
 
 if TYPE_CHECKING:
     from geartrain.engine.crew import Crew
 
 UNLIMITED: Final = 0
+STATES: Final = len(JobState)
 
 
 class Function:
@@ -18,10 +21,12 @@ class Function:
     __slots__ = (
         "broadcast",
         "crews",
+        "ended",
         "lanes",
         "limits",
         "name",
         "paused",
+        "returned",
         "running",
         "scheduled",
         "unique",
@@ -40,6 +45,8 @@ class Function:
         self.scheduled = 0
         self.broadcast = False  # its jobs go to every waiting worker
         self.paused = False  # its jobs wait until somebody resumes it
+        self.returned = 0  # how many of its jobs came back: kept from before, or dead and retried
+        self.ended = [0] * STATES  # how many came to an end, by the state they ended in: done, failed, cancelled, dead
         self.wake_again_at = 0.0  # when a job that is still queued wakes one more worker; 0: no need
 
     @property
@@ -53,6 +60,31 @@ class Function:
         """How many jobs it has in all: scheduled, queued and running."""
         high, normal, low = self.lanes
         return high.size + normal.size + low.size + self.running + self.scheduled
+
+    @property
+    def submitted(self) -> int:
+        """How many jobs came since the start; one that joined another does not count."""
+        return sum(self.ended) + self.total - self.returned
+
+    @property
+    def completed(self) -> int:
+        """How many jobs were done."""
+        return self.ended[DONE]
+
+    @property
+    def failed(self) -> int:
+        """How many jobs failed or were given up. One that somebody cancelled is no failure."""
+        return self.ended[FAILED] + self.ended[DEAD]
+
+    def oldest(self) -> float:
+        """When the job that waits longest was ready to run; 0 if none waits."""
+        found = 0.0
+        for lane in self.lanes:
+            if lane.size:
+                ready = lane.oldest()
+                if not found or ready < found:
+                    found = ready
+        return found
 
     def queue(self) -> Iterator[LiveJob]:
         """The queued jobs, in the order in which they will be handed out."""

@@ -1,9 +1,12 @@
 """What the engine tells whoever makes jobs durable. This base keeps nothing: it is the memory store's."""
 
+from mypy_extensions import mypyc_attr
+
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Journal:
     """Three facts about background jobs, and values that doors keep; foreground jobs are never mentioned here.
 

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from geartrain.engine.agenda import NEVER
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import QUEUED
 
@@ -60,6 +61,16 @@ class Lane:
             return None
         return next(iter(self))
 
+    def oldest(self) -> float:
+        """When the first job was ready to run; there must be one. A time before its submission is only a place."""
+        line, early = self._line, self._early
+        while line and line[0].state is not QUEUED:
+            line.popleft()
+        while early and early[0].state is not QUEUED:
+            heapq.heappop(early)
+        ready = max(line[0].run_at, line[0].submitted_at) if line else NEVER
+        return min(ready, max(early[0].run_at, early[0].submitted_at)) if early else ready
+
     def leave(self) -> None:
         """One queued job has just been cancelled or replaced: its place is void."""
         self.size -= 1
@@ -72,7 +83,9 @@ class Lane:
         line: Iterable[LiveJob] = self._line or ()
         if self._early:
             line = heapq.merge(line, sorted(self._early))
-        return (job for job in line if job.state is QUEUED)
+        for job in line:
+            if job.state is QUEUED:
+                yield job
 
     def _take_merged(self) -> LiveJob:
         early, line = self._early, self._line
@@ -85,7 +98,7 @@ class Lane:
 
     def _sweep(self) -> None:
         if self._line is not None:
-            self._line = deque(job for job in self._line if job.state is QUEUED)
+            self._line = deque([job for job in self._line if job.state is QUEUED])
         if self._early is not None:
             self._early = [job for job in self._early if job.state is QUEUED]
             heapq.heapify(self._early)

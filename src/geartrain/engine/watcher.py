@@ -1,8 +1,11 @@
 """A waiting client, as the engine sees it."""
 
+from mypy_extensions import mypyc_attr
+
 from geartrain.engine.job import LiveJob, Progress
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Watcher:
     """What a client hears of the jobs it waits for. Doors override the methods their protocol can say.
 

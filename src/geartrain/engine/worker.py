@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Final
 
+from mypy_extensions import mypyc_attr
+
 from geartrain.engine.job import LiveJob
 from geartrain.model import Expiry
 
@@ -23,14 +25,18 @@ class Ability:
         self.on_timeout = on_timeout
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Worker:
     """Whoever runs jobs. Doors make one per worker and override `wake`."""
 
-    __slots__ = ("abilities", "crew", "door", "excused", "idle", "inbox", "name", "running")
+    __slots__ = ("abilities", "crew", "door", "excused", "idle", "inbox", "name", "number", "peer", "running", "since")
 
-    def __init__(self, door: str, name: bytes = b"") -> None:
+    def __init__(self, door: str, name: bytes = b"", peer: str = "") -> None:
         self.door = door
         self.name = name  # what people call it; empty if it did not say
+        self.peer = peer  # the address it came from
+        self.number = 0  # what the engine calls it, once it offers a function; below 0: it is not to be listed
+        self.since = 0.0  # when it first offered a function
         self.abilities: dict[bytes, Ability] = {}
         self.running: dict[bytes, LiveJob] = {}  # by handle
         self.crew: Crew | None = None  # None until it asks for work with these abilities
@@ -58,3 +64,14 @@ class Worker:
             return False
         self.excused.discard(handle)
         return True
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Resident(Worker):
+    """A part of the server that offers a function itself, which exists only while such a job does."""
+
+    __slots__ = ()
+
+    def move_in(self) -> None:
+        """Somebody has used the function's name, and it is there now: offer it, and wait to be woken."""
+        raise NotImplementedError

@@ -1,13 +1,15 @@
 """The record of what ran: made when a job ends, asked for afterwards."""
 
 import asyncio
-from collections.abc import Callable
+import heapq
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from geartrain.engine.job import LiveJob
 from geartrain.engine.journal import Journal
 from geartrain.engine.worker import Worker
-from geartrain.model import THROW_AWAY, Record
+from geartrain.model import THROW_AWAY, Record, pack
+from geartrain.steering import site
 from geartrain.store.contract import Batch, Query, Store
 
 _PRUNE_EVERY: Final = 10_000  # looking for the oldest costs as much as there are
@@ -20,7 +22,7 @@ def record(job: LiveJob, result: bytes, worker: Worker | None, now: float) -> Re
     return Record(
         job.id, job.handle, job.function, job.unique, job.priority, int(job.state), job.submitted_at,
         job.started_at, now, job.attempts, job.door, worker.door if worker else "",
-        worker.name if worker else b"", job.code, job.reason, result,
+        worker.name if worker else b"", job.code, job.reason, result, pack(job.trials),
     )  # fmt: skip
 
 
@@ -29,6 +31,9 @@ class Pending(Protocol):
 
     def pending(self, handle: bytes) -> Record | None:
         """The record of this handle, if the store does not have it yet."""
+
+    def all_pending(self) -> Sequence[Record]:
+        """Every record that the store does not have yet."""
 
 
 class Chronicle(Journal):
@@ -54,9 +59,13 @@ class Chronicle(Journal):
         """Nothing is ever on its way."""
         return None
 
+    def all_pending(self) -> Sequence[Record]:
+        """The same."""
+        return ()
+
 
 class StoreArchive:
-    """Doors' archive: first what is on its way to the store, then the store itself, in a thread."""
+    """The archive of doors and stewards: what is on its way to the store, and the store itself, in a thread."""
 
     def __init__(self, store: Store, pending: Pending) -> None:
         self._store = store
@@ -74,3 +83,14 @@ class StoreArchive:
             return next(iter(self._store.records(query)), None)
         loop = asyncio.get_running_loop()
         return next(iter(await loop.run_in_executor(None, self._store.records, query)), None)
+
+    async def newest(self, query: site.Query) -> list[Record]:
+        """The newest that fit, by their ids."""
+        wanted = Query(
+            b"", query.function, query.state, query.since, query.until, query.limit, query.search, query.door,
+            query.below, by_id=True,
+        )  # fmt: skip
+        coming = [record for record in self._pending.all_pending() if wanted.fits(record)]
+        found = await asyncio.get_running_loop().run_in_executor(None, self._store.records, wanted)
+        known = {record.id: record for record in (*coming, *found)}
+        return heapq.nlargest(query.limit, known.values(), key=lambda record: record.id)

@@ -15,6 +15,7 @@ import logging
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -31,6 +32,7 @@ IDS_PROMISED: Final = 10_000_000
 _RETRY_SECONDS: Final = 1.0
 _PRUNE_SECONDS: Final = 60.0
 _PRUNE_EVERY: Final = 1000  # records
+_DURATIONS: Final = 1000  # of commits, for percentiles
 
 _log = logging.getLogger("geartrain.store")
 
@@ -43,8 +45,18 @@ class Keep:
         self.count = count
 
 
-class Committer(Journal, Ledger):
-    """The engine's journal and the connections' ledger, over a durable store."""
+class Tickets(Ledger):
+    """The committer, as connections see it."""
+
+    def __init__(self, committer: "Committer") -> None:
+        self._committer = committer
+
+    def hold(self, connection: Flushable) -> int:
+        return self._committer.hold(connection)
+
+
+class Committer(Journal):
+    """The engine's journal, over a durable store; its `hold` is the connections' ledger."""
 
     def __init__(self, store: contract.Store, keep: Keep) -> None:
         self._store = store
@@ -63,6 +75,8 @@ class Committer(Journal, Ledger):
         self._prune_timer: asyncio.TimerHandle | None = None
         self._unpruned = 0
         self.commit_seconds = 0.0  # how long the last commit took
+        self.commits = 0  # how many there were
+        self.durations: deque[float] = deque(maxlen=_DURATIONS)  # of the last ones, in seconds
 
     # The journal, called by the engine
 
@@ -90,13 +104,29 @@ class Committer(Journal, Ledger):
         if self._pulse is not None:
             self._pulse.soon()
 
+    @property
+    def failing(self) -> bool:
+        """Whether the last batch could not be written, so that new jobs are refused."""
+        return self._failing
+
     def pending(self, handle: bytes) -> Record | None:
         """A record that is not in the store yet."""
         return self._pending.get(handle)
 
+    def all_pending(self) -> list[Record]:
+        """All of them."""
+        return list(self._pending.values())
+
+    @property
+    def changes(self) -> int:
+        """How many changes are not durable yet."""
+        batches = [self._batch, *([self._writing[0]] if self._writing is not None else [])]
+        return sum(len(batch.saved) + len(batch.finished) + len(batch.kept) for batch in batches)
+
     # The ledger, called by connections
 
     def hold(self, connection: Flushable) -> int:
+        """A ticket for what has been journalled so far; 0 if all of it is durable."""
         if self._batch:
             self._waiting.add(connection)
             return self._ticket
@@ -116,7 +146,7 @@ class Committer(Journal, Ledger):
         promise = contract.Batch()
         promise.ids_until = self._promised
         self._store.commit(promise)
-        pulse.ledger = self
+        pulse.ledger = Tickets(self)
         pulse.after.append(self._pump)
         self._thread.start()
         self._prune_timer = self._loop.call_later(_PRUNE_SECONDS, self._prune_now_and_then)
@@ -190,6 +220,8 @@ class Committer(Journal, Ledger):
         ticket = self._ticket - 1
         self._writing = None
         self.commit_seconds = took
+        self.commits += 1
+        self.durations.append(took)
         if failure is None:
             for record in batch.finished:
                 self._pending.pop(record.handle, None)

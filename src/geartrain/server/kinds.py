@@ -87,6 +87,12 @@ def _addresses(value: Any) -> tuple[Address, ...]:
     return tuple(address.parse(url) for url in urls if url)
 
 
+def _words(value: Any) -> tuple[str, ...]:
+    """A list of words, or one text with spaces or commas between them."""
+    words = re.split(r"[\s,]+", value.strip()) if isinstance(value, str) else _plain(list[str])(value)
+    return tuple(word for word in words if word)
+
+
 def _matching(pattern: re.Pattern[str]) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         if not isinstance(value, str) or not pattern.fullmatch(value):
@@ -140,6 +146,7 @@ ADDRESSES = Kind(
     lambda addresses: " ".join(map(str, addresses)),
     many=True,
 )
+WORDS = Kind("WORD", "a list of words", _words, lambda words: " ".join(words), many=True)
 STORE = Kind("STORE", "memory, or sqlite:///path/to/file", _matching(_STORE))
 HANDLE_PREFIX = Kind("TEXT", f"1 to {PREFIX_LIMIT} visible ASCII characters without spaces", _matching(_HANDLE_PREFIX))
 EXPIRY = choice(*(expiry.value for expiry in Expiry))._replace(

@@ -25,6 +25,8 @@ from geartrain.doors.pulse import Pulse
 from geartrain.errors import StartError
 from geartrain.server import parts
 from geartrain.server.settings import Settings
+from geartrain.steering.steward import Steward
+from geartrain.web.door import HttpDoor
 
 USUAL_HOST = "127.0.0.1"
 EVERY_INTERFACE = "*"
@@ -42,6 +44,7 @@ class Ground(NamedTuple):
     control: Control
     archive: Archive
     kept: Mapping[str, bytes] = {}  # what doors have kept from before
+    steward: Steward | None = None  # for doors through which people see and steer
 
 
 def _gearman(ground: Ground) -> Door:
@@ -69,6 +72,13 @@ def _gearmonkey(ground: Ground) -> Door:
     return GearmonkeyDoor(ground.pulse, parts.limits(ground.settings), options, ground.archive)
 
 
+def _http(ground: Ground) -> Door:
+    if ground.steward is None:
+        raise StartError("the HTTP door has nobody to ask")
+    options = parts.http_options(ground.settings, ground.control.not_ready)
+    return HttpDoor(ground.pulse, parts.limits(ground.settings), options, ground.steward)
+
+
 # By protocol: the part of a scheme before `+`. A protocol has one door, however many addresses it has.
 FACTORIES: Mapping[str, Callable[[Ground], Door]] = {
     "gearman": _gearman,
@@ -76,6 +86,7 @@ FACTORIES: Mapping[str, Callable[[Ground], Door]] = {
     "periodic": _periodic,
     "memodb": _memodb,
     "gearmonkey": _gearmonkey,
+    "http": _http,
 }
 
 
@@ -90,7 +101,11 @@ class Doors:
 
     @property
     def connections(self) -> int:
-        return sum(len(door.connections) for door in self._doors.values())
+        return sum(self.connections_by_protocol.values())
+
+    @property
+    def connections_by_protocol(self) -> dict[str, int]:
+        return {protocol: len(door.connections) for protocol, door in self._doors.items()}
 
     async def open(self, wanted: Sequence[Address]) -> None:
         """Open all these, or the usual places if none are given; a StartError if that cannot be."""

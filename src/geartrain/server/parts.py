@@ -1,6 +1,7 @@
 """From the settings to the parts of a server: each room gets what concerns it, in its own words."""
 
 import sys
+from collections.abc import Callable
 
 import geartrain
 from geartrain.doors.danga import door as danga
@@ -13,6 +14,8 @@ from geartrain.engine.policy import Policy
 from geartrain.server import tls
 from geartrain.server.committer import Keep
 from geartrain.server.settings import Settings
+from geartrain.web import options as http
+from geartrain.web import tokens
 
 
 def policy(settings: Settings) -> Policy:
@@ -66,11 +69,24 @@ def memodb_options(settings: Settings) -> memodb.Options:
         heartbeat=settings.memodb_heartbeat,
         worker_timeout=settings.memodb_worker_timeout,
         queue_timeout=settings.memodb_queue_timeout,
+        requests_per_pipe=settings.memodb_requests_per_pipe,
     )
 
 
 def gearmonkey_options(settings: Settings) -> gearmonkey.Options:
     return gearmonkey.Options(version=geartrain.__version__)
+
+
+def http_options(settings: Settings, not_ready: Callable[[], str]) -> http.Options:
+    return http.Options(
+        tokens=tokens.read(settings.http_tokens, settings.http_tokens_file),
+        without_token=settings.http_without_token,
+        hosts=settings.http_hosts,
+        worker_lease=settings.http_worker_lease,
+        listeners=settings.http_listeners,
+        metrics_functions=settings.metrics_functions,
+        not_ready=not_ready,
+    )
 
 
 def keep(settings: Settings) -> Keep:

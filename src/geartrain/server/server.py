@@ -26,6 +26,9 @@ from geartrain.server.listening import Doors, Ground
 from geartrain.server.log import Log
 from geartrain.server.notify import Notifier
 from geartrain.server.settings import Settings
+from geartrain.server.site import ServerSite
+from geartrain.steering.control import Control
+from geartrain.steering.steward import Steward
 
 # How long a stop waits for peers to take the last bytes that were sent to them.
 FAREWELL_SECONDS = 1.0
@@ -75,14 +78,19 @@ class Server:
         self._engine = Engine(parts.policy(settings), table.handle_prefix(settings), first_id, journal)
         self._engine.now = clock()
         self._pulse = Pulse(self._loop, self._engine, clock)
-        ground = Ground(self._pulse, settings, self, StoreArchive(self._store, journal), self._store.kept())
-        self._doors = Doors(ground, parts.sockets(settings))
+        kept, archive = self._store.kept(), StoreArchive(self._store, journal)
+        site = ServerSite(self._pulse, self._store, settings.store or stores.usual(os.environ), self._committer)
+        steward = Steward(self._engine, site, archive, kept)
+        self._control = Control(self._engine, site, steward, self._loop) if settings.control else None
+        ground = Ground(self._pulse, settings, self, archive, kept, steward)
+        self._doors = site.doors = Doors(ground, parts.sockets(settings))
         with collector.at_rest():
             await stores.take_over(self._store, self._engine, self._stopped)
 
     async def _serve(self, ready: Ready) -> None:
         if self._committer is not None:
             self._committer.start(self._pulse)
+        self._pulse.soon()  # what was to be done at a time may be due
         try:
             self._serving = True
             await self._doors.open(self._settings.listen)
@@ -99,6 +107,14 @@ class Server:
             self._stopped.set()
         elif not self._draining:
             self._drain()
+
+    def not_ready(self) -> str:
+        """Why no jobs should be sent here at the moment."""
+        if self._draining or self._stopped.is_set():
+            return "the server is stopping"
+        if self._committer is not None and self._committer.failing:
+            return "jobs cannot be made durable; the log says why"
+        return ""
 
     def reload(self) -> None:
         """Reopen the log file, for log rotation."""
@@ -139,6 +155,8 @@ class Server:
     def _drain(self) -> None:
         self._draining = True
         self._doors.stop_listening()
+        if self._control is not None:
+            self._control.rest()
         self._notifier.stopping("waiting for running jobs")
         _log.info("stopping when the running jobs are done", extra={"fields": {"jobs": self._engine.running}})
         if self._settings.drain_timeout:
@@ -161,6 +179,9 @@ class Server:
         # From here on workers are lost because we go, not because a job is bad. The store must not hear of that:
         # it gives the jobs back at the next start as they were before.
         self._engine.journal = Journal()
+        self._engine.alarms.clear()
+        if self._control is not None:
+            await self._control.close()
         self._doors.close()
         deadline = self._loop.time() + FAREWELL_SECONDS
         while self._doors.connections and self._loop.time() < deadline:

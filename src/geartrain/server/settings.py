@@ -112,6 +112,53 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = ()
 
+    http_tokens: Annotated[
+        tuple[str, ...],
+        About(
+            "HTTP",
+            kinds.WORDS,
+            "Let in only who shows one of these, as `SCOPE:TOKEN`; scopes are read, submit, work and admin, with `+` "
+            "between. Better in the environment or a file than on a command line, which others can see.",
+            "who can reach it may do everything, and only this machine can reach it",
+        ),
+    ] = ()
+    http_tokens_file: Annotated[
+        str,
+        About("HTTP", kinds.PATH, "The same, from a file with a token on each line.", "none"),
+    ] = ""
+    http_without_token: Annotated[
+        bool,
+        About("HTTP", kinds.FLAG, "Open the HTTP door to other machines although there is no token."),
+    ] = False
+    http_hosts: Annotated[
+        tuple[str, ...],
+        About(
+            "HTTP",
+            kinds.WORDS,
+            "More names under which browsers may ask for this server, where no token is needed.",
+            "localhost and the loopback addresses",
+        ),
+    ] = ()
+    http_worker_lease: Annotated[
+        float,
+        About("HTTP", kinds.DURATION_ABOVE_ZERO, "Give up an HTTP worker that is silent for longer than this."),
+    ] = 60.0
+    http_listeners: Annotated[
+        int, About("HTTP", kinds.COUNT, "How many may listen to events by HTTP at a time.")
+    ] = 1000
+    metrics_functions: Annotated[
+        int, About("HTTP", kinds.COUNT, "How many functions have metrics of their own; the rest is added up.")
+    ] = 1000
+
+    control: Annotated[
+        bool,
+        About(
+            "Process",
+            kinds.FLAG,
+            "Answer jobs of the function `geartrain.control`: by them every client can see and steer the server.",
+        ),
+    ] = True
+
     wake_count: Annotated[
         int, About("Workers", kinds.COUNT, "How many sleeping workers a new job wakes; 0 means all of them.")
     ] = 1
@@ -153,6 +200,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "Refuse a packet that has begun and stops arriving for this long.",
         ),
     ] = 60.0
+    memodb_requests_per_pipe: Annotated[
+        int,
+        About(
+            "Limits",
+            kinds.COUNT,
+            "Read no more from a MemoDB pipe while this many of its requests wait for an answer; 0 means no limit.",
+        ),
+    ] = 100_000
 
     backlog: Annotated[
         int, About("Sockets", kinds.COUNT_FROM_ONE, "How many new connections may wait to be accepted.")

@@ -14,7 +14,7 @@ thread of the server's and `records` from any, never from its loop, so they may 
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol, TypeVar
 
-from geartrain.model import Job
+from geartrain.model import THROW_AWAY, Job, pack
 from geartrain.model import Record as Record
 
 J = TypeVar("J", bound=Job)
@@ -36,7 +36,7 @@ class Batch:
 
 
 class Query(NamedTuple):
-    """Which records to give: newest first, those that fit everything that is set."""
+    """Which records to give: those that fit everything that is set, the last that ended first."""
 
     handle: bytes = b""
     function: bytes = b""
@@ -44,6 +44,27 @@ class Query(NamedTuple):
     since: float = 0.0  # finished at or after
     until: float = 0.0  # finished before; 0: up to now
     limit: int = 100
+    search: bytes = b""  # part of the handle, the function, the unique key or the reason
+    door: str = ""  # that submitted it, with or without THROW_AWAY
+    below: int = 0  # only ids below this; 0: all
+    by_id: bool = False  # the highest id first, instead
+
+    def fits(self, record: Record) -> bool:
+        """Whether a record is asked for."""
+        return (
+            (not self.handle or record.handle == self.handle)
+            and (not self.function or record.function == self.function)
+            and (self.state < 0 or record.state == self.state)
+            and record.finished_at >= self.since
+            and (not self.until or record.finished_at < self.until)
+            and (not self.below or record.id < self.below)
+            and (not self.door or record.door.removesuffix(THROW_AWAY) == self.door)
+            and (not self.search or any(self.search in part for part in _searched(record)))
+        )
+
+
+def _searched(record: Record) -> tuple[bytes, ...]:
+    return (record.handle, record.function, record.unique, record.reason.encode())
 
 
 class Store(Protocol):
@@ -79,7 +100,7 @@ class Store(Protocol):
 # A job as a row. Every store uses this order, so that the loop makes the row once and nobody rearranges it.
 COLUMNS = (
     "id", "handle", "function", "unique_key", "payload", "priority", "state", "run_at", "submitted_at",
-    "attempts", "count", "timeout", "reducer", "door", "reason",
+    "attempts", "count", "timeout", "reducer", "door", "reason", "trials",
 )  # fmt: skip
 
 
@@ -88,4 +109,5 @@ def row(job: Job) -> tuple[object, ...]:
     return (
         job.id, job.handle, job.function, job.unique, job.payload, job.priority, int(job.state), job.run_at,
         job.submitted_at, job.attempts, job.count, job.timeout, job.reducer, job.door, job.reason,
+        pack(job.trials),
     )  # fmt: skip

@@ -6,7 +6,7 @@ No I/O: jobs become lines, lines become jobs. What fills and empties files is el
 >>> job = Job(7, b"H:host:7", b"reverse", b"", b"\\xff", 1, True, 5.0, 5.0, "gearman")
 >>> lines = [header(made_at=6.0, next_id=8), job_line(job), end(jobs=1, records=0)]
 >>> lines[0]
-b'{"geartrain":"dump","version":1,"made_at":6.0,"next_id":8}\\n'
+b'{"geartrain":"dump","version":2,"made_at":6.0,"next_id":8}\\n'
 >>> [found.payload for found in Reader().read(lines)]
 [b'\\xff']
 """
@@ -20,11 +20,12 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from geartrain.errors import GeartrainError
-from geartrain.model import Job, JobState
+from geartrain.model import Job, JobState, Trial, pack, unpack
 from geartrain.store import rows
 from geartrain.store.contract import Record
 
-VERSION: Final = 1
+VERSION: Final = 2
+READABLE: Final = (1, 2)
 # So far below the last number of SQLite's, 2**63 - 1, that servers can go on counting from any id.
 LAST_ID: Final = 2**61
 
@@ -74,6 +75,14 @@ class _Header(_Line, frozen=True, tag="dump"):
     next_id: _NextId
 
 
+class _Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    started_at: float
+    ended_at: float
+    door: str
+    worker: _Octets
+    why: str
+
+
 class _Job(_Line, frozen=True, tag="job"):
     id: _Id
     handle: _Octets
@@ -90,6 +99,7 @@ class _Job(_Line, frozen=True, tag="job"):
     reducer: _Octets
     door: str
     reason: str
+    trials: list[_Trial] = []  # since version 2
 
 
 class _Record(_Line, frozen=True, tag="record"):
@@ -109,6 +119,7 @@ class _Record(_Line, frozen=True, tag="record"):
     code: _Integer
     reason: str
     result: _Octets
+    trials: list[_Trial] = []
 
 
 class _End(_Line, frozen=True, tag="end"):
@@ -133,7 +144,7 @@ def job_line(job: Job) -> bytes:
     entry = _Job(
         job.id, _octets(job.handle), _octets(job.function), _octets(job.unique), _octets(job.payload),
         _PRIORITIES[job.priority], state, job.run_at, job.submitted_at, job.attempts, job.count, job.timeout,
-        _octets(job.reducer), job.door, job.reason,
+        _octets(job.reducer), job.door, job.reason, _shown_trials(job.trials or []),
     )  # fmt: skip
     return _line(entry)
 
@@ -150,6 +161,7 @@ def record_line(record: Record) -> bytes:
         record.id, _octets(record.handle), _octets(record.function), _octets(record.unique),
         _PRIORITIES[record.priority], _END_NAMES[record.state], *times, record.attempts, record.door,
         record.worker_door, _octets(record.worker), record.code, record.reason, _octets(record.result),
+        _shown_trials(unpack(record.trials)),
     )  # fmt: skip
     return _line(entry)
 
@@ -212,8 +224,9 @@ class Reader:
     def _check_version(self, line: bytes) -> None:
         with contextlib.suppress(msgspec.MsgspecError, ValueError):
             version = msgspec.json.decode(line, type=_AnyHeader).version
-            if version != VERSION:
-                raise self._error(f"this is a dump of version {version}; only {VERSION} is known here")
+            if version not in READABLE:
+                known = " and ".join(map(str, READABLE))
+                raise self._error(f"this is a dump of version {version}; only {known} are known here")
 
     def _check_end(self, entry: _End) -> None:
         for name, said, counted in (("jobs", entry.jobs, self.jobs), ("records", entry.records, self.records)):
@@ -225,6 +238,7 @@ class Reader:
             entry.id, _bytes(entry.handle), _bytes(entry.function), _bytes(entry.unique), _bytes(entry.payload),
             _PRIORITIES.index(entry.priority), int(_STATES[entry.state]), entry.run_at, entry.submitted_at,
             entry.attempts, entry.count, entry.timeout, _bytes(entry.reducer), entry.door, entry.reason,
+            pack(_read_trials(entry.trials)),
         )  # fmt: skip
         try:
             job = rows.job(row, Job)
@@ -241,7 +255,7 @@ class Reader:
             entry.id, _bytes(entry.handle), _bytes(entry.function), _bytes(entry.unique),
             _PRIORITIES.index(entry.priority), int(_ENDS[entry.state]), entry.submitted_at, entry.started_at,
             entry.finished_at, entry.attempts, entry.door, entry.worker_door, _bytes(entry.worker),
-            entry.code, entry.reason, _bytes(entry.result),
+            entry.code, entry.reason, _bytes(entry.result), pack(_read_trials(entry.trials)),
         )  # fmt: skip
 
     def _first(self, name: int | bytes, what: str) -> None:
@@ -265,6 +279,16 @@ def shown(name: bytes) -> str:
 
 def _line(entry: _Line) -> bytes:
     return _encoder.encode(entry) + b"\n"
+
+
+def _shown_trials(trials: list[Trial]) -> list[_Trial]:
+    for trial in trials:
+        _refuse_endless(started_at=trial.started_at, ended_at=trial.ended_at)
+    return [_Trial(*trial[:3], _octets(trial.worker), trial.why) for trial in trials]
+
+
+def _read_trials(trials: list[_Trial]) -> list[Trial]:
+    return [Trial(each.started_at, each.ended_at, each.door, _bytes(each.worker), each.why) for each in trials]
 
 
 def _octets(data: bytes) -> _Octets:

@@ -1,5 +1,6 @@
 """The memory store: keeps the contract, and forgets everything when the server stops."""
 
+import heapq
 import itertools
 import time
 from collections import OrderedDict
@@ -48,13 +49,16 @@ class MemoryStore:
         self._next_id = max(self._next_id, batch.ids_until)
 
     def records(self, query: contract.Query) -> list[contract.Record]:
-        """Newest first."""
+        """Newest first. Another thread may ask, so what there is is listed in one go before it is looked at."""
         number = query.handle.rpartition(b":")[2]
         if number.isdigit() and int(number) in self._records:  # a handle ends in its job's id
-            candidates = iter([self._records[int(number)]])
+            candidates = [self._records[int(number)]]
         else:
-            candidates = reversed(self._records.values())
-        return list(itertools.islice((record for record in candidates if _fits(record, query)), query.limit))
+            candidates = list(self._records.values())
+        found = (record for record in reversed(candidates) if query.fits(record))
+        if query.by_id:
+            return heapq.nlargest(query.limit, found, key=lambda record: record.id)
+        return list(itertools.islice(found, query.limit))
 
     def prune(self, before: float, keep: int) -> int:
         """Forget the oldest."""
@@ -67,13 +71,3 @@ class MemoryStore:
     def close(self, next_id: int) -> None:
         """The same object may be opened again, and goes on where it was."""
         self._next_id = next_id
-
-
-def _fits(record: contract.Record, query: contract.Query) -> bool:
-    return (
-        (not query.handle or record.handle == query.handle)
-        and (not query.function or record.function == query.function)
-        and (query.state < 0 or record.state == query.state)
-        and record.finished_at >= query.since
-        and (not query.until or record.finished_at < query.until)
-    )

@@ -3,10 +3,10 @@
 import sys
 from typing import Any, Final
 
-from geartrain.model import JobState, Priority
+from geartrain.model import JobState, Priority, unpack
 from geartrain.store.contract import COLUMNS, J
 
-_BYTES: Final = ("handle", "function", "unique_key", "payload", "reducer")
+_BYTES: Final = ("handle", "function", "unique_key", "payload", "reducer", "trials")
 _INTEGERS: Final = ("id", "priority", "state", "attempts", "count")
 _NUMBERS: Final = ("run_at", "submitted_at", "timeout")
 _TEXTS: Final = ("door", "reason")
@@ -32,7 +32,7 @@ def job(row: tuple[Any, ...], kind: type[J]) -> J:
         raise BrokenRowError(_complaint(row))
     (
         id, handle, function, unique, payload, priority, state, run_at, submitted_at,
-        attempts, count, timeout, reducer, door, reason,
+        attempts, count, timeout, reducer, door, reason, trials,
     ) = row  # fmt: skip
     if not 0 <= priority <= _LOWEST:
         raise BrokenRowError(f"priority {priority} does not exist")
@@ -45,9 +45,10 @@ def job(row: tuple[Any, ...], kind: type[J]) -> J:
     found = kind(id, handle, function, unique, payload, priority, True, run_at, submitted_at, sys.intern(door))
     if state == _DEAD:
         found.state = JobState.DEAD
-    if attempts or count or timeout or reducer or reason:
+    if attempts or count or timeout or reducer or reason or trials:
         found.attempts, found.count, found.timeout = attempts, count, float(timeout)
         found.reducer, found.reason = reducer, reason
+        found.trials = unpack(trials) or None
     return found
 
 

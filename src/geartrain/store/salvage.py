@@ -20,10 +20,7 @@ from geartrain.store.contract import COLUMNS
 
 _SIDE_FILES: Final = ("-wal", "-shm", "-journal")
 _COLUMNS: Final = ", ".join(COLUMNS)
-# Text that is no text must not keep a job from being read.
-_READ: Final = _COLUMNS.replace("door, reason", "CAST(door AS BLOB), CAST(reason AS BLOB)")
-# ">=", because ">" would begin at the row before, which may be the last one of an unreadable page.
-_FROM: Final = f"SELECT {_READ} FROM jobs WHERE id >= ? ORDER BY id"
+_DOOR: Final = COLUMNS.index("door")  # and after it the reason
 _MARKS: Final = ", ".join("?" * len(COLUMNS))
 _INSERT: Final = f"INSERT OR IGNORE INTO jobs ({_COLUMNS}) VALUES ({_MARKS})"
 _SET_ASIDE: Final = f"INSERT INTO broken VALUES (?, ?, {_MARKS})"
@@ -155,32 +152,43 @@ def _readable(path: Path) -> Iterator[tuple[Any, ...]]:
     try:
         with _reading(path) as connection:
             end = _promised(connection) or _LAST_ID
+            statement = _from(connection)
             place = 1
             while place < end:
                 try:
-                    for row in connection.execute(_FROM, (place,)):
+                    for row in connection.execute(statement, (place,)):
                         if place <= row[0] < end:
                             place = row[0] + 1
-                            yield (*row[:-2], _text(row[-2]), _text(row[-1]))
+                            yield (*row[:_DOOR], _text(row[_DOOR]), _text(row[_DOOR + 1]), *row[_DOOR + 2 :])
                     return
                 except _UNREADABLE:
-                    place = _after_damage(connection, place)
+                    place = _after_damage(connection, statement, place)
     except apsw.Error:
         return  # not even its first page
+
+
+def _from(connection: apsw.Connection) -> str:
+    """Reads every row from an id on. Text that is no text must not keep a job from being read.
+
+    ">=", because ">" would begin at the row before, which may be the last one of an unreadable page.
+    """
+    columns = ", ".join(schema.readable(connection, "jobs", COLUMNS))
+    columns = columns.replace("door, reason", "CAST(door AS BLOB), CAST(reason AS BLOB)")
+    return f"SELECT {columns} FROM jobs WHERE id >= ? ORDER BY id"
 
 
 def _text(value: Any) -> Any:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-def _after_damage(connection: apsw.Connection, place: int) -> int:
+def _after_damage(connection: apsw.Connection, statement: str, place: int) -> int:
     """The first id after an unreadable one from which a row can be read again, or there are no more."""
     for near in range(place + 1, place + _NEARBY):
-        if _can_read_from(connection, near):
+        if _can_read_from(connection, statement, near):
             return near
     unreadable = place + _NEARBY
     step = _NEARBY
-    while not _can_read_from(connection, unreadable + step):
+    while not _can_read_from(connection, statement, unreadable + step):
         unreadable += step
         step *= 2
         if unreadable >= _LAST_ID:
@@ -188,16 +196,16 @@ def _after_damage(connection: apsw.Connection, place: int) -> int:
     found = unreadable + step
     while found - unreadable > 1:
         middle = (found + unreadable) // 2
-        if _can_read_from(connection, middle):
+        if _can_read_from(connection, statement, middle):
             found = middle
         else:
             unreadable = middle
     return found
 
 
-def _can_read_from(connection: apsw.Connection, place: int) -> bool:
+def _can_read_from(connection: apsw.Connection, statement: str, place: int) -> bool:
     try:
-        connection.execute(_FROM + " LIMIT 1", (place,)).fetchall()
+        connection.execute(statement + " LIMIT 1", (place,)).fetchall()
     except _UNREADABLE:
         return False
     return True

@@ -4,12 +4,12 @@
 afterwards: files made by it exist.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import apsw
 
 from geartrain.errors import StoreError
-from geartrain.store.contract import COLUMNS
 
 APPLICATION_ID: Final = 0x47454152  # "GEAR": so that `file` and we know whose it is
 
@@ -59,11 +59,29 @@ CREATE INDEX records_by_id ON records (id);
 """
 
 # What was in a row that is no job, as it was found; nothing here is read again by the server.
-_BROKEN: Final = f"CREATE TABLE broken (found_at, complaint, {', '.join(COLUMNS)});"
+_BROKEN: Final = """
+CREATE TABLE broken (
+    found_at, complaint, id, handle, function, unique_key, payload, priority, state, run_at, submitted_at, attempts,
+    count, timeout, reducer, door, reason
+);
+"""
 
 _KEPT: Final = "CREATE TABLE kept (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;"
 
-MIGRATIONS: Final = (_JOBS, _RECORDS, _BROKEN, _KEPT)
+_TRIALS: Final = """
+ALTER TABLE jobs ADD COLUMN trials BLOB NOT NULL DEFAULT x'';
+ALTER TABLE records ADD COLUMN trials BLOB NOT NULL DEFAULT x'';
+ALTER TABLE broken ADD COLUMN trials;
+"""
+
+MIGRATIONS: Final = (_JOBS, _RECORDS, _BROKEN, _KEPT, _TRIALS)
+_ADDED: Final = {"trials": "x''"}  # what stands for a column in a file that has not had its migration
+
+
+def readable(connection: apsw.Connection, table: str, columns: Sequence[str]) -> list[str]:
+    """What to select for these columns from a file that may be of an older version."""
+    there = {str(column[1]) for column in connection.execute(f"PRAGMA table_info({table})")}
+    return [_ADDED[name] if name in _ADDED and name not in there else name for name in columns]
 
 
 def recognise(connection: apsw.Connection, path: str) -> int:

@@ -134,9 +134,10 @@ class Snapshot:
 
     def _select(self, table: str, columns: tuple[str, ...], order: str) -> Iterator[tuple[Any, ...]]:
         """Text is asked for as bytes: what is no text must not end the reading."""
-        wanted = ", ".join(f"CAST({name} AS BLOB)" if name in _TEXTS else name for name in columns)
         places = [number for number, name in enumerate(columns) if name in _TEXTS]
         with _told(self.path):
+            names = schema.readable(self._connection, table, columns)
+            wanted = ", ".join(f"CAST({name} AS BLOB)" if name in _TEXTS else name for name in names)
             for row in self._connection.execute(f"SELECT {wanted} FROM {table} ORDER BY {order}"):
                 values = list(row)
                 for place in places:

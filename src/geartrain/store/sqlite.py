@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 import apsw
 
 from geartrain.errors import StoreError
+from geartrain.model import THROW_AWAY
 from geartrain.store import contract, lock, rows, salvage, schema
 
 _PAGES_PER_CHECKPOINT: Final = 1000
@@ -29,10 +30,13 @@ _BEFORE_ALL: Final = -(2**63)
 _LAST_ROW: Final = 2**63 - 1
 
 _COLUMNS: Final = ", ".join(contract.COLUMNS)
-_RECORD_COLUMNS: Final = ", ".join("unique_key" if f == "unique" else f for f in contract.Record._fields)
+_DOOR: Final = contract.COLUMNS.index("door")  # and after it the reason
+_RECORD_NAMES: Final = tuple("unique_key" if f == "unique" else f for f in contract.Record._fields)
+_RECORD_COLUMNS: Final = ", ".join(_RECORD_NAMES)
 _SAVE: Final = f"INSERT OR REPLACE INTO jobs ({_COLUMNS}) VALUES ({', '.join('?' * len(contract.COLUMNS))})"
 _REMOVE: Final = "DELETE FROM jobs WHERE id = ?"
 _RECORD: Final = f"INSERT INTO records ({_RECORD_COLUMNS}) VALUES ({', '.join('?' * len(contract.Record._fields))})"
+_SEARCHED: Final = "instr(handle || x'00' || function || x'00' || unique_key || x'00' || reason, ?)"
 _KEEP: Final = "INSERT OR REPLACE INTO kept VALUES (?, ?)"
 _SET_META: Final = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
 
@@ -123,7 +127,8 @@ class SqliteStore:
         """From a connection of its own, so that it may be asked from any thread and holds up no commit."""
         tests: list[tuple[str, Any]] = [
             ("handle = ?", query.handle), ("function = ?", query.function),
-            ("finished_at >= ?", query.since), ("finished_at < ?", query.until),
+            ("finished_at >= ?", query.since), ("finished_at < ?", query.until), ("id < ?", query.below),
+            (f"replace(door, '{THROW_AWAY}', '') = ?", query.door), (_SEARCHED, query.search),
         ]  # fmt: skip
         chosen = [(test, value) for test, value in tests if value]
         number = query.handle.rpartition(b":")[2]
@@ -132,9 +137,11 @@ class SqliteStore:
         if query.state >= 0:
             chosen.append(("state = ?", query.state))
         where = "WHERE " + " AND ".join(test for test, _ in chosen) if chosen else ""
-        statement = f"SELECT {_RECORD_COLUMNS} FROM records {where} ORDER BY seq DESC LIMIT ?"
+        order = "id" if query.by_id else "seq"
         try:
             with contextlib.closing(_connect(self.path, apsw.SQLITE_OPEN_READONLY)) as connection:
+                columns = ", ".join(schema.readable(connection, "records", _RECORD_NAMES))
+                statement = f"SELECT {columns} FROM records {where} ORDER BY {order} DESC LIMIT ?"
                 found = connection.execute(statement, (*(value for _, value in chosen), query.limit))
                 return [contract.Record._make(row) for row in found]
         except apsw.Error as error:
@@ -322,7 +329,7 @@ def _read_jobs(connection: apsw.Connection, after: int) -> list[tuple[Any, ...]]
 
 def _with_text(row: tuple[Any, ...]) -> tuple[Any, ...]:
     try:
-        return (*row[:-2], row[-2].decode(), row[-1].decode())
+        return (*row[:_DOOR], row[_DOOR].decode(), row[_DOOR + 1].decode(), *row[_DOOR + 2 :])
     except UnicodeDecodeError:
         return row
 

@@ -213,7 +213,7 @@ def _escaped(line: bytes, at: int, mark: bytes) -> tuple[bytes, int]:
 
 def request(*arguments: bytes) -> bytes:
     """A command as clients send it."""
-    return b"*%d\r\n" % len(arguments) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in arguments)
+    return b"*%d\r\n" % len(arguments) + b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in arguments])
 
 
 def encode(value: Value, version: int) -> bytes:

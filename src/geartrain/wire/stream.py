@@ -7,9 +7,12 @@ copied once.
 
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 MORE: Final = -1  # what a reader's `next` returns when it needs more bytes
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Stream:
     """The shared part of every reader; a subclass has `next`, which uses `data`, `_position` and `_wait`."""
 

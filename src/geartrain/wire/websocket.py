@@ -60,7 +60,7 @@ class WebSocketPipe:
         self.data = b""  # a whole message
         self.start = 0
         self.end = 0
-        self._stream = _Frames()
+        self._stream = Frames()
         self._path = path or "/"
         self.answers: list[bytes] = []  # the HTTP response, pongs and the closing frame
         self._fragments: list[bytes] | None = None  # of a message whose last one has yet to come
@@ -97,7 +97,7 @@ class WebSocketPipe:
         """A message of these two, in as many frames as it needs."""
         size = len(head) + len(payload)
         if size <= COPY_UP_TO:
-            return [_frame_head(_FIN | _BINARY, size) + head + payload]
+            return [frame_head(_FIN | _BINARY, size) + head + payload]
         frames = []
         kind = _BINARY
         taken = 0
@@ -105,7 +105,7 @@ class WebSocketPipe:
             part = payload[taken : taken + MAX_FRAME]
             taken += len(part)
             last = _FIN if taken == len(payload) else 0
-            frames += [_frame_head(kind | last, len(head) + len(part)) + head, part]
+            frames += [frame_head(kind | last, len(head) + len(part)) + head, part]
             if last:
                 return frames
             kind, head = _CONTINUATION, b""
@@ -149,24 +149,28 @@ class WebSocketPipe:
         if len(payload) > _MAX_CONTROL or not first & _FIN:
             raise self._closing(_PROTOCOL_ERROR, "A control frame is too long or in fragments")
         if kind == _PING:
-            self.answers.append(_frame_head(_FIN | _PONG, len(payload)) + payload)
+            self.answers.append(self._control_frame(_PONG, payload))
         elif kind == _CLOSE:
             raise self._closing(_NORMAL, "The peer closed the pipe")
         elif kind != _PONG:
             raise self._closing(_PROTOCOL_ERROR, f"There is no control frame of type {kind}")
 
     def _closing(self, code: int, why: str) -> WireError:
-        self.answers.append(_frame_head(_FIN | _CLOSE, 2) + code.to_bytes(2, "big"))
+        self.answers.append(self._control_frame(_CLOSE, code.to_bytes(2, "big")))
         return WireError("CLOSED" if code == _NORMAL else "WEBSOCKET", why)
 
+    def _control_frame(self, kind: int, payload: bytes) -> bytes:
+        return frame_head(_FIN | kind, len(payload)) + payload
 
-class _Frames(Stream):
-    """Cuts the stream into the HTTP head and then frames."""
 
-    __slots__ = ("_mask", "first")
+class Frames(Stream):
+    """Cuts the stream into the HTTP head and then frames; a client's are masked, a server's are not."""
 
-    def __init__(self) -> None:
+    __slots__ = ("_mask", "_masked", "first")
+
+    def __init__(self, masked: bool = True) -> None:
         super().__init__()
+        self._masked = masked
         self.first = 0  # the first byte of the current frame
         self._mask = b""
 
@@ -195,7 +199,7 @@ class _Frames(Stream):
         if have < 2:
             return self._later(position, 2)
         first, second = data[position], data[position + 1]
-        if first & _RESERVED or not second & _MASKED:
+        if first & _RESERVED or bool(second & _MASKED) != self._masked:
             raise WireError("WEBSOCKET", "A frame has reserved bits, or is not masked as a client's must be")
         length = second & 0x7F
         mask_at = position + 2
@@ -207,7 +211,7 @@ class _Frames(Stream):
             length = int.from_bytes(data[position + 2 : mask_at], "big")
         if length > room:
             raise WireError("MESSAGE_TOO_LONG", f"A frame of {length} bytes was announced, there is room for {room}")
-        start = mask_at + _MASK_SIZE
+        start = mask_at + _MASK_SIZE if self._masked else mask_at
         end = start + length
         if end > len(data):
             return self._later(position, end - position)
@@ -219,17 +223,8 @@ class _Frames(Stream):
 
     def payload(self) -> bytes:
         """The current frame's, unmasked."""
-        if self._mask == bytes(_MASK_SIZE):
-            return self.data[self.start : self.end]
-        places = range(self.start, self.end, _UNMASK_AT_ONCE)
-        return b"".join(self._unmasked(at, min(at + _UNMASK_AT_ONCE, self.end)) for at in places)
-
-    def _unmasked(self, start: int, end: int) -> bytes:
-        """A part that begins at a multiple of four: one large number, since Python has no faster exclusive or."""
-        size = end - start
-        mask = (self._mask * (size // _MASK_SIZE + 1))[:size]
-        number = int.from_bytes(self.data[start:end], "big") ^ int.from_bytes(mask, "big")
-        return number.to_bytes(size, "big")
+        payload = self.data[self.start : self.end]
+        return exclusive_or(payload, self._mask) if self._masked else payload
 
     def _later(self, position: int, need: int) -> bool:
         self._wait(self.data, position, need)
@@ -258,6 +253,11 @@ def accept(head: bytes, path: str) -> bytes:
     return _response(fields.get("sec-websocket-key", ""))
 
 
+def token(key: str) -> str:
+    """What a server answers to a client's key."""
+    return base64.b64encode(hashlib.sha1(key.encode() + _GUID).digest()).decode()
+
+
 def _response(key: str) -> bytes:
     try:
         decoded = base64.b64decode(key, validate=True)
@@ -265,12 +265,11 @@ def _response(key: str) -> bytes:
         decoded = b""
     if len(decoded) != _KEY_SIZE:
         raise WireError("HTTP", "not a WebSocket request: its key is not 16 bytes in base 64")
-    token = base64.b64encode(hashlib.sha1(key.encode() + _GUID).digest()).decode()
     return (
         "HTTP/1.1 101 Switching Protocols\r\n"
         "Upgrade: websocket\r\n"
         "Connection: Upgrade\r\n"
-        f"Sec-WebSocket-Accept: {token}\r\n"
+        f"Sec-WebSocket-Accept: {token(key)}\r\n"
         f"Sec-WebSocket-Protocol: {SUBPROTOCOL}\r\n\r\n"
     ).encode()
 
@@ -286,7 +285,24 @@ def _refusal(code: str) -> bytes:
     return f"HTTP/1.1 {status}Content-Length: 0\r\n\r\n".encode()
 
 
-def _frame_head(first: int, size: int) -> bytes:
+def exclusive_or(data: bytes, mask: bytes) -> bytes:
+    """What masks, and unmasks."""
+    if mask == bytes(_MASK_SIZE):
+        return data
+    if len(data) <= _UNMASK_AT_ONCE:
+        return _exclusive_or(data, mask)
+    places = range(0, len(data), _UNMASK_AT_ONCE)
+    return b"".join(_exclusive_or(data[at : at + _UNMASK_AT_ONCE], mask) for at in places)
+
+
+def _exclusive_or(part: bytes, mask: bytes) -> bytes:
+    """A part that begins at a multiple of four: one large number, since Python has no faster exclusive or."""
+    size = len(part)
+    row = (mask * (size // _MASK_SIZE + 1))[:size]
+    return (int.from_bytes(part, "big") ^ int.from_bytes(row, "big")).to_bytes(size, "big")
+
+
+def frame_head(first: int, size: int) -> bytes:
     """The head of a frame that is not masked, as a server's are."""
     if size <= _MAX_CONTROL:
         return bytes((first, size))

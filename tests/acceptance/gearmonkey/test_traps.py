@@ -8,9 +8,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import redis as redis_py
 
-from geartrain.client import gearmonkey
-from geartrain.client.gearmonkey import OPT_BLOCKING, OPT_ROLLCALL, Client, Worker, scripts
+from geartrain.client.gearmonkey import (
+    OPT_BLOCKING,
+    OPT_ROLLCALL,
+    Client,
+    Worker,
+    client_flow,
+    flow,
+    names,
+    scripts,
+    worker_flow,
+)
 from geartrain.errors import AddressError, ClientError, JobTimeoutError, NoWorkersError, UncertainError
 from tests.acceptance.gearmonkey import plain
 from tests.support import redis_server, serving
@@ -51,7 +61,7 @@ def test_the_script_is_the_documents(raw: Any) -> None:
 
 
 def test_keys_and_commands_are_the_documents(redis: redis_server.RedisProcess, function: str, raw: Any) -> None:
-    """Everything that is sent to GearMonkey's keys, in its order, as Redis itself saw it."""
+    """Everything that happens to GearMonkey's keys, in its order, as Redis itself saw it."""
     with raw.monitor() as monitor, Client(redis.url) as client, Worker(redis.url, work := _Work()) as worker:
         work.worker = worker
         worker.accept(function)
@@ -65,27 +75,20 @@ def test_keys_and_commands_are_the_documents(redis: redis_server.RedisProcess, f
         for entry in monitor.listen():
             if entry["command"] == "PING":
                 break
-            spoken_by_us = entry["client_type"] != "lua" and "geartrain:" not in entry["command"]
-            if function in entry["command"] and spoken_by_us:
+            if function in entry["command"] and "geartrain:" not in entry["command"]:
                 seen.append(entry["command"].replace(function, "FN"))
-    due = f"EVALSHA {plain.SHA1} 1 queue:FN:scheduled "
-    spoken = [command for command in seen if not command.startswith(due)]
-    assert len(seen) > len(spoken), "the document's script was not used"
-    ending = [
+    working = [
+        "PUBLISH channel:FN start:{n}",
+        "HMSET job:FN:{n} status busy",
+        "HMSET job:FN:{n} status:dividend 1 status:divisor 2",
         "HMSET job:FN:{n} status success output x",
         "EXPIRE job:FN:{n} 90000",
         "PUBLISH channel:FN finish:{n}",
         "LPUSH lock:FN:{n} OK",
         "EXPIRE lock:FN:{n} 10",
     ]
-    working = [
-        "HGETALL job:FN:{n}",
-        "PUBLISH channel:FN start:{n}",
-        "HMSET job:FN:{n} status busy",
-        "HMSET job:FN:{n} status:dividend 1 status:divisor 2",
-        *ending,
-    ]
-    assert spoken == [
+    only_looking = ("ZRANGEBYSCORE", "HMGET")
+    assert [command for command in seen if not command.startswith(only_looking)] == [
         "INCR uid:FN",
         "HMSET job:FN:1 status idle input x",
         "PUBLISH channel:FN create:1",
@@ -94,9 +97,13 @@ def test_keys_and_commands_are_the_documents(redis: redis_server.RedisProcess, f
         "HMSET job:FN:2 status idle input x",
         "PUBLISH channel:FN create:2",
         "ZADD queue:FN:scheduled 1 2",
+        "INCR count:FN",
+        "ZREM queue:FN:scheduled 2",
         *[command.format(n=2) for command in working],
-        "BRPOP queue:FN:high queue:FN:normal queue:FN:low 1",
+        "RPOP queue:FN:high",
+        "RPOP queue:FN:normal",
         *[command.format(n=1) for command in working],
+        "DECR count:FN",
     ]
 
 
@@ -139,6 +146,67 @@ def test_job_that_was_queued_twice_runs_once(client: Client, worker: Worker, fun
     raw.hset(f"job:{function}:{number}", "output", "first")
     assert not worker.run_one(0.01)
     assert client.get(function, number).output == b"first"
+
+
+@pytest.mark.parametrize("what", ["no number", "wrong kind", "hash of another kind"])
+def test_rubbish_in_a_queue_stops_nobody(client: Client, worker: Worker, function: str, raw: Any, what: str) -> None:
+    ids = {"no number": "a b", "wrong kind": "77", "hash of another kind": "a"}
+    raw.lpush(f"queue:{function}:normal", ids[what])
+    if what == "wrong kind":
+        raw.set(f"job:{function}:77", "text")
+    elif what == "hash of another kind":
+        raw.hset(f"job:{function}:a", "status", "idle")
+    number = client.run(function, b"x")
+    assert worker.run_one(5)
+    assert client.get(function, number).output == b"X"
+    assert not raw.exists(f"geartrain:taken:{function}", f"queue:{function}:normal")
+
+
+@pytest.mark.parametrize("output", [{"a": 1}, True, object()])
+def test_output_that_redis_cannot_keep(
+    redis: redis_server.RedisProcess, client: Client, function: str, output: object
+) -> None:
+    with Worker(redis.url, lambda payload: output) as worker:
+        worker.accept(function)
+        number = client.run(function)
+        assert worker.run_one()
+    assert client.get(function, number).status == "error"
+    assert b"returns bytes, text or a number" in (client.get(function, number).output or b"")
+
+
+def test_job_that_woke_a_worker_gives_way_to_a_better_one(client: Client, function: str, raw: Any) -> None:
+    """And it goes back to where it was: ahead of what came later."""
+    duties = worker_flow.Duties(30)
+    duties.functions.append(function)
+    taking = duties.next(5)
+    request = next(taking)
+    while not isinstance(request, flow.Moves):
+        request = _answered(raw, taking, request)
+    low = [client.run(function, b"%d" % n, "low") for n in range(2)]
+    queue, popped = request.lists[names.PRIORITIES.index("low")]
+    assert raw.rpoplpush(queue, popped) == b"%d" % low[0]
+    high = client.run(function, b"h", "high")
+    with pytest.raises(StopIteration) as taken:
+        _answered(raw, taking, taking.send([None, None, b"%d" % low[0]]))
+    assert taken.value.value == (function, "high", high, b"h")
+    assert raw.lrange(queue, 0, -1) == [b"%d" % number for number in reversed(low)]
+    assert not raw.exists(popped)
+
+
+def _answered(raw: Any, taking: Any, request: Any) -> Any:
+    """Carry out one command of a flow."""
+    try:
+        return taking.send(raw.execute_command(*request.words[0]))
+    except redis_py.exceptions.NoScriptError:
+        return taking.throw(flow.NoScriptError())
+
+
+def test_waiting_is_no_polling(worker: Worker, raw: Any) -> None:
+    raw.config_resetstat()
+    assert not worker.run_one(1)
+    calls = {name: stats["calls"] for name, stats in raw.info("commandstats").items()}
+    assert calls["cmdstat_brpoplpush"] <= 6
+    assert calls["cmdstat_evalsha"] <= 3
 
 
 def test_ids_that_sort_as_text_all_run(client: Client, worker: Worker, function: str) -> None:
@@ -188,7 +256,7 @@ def test_lock_that_has_expired_does_not_keep_a_client_waiting(
         number = client.run(function, b"x")
         assert worker.run_one()
     raw.delete(f"lock:{function}:{number}")
-    client._line.carry_out(gearmonkey.sync.client_flow.wait(function, number, 0.05))
+    client._line.carry_out(client_flow.wait(function, number, 0.05))
 
 
 def test_wait_longer_than_redis_py_waits_for_an_answer(client: Client, function: str, raw: Any) -> None:

@@ -7,7 +7,8 @@ import re
 import pytest
 
 import geartrain
-from geartrain.cli import main
+from geartrain import core
+from geartrain.cli import exits, main
 from geartrain.server import launch, loop, sources
 from geartrain.server.settings import TABLE, Settings
 
@@ -34,7 +35,8 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
 def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(monkeypatch, "version") == 0
     words = capsys.readouterr().out
-    assert words == f"geartrain {geartrain.__version__} (Python {platform.python_version()}, {loop.best().name})\n"
+    facts = f"Python {platform.python_version()}, {loop.best().name}, {core.form()} core"
+    assert words == f"geartrain {geartrain.__version__} ({facts})\n"
 
 
 def test_version_for_machines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,6 +45,7 @@ def test_version_for_machines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
         "version": geartrain.__version__,
         "python": platform.python_version(),
         "loop": loop.best().name,
+        "core": core.form(),
     }
 
 
@@ -83,7 +86,7 @@ def test_interrupt_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pyte
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sources, "load", interrupted)
-    assert run(monkeypatch, "serve") == main.INTERRUPTED
+    assert run(monkeypatch, "serve") == exits.INTERRUPTED
     assert "Traceback" not in capsys.readouterr().err
 
 

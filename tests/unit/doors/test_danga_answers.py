@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from geartrain.doors.pulse import Flushable, Ledger, Pulse
+from geartrain.engine.audience import Audience
 from geartrain.engine.engine import Engine
+from geartrain.engine.job import LiveJob
 from geartrain.errors import StoreError
 from geartrain.model import Record
 from geartrain.wire import danga as wire
@@ -140,17 +142,18 @@ def test_a_record_that_cannot_be_read_ends_the_connection(
     assert "FAULT" in caplog.records[-1].fields["why"]  # type: ignore[attr-defined]
 
 
-def test_a_bug_ends_only_the_connection_it_is_in(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+class Bug(Audience):
+    """Fails whenever a job is submitted."""
+
+    def created(self, job: LiveJob) -> None:
+        raise RuntimeError("a bug")
+
+
+def test_a_bug_ends_only_the_connection_it_is_in(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
     """Inside a worker's verb too, where the next sync job is created for an application."""
     scene.say(scene.application, CREATE_SYNC + CREATE_SYNC)
     scene.say(scene.worker, wire.job_assign_req())
-
-    def fail(*arguments: object, **more: object) -> None:
-        raise RuntimeError("a bug")
-
-    monkeypatch.setattr(scene.engine, "submit", fail)
+    scene.engine.audience = Bug()
     scene.say(scene.worker, wire.job_complete_announce(0))
     assert (scene.application.closed, scene.worker.closed) == (True, False)
     other = open_peer(scene.door)

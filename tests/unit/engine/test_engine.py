@@ -37,7 +37,9 @@ def kill(engine: Engine, job: LiveJob) -> None:
 
 
 def test_the_example_in_the_docstring_runs() -> None:
-    results = doctest.testmod(geartrain.engine.engine)
+    module = geartrain.engine.engine
+    example = doctest.DocTestParser().get_doctest(module.__doc__ or "", vars(module).copy(), "engine", None, None)
+    results = doctest.DocTestRunner().run(example)
     assert results.attempted > 0
     assert results.failed == 0
 

@@ -97,9 +97,9 @@ class Scene:
         self.worker = SilentWorker("test")
         self.engine.enroll(self.worker, b"f")
 
-    def connect(self) -> tuple[Connection, Wire]:
+    def connect(self, kind: type[Connection] = Connection) -> tuple[Connection, Wire]:
         wire = Wire()
-        connection = Connection(self.door)
+        connection = kind(self.door)
         connection.connection_made(wire)  # type: ignore[arg-type]
         return connection, wire
 

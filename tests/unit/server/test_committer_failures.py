@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from geartrain.doors.connection import Connection
 from geartrain.engine.engine import SilentWorker
 from geartrain.engine.job import LiveJob
 from geartrain.engine.watcher import Watcher
@@ -224,18 +225,18 @@ def test_foreground_jobs_and_reads_go_on_while_the_disk_fails(play: Play) -> Non
     play(story)
 
 
-def test_connection_that_fails_to_settle_strands_no_other(
-    play: Play, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class Unsettled(Connection):
+    """A connection with a bug."""
+
+    def settle(self, ticket: int, failed: bool) -> None:
+        raise IndexError("a bug")
+
+
+def test_connection_that_fails_to_settle_strands_no_other(play: Play, caplog: pytest.LogCaptureFixture) -> None:
     async def story(s: Scene) -> None:
-        bad, _ = s.connect()
+        bad, _ = s.connect(Unsettled)
         good, wire = s.connect()
         later, later_wire = s.connect()
-
-        def settle(ticket: int, failed: bool) -> None:
-            raise IndexError("a bug")
-
-        monkeypatch.setattr(bad, "settle", settle)
         s.store.hold()
         s.submit(bad, b"one")
         s.submit(good, b"two")

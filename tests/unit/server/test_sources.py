@@ -34,12 +34,20 @@ GOOD: dict[str, tuple[str, Any]] = {
         "periodic://127.0.0.1, periodic+unix:///run/p.sock",
         (Address("periodic", "127.0.0.1", 5000, ""), Address("periodic+unix", "", 0, "/run/p.sock")),
     ),
+    "http_tokens": ("read:secret-one, admin:secret-two", ("read:secret-one", "admin:secret-two")),
+    "http_tokens_file": ("tokens", "tokens"),
+    "http_without_token": ("true", True),
+    "http_hosts": ("jobs.example jobs.lan", ("jobs.example", "jobs.lan")),
+    "http_worker_lease": ("5m", 300.0),
+    "http_listeners": ("10", 10),
+    "metrics_functions": ("0", 0),
     "wake_count": ("3", 3),
     "wake_grace": ("20ms", 0.02),
     "linger": ("0", 0.0),
     "memodb_heartbeat": ("5s", 5.0),
     "memodb_worker_timeout": ("100ms", 0.1),
     "memodb_queue_timeout": ("1m", 60.0),
+    "memodb_requests_per_pipe": ("500", 500),
     "max_packet": ("1MiB", 1024**2),
     "write_limit": ("500kB", 500_000),
     "stall_timeout": ("2m", 120.0),
@@ -79,17 +87,23 @@ BAD: dict[str, tuple[str, list[str]]] = {
     "job_timeout_unit": ("must be one of milliseconds, seconds", ["ms", "minutes", "Seconds"]),
     "job_timeout_action": ("must be one of fail, requeue", ["retry"]),
     "exceptions": ("must be true or false", ["yes", "on", "2"]),
+    "http_without_token": ("must be true or false", ["yes"]),
+    "http_worker_lease": (DURATION_ABOVE_ZERO, ["0", "long"]),
+    "http_listeners": (COUNT, ["-1", "all"]),
+    "metrics_functions": (COUNT, ["-1", "all"]),
     "wake_count": (COUNT, ["-1", "all"]),
     "wake_grace": (DURATION, ["-1s", "soon", "1 fortnight"]),
     "linger": (DURATION, ["-1"]),
     "memodb_heartbeat": (DURATION_ABOVE_ZERO, ["0", "-1"]),
     "memodb_worker_timeout": (DURATION_ABOVE_ZERO, ["0", "soon"]),
     "memodb_queue_timeout": (DURATION_ABOVE_ZERO, ["0", "never"]),
+    "memodb_requests_per_pipe": (COUNT, ["-1", "many"]),
     "max_packet": (SIZE, ["0", "64MB!", "1.5", "-1", "lots"]),
     "write_limit": (SIZE, ["0", "1TB"]),
     "stall_timeout": ("must be a time above zero such as 1ms, 60s, 2h or a number of seconds", ["0", "0ms", "x"]),
     "backlog": ("must be a whole number, 1 or more", ["0", "-5", "many"]),
     "keepalive": ("must be true or false", ["maybe"]),
+    "control": ("must be true or false", ["perhaps"]),
     "keepalive_idle": (SECONDS, ["0", "-2", "1ms", "1.5"]),
     "keepalive_interval": (SECONDS, ["0", "x"]),
     "keepalive_count": ("must be a whole number from 1, or -1 for the system's own value", ["0", "-2", "x"]),
@@ -116,7 +130,8 @@ def test_nothing_given_means_defaults() -> None:
 def test_every_setting_is_tried() -> None:
     assert GOOD.keys() == TABLE.keys()
     urls = {"listen", "periodic_quiet"}  # what is wrong with a URL is said in other words
-    free_text = {*urls, "periodic_token", "tls_certificate", "tls_key", "tls_ca", "log_file", "pid_file"}
+    http = {"http_tokens", "http_tokens_file", "http_hosts"}  # tokens are read by the door, which never quotes one
+    free_text = {*urls, *http, "periodic_token", "tls_certificate", "tls_key", "tls_ca", "log_file", "pid_file"}
     assert BAD.keys() == TABLE.keys() - free_text
 
 

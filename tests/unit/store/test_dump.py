@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geartrain.errors import StoreError
-from geartrain.model import Job, JobState
+from geartrain.model import Job, JobState, Trial, pack
 from geartrain.store import contract, dump, loader, rows
 from geartrain.store.contract import Record
 from geartrain.store.dump import DumpError
@@ -22,6 +22,7 @@ TEXT = st.text(max_size=20)
 TIMES = st.floats(allow_nan=False, allow_infinity=False).map(lambda time: time + 0.0)  # there is one zero
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 IDS = st.integers(1, dump.LAST_ID)
+TRIALS = st.lists(st.builds(Trial, TIMES, TIMES, TEXT, OCTETS, TEXT), max_size=3)
 
 
 def job(id: int = 7, handle: bytes = b"", **changes: object) -> Job:
@@ -46,13 +47,14 @@ def jobs(draw: st.DrawFn) -> Job:
     made.state = draw(st.sampled_from([JobState.QUEUED, JobState.DEAD]))
     made.attempts, made.count, made.timeout = draw(INTEGERS), draw(INTEGERS), draw(TIMES)
     made.reducer, made.reason = draw(OCTETS), draw(TEXT)
+    made.trials = draw(TRIALS)
     return made
 
 
 RECORDS = st.builds(
     Record, IDS, OCTETS, OCTETS, OCTETS, st.integers(0, 2),
     st.sampled_from([int(JobState.DONE), int(JobState.FAILED), int(JobState.CANCELLED)]),
-    TIMES, TIMES, TIMES, INTEGERS, TEXT, TEXT, OCTETS, INTEGERS, TEXT, OCTETS,
+    TIMES, TIMES, TIMES, INTEGERS, TEXT, TEXT, OCTETS, INTEGERS, TEXT, OCTETS, TRIALS.map(pack),
 )  # fmt: skip
 
 
@@ -114,8 +116,18 @@ def test_a_line_reads_as_documented() -> None:
     assert dump.job_line(job(unique=b"u", payload=b"\xff", attempts=2, state=JobState.DEAD, reason="too often")) == (
         b'{"geartrain":"job","id":7,"handle":"H:host:7","function":"reverse","unique":"u",'
         b'"payload":{"base64":"/w=="},"priority":"normal","state":"dead","run_at":5.0,"submitted_at":5.0,'
-        b'"attempts":2,"count":0,"timeout":0.0,"reducer":"","door":"gearman","reason":"too often"}\n'
+        b'"attempts":2,"count":0,"timeout":0.0,"reducer":"","door":"gearman","reason":"too often","trials":[]}\n'
     )
+
+
+def test_a_dump_of_version_1_is_read() -> None:
+    lines = [line.replace(b',"trials":[]', b"") for line in dumped(job(), record())]
+    lines[0] = lines[0].replace(b'"version":2', b'"version":1')
+    assert b"trials" not in b"".join(lines)
+    waiting, over = read(lines)
+    assert isinstance(waiting, Job)
+    assert waiting.trials is None
+    assert over == record()
 
 
 def test_header_says_where_ids_go_on() -> None:
@@ -193,7 +205,7 @@ def test_bad_line_is_named(line: bytes, complaint: str) -> None:
         ([GOOD], "line 1: a dump begins with"),
         ([b"hello"], "line 1: this is no dump"),
         ([b"SQLite format 3\0..."], "line 1: this is a store's own file"),
-        ([b'{"geartrain":"dump","version":2,"more":[]}\n'], "line 1: this is a dump of version 2"),
+        ([b'{"geartrain":"dump","version":3,"more":[]}\n'], "line 1: this is a dump of version 3"),
         ([*dumped(job()), GOOD], "line 4: there is more after the end"),
         ([*dumped(job()), *dumped(job())], "line 4: there is more after the end"),
         ([*dumped(job())[:2], GOOD], "line 3: id 7 was on line 2 already"),

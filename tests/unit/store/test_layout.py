@@ -8,13 +8,14 @@ import apsw
 import pytest
 
 from geartrain.errors import StoreError
-from geartrain.store import contract, schema
+from geartrain.store import contract, salvage, schema
+from geartrain.store.snapshot import Snapshot
 from geartrain.store.sqlite import SqliteStore
 from tests.contract.making import NOW, batch, facts, ids, job, record, records, rows
 from tests.unit.store.conftest import Opened
 
 KNOWN = len(schema.MIGRATIONS)
-COLUMNS = ", ".join(contract.COLUMNS)
+SINCE = {"trials": 5}  # the layout that brought a column which the first did not have
 
 
 def old_file(path: Path, version: int, *, wal: bool = True) -> None:
@@ -26,9 +27,11 @@ def old_file(path: Path, version: int, *, wal: bool = True) -> None:
             connection.execute(script)
         connection.pragma("user_version", version)
         connection.pragma("application_id", schema.APPLICATION_ID)
-        marks = ", ".join("?" * len(contract.COLUMNS))
+        columns = [name for name in contract.COLUMNS if version >= SINCE.get(name, 1)]
+        marks = ", ".join("?" * len(columns))
         for id in (1, 2, 3):
-            connection.execute(f"INSERT INTO jobs ({COLUMNS}) VALUES ({marks})", contract.row(job(id, attempts=id)))
+            row = contract.row(job(id, attempts=id))[: len(columns)]
+            connection.execute(f"INSERT INTO jobs ({', '.join(columns)}) VALUES ({marks})", row)
         connection.execute("INSERT INTO meta VALUES ('next_id', 77)")
 
 
@@ -42,6 +45,26 @@ def test_older_layout_is_brought_up_to_date_with_its_jobs(path: Path, opened: Op
     store.close(78)
     store = opened()
     assert (ids(store), records(store)) == ([2, 3, 4], [1])
+
+
+@pytest.mark.parametrize("version", range(1, KNOWN + 1))
+def test_older_layout_can_be_looked_at_without_being_changed(path: Path, version: int) -> None:
+    old_file(path, version)
+    with Snapshot(path) as snapshot:
+        assert [facts(found) for found in snapshot.jobs(pytest.fail)] == [
+            facts(job(id, attempts=id)) for id in (1, 2, 3)
+        ]
+        assert snapshot.layout == version
+    if version > 1:
+        assert records(SqliteStore(path)) == []
+
+
+@pytest.mark.parametrize("version", range(1, KNOWN + 1))
+def test_damaged_file_of_an_older_layout_keeps_its_jobs(path: Path, opened: Opened, version: int) -> None:
+    """A job must not be lost because the damage was found before the file was brought up to date."""
+    old_file(path, version)
+    salvage.renew(path, "for the test")
+    assert rows(opened()) == [facts(job(id, attempts=id)) for id in (1, 2, 3)]
 
 
 @pytest.mark.parametrize("version", range(1, KNOWN))

@@ -10,14 +10,32 @@
     worker.accept("reverse")
     worker.run()
 
-`AsyncClient` and `AsyncWorker` are the same for asyncio. It needs redis-py: `pip install geartrain[gearmonkey]`.
+`AsyncClient` and `AsyncWorker` are the same for asyncio. These need redis-py: `pip install geartrain[gearmonkey]`. The
+link of the general library, `geartrain.Client("gearmonkey://...")`, is made of the same parts and does not.
 """
 
-from geartrain.client.gearmonkey.aio import AsyncClient, AsyncWorker
+from typing import TYPE_CHECKING, Any
+
 from geartrain.client.gearmonkey.job import Job, Options
-from geartrain.client.gearmonkey.sync import Client, Worker
+
+if TYPE_CHECKING:
+    from geartrain.client.gearmonkey.aio import AsyncClient, AsyncWorker
+    from geartrain.client.gearmonkey.sync import Client, Worker
 
 OPT_BLOCKING = Options.BLOCKING
 OPT_ROLLCALL = Options.ROLLCALL
 
 __all__ = ["OPT_BLOCKING", "OPT_ROLLCALL", "AsyncClient", "AsyncWorker", "Client", "Job", "Options", "Worker"]
+
+
+def __getattr__(name: str) -> Any:
+    """What needs redis-py is imported when it is first used."""
+    if name in ("AsyncClient", "AsyncWorker"):
+        from geartrain.client.gearmonkey import aio
+
+        return getattr(aio, name)
+    if name in ("Client", "Worker"):
+        from geartrain.client.gearmonkey import sync
+
+        return getattr(sync, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,14 +3,16 @@
 import asyncio
 import contextlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from geartrain.client.gearmonkey import client_flow, connecting, worker_flow
-from geartrain.client.gearmonkey.flow import BrokenError, Command, Flow
+from geartrain import address
+from geartrain.client.gearmonkey import aio_bells, client_flow, connecting, job, worker_flow
+from geartrain.client.gearmonkey.flow import BrokenError, Command, Flow, Moves, Request
 from geartrain.client.gearmonkey.job import Job, Options
 from geartrain.client.gearmonkey.worker_flow import Task
+from geartrain.errors import ClientError
 
 T = TypeVar("T")
 
@@ -21,34 +23,36 @@ class AsyncLine:
     def __init__(self, url: str, single: bool = False) -> None:
         self.breaks = 0  # how often the connection broke
         self._redis: Any = connecting.connect_async(url, single)
+        self._bells = aio_bells.AsyncBells(address.parse(url), self._let_go)
 
     async def carry_out(self, flow: Flow[T]) -> T:
         """Do everything that a flow wants done."""
-        act: Callable[..., Command] = flow.send
+        act: Callable[..., Request] = flow.send
         value: Any = None
         while True:
             try:
-                command = act(value)
+                request = act(value)
             except StopIteration as end:
                 result: T = end.value
                 return result
             try:
-                act, value = flow.send, await self._perform(command)
+                act, value = flow.send, await self._perform(request)
             except Exception as error:
-                act, value = flow.throw, connecting.translated(error, command)
+                act, value = flow.throw, connecting.translated(error, request)
 
     async def close(self) -> None:
         """Hang up."""
+        self._bells.close()
         await self._redis.aclose()
 
-    async def _perform(self, command: Command) -> Any:
+    async def _perform(self, request: Request) -> Any:
         pause = connecting.FIRST_PAUSE
         for tries in range(connecting.TRIES, 0, -1):
             try:
-                return await self._send(command)
+                return await (self._bells.wait(request) if isinstance(request, Moves) else self._send(request))
             except connecting.CONNECTION_ERRORS:
                 self.breaks += 1
-                if not command.repeatable or tries == 1:
+                if not request.repeatable or tries == 1:
                     raise
             await asyncio.sleep(pause)
             pause *= 2
@@ -61,6 +65,11 @@ class AsyncLine:
             for words in command.words:
                 pipeline.execute_command(*words)
             return await pipeline.execute()
+
+    async def _let_go(self, ids: Sequence[int]) -> None:
+        with contextlib.suppress(*connecting.CONNECTION_ERRORS):  # then the waits end by themselves
+            for id in ids:
+                await self._redis.execute_command("CLIENT", "UNBLOCK", id)
 
 
 class _Closing:
@@ -120,6 +129,7 @@ class AsyncWorker(_Closing):
         self._breaks = 0  # of the line when it started
         self._stopping = False
         self._carer: asyncio.Task[None] | None = None
+        self._task: Task | None = None  # what it is at
 
     async def accept(self, function: str) -> None:
         """Run jobs of this function as well."""
@@ -130,7 +140,9 @@ class AsyncWorker(_Closing):
 
     async def update(self, dividend: float, divisor: float) -> None:
         """Say how far the current job is; for the work function."""
-        await self._line.carry_out(self._duties.update(dividend, divisor))
+        if self._task is None:
+            raise ClientError("there is no job to report on")
+        await self._line.carry_out(self._duties.update(self._task, dividend, divisor))
 
     async def run(self) -> None:
         """Run jobs until `stop` is called; connections that break are made anew."""
@@ -147,10 +159,11 @@ class AsyncWorker(_Closing):
     async def run_one(self, seconds: float = worker_flow.POP_SECONDS) -> bool:
         """Run the next job if one comes within so long; whether one came."""
         await self._start()
-        task = await self._line.carry_out(self._duties.next(seconds))
+        self._task = task = await self._line.carry_out(self._duties.next(seconds))
         if task is None:
             return False
         status, output = await self._outcome(task)
+        self._task = None
         await self._line.carry_out(self._duties.finish(task, status, output))
         return True
 
@@ -179,9 +192,9 @@ class AsyncWorker(_Closing):
             output = self._work(task.input)
             if inspect.isawaitable(output):
                 output = await output
+            return "success", job.output_of(output)
         except Exception as error:
             return "error", str(error) or type(error).__name__
-        return "success", b"" if output is None else output
 
     async def _start(self) -> None:
         if not self._started or self._line.breaks != self._breaks:

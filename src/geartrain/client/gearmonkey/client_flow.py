@@ -1,9 +1,10 @@
 """What a client does, command by command as in the document."""
 
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
-from geartrain.client.gearmonkey import flow, job, names
+from geartrain.client.gearmonkey import document, flow, job, names, scripts
 from geartrain.client.gearmonkey.flow import Flow
 from geartrain.client.gearmonkey.job import Job, Options
 from geartrain.errors import ClientError, JobTimeoutError, NoWorkersError, UncertainError
@@ -13,12 +14,20 @@ from geartrain.errors import ClientError, JobTimeoutError, NoWorkersError, Uncer
 LONGEST_PIECE: Final = 5.0
 
 
-def submit(function: str, payload: Any, priority: str, options: Options, scheduled: float | None) -> Flow[int]:
-    """Put a job into its queue; returns its id."""
+def submit(
+    function: str,
+    payload: Any,
+    priority: str,
+    options: Options,
+    scheduled: float | None,
+    named: Callable[[int], None] = lambda number: None,
+) -> Flow[int]:
+    """Put a job into its queue; returns its id, which `named` hears before anybody else can."""
     check(function, priority, scheduled)
     if Options.ROLLCALL in options:
         yield from roll_call(function)
     number = int((yield flow.again("INCR", names.uid(function))))
+    named(number)
     yield flow.again("HMSET", names.job(function, number), "status", "idle", "input", payload)
     yield flow.again("PUBLISH", names.channel(function), f"create:{number}")
     queue = names.queue(function, priority)
@@ -58,6 +67,30 @@ def roll_call(function: str) -> Flow[None]:
 def get(function: str, number: int) -> Flow[Job]:
     """The state of a job."""
     return job.of_hash((yield flow.again("HGETALL", names.job(function, number))))
+
+
+def look(function: str, number: int) -> Flow[Job]:
+    """The state of a job, without its input, which the client knows and which may be large."""
+    fields = ("status", "output", "status:dividend", "status:divisor")
+    values = yield flow.again("HMGET", names.job(function, number), *fields)
+    present = {name.encode(): value for name, value in zip(fields, values, strict=True) if value is not None}
+    return job.of_hash(present)
+
+
+def cancel(function: str, number: int) -> Flow[bool]:
+    """Take a job out of its queue, and end it as the document ends jobs; false if it was in none."""
+    keys = [names.queue(function, name) for name in (names.SCHEDULED, *names.PRIORITIES)]
+    keys += [names.job(function, number), names.channel(function), names.lock(function, number)]
+    words = [number, "it was cancelled", document.HASH_SECONDS, document.LOCK_SECONDS]
+    return bool((yield from flow.evaluate(scripts.CANCEL, keys, words)))
+
+
+def cancel_at_server(function: str, number: int) -> Flow[bool]:
+    """The same at a Geartrain server, which ends what is taken out of a queue."""
+    removed = yield flow.again("ZREM", names.queue(function, names.SCHEDULED), number)
+    for priority in names.PRIORITIES:
+        removed += yield flow.again("LREM", names.queue(function, priority), 0, number)
+    return bool(removed)
 
 
 def wait(function: str, number: int, timeout: float) -> Flow[None]:

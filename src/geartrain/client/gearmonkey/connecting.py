@@ -61,7 +61,7 @@ def connect_async(url: str, single: bool) -> "redis.asyncio.Redis":
 CONNECTION_ERRORS: Final = (redis.ConnectionError, redis.TimeoutError, OSError)
 
 
-def translated(error: Exception, command: flow.Command) -> Exception:
+def translated(error: Exception, command: flow.Request) -> Exception:
     """An error of redis-py in the words of a flow."""
     if isinstance(error, redis.exceptions.NoScriptError):
         return flow.NoScriptError()

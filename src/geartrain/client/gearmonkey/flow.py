@@ -3,8 +3,9 @@
 So the synchronous and the asyncio library are the same, and only differ in who carries out the commands.
 """
 
+import math
 from collections.abc import Generator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from geartrain.client.gearmonkey.scripts import Script
 
@@ -17,8 +18,28 @@ class Command(NamedTuple):
     repeatable: bool = False
 
 
+class Moves(NamedTuple):
+    """Wait at several lists at once; what comes is moved to another list, by Redis and in one with its being popped.
+
+    Answered with what was moved from each list, or None. Usually one comes first, and the other waits are called off.
+    """
+
+    lists: tuple[tuple[str, str], ...]  # from where, and to where
+    seconds: float
+    repeatable: bool = True  # as in a command: what was moved when a connection broke is not lost
+
+    def commands(self) -> list[tuple[str, str, str, str]]:
+        """One for each list. Old servers take whole seconds only; a wait that is over sooner is called off."""
+        seconds = str(max(math.ceil(self.seconds), 1))
+        return [("BRPOPLPUSH", *lists, seconds) for lists in self.lists]
+
+
+# A wait that had not begun when it was called off is called off again after so many seconds.
+CALL_OFF_AGAIN: Final = 0.005
+
 T = TypeVar("T")
-Flow = Generator[Command, Any, T]
+Request = Command | Moves
+Flow = Generator[Request, Any, T]
 
 
 class NoScriptError(Exception):

@@ -44,6 +44,15 @@ def of_hash(fields: Mapping[bytes, bytes]) -> Job:
     )
 
 
+def output_of(value: object) -> bytes | str | int | float:
+    """What a work function has returned, as an output; a TypeError for what Redis cannot keep."""
+    if value is None:
+        return b""
+    if isinstance(value, bytes | str | int | float) and not isinstance(value, bool):
+        return value
+    raise TypeError(f"a work function returns bytes, text or a number, and not {type(value).__name__}")
+
+
 def _number(text: bytes | None) -> int | None:
     """Other programs may have written anything there."""
     try:

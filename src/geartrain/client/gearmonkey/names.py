@@ -31,8 +31,13 @@ def queue(function: str, priority: str) -> str:
 
 
 def taken(function: str) -> str:
-    """Jobs that our workers have popped, by the time until which they must be heard of again."""
+    """Jobs that our workers have taken, by the time until which they must be heard of again."""
     return f"geartrain:taken:{function}"
+
+
+def popped(function: str, priority: str) -> str:
+    """Jobs that woke one of our workers, for the moment until it says which job it takes."""
+    return f"geartrain:popped:{function}:{priority}"
 
 
 def workers(function: str) -> str:
@@ -42,5 +47,5 @@ def workers(function: str) -> str:
 
 def of_queue(key: bytes) -> tuple[str, str]:
     """The function and priority of a queue; functions may have colons in their names."""
-    function, _, priority = key.decode().removeprefix("queue:").rpartition(":")
+    function, _, priority = key.decode("utf-8", "surrogateescape").removeprefix("queue:").rpartition(":")
     return function, priority

@@ -1,7 +1,10 @@
 """The document's script, and those with which our workers look after each other.
 
 The document's must stay as it is to the byte: it is known by its hash. Ours use Redis' own clock, so that it does not
-matter how far the clocks of the workers are apart.
+matter how far the clocks of the workers are apart. In each of them Redis does everything or nothing.
+
+An entry of the list of jobs taken is `{PRIO} {ID} {worker}`, by the time until which it counts. Without a worker it
+marks a job that was seen in a list of popped ones, where none stays for longer than a moment.
 """
 
 import hashlib
@@ -26,47 +29,175 @@ _DUE_TEXT: Final = (
 # Takes a job whose time has come: KEYS queue:{FN}:scheduled, ARGV the time.
 DUE: Final = Script(_DUE_TEXT, "5231827cd49b540660ef44969b38cc858f157824")
 
-_NOW: Final = "local t = redis.call('TIME'); local now = t[1] + t[2] / 1000000; "
+_NOW: Final = """
+local t = redis.call('TIME')
+local now = t[1] + t[2] / 1000000
+"""
 
 # KEYS workers, count; ARGV worker, lease. A worker that is known already is not counted again.
 REGISTER: Final = _script(
-    _NOW + "local new = redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1]); "
-    "if new == 1 then redis.call('INCR', KEYS[2]); end return new"
+    _NOW
+    + """
+local new = redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
+if new == 1 then redis.call('INCR', KEYS[2]) end
+return new
+"""
 )
 
 # KEYS workers, count; ARGV worker.
 UNREGISTER: Final = _script(
-    "local known = redis.call('ZREM', KEYS[1], ARGV[1]); "
-    "if known == 1 then redis.call('DECR', KEYS[2]); end return known"
+    """
+local known = redis.call('ZREM', KEYS[1], ARGV[1])
+if known == 1 then redis.call('DECR', KEYS[2]) end
+return known
+"""
 )
 
-# KEYS taken; ARGV entry, lease. A job was popped.
-TAKE: Final = _script(_NOW + "return redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])")
+# KEYS for each function taken, queue:{FN}:scheduled, :high, :normal, :low, popped high, normal, low;
+# ARGV worker, lease, the time, how many functions, their names, then the number of a popped list and an id for each
+# job that woke this worker.
+# What woke it goes back to where it was. Then the job that is next is popped, written down as taken, and started as
+# the document says, all in one: it is never nowhere, a worker that is late for it changes nothing, and what goes back
+# does not wake the next worker who would put it back as well.
+# Returns the function's number, the priority, the id and the input; no input if there is nothing to do, because the
+# hash is gone or finished.
+TAKE: Final = _script(
+    _NOW
+    + """
+local count = tonumber(ARGV[4])
+local names = {'high', 'normal', 'low'}
+for i = 5 + count, #ARGV, 2 do
+  local place, id = tonumber(ARGV[i]), ARGV[i + 1]
+  local home = place - (place - 1) % 8
+  if redis.call('LREM', KEYS[place], 1, id) == 1 then redis.call('RPUSH', KEYS[place - 3], id) end
+  redis.call('ZREM', KEYS[home], names[place - home - 4] .. ' ' .. id .. ' ')
+end
+local function found(number, priority, id)
+  local key = 'job:' .. ARGV[4 + number] .. ':' .. id
+  local job = redis.pcall('HMGET', key, 'status', 'input')
+  if (job[1] ~= 'idle' and job[1] ~= 'busy') or not string.match(id, '^%d+$') then return {number, priority, id} end
+  redis.call('ZADD', KEYS[8 * number - 7], now + ARGV[2], priority .. ' ' .. id .. ' ' .. ARGV[1])
+  redis.call('PUBLISH', 'channel:' .. ARGV[4 + number], 'start:' .. id)
+  redis.call('HMSET', key, 'status', 'busy')
+  return {number, priority, id, job[2] or ''}
+end
+for number = 1, count do
+  local queue = KEYS[8 * number - 6]
+  local due = redis.call('ZRANGEBYSCORE', queue, 0, ARGV[3], 'LIMIT', 0, 1)
+  if due[1] then
+    redis.call('ZREM', queue, due[1])
+    return found(number, 'scheduled', due[1])
+  end
+end
+for place, priority in ipairs(names) do
+  for number = 1, count do
+    local id = redis.call('RPOP', KEYS[8 * number - 6 + place])
+    if id then return found(number, priority, id) end
+  end
+end
+return false
+"""
+)
+
+# KEYS taken, popped, queue; ARGV priority, id. A worker that was woken has no use for the job.
+PUT_BACK: Final = _script(
+    """
+if redis.call('LREM', KEYS[2], 1, ARGV[2]) == 1 then redis.call('RPUSH', KEYS[3], ARGV[2]) end
+return redis.call('ZREM', KEYS[1], ARGV[1] .. ' ' .. ARGV[2] .. ' ')
+"""
+)
 
 # KEYS taken; ARGV entry, lease. Still at it; 0 if the job was given to another meanwhile.
 HOLD: Final = _script(
-    _NOW + "if redis.call('ZSCORE', KEYS[1], ARGV[1]) then "
-    "redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1]); return 1; end return 0"
+    _NOW
+    + """
+if not redis.call('ZSCORE', KEYS[1], ARGV[1]) then return 0 end
+redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
+return 1
+"""
 )
 
-# KEYS taken, workers, count, queue:{FN}:scheduled, :high, :normal, :low; ARGV function.
-# Jobs whose workers were not heard of go back to the end of their queue from which they are popped next, and
-# those workers are no longer counted. Returns how many jobs and how many workers.
+# KEYS taken, job, channel, lock; ARGV entry, id, status, output, seconds until the hash and the lock expire.
+# What the document says of a job that is over; 0 and nothing if it was given to another meanwhile.
+FINISH: Final = _script(
+    """
+if redis.call('ZREM', KEYS[1], ARGV[1]) == 0 then return 0 end
+redis.call('HMSET', KEYS[2], 'status', ARGV[3], 'output', ARGV[4])
+redis.call('EXPIRE', KEYS[2], ARGV[5])
+redis.call('PUBLISH', KEYS[3], 'finish:' .. ARGV[2])
+redis.call('LPUSH', KEYS[4], 'OK')
+redis.call('EXPIRE', KEYS[4], ARGV[6])
+return 1
+"""
+)
+
+# Puts a job back to the end of its queue from which it is popped next, if there is still something to do.
+_PUT_BACK: Final = """
+local function put_back(queue, priority, job, id)
+  local status = redis.pcall('HGET', job, 'status')
+  if status ~= 'idle' and status ~= 'busy' then return 0 end
+  redis.call('HMSET', job, 'status', 'idle')
+  if priority == 'scheduled' then redis.call('ZADD', queue, t[1], id) else redis.call('RPUSH', queue, id) end
+  return 1
+end
+"""
+
+# KEYS taken, queue, job; ARGV entry, priority, id. A worker gives a job back.
+GIVE_BACK: Final = _script(
+    _NOW
+    + _PUT_BACK
+    + """
+if redis.call('ZREM', KEYS[1], ARGV[1]) == 0 then return 0 end
+return put_back(KEYS[2], ARGV[2], KEYS[3], ARGV[3])
+"""
+)
+
+# KEYS taken, workers, count, queue:{FN}:scheduled, :high, :normal, :low, popped high, normal, low;
+# ARGV function, lease.
+# Popped jobs that were marked a lease ago and are still there have lost the worker that they woke. They, and jobs taken
+# by workers that were not heard of, go back; and those workers are no longer counted.
+# Returns how many jobs and how many workers.
 RETURN_LOST: Final = _script(
-    _NOW + "local back = 0; "
-    "local queues = {scheduled = KEYS[4], high = KEYS[5], normal = KEYS[6], low = KEYS[7]}; "
-    "for _, entry in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, 100)) do "
-    "redis.call('ZREM', KEYS[1], entry); "
-    "local prio, id = string.match(entry, '^(%a+) (%d+) '); "
-    "local job = 'job:' .. ARGV[1] .. ':' .. id; "
-    "local status = redis.call('HGET', job, 'status'); "
-    "if status == 'idle' or status == 'busy' then "
-    "redis.call('HMSET', job, 'status', 'idle'); "
-    "if prio == 'scheduled' then redis.call('ZADD', KEYS[4], t[1], id); "
-    "else redis.call('RPUSH', queues[prio], id); end "
-    "back = back + 1; end end "
-    "local gone = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now); "
-    "for _, worker in ipairs(gone) do redis.call('ZREM', KEYS[2], worker); "
-    "if tonumber(redis.call('GET', KEYS[3]) or '0') > 0 then redis.call('DECR', KEYS[3]); end end "
-    "return {back, #gone}"
+    _NOW
+    + _PUT_BACK
+    + """
+local queues = {scheduled = KEYS[4], high = KEYS[5], normal = KEYS[6], low = KEYS[7]}
+local popped = {high = KEYS[8], normal = KEYS[9], low = KEYS[10]}
+for priority, list in pairs(popped) do
+  for _, id in ipairs(redis.call('LRANGE', list, -100, -1)) do
+    redis.call('ZADD', KEYS[1], 'NX', now + ARGV[2], priority .. ' ' .. id .. ' ')
+  end
+end
+local back = 0
+for _, entry in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, 100)) do
+  redis.call('ZREM', KEYS[1], entry)
+  local priority, id, worker = string.match(entry, '^(%a+) (.*) (%x*)$')
+  if worker ~= '' or redis.call('LREM', popped[priority], 1, id) == 1 then
+    back = back + put_back(queues[priority], priority, 'job:' .. ARGV[1] .. ':' .. id, id)
+  end
+end
+local gone = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now)
+for _, worker in ipairs(gone) do
+  redis.call('ZREM', KEYS[2], worker)
+  if (tonumber(redis.call('GET', KEYS[3])) or 0) > 0 then redis.call('DECR', KEYS[3]) end
+end
+return {back, #gone}
+"""
+)
+
+# KEYS queue:{FN}:scheduled, :high, :normal, :low, job, channel, lock;
+# ARGV id, output, seconds until the hash and the lock expire.
+# A job that waits is ended with an error; 0 if it does not wait.
+CANCEL: Final = _script(
+    """
+local removed = redis.call('ZREM', KEYS[1], ARGV[1])
+for place = 2, 4 do removed = removed + redis.call('LREM', KEYS[place], 0, ARGV[1]) end
+if removed == 0 then return 0 end
+redis.call('HMSET', KEYS[5], 'status', 'error', 'output', ARGV[2])
+redis.call('EXPIRE', KEYS[5], ARGV[3])
+redis.call('PUBLISH', KEYS[6], 'finish:' .. ARGV[1])
+redis.call('LPUSH', KEYS[7], 'OK')
+redis.call('EXPIRE', KEYS[7], ARGV[4])
+return 1
+"""
 )

@@ -1,15 +1,17 @@
 """Client and worker for programs without asyncio."""
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from geartrain.client.gearmonkey import client_flow, connecting, worker_flow
-from geartrain.client.gearmonkey.flow import BrokenError, Command, Flow
+from geartrain.client.gearmonkey import bells, client_flow, connecting, job, worker_flow
+from geartrain.client.gearmonkey.flow import BrokenError, Command, Flow, Moves, Request
 from geartrain.client.gearmonkey.job import Job, Options
 from geartrain.client.gearmonkey.worker_flow import Task
+from geartrain.errors import ClientError
 
 T = TypeVar("T")
 
@@ -23,6 +25,7 @@ class Line:
         self._single = single
         self.breaks = 0  # how often the connection broke
         self._made: Any = None  # redis-py connects when a single connection is made, which is too early
+        self._bells = bells.Bells(url, self._let_go)
 
     @property
     def _redis(self) -> Any:
@@ -32,32 +35,33 @@ class Line:
 
     def carry_out(self, flow: Flow[T]) -> T:
         """Do everything that a flow wants done."""
-        act: Callable[..., Command] = flow.send
+        act: Callable[..., Request] = flow.send
         value: Any = None
         while True:
             try:
-                command = act(value)
+                request = act(value)
             except StopIteration as end:
                 result: T = end.value
                 return result
             try:
-                act, value = flow.send, self._perform(command)
+                act, value = flow.send, self._perform(request)
             except Exception as error:
-                act, value = flow.throw, connecting.translated(error, command)
+                act, value = flow.throw, connecting.translated(error, request)
 
     def close(self) -> None:
         """Hang up."""
+        self._bells.close()
         if self._made is not None:
             self._made.close()
 
-    def _perform(self, command: Command) -> Any:
+    def _perform(self, request: Request) -> Any:
         pause = connecting.FIRST_PAUSE
         for tries in range(connecting.TRIES, 0, -1):
             try:
-                return self._send(command)
+                return self._bells.wait(request) if isinstance(request, Moves) else self._send(request)
             except connecting.CONNECTION_ERRORS:
                 self.breaks += 1
-                if not command.repeatable or tries == 1:
+                if not request.repeatable or tries == 1:
                     raise
             time.sleep(pause)
             pause *= 2
@@ -70,6 +74,11 @@ class Line:
             for words in command.words:
                 pipeline.execute_command(*words)
             return pipeline.execute()
+
+    def _let_go(self, ids: Sequence[int]) -> None:
+        with contextlib.suppress(*connecting.CONNECTION_ERRORS):  # then the waits end by themselves
+            for id in ids:
+                self._redis.execute_command("CLIENT", "UNBLOCK", id)
 
 
 class _Closing:
@@ -132,6 +141,7 @@ class Worker(_Closing):
         self._breaks = 0  # of the line when it started
         self._stopping = threading.Event()
         self._carer: threading.Thread | None = None
+        self._task: Task | None = None  # what it is at
 
     def accept(self, function: str) -> None:
         """Run jobs of this function as well."""
@@ -148,7 +158,9 @@ class Worker(_Closing):
 
     def update(self, dividend: float, divisor: float) -> None:
         """Say how far the current job is; for the work function."""
-        self._line.carry_out(self._duties.update(dividend, divisor))
+        if self._task is None:
+            raise ClientError("there is no job to report on")
+        self._line.carry_out(self._duties.update(self._task, dividend, divisor))
 
     def run(self) -> None:
         """Run jobs until `stop` is called, by another thread or a signal; connections that break are made anew."""
@@ -165,10 +177,11 @@ class Worker(_Closing):
     def run_one(self, seconds: float = worker_flow.POP_SECONDS) -> bool:
         """Run the next job if one comes within so long; whether one came."""
         self._start()
-        task = self._line.carry_out(self._duties.next(seconds))
+        self._task = task = self._line.carry_out(self._duties.next(seconds))
         if task is None:
             return False
         status, output = self._outcome(task)
+        self._task = None
         self._line.carry_out(self._duties.finish(task, status, output))
         return True
 
@@ -192,10 +205,9 @@ class Worker(_Closing):
 
     def _outcome(self, task: Task) -> tuple[str, Any]:
         try:
-            output = self.work(task.input)
+            return "success", job.output_of(self.work(task.input))
         except Exception as error:
             return "error", str(error) or type(error).__name__
-        return "success", b"" if output is None else output
 
     def _start(self) -> None:
         if not self._started or self._line.breaks != self._breaks:

@@ -16,7 +16,7 @@ class DangaWorker(Worker):
     __slots__ = ("assigned", "connection")
 
     def __init__(self, connection: "DangaConnection") -> None:
-        super().__init__("danga")
+        super().__init__("danga", peer=connection.peer)
         self.connection = connection
         # What it was handed and has not completed. The draft cannot tell it that a job was taken from it, so this
         # may be a job that it no longer has; what it announces of that is passed over.

@@ -17,7 +17,7 @@ class GearmanWorker(Worker):
     __slots__ = ("all_yours", "connection", "grab", "grabs")
 
     def __init__(self, connection: "GearmanConnection") -> None:
-        super().__init__("gearman")
+        super().__init__("gearman", peer=connection.peer)
         self.connection = connection
         self.all_yours = False  # it has no other server: jobs may be handed to it unasked
         self.grab = 0  # the type of the grab that lingers; 0: none does

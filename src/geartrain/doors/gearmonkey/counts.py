@@ -23,8 +23,7 @@ class Counts:
 
     def value(self, function: bytes) -> int:
         """How many there are."""
-        home = self._engine.functions.get(function)
-        others = home.workers - self.enrolled[function] if home is not None else 0
+        others = self._engine.offers(function) - self.enrolled[function]
         return others + sum(self._counted.get(function, {}).values())
 
     def change(self, function: bytes, connection: "GearmonkeyConnection", by: int) -> None:

@@ -16,7 +16,7 @@ class GearmonkeyWorker(Worker):
     __slots__ = ("connection", "falling_asleep")
 
     def __init__(self, connection: "GearmonkeyConnection") -> None:
-        super().__init__("gearmonkey", connection.name)
+        super().__init__("gearmonkey", connection.name, connection.peer)
         self.connection = connection
         self.falling_asleep = False
 
@@ -24,7 +24,7 @@ class GearmonkeyWorker(Worker):
         """It pops from a queue of this function."""
         if function not in self.abilities:
             self.connection.engine.enroll(self, function)
-            self.connection.monkey.counts.enrolled[function] += 1
+            self.connection.monkey.counts.enrolled[function] += function in self.abilities  # some are not to be had
 
     def withdraw(self, function: bytes) -> None:
         """It will pop no more from queues of this function."""

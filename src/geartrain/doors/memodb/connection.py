@@ -1,7 +1,7 @@
 """One pipe: it may carry the requests of many clients and workers at once."""
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.connection import Connection
 from geartrain.doors.memodb import table
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from geartrain.doors.memodb.door import MemodbDoor
 
 _log = logging.getLogger("geartrain.doors")
+_ANY_NUMBER: Final = 2**62
 
 
 class MemodbConnection(Connection):
@@ -29,6 +30,10 @@ class MemodbConnection(Connection):
         self.outstanding: dict[bytes, MemodbWatcher | MemodbWorker] = {}  # requests, by backtrace
         self.workers: set[MemodbWorker] = set()  # those who last spoke over this pipe
         self.births: set[bytes] = set()  # backtraces of the READYs of workers that are still there
+        self._most = door.options.requests_per_pipe or _ANY_NUMBER
+        self._held_back = False  # as many requests wait as may: what comes after them is not looked at
+        self._going_on = False  # one of them was answered, and what comes after them will be
+        self._unread: list[bytes] = []  # what arrived all the same
         self._ignored = 0  # messages that made no sense
 
     def connection_made(self, transport: "asyncio.Transport") -> None:
@@ -41,8 +46,20 @@ class MemodbConnection(Connection):
         """Handle every request that is complete."""
         if self.closing:
             return
+        if self._held_back:
+            self._unread.append(data)
+            return
         self.engine.now = self.clock()
         self.pipe.feed(data)
+        self._handle_read()
+
+    def resume_writing(self) -> None:
+        """The peer reads again; that alone does not make room for its requests."""
+        super().resume_writing()
+        if self._held_back and not self.closing:
+            self.transport.pause_reading()
+
+    def _handle_read(self) -> None:
         while True:
             try:
                 self._handle_all()
@@ -60,6 +77,9 @@ class MemodbConnection(Connection):
         pipe = self.pipe
         outstanding = self.outstanding
         while True:
+            if len(outstanding) >= self._most:
+                self._hold_back()
+                return
             more = pipe.next()
             if pipe.answers:
                 self._say_answers()
@@ -78,6 +98,33 @@ class MemodbConnection(Connection):
             self.write(answer)
         self.pipe.answers.clear()
 
+    def settled(self, backtrace: bytes) -> None:
+        """A request does not wait any longer."""
+        self.outstanding.pop(backtrace, None)
+        if self._held_back and not self._going_on and len(self.outstanding) < self._most:
+            # Not now: the engine may be in the middle of what has settled this one.
+            self._going_on = True
+            self.pulse.loop.call_soon(self._go_on)
+
+    def _hold_back(self) -> None:
+        if not self._held_back and not self.closing:
+            self._held_back = True
+            self.transport.pause_reading()
+
+    def _go_on(self) -> None:
+        """Look at what was read and not handled, then at what is still to come."""
+        self._held_back = self._going_on = False
+        if self.closing:
+            return
+        self.engine.now = self.clock()
+        self._handle_read()
+        if self._unread and not self._held_back:
+            data = b"".join(self._unread)
+            self._unread.clear()
+            self.data_received(data)
+        if not (self._held_back or self._paused or self.closing):
+            self.transport.resume_reading()
+
     def reply(self, backtrace: bytes, header: bytes, payload: bytes = b"") -> None:
         """Answer the request that came with this backtrace."""
         for part in self.pipe.framed(backtrace + header, payload):
@@ -85,7 +132,7 @@ class MemodbConnection(Connection):
 
     def close_if_unused(self) -> None:
         """Close the pipe, so that its peer sends again, if no other request and no worker depends on it."""
-        if not self.outstanding and not self.workers:
+        if not (self.outstanding or self.workers or self._held_back):
             self.close()
 
     def refuse(self, error: WireError) -> None:

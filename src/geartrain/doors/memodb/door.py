@@ -17,11 +17,14 @@ _ID_SIZE: Final = 4
 
 @dataclasses.dataclass
 class Options:
-    """How patient this door is, in seconds."""
+    """How patient this door is, in seconds, and how much it takes on."""
 
     heartbeat: float = 10.0  # until a worker that waits for a job gets a heartbeat instead
     worker_timeout: float = 10.0  # until a worker that does not answer a heartbeat is given up
     queue_timeout: float = 10.0  # until a request that no worker took is dropped
+    # From this on a pipe is not read. A program has a few hundred contexts, so this is for peers that have gone mad and
+    # for forwarders of very many; it keeps a pipe below some 100 MB of bookkeeping. 0: no limit.
+    requests_per_pipe: int = 100_000
 
 
 def _tcp(address: Address, limit: int) -> sp.Pipe:

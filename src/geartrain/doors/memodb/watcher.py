@@ -90,7 +90,7 @@ class MemodbWatcher(Watcher):
     def over(self) -> None:
         """From now on the same request is a new one."""
         self.job = None  # a job may be large, and the timetable lets go of its items late
-        self.connection.outstanding.pop(self.backtrace, None)
+        self.connection.settled(self.backtrace)
         self.connection.memodb.times.strike(self)
 
     def _look_in(self, seconds: float) -> None:

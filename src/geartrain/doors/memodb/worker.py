@@ -28,7 +28,7 @@ class MemodbWorker(Worker):
     __slots__ = ("answered", "backtrace", "birth", "connection", "due_at", "id", "job", "owes")
 
     def __init__(self, connection: "MemodbConnection", ready: bytes, id: bytes) -> None:
-        super().__init__(connection.door.name)
+        super().__init__(connection.door.name, peer=connection.peer)
         self.connection = connection  # where its last request came from
         self.birth = (connection, ready)  # where its READY came from, and with which backtrace
         self.id = id
@@ -114,5 +114,5 @@ class MemodbWorker(Worker):
     def _answer(self, header: bytes, payload: bytes = b"") -> None:
         backtrace = self.answered = self.backtrace
         self.backtrace = b""
-        self.connection.outstanding.pop(backtrace, None)
+        self.connection.settled(backtrace)
         self.connection.reply(backtrace, header, payload)

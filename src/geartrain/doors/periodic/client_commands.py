@@ -150,5 +150,4 @@ def _wait_for(connection: "PeriodicConnection", message_id: bytes, work: wire.Jo
 
 
 def _nobody_offers(connection: "PeriodicConnection", name: bytes) -> bool:
-    function = connection.engine.functions.get(name)
-    return function is None or not function.workers
+    return not connection.engine.offers(name)

@@ -21,7 +21,7 @@ class PeriodicWorker(Worker):
     __slots__ = ("assigned", "connection", "grabbed_by", "grabs")
 
     def __init__(self, connection: "PeriodicConnection") -> None:
-        super().__init__("periodic")
+        super().__init__("periodic", peer=connection.peer)
         self.connection = connection
         self.grabs: dict[bytes, None] = {}  # message ids that wait for a job, the oldest first
         self.assigned: dict[bytes, LiveJob] = {}  # by the message id of the grab that got it

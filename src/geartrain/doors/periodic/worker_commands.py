@@ -126,5 +126,5 @@ def unassigned(connection: "PeriodicConnection", message_id: bytes, arguments: w
 
 def _is_patiently_awaited(job: LiveJob) -> bool:
     """Whether a client of the document waits for it."""
-    watchers = (watcher for watcher in job.watchers or () if isinstance(watcher, RunWatcher))
+    watchers = [watcher for watcher in job.watchers or () if isinstance(watcher, RunWatcher)]
     return any(watcher.connection.dialect is wire.DOCUMENT for watcher in watchers)

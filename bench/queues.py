@@ -1,0 +1,247 @@
+"""Beside the Python task queues: empty tasks submitted and finished a second, with one worker process each.
+
+    python bench/queues.py [--rounds 3] [--seconds 3] [--only rq huey] [--json found.json] [--svg picture.svg]
+
+RQ, Celery, Dramatiq, huey, arq and SAQ keep their tasks in a real redis-server, which has them in memory; Geartrain has
+every task on disk before a submission returns. Each is used in the quickest way that its documentation shows
+(`bench/queues_peers`), in turns, so that a busy moment of the machine hits all alike. The figure is the median of the
+rounds.
+
+The first run installs the other queues into an environment of their own (the `bench` extra of pyproject.toml), beside
+the one that this runs in.
+"""
+
+import argparse
+import contextlib
+import json
+import pathlib
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+
+import redis
+
+from bench.queues_report import picture
+from tests.support import redis_server, serving
+
+ROOT = pathlib.Path(__file__).parents[1]
+PEERS = ROOT / "bench" / "queues_peers"
+ENVIRONMENT = pathlib.Path(sys.prefix) / "queues"
+INSTALL_SECONDS = 600
+START_SECONDS = 60
+# A worker's first moments are left out, and so is whatever it has not done after so long.
+WARM_UP, LONGEST_WORK = 0.5, 6.0
+LOOK_EVERY = 0.02
+
+Pending = Callable[[], int]
+
+
+class Queue(NamedTuple):
+    """One of those that are measured."""
+
+    name: str
+    keys: tuple[tuple[str, str], ...] = ()  # Redis commands that count the tasks that are not done
+
+    @property
+    def peer(self) -> str:
+        return f"peer_{self.name.lower()}.py"
+
+
+QUEUES = (
+    Queue("RQ", (("LLEN", "rq:queue:bench"),)),
+    Queue("Celery", (("LLEN", "celery"), ("HLEN", "unacked"))),
+    Queue("Dramatiq", (("HLEN", "dramatiq:bench.msgs"),)),
+    Queue("huey", (("LLEN", "huey.redis.bench"),)),
+    Queue("arq", (("ZCARD", "arq:queue"),)),
+    Queue("SAQ", (("ZCARD", "saq:bench:incomplete"),)),
+    Queue(picture.OURS),
+)
+
+
+class Found(NamedTuple):
+    """Rates of one round."""
+
+    submitted: float
+    finished: float
+
+
+class Bar:
+    """How far it is, on one line of the terminal."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+        self.done = 0
+
+    def step(self, what: str) -> None:
+        filled = 30 * self.done // self.steps
+        line = f"[{'#' * filled}{'.' * (30 - filled)}] {self.done}/{self.steps} {what}"
+        print(
+            f"\r{line:<79}" if sys.stderr.isatty() else line, end="" if sys.stderr.isatty() else "\n", file=sys.stderr
+        )
+        self.done += 1
+
+    def end(self) -> None:
+        self.step("done")
+        print(file=sys.stderr)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=3, help="how long each queue is submitted to in a round")
+    parser.add_argument("--only", nargs="*", default=[], metavar="QUEUE", help="besides ours")
+    parser.add_argument("--json", type=pathlib.Path, help="write what was found to this file")
+    parser.add_argument("--svg", type=pathlib.Path, help="draw it into this file")
+    args = parser.parse_args()
+    wanted = {name.lower() for name in args.only}
+    queues = [queue for queue in QUEUES if not wanted or not queue.keys or queue.name.lower() in wanted]
+    python = environment()
+    found: dict[str, list[Found]] = {queue.name: [] for queue in queues}
+    bar = Bar(args.rounds * len(queues))
+    for number in range(args.rounds):
+        for queue in queues:
+            bar.step(f"round {number + 1}: {queue.name}")
+            found[queue.name].append(
+                measure(queue, python if queue.keys else pathlib.Path(sys.executable), args.seconds)
+            )
+    bar.end()
+    show(found)
+    if args.json:
+        args.json.write_text(json.dumps({name: [each._asdict() for each in rounds] for name, rounds in found.items()}))
+    if args.svg:
+        args.svg.write_text(drawing(found))
+    return 0
+
+
+def environment() -> pathlib.Path:
+    """The interpreter of the environment that has the other queues, made if it is missing."""
+    python = ENVIRONMENT / "bin" / "python"
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    stamp = ENVIRONMENT / "installed"
+    if not stamp.exists() or stamp.read_text() != "\n".join(extras["bench"]):
+        print(f"installing the queues into {ENVIRONMENT.relative_to(ROOT)}", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", str(ENVIRONMENT)], check=True, timeout=INSTALL_SECONDS)
+        install = [str(python), "-m", "pip", "install", "--quiet", "--upgrade", *extras["bench"]]
+        subprocess.run(install, check=True, timeout=INSTALL_SECONDS)
+        stamp.write_text("\n".join(extras["bench"]))
+    return python
+
+
+def measure(queue: Queue, python: pathlib.Path, seconds: float) -> Found:
+    """One round: submit for a while, then let a worker finish it."""
+    with redis_store(queue) if queue.keys else durable_store() as (url, pending):
+        command = [str(python), str(PEERS / queue.peer), "submit", url, str(seconds)]
+        limit = START_SECONDS + 20 * seconds
+        answer = subprocess.run(command, cwd=PEERS, capture_output=True, text=True, timeout=limit, check=False)
+        if answer.returncode:
+            raise SystemExit(f"{queue.name} could not submit:\n{answer.stderr}")
+        told = json.loads(answer.stdout)
+        return Found(told["count"] / told["seconds"], finished(queue, python, url, pending))
+
+
+@contextlib.contextmanager
+def redis_store(queue: Queue) -> Iterator[tuple[str, Pending]]:
+    """A fresh Redis."""
+    with redis_server.serve() as running:
+        client = redis.Redis(port=running.port)
+        try:
+            yield (
+                f"redis://127.0.0.1:{running.port}/0",
+                lambda: sum(client.execute_command(*command) for command in queue.keys),
+            )
+        finally:
+            client.close()
+
+
+@contextlib.contextmanager
+def durable_store() -> Iterator[tuple[str, Pending]]:
+    """A fresh server of ours, with its jobs on disk."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = ("--store", f"sqlite://{folder}/jobs.db", "--listen", "gearman://127.0.0.1:0")
+        with serving.serve(*options) as server, socket.create_connection(("127.0.0.1", server.port), 10) as admin:
+            yield server.url, lambda: jobs_in(admin)
+
+
+def jobs_in(admin: socket.socket) -> int:
+    """All jobs of all functions, by the administrative protocol."""
+    admin.sendall(b"status\n")
+    answer = b""
+    while not answer.endswith(b".\n"):
+        part = admin.recv(65536)
+        if not part:
+            raise ConnectionError("the server closed the connection")
+        answer += part
+    return sum(int(line.split(b"\t")[1]) for line in answer.splitlines()[:-1])
+
+
+def finished(queue: Queue, python: pathlib.Path, url: str, pending: Pending) -> float:
+    """Tasks a second, from a moment after a worker's first until its last, or until it was enough."""
+    command = [str(python), str(PEERS / queue.peer), "work", url]
+    total = pending()
+    with (
+        tempfile.TemporaryFile("w+") as log,
+        subprocess.Popen(command, cwd=PEERS, stdout=log, stderr=subprocess.STDOUT) as worker,
+    ):
+        try:
+            began = waited_for(lambda: pending() < total, worker)
+            if began is None:
+                log.seek(0)
+                raise SystemExit(f"{queue.name} does not work:\n{log.read()}")
+            waited_for(lambda: time.perf_counter() - began > WARM_UP, worker)
+            first_at, first = time.perf_counter(), pending()
+            last_at, last = first_at, first
+            while last and last_at - first_at < LONGEST_WORK:
+                time.sleep(LOOK_EVERY)
+                last_at, last = time.perf_counter(), pending()
+        finally:
+            worker.terminate()
+            try:
+                worker.wait(10)
+            except subprocess.TimeoutExpired:
+                worker.kill()
+    if first == last:
+        raise SystemExit(f"{queue.name} finished {total} tasks too quickly to measure; use more --seconds")
+    return (first - last) / (last_at - first_at)
+
+
+def waited_for(condition: Callable[[], bool], worker: "subprocess.Popen[bytes]") -> float | None:
+    """When a condition came true; None: it did not while the worker lived, or in good time."""
+    deadline = time.perf_counter() + START_SECONDS
+    while time.perf_counter() < deadline and worker.poll() is None:
+        if condition():
+            return time.perf_counter()
+        time.sleep(LOOK_EVERY)
+    return None
+
+
+def medians(found: dict[str, list[Found]], what: str) -> dict[str, float]:
+    return {name: statistics.median(getattr(each, what) for each in rounds) for name, rounds in found.items()}
+
+
+def show(found: dict[str, list[Found]]) -> None:
+    submitted, done = medians(found, "submitted"), medians(found, "finished")
+    print(f"{'':12}{'submitted/s':>14}{'finished/s':>14}{'ours is':>22}")
+    for name in sorted(found, key=lambda name: -submitted[name]):
+        ratio = f"{submitted[picture.OURS] / submitted[name]:.1f} and {done[picture.OURS] / done[name]:.1f} times"
+        print(f"{name:12}{submitted[name]:14,.0f}{done[name]:14,.0f}{ratio if name != picture.OURS else '':>22}")
+
+
+def drawing(found: dict[str, list[Found]]) -> str:
+    groups = {
+        "Empty tasks submitted a second": medians(found, "submitted"),
+        "Empty tasks finished a second by one worker process": medians(found, "finished"),
+    }
+    rounds = len(next(iter(found.values())))
+    return picture.draw(groups, f"Median of {rounds} round(s) on one machine. Geartrain has every task on disk first.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

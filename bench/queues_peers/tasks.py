@@ -1,0 +1,5 @@
+"""The task: it does nothing."""
+
+
+def empty() -> None:
+    """Nothing."""

@@ -1,0 +1,1 @@
+"""What `bench/queues.py` shows of what it found."""

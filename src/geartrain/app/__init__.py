@@ -1,0 +1,28 @@
+"""Tasks: typed functions that are submitted as durable jobs, with retries, schedules and middleware."""
+
+from geartrain.app.app import App
+from geartrain.app.backoff import Backoff
+from geartrain.app.call import Call
+from geartrain.app.codecs import Codec, PickleCodec, register_codec
+from geartrain.app.context import Running, current_task
+from geartrain.app.handle import SyncTaskHandle, TaskHandle
+from geartrain.app.middleware import Proceed
+from geartrain.app.retrying import GiveUp, Retry
+from geartrain.app.task import Task
+
+__all__ = [
+    "App",
+    "Backoff",
+    "Call",
+    "Codec",
+    "GiveUp",
+    "PickleCodec",
+    "Proceed",
+    "Retry",
+    "Running",
+    "SyncTaskHandle",
+    "Task",
+    "TaskHandle",
+    "current_task",
+    "register_codec",
+]

@@ -1,0 +1,84 @@
+"""Calls that go to real servers, by the client library."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from geartrain.app.call import Call
+from geartrain.app.steering import JobName, Steering
+from geartrain.app.transport import Remote, Transport
+from geartrain.client.aio_client import AsyncClient
+from geartrain.client.handle import AsyncJob
+from geartrain.client.job_events import Event
+from geartrain.client.order import Order, Status
+
+
+class ServerRemote(Remote):
+    """A job on a server."""
+
+    __slots__ = ("_job", "_transport")
+
+    def __init__(self, transport: "ServerTransport", job: AsyncJob) -> None:
+        self._transport = transport
+        self._job = job
+
+    @property
+    def handle(self) -> bytes:
+        return self._job.handle.encode("utf-8", "surrogateescape")
+
+    async def result(self, timeout: float | None) -> bytes:
+        """The protocol's own way if it has one; otherwise a server of ours can be asked."""
+        job = self._job
+        if job.background and not self._transport.client.capabilities.result_later:
+            steering = self._transport.steering(job.server)
+            name = JobName(job.order.function, self.handle, job.unique.encode("utf-8", "surrogateescape"))
+            if name.says_something and await steering.available():
+                return await steering.result(name, timeout)
+        return await job.result(timeout)
+
+    async def status(self) -> Status:
+        return await self._job.status()
+
+    async def cancel(self) -> bool:
+        return await self._job.cancel()
+
+    def events(self) -> AsyncIterator[Event]:
+        return self._job.events()
+
+
+class ServerTransport(Transport):
+    """The library's client, and one more connection to each server that is asked about its jobs."""
+
+    def __init__(self, urls: Sequence[str]) -> None:
+        self.client = AsyncClient(*urls)
+        self._steering: dict[str, Steering] = {}
+
+    async def submit(self, call: Call[Any]) -> Remote:
+        return ServerRemote(self, await self.client.submit_order(self._order(call), call.resubmit))
+
+    async def submit_many(self, calls: Sequence[Call[Any]]) -> list[Remote]:
+        resubmit = all(call.resubmit for call in calls)
+        jobs = await self.client.submit_many(map(self._order, calls), resubmit=resubmit)
+        return [ServerRemote(self, job) for job in jobs]
+
+    async def close(self) -> None:
+        for steering in self._steering.values():
+            await steering.close()
+        await self.client.close()
+
+    def steering(self, url: str) -> Steering:
+        """Whom to ask about jobs on this server."""
+        found = self._steering.get(url)
+        if found is None:
+            found = self._steering[url] = Steering(url)
+        return found
+
+    def _order(self, call: Call[Any]) -> Order:
+        """An order that the protocol can say; an UnsupportedError if it cannot."""
+        return self.client.order(
+            call.task.function_name,
+            call.payload(),
+            background=call.background,
+            priority=call.priority,
+            unique=call.unique,
+            at=call.run_at or None,
+        )

@@ -1,0 +1,92 @@
+"""`geartrain bench`: measure a running server, by any protocol, always the same way."""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+
+import typer
+
+from geartrain.cli import exits, moments, operating, reaching, tables
+
+if TYPE_CHECKING:
+    from geartrain.cli import measuring
+
+EPILOG = f"""
+**What is measured.** *round trips*: foreground jobs, from the submission until the result is there, run by workers that
+give the payload back. *background submits*: from the submission until the server has acknowledged, which for a durable
+store means that the job is on disk. *drain*: how fast one worker empties that queue. The jobs belong to a function
+of their own with a random name, and all of them are done at the end.
+
+The load comes from this Python library: where a server is faster than the library, the figure is the library's.
+
+{exits.EPILOG}
+**Examples**
+
+- `geartrain bench` measures the server at the usual place
+
+- `geartrain bench periodic://127.0.0.1:5000 --in-flight 50`
+
+- `geartrain bench gearman://old-server:4730 --json > gearmand.json` works for any Gearman server
+"""
+
+_HEAD: Final = ("WHAT", "JOBS", "RATE/S", "P50", "P95", "P99", "MAX", "ERRORS")
+
+
+class Row(NamedTuple):
+    """One thing that is measured."""
+
+    name: str
+    measure: Callable[["measuring.Plan", "measuring.Report"], Awaitable["measuring.Tally"]]
+    background: bool
+
+
+def bench(
+    url: Annotated[str, typer.Argument(metavar="[URL]", help="The server.")] = "",
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Jobs for each measurement.")] = 10_000,
+    in_flight: Annotated[int, typer.Option(metavar="N", min=1, help="So many under way at once.")] = 50,
+    workers: Annotated[int, typer.Option(metavar="N", min=1, help="Worker processes.")] = 1,
+    payload: Annotated[int, typer.Option(metavar="BYTES", min=0, help="The size of each payload.")] = 64,
+    server: reaching.Server = reaching.USUAL,
+    json: reaching.Json = False,
+) -> None:
+    """Measure a running server: rate, latency, errors."""
+    from geartrain.cli import measuring
+    from geartrain.client import linking
+
+    place = url or server
+    can = linking.capabilities(place)
+    function = f"geartrain-bench-{secrets.token_hex(4)}"
+    plan = measuring.Plan(place, function, jobs, in_flight, workers, b"x" * payload)
+    rows = (
+        Row("round trips", measuring.round_trips, False),
+        Row("background submits", measuring.background_submits, True),
+        Row("drain", measuring.drain, True),
+    )
+    summaries: list[dict[str, Any]] = []
+    for row in rows:
+        if row.background and not can.background:
+            continue
+        progress = operating.Progress(row.name)
+        tally = asyncio.run(_run(row, plan, progress))
+        progress.end()
+        summaries.append({"what": row.name, **tally.summary()})
+    if json:
+        tables.say([tables.json_line({"url": place, **plan._asdict(), "payload": payload, "rows": summaries})])
+    else:
+        tables.say(
+            [f"{place}: {jobs:,} jobs of {payload} bytes, {in_flight} in flight, {workers} worker process(es)", ""]
+        )
+        tables.say(tables.table(_HEAD, map(_cells, summaries), frozenset(_HEAD[1:])))
+        tables.say(f"{row['what']}: {row['first_error']}" for row in summaries if row["errors"])
+    if any(row["errors"] for row in summaries):
+        raise typer.Exit(exits.FAILED)
+
+
+async def _run(row: Row, plan: "measuring.Plan", progress: operating.Progress) -> "measuring.Tally":
+    return await row.measure(plan, progress)
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    times = [moments.fine_span(row[name]) for name in ("p50", "p95", "p99", "max")]
+    return (row["what"], f"{row['jobs']:,}", f"{row['rate']:,.0f}", *times, f"{row['errors']:,}")

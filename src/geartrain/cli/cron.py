@@ -1,0 +1,98 @@
+"""`geartrain cron`: schedules that the server keeps: it submits their jobs by itself, no other process is needed."""
+
+from typing import Annotated, Any, Final
+
+import typer
+
+from geartrain.cli import exits, moments, reaching, tables
+from geartrain.cli.submit import Urgency
+
+app = typer.Typer(
+    name="cron",
+    help="Schedules that the server keeps: it submits their jobs by itself.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+_ADD_EPILOG = f"""
+**The expression** has five fields: minute, hour, day of the month, month, day of the week; `@hourly` and its kin are
+understood as well. Times that pass while the server is down are made up for by one run.
+
+{exits.EPILOG}
+**Examples**
+
+- `geartrain cron add nightly '0 3 * * *' report`
+
+- `geartrain cron add pulse '*/5 * * * *' check '{{"host": "a"}}' --timezone Europe/Berlin --unique`
+"""
+
+_HEAD: Final = ("NAME", "EXPRESSION", "ZONE", "FUNCTION", "NEXT", "LAST", "")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="What the schedule is called.", show_default=False)]
+
+
+@app.command("list", epilog=exits.EPILOG)
+def list_crons(server: reaching.Server = reaching.USUAL, json: reaching.Json = False) -> None:
+    """Show all schedules, and when they run next."""
+    crons = reaching.ask(server, "crons")
+    if json:
+        tables.say(map(tables.json_line, crons))
+    else:
+        tables.say(tables.table(_HEAD, map(_row, crons)) if crons else ["no schedules"])
+
+
+@app.command("add", epilog=_ADD_EPILOG)
+def add(
+    name: Name,
+    expression: Annotated[str, typer.Argument(metavar="EXPRESSION", help="When.", show_default=False)],
+    function: Annotated[str, typer.Argument(metavar="FUNCTION", help="What.", show_default=False)],
+    payload: Annotated[str, typer.Argument(metavar="[PAYLOAD]", help="With what.")] = "",
+    priority: Annotated[Urgency, typer.Option(help="How urgent its jobs are.")] = Urgency.NORMAL,
+    unique: Annotated[
+        bool, typer.Option("--unique", help="Leave a run out while the one before it is not over.")
+    ] = False,
+    timezone: Annotated[str, typer.Option(metavar="ZONE", help="Such as `Europe/Berlin`.")] = "UTC",
+    server: reaching.Server = reaching.USUAL,
+    json: reaching.Json = False,
+) -> None:
+    """Make a schedule, or change the one of that name."""
+    cron = reaching.ask(
+        server, "cron_set", name=name, expression=expression, function=function, payload=payload,
+        priority=priority.value, unique=unique, timezone=timezone,
+    )  # fmt: skip
+    tables.say([tables.json_line(cron) if json else f"{name} runs next at {moments.clock(cron['next_at'])}"])
+
+
+@app.command("remove", epilog=exits.EPILOG)
+def remove(name: Name, server: reaching.Server = reaching.USUAL, json: reaching.Json = False) -> None:
+    """Remove a schedule; jobs that it has submitted stay."""
+    answer = reaching.ask(server, "cron_remove", name=name)
+    tables.say([tables.json_line(answer) if json else f"{name} removed"])
+
+
+@app.command("run", epilog=exits.EPILOG)
+def run(name: Name, server: reaching.Server = reaching.USUAL, json: reaching.Json = False) -> None:
+    """Submit a schedule's job now, besides its times."""
+    answer = reaching.ask(server, "cron_run", name=name)
+    tables.say([tables.json_line(answer) if json else moments.value(answer, 100)])
+
+
+@app.command("pause", epilog=exits.EPILOG)
+def pause(name: Name, server: reaching.Server = reaching.USUAL, json: reaching.Json = False) -> None:
+    """Let a schedule rest."""
+    answer = reaching.ask(server, "cron_pause", name=name)
+    tables.say([tables.json_line(answer) if json else f"{name} paused"])
+
+
+@app.command("resume", epilog=exits.EPILOG)
+def resume(name: Name, server: reaching.Server = reaching.USUAL, json: reaching.Json = False) -> None:
+    """Let a paused schedule run again."""
+    answer = reaching.ask(server, "cron_resume", name=name)
+    tables.say([tables.json_line(answer) if json else f"{name} resumed"])
+
+
+def _row(cron: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        cron["name"], cron["expression"], cron["timezone"], moments.value(cron["function"]),
+        moments.clock(cron["next_at"]), moments.clock(cron["last_at"]), "paused" if cron["paused"] else "",
+    )  # fmt: skip

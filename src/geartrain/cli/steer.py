@@ -1,0 +1,72 @@
+"""The verbs that act on jobs and functions by name: cancel, retry, delete, pause, resume.
+
+They differ only in words, so they are made from one table.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Annotated, Final, NamedTuple
+
+import typer
+
+from geartrain.cli import exits, reaching, tables
+from geartrain.errors import SteeringError
+
+
+class Verb(NamedTuple):
+    """One of them."""
+
+    name: str
+    argument: str  # what the server calls the thing
+    past: str  # for the report
+    help: str
+    epilog: str
+
+
+VERBS: Final = (
+    Verb(
+        "cancel", "handle", "cancelled", "End jobs that wait or run.",
+        "A worker that runs the job is told where its protocol can say so; its answer is ignored in any case.",
+    ),
+    Verb(
+        "retry", "handle", "queued again", "Give dead jobs another life.",
+        "A job is dead when it was given up: its workers vanished, or it failed too often."
+        " `geartrain jobs --state dead` lists them with their reasons.",
+    ),
+    Verb("delete", "handle", "deleted", "Forget dead jobs for good.", "Jobs that wait or run are ended with `cancel`."),
+    Verb(
+        "pause", "function", "paused", "Hand out no more jobs of functions, until they are resumed.",
+        "Jobs are still accepted, and those that run go on. A pause outlives a restart of the server.",
+    ),
+    Verb("resume", "function", "resumed", "Hand out jobs of paused functions again.", ""),
+)  # fmt: skip
+
+
+def command(verb: Verb) -> Callable[..., None]:
+    """The verb as typer wants it."""
+    metavar = f"{verb.argument.upper()}..."
+    about = f"Whose, such as `{'H:host:17' if verb.argument == 'handle' else 'reverse'}`; several may be given."
+
+    def act(
+        names: Annotated[list[str], typer.Argument(metavar=metavar, help=about, show_default=False)],
+        server: reaching.Server = reaching.USUAL,
+        json: reaching.Json = False,
+    ) -> None:
+        failed = 0
+        for name in names:
+            try:
+                answer = reaching.ask(server, verb.name, **{verb.argument: name})
+            except SteeringError as error:
+                failed = exits.code_for(error)
+                print(f"geartrain: {error}", file=sys.stderr)
+                continue
+            tables.say([tables.json_line(answer) if json else f"{name} {verb.past}"])
+        if failed:
+            raise typer.Exit(failed)
+
+    act.__doc__ = verb.help
+    return act
+
+
+def epilog(verb: Verb) -> str:
+    return f"{verb.epilog}\n\n{exits.EPILOG}" if verb.epilog else exits.EPILOG

@@ -1,0 +1,116 @@
+"""The live view of `geartrain top`, drawn by textual."""
+
+from typing import Any, ClassVar, Final
+
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import DataTable, Footer, Input, Static
+
+from geartrain.cli import moments, status, top
+from geartrain.errors import GeartrainError
+
+_SORTS: Final = ("queued", "oldest", "running", "failed", "name")
+
+
+class Screen(App[None]):
+    """The numbers, a search line that shows when it is wanted, and a table."""
+
+    ENABLE_COMMAND_PALETTE = False
+    CSS = "Static { padding: 0 1; height: auto; } Input { display: none; } Input.wanted { display: block; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "quit"),
+        Binding("s", "next_sort", "sort"),
+        Binding("slash", "search", "search", key_display="/"),
+        Binding("p", "toggle_pause", "pause/resume"),
+        Binding("escape", "leave_search", show=False),
+    ]
+
+    def __init__(self, server: str, interval: float, sort: str) -> None:
+        super().__init__()
+        self._server = server
+        self._interval = interval
+        self._sort = sort
+        self._search = ""
+        self._client: Any = None
+        self._rows: list[dict[str, Any]] = []
+
+    def compose(self) -> ComposeResult:
+        yield Static(f"connecting to {self._server} ...", id="numbers", markup=False)
+        yield Input(placeholder="function", id="search")
+        yield DataTable(id="functions", cursor_type="row", zebra_stripes=True)
+        yield Footer()
+
+    async def on_mount(self) -> None:
+        from geartrain.client.aio_client import AsyncClient
+
+        self._client = AsyncClient(*self._server.split(","))
+        table = self.query_one("#functions", DataTable)
+        table.add_columns(*(name or " " for name in status.HEAD))
+        table.focus()
+        self.set_interval(self._interval, self._look)
+        self.call_later(self._look)
+
+    async def on_unmount(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+
+    async def _look(self) -> None:
+        numbers = self.query_one("#numbers", Static)
+        try:
+            overview, page = await top.picture(self._client, self._search, self._sort)
+        except GeartrainError as error:
+            numbers.update(f"{self._server}: {error}")
+            return
+        numbers.update("\n".join([*top.headline(overview), f"by {self._sort}"]))
+        self._rows = page["items"]
+        self._draw()
+
+    def _draw(self) -> None:
+        """Fill the table anew; the cursor stays in its line."""
+        table = self.query_one("#functions", DataTable)
+        line = table.cursor_row
+        table.clear()
+        for function in self._rows:
+            table.add_row(*status.row(function))
+        if self._rows:
+            table.move_cursor(row=min(line, len(self._rows) - 1))
+
+    async def action_next_sort(self) -> None:
+        here = _SORTS.index(self._sort) if self._sort in _SORTS else -1
+        self._sort = _SORTS[(here + 1) % len(_SORTS)]
+        await self._look()
+
+    def action_search(self) -> None:
+        line = self.query_one("#search", Input)
+        line.add_class("wanted")
+        line.focus()
+
+    def action_leave_search(self) -> None:
+        self.query_one("#search", Input).remove_class("wanted")
+        self.query_one("#functions", DataTable).focus()
+
+    async def on_input_submitted(self, event: Input.Submitted) -> None:
+        self._search = event.value
+        self.action_leave_search()
+        await self._look()
+
+    async def action_toggle_pause(self) -> None:
+        from geartrain.client import control
+
+        line = self.query_one("#functions", DataTable).cursor_row
+        if not 0 <= line < len(self._rows):
+            return
+        function = self._rows[line]
+        verb = "resume" if function["paused"] else "pause"
+        try:
+            await control.ask(self._client, verb, function=function["name"])
+        except GeartrainError as error:
+            self.notify(str(error), severity="error")
+        else:
+            self.notify(f"{moments.value(function['name'])} {verb}d")
+        await self._look()
+
+
+def run(server: str, interval: float, sort: str) -> None:
+    """Until the person has seen enough."""
+    Screen(server, interval, sort).run()

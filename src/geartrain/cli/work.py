@@ -1,0 +1,133 @@
+"""`geartrain work`: a worker that runs a shell command for each job, or the tasks of an App."""
+
+import asyncio
+import importlib
+import os
+import sys
+from typing import Annotated, Any, Final
+
+import typer
+
+from geartrain.cli import exits, moments, reaching
+from geartrain.errors import GeartrainError
+
+EPILOG = f"""
+**A command for each job.** The payload comes on the command's standard input, what it prints on standard output is the
+result, and its exit code decides: 0 is success, anything else fails the job, with what it printed on standard error as
+the reason. It finds `GEARTRAIN_FUNCTION`, `GEARTRAIN_HANDLE` and `GEARTRAIN_UNIQUE` in its environment.
+
+**An App.** `geartrain work shop.tasks:app` runs the tasks of an `App` and keeps its cron schedules on the server.
+
+**Stopping.** TERM and INT let running jobs finish; a second one does not wait.
+
+{exits.EPILOG}
+**Examples**
+
+- `geartrain work reverse -- rev`
+
+- `geartrain work resize --concurrency 4 --timeout 2m -- convert - -resize 50% jpg:-`
+
+- `geartrain work wc --server gearman://a,gearman://b -- wc -l` serves two servers
+
+- `geartrain work shop.tasks:app --concurrency 20`
+"""
+
+_REASON_LIMIT: Final = 2000  # of what a command printed on stderr, its end
+
+
+def work(
+    what: Annotated[
+        list[str],
+        typer.Argument(metavar="FUNCTION... -- COMMAND... | MODULE:APP", help="What to run.", show_default=False),
+    ],
+    concurrency: Annotated[int, typer.Option("--concurrency", "-c", min=1, metavar="N", help="Jobs at once.")] = 1,
+    timeout: Annotated[
+        str,
+        typer.Option(metavar="TIME", help="So long may a job take; its command is killed then.", show_default=False),
+    ] = "",
+    name: Annotated[str, typer.Option(metavar="NAME", help="What people see in lists.", show_default=False)] = "",
+    server: reaching.Server = reaching.USUAL,
+) -> None:
+    """Run a command for each job of a function, or the tasks of an App."""
+    functions, command = _split(what)
+    seconds = moments.duration(timeout, "--timeout")
+    if command:
+        asyncio.run(_run_command(server, functions, command, concurrency, seconds, name))
+    elif len(functions) == 1 and ":" in functions[0]:
+        _app(functions[0]).run(*server.split(","), concurrency=concurrency, name=name)
+    else:
+        raise typer.BadParameter("say which command to run for each job: geartrain work reverse -- rev")
+
+
+def _split(words: list[str]) -> tuple[list[str], list[str]]:
+    """click drops the `--`, so it is looked for where it was typed; what stands before it are functions."""
+    typed = sys.argv[1:]
+    if "--" not in typed:
+        return words, []
+    command = typed[typed.index("--") + 1 :]
+    return words[: len(words) - len(command)], command
+
+
+def _app(place: str) -> Any:
+    """The App that `package.module:name` means."""
+    module, _, name = place.partition(":")
+    sys.path.insert(0, os.getcwd())
+    try:
+        return getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        raise GeartrainError(f"{place}: {error}") from None
+    except AttributeError:
+        raise GeartrainError(f"{place}: module {module!r} has no {name!r}") from None
+
+
+async def _run_command(
+    server: str, functions: list[str], command: list[str], concurrency: int, timeout: float, name: str
+) -> None:
+    from geartrain.client.aio_worker import AsyncWorker
+
+    async def run(job: Any) -> bytes:
+        return await _execute(job, command, timeout)
+
+    worker = AsyncWorker(*server.split(","), concurrency=concurrency, name=name or f"{command[0]}@{os.getpid()}")
+    for function in functions:
+        worker.register(function, run, timeout=timeout)
+    print(f"working on {', '.join(functions)} for {server}", file=sys.stderr)
+    await worker.run()
+
+
+async def _execute(job: Any, command: list[str], timeout: float) -> bytes:
+    """One job's command; whatever happens to the job, the command does not outlive it."""
+    environment = {
+        **os.environ,
+        "GEARTRAIN_FUNCTION": job.function,
+        "GEARTRAIN_HANDLE": job.handle,
+        "GEARTRAIN_UNIQUE": job.unique,
+    }
+    pipe = asyncio.subprocess.PIPE
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
+        )
+    except OSError as error:
+        raise CommandError(f"{command[0]}: {error.strerror}") from None
+    try:
+        async with asyncio.timeout(timeout or None):
+            result, complaint = await process.communicate(job.payload)
+    except TimeoutError:
+        raise CommandError(f"{command[0]} took longer than {timeout:g} seconds") from None
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, 9)
+            await process.wait()
+    if process.returncode:
+        why = complaint.decode("utf-8", "replace").strip()[-_REASON_LIMIT:]
+        raise CommandError(why or f"{command[0]} ended with exit code {process.returncode}", process.returncode)
+    return result
+
+
+class CommandError(GeartrainError):
+    """A job's command failed. `code` is what its protocol may be told."""
+
+    def __init__(self, text: str, code: int = 1) -> None:
+        super().__init__(text)
+        self.code = code if 1 <= code <= 255 else 1

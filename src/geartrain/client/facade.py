@@ -1,0 +1,99 @@
+"""A loop in a thread of its own, for programs that do not use asyncio: calls go in, results come out.
+
+The plain client is this and nothing more. All it does is done by the async one.
+"""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any, Final, TypeVar
+
+from geartrain.errors import ClientError
+
+T = TypeVar("T")
+
+_LAST_SECONDS: Final = 15.0  # for the last words of a connection, which are bounded themselves
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """The fastest loop there is here."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+class LoopThread:
+    """A running loop. It is started by the first call, and anew in a forked child."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._pid = 0
+        self._closed = False
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop and wait for what it returns; an interrupt cancels it."""
+        try:
+            waiting = asyncio.run_coroutine_threadsafe(work, self._running())
+        except BaseException:
+            work.close()
+            raise
+        try:
+            return waiting.result()
+        except BaseException as error:
+            if not waiting.done():
+                waiting.cancel()
+                with contextlib.suppress(concurrent.futures.CancelledError, Exception):
+                    waiting.result()
+            # The call's own traceback says where; the error object may be raised again by another call.
+            raise error.with_traceback(None) from error.__cause__
+
+    def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
+        """What an async iterator yields, one by one."""
+        try:
+            while True:
+                try:
+                    yield self.call(_next(source))
+                except StopAsyncIteration:
+                    return
+        finally:
+            close: Callable[[], Coroutine[Any, Any, None]] | None = getattr(source, "aclose", None)
+            if close is not None and not self._closed:
+                self.call(close())
+
+    def end(self, last: Coroutine[Any, Any, None]) -> None:
+        """Run one last coroutine, stop the loop and end the thread; calls are refused from now on."""
+        with self._lock:
+            self._closed = True
+            loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
+        if loop is None or thread is None or self._pid != os.getpid():
+            last.close()
+            return
+        with contextlib.suppress(Exception):
+            asyncio.run_coroutine_threadsafe(last, loop).result(_LAST_SECONDS)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._closed:
+                raise ClientError("the client is closed")
+            if self._loop is None or self._thread is None:
+                self._pid = os.getpid()
+                self._loop = new_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="geartrain-client")
+                self._thread.start()
+            elif self._pid != os.getpid():
+                raise ClientError("a client does not survive a fork: make a new one in the child process")
+            return self._loop
+
+
+async def _next(source: AsyncIterator[T]) -> T:
+    return await source.__anext__()

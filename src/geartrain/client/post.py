@@ -1,0 +1,119 @@
+"""A worker's place at one server: it is kept filled, however often the connection breaks."""
+
+import asyncio
+import contextlib
+import logging
+import ssl
+from typing import TYPE_CHECKING, Any
+
+from geartrain.address import Address
+from geartrain.client import backoff, linking, ordering
+from geartrain.client.backoff import Backoff
+from geartrain.client.link import Assignment, WorkerLink
+from geartrain.client.servers import TROUBLES
+
+if TYPE_CHECKING:
+    from geartrain.client.aio_worker import AsyncWorker
+
+_log = logging.getLogger("geartrain.worker")
+
+
+class Shift:
+    """One connection of a worker, from its opening to its end; the hands of its link."""
+
+    def __init__(self, worker: "AsyncWorker", address: Address, tls: ssl.SSLContext | None) -> None:
+        self._worker = worker
+        link_class = linking.worker_class(address)
+        self.link: WorkerLink = link_class(address, self._lost, self, worker.name.encode(), worker.concurrency)
+        self.link.slots = worker.slots
+        self.link.tls = tls
+        self.over: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+        can = link_class.capabilities
+        # Why a job of this server cannot be rescheduled; empty: it can.
+        self.objection = "" if can.reschedule else str(ordering.unsupported("reschedule", linking.protocol(address)))
+
+    @property
+    def stands(self) -> bool:
+        """Whether answers still reach the server."""
+        return not self.over.done()
+
+    def assigned(self, job: Assignment) -> None:
+        """The server gave us a job."""
+        self._worker.assigned(self, job)
+
+    def revoked(self, job: Assignment) -> None:
+        """The server took it back."""
+        self._worker.revoked(job)
+
+    def tell(self, job: Assignment, verb: str, *said: Any) -> None:
+        """Pass on what a running job says, while somebody listens."""
+        if self.stands:
+            getattr(self.link, verb)(job, *said)
+
+    async def close(self) -> None:
+        """Hang up."""
+        if self.stands:
+            self.over.set_result(ConnectionError("the worker hung up"))
+            await self.link.close()
+
+    def _lost(self, error: Exception) -> None:
+        if self.stands:
+            self.over.set_result(error)
+
+
+class Post:
+    """Goes on from one shift to the next, with growing pauses while the server cannot be reached."""
+
+    def __init__(self, worker: "AsyncWorker", address: Address, tls: ssl.SSLContext | None) -> None:
+        self.address = address
+        self.shift: Shift | None = None  # while connected
+        self.manned = asyncio.Event()  # connected, and the functions are offered
+        self._worker = worker
+        self._tls = tls
+        self._backoff = Backoff()
+        self._mute = False  # that it cannot be reached has been said
+
+    async def keep(self) -> None:
+        """Until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            opened_at = loop.time()
+            await self._hold_one_shift()
+            if loop.time() - opened_at > backoff.GOOD_FOR:
+                self._backoff.reset()
+            await asyncio.sleep(self._backoff.next())
+
+    async def _hold_one_shift(self) -> None:
+        shift = Shift(self._worker, self.address, self._tls)
+        try:
+            await shift.link.open(self._worker.offers())
+        except TROUBLES as error:
+            if not self._mute:
+                self._mute = True
+                _log.warning("%s cannot be reached, trying again: %s", self.address, error)
+            return
+        except BaseException:
+            await shift.close()
+            raise
+        self.shift = shift
+        self._mute = False
+        self.manned.set()
+        _log.info("working for %s", self.address)
+        try:
+            # The other side of the shield is only ever cancelled with the whole post.
+            reason = await asyncio.shield(shift.over)
+            _log.warning("the connection to %s broke, coming back: %s", self.address, reason)
+        finally:
+            self.manned.clear()
+
+    async def rest(self) -> None:
+        """Ask for no more jobs, and wait until none can come."""
+        if self.shift is not None and self.shift.stands:
+            self.shift.link.rest()
+            with contextlib.suppress(*TROUBLES):
+                await self.shift.link.rested()
+
+    async def close(self) -> None:
+        """Hang up."""
+        if self.shift is not None:
+            await self.shift.close()

@@ -1,0 +1,156 @@
+"""The servers of a client: which one to ask, and finding another when it is gone.
+
+A client that is given several servers talks to one of them, chosen at random so that many clients spread, and stays
+with it while it is there. Jobs with a unique key go where that key belongs: every client computes the same order of
+servers for a key, so that equal keys meet and coalesce. Connections are made when they are first needed.
+"""
+
+import asyncio
+import hashlib
+import os
+import random
+import ssl
+from collections.abc import Sequence
+
+from geartrain.address import Address
+from geartrain.client import backoff
+from geartrain.client.backoff import Backoff
+from geartrain.client.link import ClientLink
+from geartrain.errors import ClientError, ServerGoneError, UnsupportedError, WireError
+
+TROUBLES = (OSError, ClientError, WireError)
+
+
+class Station:
+    """One server, and the connection to it while there is one."""
+
+    def __init__(self, address: Address, link_class: type[ClientLink], tls: ssl.SSLContext | None) -> None:
+        self.address = address
+        self.link: ClientLink | None = None  # open
+        self.retry_at = 0.0  # the loop's time before which it is not tried again
+        self.trouble: Exception | None = None  # the last
+        self._class = link_class
+        self._tls = tls
+        self._backoff = Backoff()
+        self._opened_at = 0.0
+        self._opening: asyncio.Task[ClientLink] | None = None
+
+    async def open(self) -> ClientLink:
+        """The open link; however many wait for it, it is opened once."""
+        if self.link is not None:
+            return self.link
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open())
+        return await asyncio.shield(self._opening)
+
+    async def close(self) -> None:
+        """Hang up."""
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.gather(self._opening, return_exceptions=True)
+        link, self.link = self.link, None
+        if link is not None:
+            await link.close()
+
+    async def _open(self) -> ClientLink:
+        link = self._class(self.address, self._lost)
+        link.tls = self._tls
+        try:
+            await link.open()
+        except TROUBLES as error:
+            self._failed(error)
+            raise
+        except asyncio.CancelledError:
+            await link.close()
+            raise
+        finally:
+            self._opening = None
+        self.link = link
+        self._opened_at = asyncio.get_running_loop().time()
+        return link
+
+    def _lost(self, error: Exception) -> None:
+        self.link = None
+        if asyncio.get_running_loop().time() - self._opened_at > backoff.GOOD_FOR:
+            self._backoff.reset()
+        self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        self.trouble = error
+        self.retry_at = asyncio.get_running_loop().time() + self._backoff.next()
+
+
+class Servers:
+    """All stations of a client."""
+
+    def __init__(self, stations: Sequence[Station]) -> None:
+        self._stations = list(stations)
+        self._current = random.randrange(len(self._stations))  # for jobs without a unique key
+
+    @property
+    def stations(self) -> Sequence[Station]:
+        return self._stations
+
+    def ready(self, unique: bytes) -> Station | None:
+        """The station that a job belongs to, if its link is open."""
+        stations = self._stations
+        station = stations[self._current] if not unique or len(stations) == 1 else self._by_key(unique)[0]
+        return station if station.link is not None else None
+
+    async def reach(self, unique: bytes, patience: float) -> Station:
+        """A station whose link is open, within so many seconds; otherwise a ServerGoneError says what was tried."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + patience
+        while True:
+            station = await self._try_all(unique)
+            if station is not None:
+                return station
+            next_try = min(station.retry_at for station in self._stations)
+            if next_try > deadline:
+                raise self._nobody(patience)
+            await asyncio.sleep(max(next_try - loop.time(), 0.0))
+
+    async def close(self) -> None:
+        """Hang up everywhere."""
+        for station in self._stations:
+            await station.close()
+
+    async def _try_all(self, unique: bytes) -> Station | None:
+        now = asyncio.get_running_loop().time()
+        for station in self._preferred(unique):
+            if station.link is None and station.retry_at <= now:
+                try:
+                    await station.open()
+                except UnsupportedError:
+                    raise
+                except TROUBLES:
+                    continue
+            if station.link is not None:
+                if not unique:
+                    self._current = self._stations.index(station)
+                return station
+        return None
+
+    def _preferred(self, unique: bytes) -> list[Station]:
+        if unique:
+            return self._by_key(unique)
+        return self._stations[self._current :] + self._stations[: self._current]
+
+    def _by_key(self, unique: bytes) -> list[Station]:
+        """The same order for the same key in every program, whatever the order of its servers."""
+        return sorted(self._stations, key=lambda station: _weight(unique, station.address))
+
+    def _nobody(self, patience: float) -> ServerGoneError:
+        tried = "; ".join(f"{station.address}: {_words(station.trouble)}" for station in self._stations)
+        waited = f" within {patience:g} seconds" if patience else ""
+        return ServerGoneError(f"no server could be reached{waited} ({tried})")
+
+
+def _weight(unique: bytes, address: Address) -> bytes:
+    return hashlib.blake2b(unique + b"\0" + str(address).encode(), digest_size=8).digest()
+
+
+def _words(trouble: Exception | None) -> str:
+    if isinstance(trouble, OSError) and (trouble.errno or 0) > 0:
+        return os.strerror(trouble.errno)  # asyncio's own text only says which call failed
+    return str(trouble) or type(trouble).__name__

@@ -1,0 +1,207 @@
+"""The client for programs without asyncio: the async client behind a loop in a thread.
+
+    with Client("gearman://127.0.0.1:4730") as client:
+        print(client.run("reverse", "hello"))
+        job = client.submit("report", "monday", background=True)
+
+It may be shared by threads: all of them are served by one connection.
+"""
+
+import ssl
+import weakref
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Literal, Self, overload
+
+from geartrain.client.aio_client import PATIENCE, AsyncClient
+from geartrain.client.facade import LoopThread
+from geartrain.client.handle import AsyncJob
+from geartrain.client.job_events import Event
+from geartrain.client.order import Capabilities, Order, Status
+from geartrain.client.ordering import Duration, Moment, Text
+from geartrain.model import Priority
+
+
+class SyncJob:
+    """What `Client.submit` returns: an `AsyncJob` without await."""
+
+    __slots__ = ("_job", "_loop")
+
+    def __init__(self, job: AsyncJob, loop: LoopThread) -> None:
+        self._job = job
+        self._loop = loop
+
+    def __repr__(self) -> str:
+        return repr(self._job).replace("AsyncJob", "SyncJob")
+
+    @property
+    def handle(self) -> str:
+        """What the server calls it; empty where the protocol has no handles."""
+        return self._job.handle
+
+    @property
+    def function(self) -> str:
+        return self._job.function
+
+    @property
+    def unique(self) -> str:
+        return self._job.unique
+
+    @property
+    def background(self) -> bool:
+        return self._job.background
+
+    @property
+    def server(self) -> str:
+        """The URL of the server that has it."""
+        return self._job.server
+
+    @property
+    def done(self) -> bool:
+        """Whether its end has been heard."""
+        return self._job.done
+
+    def result(self, timeout: float | None = None) -> bytes:
+        """Wait for the result. JobFailedError: it failed; JobTimeoutError: it goes on, and may be asked for again."""
+        return self._loop.call(self._job.result(timeout))
+
+    def events(self) -> Iterator[Event]:
+        """What is heard of it, from the submission on: each event once, Completed or Failed last."""
+        return self._loop.iterate(self._job.events())
+
+    def status(self) -> Status:
+        """What the server knows of it now."""
+        return self._loop.call(self._job.status())
+
+    def cancel(self) -> bool:
+        """End it; whether there was something to end."""
+        return self._loop.call(self._job.cancel())
+
+    def forget(self) -> None:
+        """Wait for it no longer; a foreground job that nobody waits for may never run."""
+        self._loop.call(_forget(self._job))
+
+
+class Client:
+    """A client of one server, or of several that speak the same protocol."""
+
+    def __init__(self, *urls: str, patience: float = PATIENCE, tls: ssl.SSLContext | None = None) -> None:
+        self._client = AsyncClient(*urls, patience=patience, tls=tls)
+        self._loop = LoopThread()
+        # A client that nobody closed and nobody has any more.
+        self._finalizer = weakref.finalize(self, _close, self._client, self._loop)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the protocol can say."""
+        return self._client.capabilities
+
+    @property
+    def protocol(self) -> str:
+        return self._client.protocol
+
+    def submit(
+        self,
+        function: Text,
+        payload: Text = b"",
+        *,
+        background: bool = False,
+        priority: Priority | str = Priority.NORMAL,
+        unique: Text = b"",
+        at: Moment | None = None,
+        delay: Duration | None = None,
+        timeout: Duration | None = None,
+        resubmit: bool = False,
+    ) -> SyncJob:
+        """Order a job; returns when the server has it. See `AsyncClient.submit`."""
+        order = self._client.order(
+            function, payload, background=background, priority=priority, unique=unique, at=at, delay=delay,
+            timeout=timeout,
+        )  # fmt: skip
+        return SyncJob(self._loop.call(self._client.submit_order(order, resubmit)), self._loop)
+
+    def run(
+        self,
+        function: Text,
+        payload: Text = b"",
+        *,
+        wait: float | None = None,
+        priority: Priority | str = Priority.NORMAL,
+        unique: Text = b"",
+        timeout: Duration | None = None,
+        resubmit: bool = False,
+    ) -> bytes:
+        """Submit a foreground job and wait for its result, at most `wait` seconds."""
+        return self._loop.call(
+            self._client.run(
+                function, payload, wait=wait, priority=priority, unique=unique, timeout=timeout, resubmit=resubmit
+            )
+        )
+
+    @overload
+    def submit_many(
+        self, orders: Iterable[Order], *, resubmit: bool = False, return_exceptions: Literal[False] = False
+    ) -> list[SyncJob]: ...
+
+    @overload
+    def submit_many(
+        self, orders: Iterable[Order], *, resubmit: bool = False, return_exceptions: Literal[True]
+    ) -> list[SyncJob | Exception]: ...
+
+    def submit_many(
+        self, orders: Iterable[Order], *, resubmit: bool = False, return_exceptions: bool = False
+    ) -> list[SyncJob] | list[SyncJob | Exception]:
+        """Submit many orders as fast as the server takes them. See `AsyncClient.submit_many`."""
+        many = self._client.submit_many(orders, resubmit=resubmit, return_exceptions=True)
+        jobs = self._loop.call(many)
+        if not return_exceptions:
+            for job in jobs:
+                if isinstance(job, Exception):
+                    raise job
+        return [job if isinstance(job, Exception) else SyncJob(job, self._loop) for job in jobs]
+
+    def order(
+        self,
+        function: Text,
+        payload: Text = b"",
+        *,
+        background: bool = False,
+        priority: Priority | str = Priority.NORMAL,
+        unique: Text = b"",
+        at: Moment | None = None,
+        delay: Duration | None = None,
+        timeout: Duration | None = None,
+    ) -> Order:
+        """An order that this client's protocol can say; otherwise an UnsupportedError."""
+        return self._client.order(
+            function, payload, background=background, priority=priority, unique=unique, at=at, delay=delay,
+            timeout=timeout,
+        )  # fmt: skip
+
+    def job(self, handle: Text, function: Text = b"", unique: Text = b"", server: str = "") -> SyncJob:
+        """A background job that was submitted earlier, perhaps by another program. See `AsyncClient.job`."""
+        return SyncJob(self._client.job(handle, function, unique, server), self._loop)
+
+    def connect(self) -> None:
+        """Connect now instead of at the first submission; a ServerGoneError if that cannot be done."""
+        self._loop.call(self._client.connect())
+
+    def close(self) -> None:
+        """Hang up. Whoever still waits for a job in another thread gets a ClientError. A second call does nothing."""
+        self._finalizer()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+async def _forget(job: AsyncJob) -> None:
+    job.forget()
+
+
+def _close(client: AsyncClient, loop: LoopThread) -> None:
+    loop.end(client.close())

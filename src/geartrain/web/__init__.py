@@ -1,0 +1,1 @@
+"""The HTTP door: the API, its description, live events, metrics, health, and the dashboard's files."""

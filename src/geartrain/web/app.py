@@ -1,0 +1,109 @@
+"""Every request passes here: fences first, then the route, then headers that no answer goes without.
+
+Whatever goes wrong ends in a problem; nothing that a peer sends can end the server.
+"""
+
+import asyncio
+import email.utils
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from geartrain.doors.door import Limits
+from geartrain.doors.pulse import Pulse
+from geartrain.errors import SteeringError
+from geartrain.web import call, pages, problems, table, tokens
+from geartrain.web.call import Call
+from geartrain.web.guard import Guard
+from geartrain.web.house import House
+from geartrain.web.options import Options
+from geartrain.web.problems import Refusal
+from geartrain.web.route import API, RawBytes, Route
+from geartrain.web.router import Router
+
+if TYPE_CHECKING:
+    from geartrain.steering.steward import Steward
+
+# What holds for every answer; the dashboard's files bring a policy of their own.
+_HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
+    "Cache-Control": "no-store",
+}
+
+_log = logging.getLogger("geartrain.web")
+
+
+class App:
+    """The ASGI application of a door."""
+
+    def __init__(self, pulse: Pulse, limits: Limits, options: Options, steward: "Steward") -> None:
+        guard = Guard(tokens.Keyring(options.tokens, pulse.clock), options.hosts)
+        self.house = House(pulse, limits, options, steward, guard)
+        self._router = Router(table.ROUTES)
+
+    def close(self) -> None:
+        """The door closes: what waits for something is answered now, and nothing new is begun."""
+        self.house.close()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        request = Request(scope, receive)
+        try:
+            answer = await self._answer(request)
+        except Refusal as refusal:
+            answer = problems.answer(refusal.kind, refusal.detail, refusal.headers)
+        except SteeringError as error:
+            answer = problems.answer(error.kind, error.text)
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            _log.exception("a request could not be answered", extra={"fields": {"path": scope.get("path")}})
+            answer = problems.answer("internal", "something went wrong here; the server's log has more", _CLOSE)
+        for name, value in _HEADERS.items():
+            answer.headers.setdefault(name, value)
+        answer.headers["Date"] = email.utils.formatdate(self.house.pulse.clock(), usegmt=True)
+        await answer(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        house = self.house
+        if house.ending.done():
+            raise Refusal("unavailable", "the server is stopping", _CLOSE)
+        house.guard.check_host(request)
+        house.guard.check_origin(request)
+        routes, names = self._router.find(request.scope["raw_path"])
+        if not routes and not request.scope["path"].startswith(API):
+            return pages.answer(request)
+        route = _choose(routes, request.method)
+        scopes = house.guard.scopes(request) if route.scopes else frozenset()
+        house.guard.require(scopes, route.scopes)
+        query = call.parameters(request, route.query)
+        body = await self._body(request, route)
+        return await route.handler(Call(request, house, names, scopes, query, body))
+
+    async def _body(self, request: Request, route: Route) -> Any:
+        limit = self.house.limits.max_packet
+        if route.body is None:
+            # What a peer sends all the same is read, since the next request comes after it.
+            return await call.raw_body(request, limit) if request.method not in ("GET", "HEAD") else None
+        if route.body is RawBytes:
+            return await call.raw_body(request, limit)
+        return await call.json_body(request, limit, route.body)
+
+
+_CLOSE: Final = {"Connection": "close"}
+
+
+def _choose(routes: dict[str, Route], method: str) -> Route:
+    if not routes:
+        raise Refusal("not-found", "there is nothing at this path")
+    route = routes.get("GET" if method == "HEAD" else method)
+    if route is None:
+        allowed = ", ".join(sorted([*routes, *(["HEAD"] if "GET" in routes else [])]))
+        raise Refusal("method-not-allowed", f"this path has {allowed}", {"Allow": allowed})
+    return route

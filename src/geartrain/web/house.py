@@ -1,0 +1,62 @@
+"""What every handler works with: the engine, the steward, and what the door keeps."""
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from geartrain.doors.door import Limits
+from geartrain.doors.pulse import Pulse
+from geartrain.engine.engine import Engine
+from geartrain.web import stream
+from geartrain.web.guard import Guard
+from geartrain.web.live import Live
+from geartrain.web.options import Options
+from geartrain.web.workers import Workers
+
+if TYPE_CHECKING:
+    from geartrain.steering.steward import Steward
+
+
+class House:
+    """One per door."""
+
+    def __init__(self, pulse: Pulse, limits: Limits, options: Options, steward: "Steward", guard: Guard) -> None:
+        self.pulse = pulse
+        self.engine = pulse.engine
+        self.limits = limits
+        self.options = options
+        self.steward = steward
+        self.guard = guard
+        self.ending: asyncio.Future[None] = pulse.loop.create_future()  # done when the door closes
+        self.listeners = 0  # streams that are open
+        self.live = Live(self)
+        self.workers = Workers(self)
+
+    def close(self) -> None:
+        """The door closes: streams end, those who wait for something get an answer, workers are gone."""
+        if not self.ending.done():
+            self.ending.set_result(None)
+            self.workers.close()
+
+    def now(self) -> Engine:
+        """The engine, told what time it is; nothing may be awaited between this and the verbs."""
+        self.engine.now = self.pulse.clock()
+        self.pulse.soon()
+        return self.engine
+
+    async def durable(self) -> None:
+        """Return when everything that was changed so far is on disk; refuse if it cannot be brought there."""
+        await self.steward.durable()
+
+    async def wait(self, future: "asyncio.Future[Any]", receive: stream.Receive, seconds: float) -> bool:
+        """Wait for a future, but no longer than that, nor than whoever asks and the door are there; whether it came."""
+        if future.done() or not seconds:
+            return future.done()
+        gone = asyncio.ensure_future(stream.hung_up(receive))
+        try:
+            await asyncio.wait({future, gone, self.ending}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            return future.done() and not gone.done()
+        finally:
+            gone.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await gone

@@ -1,0 +1,213 @@
+// A chart of lines over time: SVG with axes, values under the pointer or the arrow keys, and the same as a table.
+import { draw, inFrame, make, mark, say } from "./dom.js";
+import { plural, short, timeOfDay } from "./format.js";
+import { momentsBetween, thinned, ticksUpTo } from "./scale.js";
+
+const LEFT = 42;
+const BOTTOM = 20;
+const TOP = 6;
+const RIGHT = 4;
+const TABLE_ROWS = 8;
+const SHORTEST = 60; // seconds
+
+/**
+ * `series`: `[{ name, field, tone, dashed?, area? }]`; points are objects with `at` and the fields.
+ * `format(value)` writes a value; `integers` keeps fractions off the axis.
+ */
+export class Chart {
+  constructor({ title, series, format, low = false, integers = false }) {
+    this.series = series;
+    this.format = format;
+    this.integers = integers;
+    this.title = title;
+    this.points = [];
+    this.seconds = 300;
+    this.cursor = null; // index of the point that is told about
+    this.#build(low);
+  }
+
+  /** Show these points, which end now, over at most so many seconds. */
+  update(points, seconds) {
+    this.points = thinned(points, 400);
+    // A server that has just been started has less to show: let that fill the chart.
+    const known = points.length ? points.at(-1).at - points[0].at : 0;
+    this.seconds = Math.min(seconds, Math.max(SHORTEST, known));
+    inFrame(this, () => this.#draw());
+  }
+
+  #build(low) {
+    this.values = this.series.map(() => make("b"));
+    const legend = this.series.map((series, index) =>
+      make("li", { data: { tone: series.tone } }, series.name, this.values[index]),
+    );
+    this.svg = draw("svg", { "aria-hidden": "true", focusable: "false" });
+    this.back = draw("g");
+    this.areas = this.series.map((series) => draw("path", { class: "area", "data-tone": series.tone }));
+    this.lines = this.series.map((series) =>
+      draw("path", { class: series.dashed ? "line dashed" : "line", "data-tone": series.tone }),
+    );
+    this.front = draw("g");
+    this.svg.append(this.back, ...this.areas, ...this.lines, this.front);
+    this.tip = make("div", { class: "tip", hidden: true });
+    this.plot = make(
+      "div",
+      { class: low ? "plot low" : "plot", tabindex: "0", role: "img", "aria-roledescription": "chart" },
+      this.svg,
+      this.tip,
+    );
+    this.told = make("p", { class: "unseen", "aria-live": "polite" });
+    this.table = make("table");
+    this.details = make("details", {}, make("summary", {}, "As a table"), this.table);
+    this.details.addEventListener("toggle", () => this.#drawTable());
+    const head = make("div", { class: "chart-head" }, make("h2", {}, this.title), make("ul", { class: "legend" }, ...legend));
+    this.element = make("figure", { class: "card chart" }, head, this.plot, this.told, this.details);
+    this.#listen();
+  }
+
+  #listen() {
+    const redraw = () => inFrame(this, () => this.#draw());
+    new ResizeObserver(redraw).observe(this.plot);
+    this.plot.addEventListener("pointermove", (event) => this.#point(event));
+    this.plot.addEventListener("pointerleave", () => this.#leave());
+    this.plot.addEventListener("blur", () => this.#leave());
+    this.plot.addEventListener("keydown", (event) => this.#press(event));
+  }
+
+  #leave() {
+    this.cursor = null;
+    inFrame(this, () => this.#draw());
+  }
+
+  #point(event) {
+    const x = event.clientX - this.plot.getBoundingClientRect().left;
+    const nearest = this.points.reduce(
+      (best, point, index) => (Math.abs(this.#x(point.at) - x) < Math.abs(this.#x(this.points[best].at) - x) ? index : best),
+      0,
+    );
+    this.cursor = this.points.length ? nearest : null;
+    inFrame(this, () => this.#draw());
+  }
+
+  #press(event) {
+    const steps = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
+    const step = steps[event.key];
+    if (step === undefined || this.points.length === 0) return;
+    event.preventDefault();
+    const last = this.points.length - 1;
+    this.cursor = Math.min(last, Math.max(0, (this.cursor ?? last) + step));
+    const point = this.points[this.cursor];
+    const values = this.series.map((series) => `${series.name} ${this.format(point[series.field])}`);
+    say(this.told, `${timeOfDay(point.at)}: ${values.join(", ")}`);
+    inFrame(this, () => this.#draw());
+  }
+
+  #x(at) {
+    const until = this.points.at(-1)?.at ?? 0;
+    return LEFT + (1 - (until - at) / this.seconds) * (this.width - LEFT - RIGHT);
+  }
+
+  #y(value) {
+    return TOP + (1 - value / this.top) * (this.height - TOP - BOTTOM);
+  }
+
+  #draw() {
+    this.width = this.plot.clientWidth;
+    this.height = this.plot.clientHeight;
+    if (!this.width) return;
+    mark(this.svg, "viewBox", `0 0 ${this.width} ${this.height}`);
+    const highest = Math.max(0, ...this.points.flatMap((point) => this.series.map((series) => point[series.field])));
+    const ticks = ticksUpTo(highest, this.height > 150 ? 4 : 2, this.integers);
+    this.top = ticks.at(-1) || 1;
+    this.#drawAxes(ticks);
+    this.series.forEach((series, index) => this.#drawLine(series, index));
+    this.#drawCursor();
+    mark(this.plot, "aria-label", this.#summary());
+    if (this.details.open) this.#drawTable();
+  }
+
+  #drawAxes(ticks) {
+    const parts = [];
+    for (const tick of ticks) {
+      const y = Math.round(this.#y(tick));
+      parts.push(draw("line", { class: "grid", x1: LEFT, x2: this.width - RIGHT, y1: y, y2: y }));
+      parts.push(draw("text", { class: "axis", x: LEFT - 8, y: y + 4, "text-anchor": "end" }, short(tick)));
+    }
+    const until = this.points.at(-1)?.at;
+    if (until !== undefined) {
+      for (const at of momentsBetween(until - this.seconds, until, Math.floor(this.width / 90))) {
+        const x = this.#x(at);
+        if (x < LEFT + 18 || x > this.width - 18) continue;
+        parts.push(draw("text", { class: "axis", x, y: this.height - 4, "text-anchor": "middle" }, axisTime(at)));
+      }
+    }
+    this.back.replaceChildren(...parts);
+  }
+
+  #drawLine(series, index) {
+    const inside = this.points.filter((point) => point.at >= this.points.at(-1).at - this.seconds);
+    const line = inside.map((point) => `${this.#x(point.at).toFixed(1)} ${this.#y(point[series.field]).toFixed(1)}`).join("L");
+    mark(this.lines[index], "d", line ? `M${line}` : null);
+    if (series.area) {
+      const floor = this.#y(0);
+      const ends = inside.length ? [this.#x(inside[0].at), this.#x(inside.at(-1).at)] : null;
+      mark(this.areas[index], "d", ends ? `M${ends[0]} ${floor}L${line}L${ends[1]} ${floor}Z` : null);
+    }
+    const last = inside.at(-1);
+    say(this.values[index], last ? this.format(last[series.field]) : "");
+  }
+
+  #drawCursor() {
+    const point = this.cursor === null ? undefined : this.points[this.cursor];
+    this.tip.hidden = point === undefined;
+    if (point === undefined) {
+      this.front.replaceChildren();
+      return;
+    }
+    const x = this.#x(point.at);
+    this.front.replaceChildren(
+      draw("line", { class: "cross", x1: x, x2: x, y1: TOP, y2: this.height - BOTTOM }),
+      ...this.series.map((series) =>
+        draw("circle", { class: "dot", "data-tone": series.tone, cx: x, cy: this.#y(point[series.field]), r: 4 }),
+      ),
+    );
+    const rows = this.series.flatMap((series) => [
+      make("dt", { data: { tone: series.tone } }, series.name),
+      make("dd", {}, this.format(point[series.field])),
+    ]);
+    this.tip.replaceChildren(make("span", { class: "soft" }, timeOfDay(point.at)), make("dl", {}, ...rows));
+    const left = x + 12 + this.tip.offsetWidth > this.width ? x - 12 - this.tip.offsetWidth : x + 12;
+    this.tip.style.transform = `translateX(${Math.round(left)}px)`;
+  }
+
+  /** What the chart says, in words. */
+  #summary() {
+    if (this.points.length === 0) return `${this.title}: nothing yet`;
+    const said = this.series.map((series) => {
+      const values = this.points.map((point) => point[series.field]);
+      const [low, high] = [Math.min(...values), Math.max(...values)].map(this.format);
+      return `${series.name} now ${this.format(values.at(-1))}, lowest ${low}, highest ${high}`;
+    });
+    return `${this.title}, last ${plural(Math.round(this.seconds / 60), "minute")}: ${said.join("; ")}. Arrow keys read single values.`;
+  }
+
+  #drawTable() {
+    if (!this.details.open) return;
+    const step = Math.max(1, Math.floor(this.points.length / TABLE_ROWS));
+    const chosen = this.points.filter((_, index) => (this.points.length - 1 - index) % step === 0).slice(-TABLE_ROWS).reverse();
+    const head = make("tr", {}, make("th", { scope: "col" }, "Time"), ...this.series.map((series) => make("th", { scope: "col", class: "number" }, series.name)));
+    const rows = chosen.map((point) =>
+      make(
+        "tr",
+        {},
+        make("th", { scope: "row" }, timeOfDay(point.at)),
+        ...this.series.map((series) => make("td", { class: "number" }, this.format(point[series.field]))),
+      ),
+    );
+    this.table.replaceChildren(make("thead", {}, head), make("tbody", {}, ...rows));
+  }
+}
+
+function axisTime(at) {
+  const text = timeOfDay(at);
+  return text.endsWith(":00") ? text.slice(0, -3) : text;
+}

@@ -1,0 +1,57 @@
+// Pages by the address' fragment: `#/jobs?state=dead` is the page `jobs` with a query.
+
+/** What the fragment says. Parts stay percent-encoded, because they may be bytes that are no text. */
+export function parse(fragment) {
+  const [path, query = ""] = fragment.replace(/^#\/?/, "").split("?", 2);
+  const [page, ...parts] = path.split("/");
+  const values = {};
+  for (const pair of query.split("&").filter(Boolean)) {
+    const [name, value = ""] = pair.split("=", 2);
+    values[name] = value;
+  }
+  return { page, parts, query: values };
+}
+
+/** A fragment; values are encoded unless they are `{ encoded }`. Empty ones are left out. */
+export function link(path, query = {}) {
+  const pairs = Object.entries(query)
+    .filter(([, value]) => value !== "" && value !== null && value !== undefined)
+    .map(([name, value]) => `${name}=${value.encoded ?? encodeURIComponent(value)}`);
+  return `#/${path}${pairs.length ? `?${pairs.join("&")}` : ""}`;
+}
+
+/**
+ * Open the page that the fragment names, now and whenever it changes. A page is
+ * `{ title(route), open(root, route, signal) }`; the signal aborts when the page is left.
+ */
+export function start(root, pages, fallback, onChange) {
+  let leave = null;
+
+  function go() {
+    if (location.hash === "#main") return; // the skip link
+    const route = parse(location.hash);
+    const page = pages[route.page];
+    if (page === undefined) {
+      location.replace(`#/${fallback}`);
+      return;
+    }
+    leave?.abort();
+    leave = new AbortController();
+    document.title = `${page.title(route)} · Geartrain`;
+    onChange(route);
+    root.replaceChildren();
+    scrollTo(0, 0);
+    page.open(root, route, leave.signal);
+  }
+
+  addEventListener("hashchange", () => {
+    go();
+    root.focus({ preventScroll: true }); // so that a screen reader starts to read the new page
+  });
+  go();
+}
+
+/** Remember a changed filter in the address, without a new page and without a new step back. */
+export function remember(path, query) {
+  history.replaceState(null, "", link(path, query));
+}

@@ -1,0 +1,55 @@
+// Axes with round numbers.
+
+const STEPS = [1, 2, 2.5, 5, 10];
+
+/** Ticks from 0 to at least `highest`, about `wanted` of them, at round values. */
+export function ticksUpTo(highest, wanted = 4, integers = false) {
+  const rough = Math.max(highest, integers ? 1 : 1e-9) / wanted;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  let step = STEPS.find((factor) => factor * power >= rough * 0.999) * power;
+  if (integers) step = Math.max(1, Math.ceil(step));
+  const ticks = [];
+  for (let index = 0; ; index += 1) {
+    ticks.push(Number((index * step).toPrecision(12)));
+    if (index * step >= highest) return ticks;
+  }
+}
+
+const SPANS = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600];
+
+/** Moments between two times, at round times of the clock and at most `most` of them. */
+export function momentsBetween(from, until, most) {
+  const span = SPANS.find((seconds) => (until - from) / seconds <= most) ?? 7200;
+  const moments = [];
+  for (let at = Math.ceil(from / span) * span; at <= until; at += span) moments.push(at);
+  return moments;
+}
+
+/** At most `most` points: neighbours are averaged, so that an hour of seconds is not drawn into one pixel. */
+export function thinned(points, most) {
+  const group = Math.ceil(points.length / most);
+  if (group <= 1) return points;
+  const thin = [];
+  // Groups are cut at fixed times, so that the line does not shiver when a point is added.
+  let bucket = [];
+  let current = null;
+  for (const point of points) {
+    const name = Math.floor(point.at / group);
+    if (name !== current && bucket.length) {
+      thin.push(average(bucket));
+      bucket = [];
+    }
+    current = name;
+    bucket.push(point);
+  }
+  if (bucket.length) thin.push(average(bucket));
+  return thin;
+}
+
+function average(points) {
+  const mean = {};
+  for (const name of Object.keys(points[0])) {
+    mean[name] = points.reduce((sum, point) => sum + point[name], 0) / points.length;
+  }
+  return mean;
+}

@@ -1,0 +1,44 @@
+// The API's texts: a string, or {"base64": "..."} for bytes that are no text.
+
+/** The bytes of a text. */
+export function bytesOf(text) {
+  if (typeof text === "string") return new TextEncoder().encode(text);
+  return Uint8Array.from(atob(text.base64), (character) => character.charCodeAt(0));
+}
+
+/** For people: bytes that are no text are shown with \x escapes, and an empty one as nothing. */
+export function shown(text) {
+  if (text === null || text === undefined) return "";
+  if (typeof text === "string") return text;
+  return Array.from(bytesOf(text), escaped).join("");
+}
+
+function escaped(byte) {
+  const printable = byte >= 0x20 && byte < 0x7f && byte !== 0x5c;
+  return printable ? String.fromCharCode(byte) : `\\x${byte.toString(16).padStart(2, "0")}`;
+}
+
+/** For a URL: percent-encoded bytes. */
+export function encoded(text) {
+  if (typeof text === "string") return encodeURIComponent(text.toWellFormed?.() ?? text);
+  return Array.from(bytesOf(text), (byte) => `%${byte.toString(16).padStart(2, "0").toUpperCase()}`).join("");
+}
+
+/** A part of a URL, for people. */
+export function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part; // bytes that are no text stay encoded
+  }
+}
+
+/** The text of percent-encoded bytes, as the API has it. */
+export function textOf(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    const bytes = part.replace(/%([0-9a-f]{2})/gi, (_, code) => String.fromCharCode(parseInt(code, 16)));
+    return { base64: btoa(bytes) };
+  }
+}

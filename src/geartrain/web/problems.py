@@ -1,0 +1,64 @@
+"""What is said when something cannot be done: problem details, as RFC 9457 has them.
+
+`kind` is for programs and never changes; `detail` is for people and may.
+"""
+
+import http
+from typing import Final
+
+import msgspec
+from starlette.responses import Response
+
+MEDIA_TYPE: Final = "application/problem+json"
+
+# By kind. The first four are those of SteeringError.
+STATUSES: Final[dict[str, int]] = {
+    "bad-request": 400,
+    "not-found": 404,
+    "conflict": 409,
+    "unsupported": 501,
+    "unauthorized": 401,
+    "forbidden": 403,
+    "method-not-allowed": 405,
+    "timeout": 408,
+    "too-large": 413,
+    "unsupported-media-type": 415,
+    "misdirected": 421,
+    "queue-full": 429,
+    "head-too-large": 431,
+    "internal": 500,
+    "unavailable": 503,
+    "not-over": 504,
+}
+
+
+class ProblemDetails(msgspec.Struct, frozen=True):
+    """Why something was not done."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    kind: str
+
+
+class Refusal(Exception):  # noqa: N818  # it is an answer, not a failure of ours
+    """Ends the handling of a request with a problem."""
+
+    def __init__(self, kind: str, detail: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.kind = kind
+        self.detail = detail
+        self.headers = headers
+
+
+def body(kind: str, detail: str) -> bytes:
+    """The JSON of a problem."""
+    status = STATUSES[kind]
+    # A type of about:blank says that the title is the status' own phrase; `kind` says the rest.
+    return msgspec.json.encode(ProblemDetails("about:blank", http.HTTPStatus(status).phrase, status, detail, kind))
+
+
+def answer(kind: str, detail: str, headers: dict[str, str] | None = None) -> Response:
+    """A problem as the answer to a request."""
+    return Response(body(kind, detail), STATUSES[kind], headers, MEDIA_TYPE)

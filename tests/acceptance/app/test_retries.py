@@ -1,0 +1,183 @@
+"""Failed attempts: again later, dead after the last; on our server and on gearmand."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from geartrain.app import App, GiveUp, Retry, current_task
+from geartrain.errors import JobFailedError, UnsupportedError
+from tests.support import apps, serving
+
+
+def go(story: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(story)
+
+
+@pytest.mark.parametrize("background", [True, False], ids=["background", "foreground"])
+def test_the_same_job_is_tried_again(app: App, background: bool) -> None:
+    seen: list[tuple[str, int]] = []
+
+    @app.task(retries=3, backoff=0)
+    async def shaky() -> str:
+        running = current_task()
+        seen.append((running.handle, await running.attempt()))
+        if len(seen) < 3:
+            raise ConnectionError("not yet")
+        return "at last"
+
+    async def story() -> None:
+        async with apps.working(app):
+            handle = await (shaky.submit() if background else shaky.start())
+            assert await handle.result(apps.SECONDS) == "at last"
+            assert seen == [(handle.handle, 1), (handle.handle, 2), (handle.handle, 3)]
+
+    go(story())
+
+
+def test_dead_after_the_last_with_the_reason_and_retriable(app: App) -> None:
+    healed = asyncio.Event()
+
+    @app.task(retries=1, backoff=0)
+    async def shaky() -> str:
+        if not healed.is_set():
+            raise ConnectionError("the shop is closed")
+        return "open"
+
+    async def story() -> None:
+        async with apps.working(app):
+            handle = await shaky.submit()
+            with pytest.raises(JobFailedError, match="the shop is closed"):
+                await handle.result(apps.SECONDS)
+            job = await apps.ask(app, "job", handle=handle.handle)
+            assert (job["state"], job["attempts"], job["reason"]) == ("dead", 2, "ConnectionError: the shop is closed")
+            healed.set()
+            await apps.ask(app, "retry", handle=handle.handle)
+            assert await handle.result(apps.SECONDS) == "open"
+
+    go(story())
+
+
+def test_a_foreground_call_fails_after_the_last(app: App) -> None:
+    tries: list[int] = []
+
+    @app.task(retries=2, backoff=0)
+    async def hopeless() -> None:
+        tries.append(1)
+        raise ValueError("no")
+
+    async def story() -> None:
+        async with apps.working(app):
+            with pytest.raises(JobFailedError, match="ValueError: no"):
+                await hopeless.call()
+            assert len(tries) == 3
+
+    go(story())
+
+
+def test_giving_up_and_asking_for_more_time(app: App) -> None:
+    @app.task(retries=5)
+    async def closed() -> None:
+        raise GiveUp("the account is closed")
+
+    @app.task(retries=5)
+    async def busy() -> None:
+        raise Retry("too busy", after=3600)
+
+    async def story() -> None:
+        async with apps.working(app):
+            dead = await closed.submit()
+            with pytest.raises(JobFailedError, match="the account is closed"):
+                await dead.result(apps.SECONDS)
+            waiting = await busy.submit()
+            while (job := await apps.ask(app, "job", handle=waiting.handle))["state"] != "scheduled":
+                await asyncio.sleep(0.01)
+            assert job["run_at"] - job["submitted_at"] > 3500
+
+    go(story())
+
+
+def test_a_task_that_takes_too_long_is_tried_again(app: App) -> None:
+    tries: list[int] = []
+
+    @app.task(retries=1, backoff=0, timeout=0.05)
+    async def slow() -> str:
+        tries.append(1)
+        if len(tries) == 1:
+            await asyncio.Event().wait()
+        return "quick this time"
+
+    async def story() -> None:
+        async with apps.working(app):
+            assert await (await slow.submit()).result(apps.SECONDS) == "quick this time"
+
+    go(story())
+
+
+def test_a_job_that_was_cancelled_is_not_tried_again(app: App) -> None:
+    begun, go_on, over = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    @app.task(retries=5, backoff=0)
+    async def stubborn() -> None:
+        begun.set()
+        await go_on.wait()
+        over.set()
+        raise ValueError("no")
+
+    @app.task
+    async def other() -> int:
+        return 7
+
+    async def story() -> None:
+        async with apps.working(app, concurrency=1):
+            handle = await stubborn.submit()
+            await begun.wait()
+            await apps.ask(app, "cancel", handle=handle.handle)
+            begun.clear()
+            go_on.set()
+            assert await other.call() == 7
+            assert (await apps.ask(app, "job", handle=handle.handle))["state"] == "cancelled"
+            assert not begun.is_set()
+
+    go(story())
+
+
+@pytest.mark.peer("gearmand")
+def test_a_server_that_cannot_postpone(gearmand: serving.ServerProcess) -> None:
+    """gearmand: the call is submitted again, or tried again by the same worker if somebody waits."""
+    app = App("plain", gearmand.url)
+    seen: list[tuple[str, str, int]] = []
+    finished = asyncio.Event()
+
+    @app.task(retries=2, backoff=0)
+    async def shaky(who: str) -> str:
+        running = current_task()
+        mine = [each for each in seen if each[0] == who]
+        seen.append((who, running.id, await running.attempt()))
+        if len(mine) < 2:
+            raise ConnectionError("not yet")
+        finished.set()
+        return who
+
+    @app.task(retries=1, backoff=0)
+    async def hopeless() -> None:
+        raise ValueError("no")
+
+    async def story() -> None:
+        async with apps.working(app):
+            assert await shaky.call("waiting") == "waiting"
+            finished.clear()
+            handle = await shaky.submit("background")
+            await finished.wait()
+            assert [each[1:] for each in seen if each[0] == "background"] == [
+                (handle.id, 1),
+                (handle.id, 2),
+                (handle.id, 3),
+            ]
+            with pytest.raises(JobFailedError, match="ValueError: no"):
+                await hopeless.call()
+            with pytest.raises(UnsupportedError, match="result of a background job"):
+                await handle.result(1)
+
+    go(story())

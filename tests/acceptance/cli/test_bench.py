@@ -1,0 +1,31 @@
+"""`geartrain bench` against a running server, by every protocol, and against a real gearmand."""
+
+import pytest
+
+from tests.acceptance.cli.conftest import run
+from tests.support import serving
+
+
+def rows(url: str) -> dict[str, dict[str, object]]:
+    report = run("", "bench", url, "--jobs", "50", "--in-flight", "5", "--json").json
+    return {row["what"]: row for row in report["rows"]}
+
+
+@pytest.mark.parametrize("door", range(5))
+def test_every_protocol_is_measured_the_same_way(server: serving.ServerProcess, door: int) -> None:
+    url = server.urls[door]
+    found = rows(url)
+    background = set() if url.startswith("memodb") else {"background submits", "drain"}
+    assert set(found) == {"round trips"} | background
+    assert all((row["jobs"], row["errors"]) == (50, 0) for row in found.values())
+
+
+def test_a_real_gearmand_is_measured_too() -> None:
+    with serving.gearmand() as theirs:
+        assert all((row["jobs"], row["errors"]) == (50, 0) for row in rows(theirs.url).values())
+
+
+def test_the_table_is_for_people(server: serving.ServerProcess) -> None:
+    text = run("", "bench", server.url, "--jobs", "20").text
+    assert "RATE/S" in text
+    assert "background submits" in text

@@ -1,0 +1,170 @@
+"""Who may do what: tokens and scopes, the dashboard's login, names of the server, other sites' pages."""
+
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from geartrain.web import route, table, tokens
+from tests.acceptance.http.conftest import HTTP
+from tests.acceptance.http.peer import Peer
+from tests.support import serving
+
+TOKENS = {scope: f"{scope}-secret-0123456789" for scope in tokens.SCOPES}
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a server that wants tokens."""
+    file = tmp_path_factory.mktemp("tokens") / "tokens"
+    file.write_text(f"submit:{TOKENS['submit']}\nwork:{TOKENS['work']}\n")
+    flags = ["--http-tokens", f"read:{TOKENS['read']}", "--http-tokens", f"admin:{TOKENS['admin']}"]
+    with serving.serve("--store", "memory", "--listen", HTTP, *flags, "--http-tokens-file", str(file)) as server:
+        yield server.url
+
+
+def filled(path: str) -> str:
+    return path.replace("{name}", "x").replace("{handle}", "x").replace("{id}", "x")
+
+
+# An answer without an end has a test of its own.
+ENDING = [wanted for wanted in table.ROUTES if wanted.path != f"{route.API}/events"]
+
+
+@pytest.mark.parametrize("wanted", ENDING, ids=lambda wanted: wanted.operation)
+def test_every_route_keeps_to_its_scopes(locked: str, wanted: route.Route) -> None:
+    body = b"{}" if wanted.body is not None else None
+    for scope, token in TOKENS.items():
+        status = Peer(locked, token).ask(wanted.method, filled(wanted.path), body, JSON).status
+        allowed = scope == tokens.ADMIN or not wanted.scopes or scope in wanted.scopes
+        assert (status == 403) is not allowed, (scope, status)
+    without = Peer(locked).ask(wanted.method, filled(wanted.path), body, JSON).status
+    if wanted.scopes:
+        assert without == 401
+
+
+def test_events_are_for_readers(locked: str) -> None:
+    assert Peer(locked).call("GET", "/events").status == 401
+    assert Peer(locked, TOKENS["work"]).call("GET", "/events").status == 403
+    with Peer(locked, TOKENS["read"]).stream("/events") as stream:
+        assert stream.next("overview")
+
+
+def test_a_wrong_token_is_refused(locked: str) -> None:
+    answer = Peer(locked, "nonsense").call("GET", "/overview")
+    assert (answer.status, answer.json["kind"]) == (401, "unauthorized")
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+def test_only_admins_steer_through_the_control_function(locked: str) -> None:
+    order = {"function": "geartrain.control", "payload": '{"do": "ping"}', "background": False, "wait": 15}
+    assert Peer(locked, TOKENS["submit"]).call("POST", "/jobs", order).status == 403
+
+
+def test_health_needs_no_token(locked: str) -> None:
+    assert Peer(locked).ask("GET", "/healthz").json["status"] == "ok"
+    assert Peer(locked).ask("GET", "/readyz").status == 200
+
+
+def test_logging_in_and_out(locked: str) -> None:
+    peer = Peer(locked)
+    assert peer.get("/session") == {"locked": True, "scopes": [], "version": ""}
+    answer = peer.call("POST", "/login", {"token": TOKENS["read"]})
+    assert answer.json["scopes"] == ["read"]
+    cookie = answer.headers["set-cookie"]
+    assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(cookie.split("; "))
+    assert TOKENS["read"] not in cookie
+    session = {"Cookie": cookie.partition(";")[0]}
+    assert peer.ask("GET", "/api/v1/overview", headers=session).status == 200
+    assert peer.ask("POST", "/api/v1/functions/f/pause", headers=session).status == 403
+    assert peer.ask("POST", "/api/v1/logout", headers=session).status == 204
+    assert peer.ask("GET", "/api/v1/overview", headers=session).status == 401
+
+
+def test_logging_in_with_a_wrong_token(locked: str) -> None:
+    answer = Peer(locked).call("POST", "/login", {"token": "nonsense"})
+    assert answer.status == 401
+    assert "set-cookie" not in answer.headers
+
+
+def test_where_no_token_is_needed_everybody_may_do_everything(peer: Peer) -> None:
+    session = peer.get("/session")
+    assert (session["locked"], session["scopes"]) == (False, list(tokens.SCOPES))
+
+
+@pytest.mark.parametrize("path", ["/", "/api/v1/overview", "/metrics", "/healthz"])
+def test_a_foreign_name_gets_nothing(peer: Peer, path: str) -> None:
+    answer = peer.ask("GET", path, headers={"Host": "evil.example"})
+    assert (answer.status, answer.json["kind"]) == (421, "misdirected")
+
+
+def test_a_name_can_be_added() -> None:
+    with serving.serve("--store", "memory", "--listen", HTTP, "--http-hosts", "jobs.example") as server:
+        peer = Peer(server.url)
+        assert peer.ask("GET", "/api/v1/overview", headers={"Host": "jobs.example"}).status == 200
+        assert peer.ask("GET", "/api/v1/overview", headers={"Host": "evil.example"}).status == 421
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}]
+)
+def test_a_page_of_another_site_changes_nothing(peer: Peer, function: str, headers: dict[str, str]) -> None:
+    body = b'{"function": "%b"}' % function.encode()
+    answer = peer.ask("POST", "/api/v1/jobs", body, {**JSON, **headers})
+    assert (answer.status, answer.json["kind"]) == (403, "forbidden")
+    assert peer.call("GET", f"/functions/{function}").status == 404
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def test_our_own_page_may(peer: Peer, function: str) -> None:
+    headers = {"Origin": f"http://127.0.0.1:{peer.port}", "Sec-Fetch-Site": "same-origin"}
+    body = b'{"function": "%b"}' % function.encode()
+    assert peer.ask("POST", "/api/v1/jobs", body, {**JSON, **headers}).status == 201
+
+
+def test_a_form_of_another_site_is_no_json(peer: Peer, function: str) -> None:
+    body = b'{"function": "%b"}' % function.encode()
+    answer = peer.ask("POST", "/api/v1/jobs", body, {"Content-Type": "text/plain"})
+    assert (answer.status, answer.json["kind"]) == (415, "unsupported-media-type")
+
+
+def test_every_answer_has_the_headers_that_keep_browsers_careful(peer: Peer) -> None:
+    for path in ("/", "/api/v1/overview", "/api/v1/none", "/metrics"):
+        headers = peer.ask("GET", path).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["x-frame-options"] == "DENY"
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "server" not in headers
+
+
+def serve_in_vain(home: Path, *arguments: str) -> str:
+    """What a server says that cannot start so."""
+    command = [str(serving.installed_command()), "serve", "--store", "memory", *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=home, timeout=60, check=False)
+    assert ended.returncode != 0, ended
+    assert "Traceback" not in ended.stderr
+    return ended.stderr
+
+
+def test_other_machines_are_not_let_in_without_a_token(tmp_path: Path) -> None:
+    assert "no token is set" in serve_in_vain(tmp_path, "--listen", "http://0.0.0.0:0")
+
+
+@pytest.mark.parametrize(
+    "flags", [("--http-tokens", f"read:{TOKENS['read']}"), ("--http-without-token",)], ids=["token", "without"]
+)
+def test_other_machines_are_let_in_when_that_was_said(flags: tuple[str, ...]) -> None:
+    with serving.serve("--store", "memory", "--listen", "http://0.0.0.0:0", *flags) as server:
+        peer = Peer(f"http://127.0.0.1:{server.port}")
+        assert peer.ask("GET", "/healthz", headers={"Host": socket.gethostname()}).status == 200
+        assert peer.call("GET", "/overview").status == (200 if "without" in flags[0] else 401)
+
+
+def test_a_bad_token_stops_the_start_and_is_not_quoted(tmp_path: Path) -> None:
+    said = serve_in_vain(tmp_path, "--listen", HTTP, "--http-tokens", "reader:very-secret-0123456789")
+    assert "http_tokens, the token number 1" in said
+    assert "very-secret" not in said

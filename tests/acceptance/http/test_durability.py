@@ -1,0 +1,48 @@
+"""What was acknowledged by HTTP is on disk."""
+
+from pathlib import Path
+
+from tests.acceptance.http.conftest import HTTP
+from tests.acceptance.http.peer import Peer
+from tests.support import serving
+
+
+def test_acknowledged_jobs_reports_and_orders_survive_a_kill(tmp_path: Path) -> None:
+    store = ("--store", f"sqlite://{tmp_path}/jobs.db", "--listen", HTTP)
+    with serving.serve(*store) as server:
+        peer = Peer(server.url)
+        jobs = [peer.submit("print", f"page {number}", priority="low") for number in range(20)]
+        later = peer.submit("print", delay=3600)
+        worker = peer.worker("print")
+        done = worker.claim()
+        worker.complete(done["handle"], b"printed")
+        peer.post("/functions/print/pause")
+        peer.call("PUT", "/functions/print/limits", {"low": 100})
+        peer.call("PUT", "/schedules/daily", {"expression": "0 6 * * *", "function": "print"})
+        server.kill()
+    with serving.serve(*store) as server:
+        peer = Peer(server.url)
+        left = peer.get("/jobs?state=queued&function=print")["items"]
+        assert [job["handle"] for job in left] == [job["handle"] for job in jobs[:0:-1]]
+        assert {job["priority"] for job in left} == {"low"}
+        assert peer.get(f"/jobs/{later['handle']}")["run_at"] == later["run_at"]
+        assert peer.get(f"/jobs/{done['handle']}")["result"] == "printed"
+        function = peer.get("/functions/print")
+        assert (function["paused"], function["limits"]) == (True, [0, 0, 100])
+        assert [schedule["name"] for schedule in peer.get("/schedules")] == ["daily"]
+
+
+def test_a_stop_answers_those_who_wait(tmp_path: Path) -> None:
+    """Long polls and streams do not hold up a stop, and who waits is told."""
+    with serving.serve("--store", "memory", "--listen", HTTP) as server:
+        peer = Peer(server.url)
+        worker = peer.worker("f")
+        claim = peer.send("POST", f"/api/v1{worker.path}/claim?wait=60")
+        with peer.stream("/events") as events:
+            events.next("overview")
+            while not peer.get("/workers")["items"][0]["idle"]:
+                pass
+            server.stop()
+            list(events)  # it ends
+        assert claim.getresponse().status == 204
+        claim.close()

@@ -1,0 +1,98 @@
+"""Streams of events: of one job, and of the server."""
+
+import time
+
+from tests.acceptance.http.peer import Event, Peer
+
+
+def test_following_a_job_to_its_end(peer: Peer, function: str) -> None:
+    job = peer.submit(function)
+    worker = peer.worker(function)
+    worker.claim()
+    handle = job["handle"]
+    with peer.stream(f"/jobs/{handle}/events") as stream:
+        assert stream.response.headers["content-type"].startswith("text/event-stream")
+        worker.report(handle, "progress", {"numerator": 1, "denominator": 2})
+        worker.report(handle, "data", data=b"part \xff")
+        worker.report(handle, "warning", data=b"careful")
+        worker.complete(handle, b"whole")
+        *news, last = list(stream)  # the stream ends by itself
+    assert news == [
+        Event("progress", {"numerator": 1, "denominator": 2}),
+        Event("data", {"data": {"base64": "cGFydCD/"}}),
+        Event("warning", {"data": "careful"}),
+    ]
+    assert (last.name, last.data["state"], last.data["result"]) == ("done", "done", "whole")
+
+
+def test_following_hears_at_once_how_far_it_is(peer: Peer, function: str) -> None:
+    job = peer.submit(function)
+    worker = peer.worker(function)
+    worker.claim()
+    worker.report(job["handle"], "progress", {"numerator": 3, "denominator": 4})
+    with peer.stream(f"/jobs/{job['handle']}/events") as stream:
+        assert stream.next("progress") == {"numerator": 3, "denominator": 4}
+
+
+def test_following_a_job_that_fails(peer: Peer, function: str) -> None:
+    job = peer.submit(function)
+    with peer.stream(f"/jobs/{job['handle']}/events") as stream:
+        peer.post(f"/jobs/{job['handle']}/cancel")
+        [last] = list(stream)
+    assert (last.name, last.data["state"]) == ("failed", "cancelled")
+
+
+def test_following_a_job_that_is_over_says_how_it_ended(peer: Peer, function: str) -> None:
+    job = peer.submit(function)
+    worker = peer.worker(function)
+    worker.claim()
+    worker.complete(job["handle"], b"long ago")
+    with peer.stream(f"/jobs/{job['handle']}/events") as stream:
+        [last] = list(stream)
+    assert (last.name, last.data["result"]) == ("done", "long ago")
+
+
+def test_following_a_job_that_never_was(peer: Peer) -> None:
+    assert peer.call("GET", "/jobs/H:nowhere:1/events").status == 404
+
+
+def test_a_listener_that_leaves_does_not_end_the_job(peer: Peer, function: str) -> None:
+    job = peer.submit(function)
+    with peer.stream(f"/jobs/{job['handle']}/events"):
+        pass
+    assert peer.get(f"/jobs/{job['handle']}")["state"] == "queued"
+
+
+def test_the_overview_comes_at_once_and_again(peer: Peer) -> None:
+    with peer.stream("/events") as stream:
+        first, second = stream.next("overview"), stream.next("overview")
+    assert second["now"] > first["now"]
+
+
+def test_events_of_jobs_come_only_when_asked_for(peer: Peer, function: str) -> None:
+    with peer.stream("/events") as plain, peer.stream("/events?jobs=1") as jobs:
+        job = peer.submit(function)
+        assert jobs.next("job")["handle"] == job["handle"]
+        heard = [event.name for event, _ in zip(plain, range(2), strict=False)]
+    assert heard == ["overview", "overview"]
+
+
+def test_events_of_jobs_by_function_and_moment(peer: Peer, function: str) -> None:
+    with peer.stream(f"/events?jobs=1&function={function}&what=done,failed") as stream:
+        peer.submit("another-function")
+        peer.submit(function)
+        worker = peer.worker(function)
+        job = worker.claim()
+        worker.complete(job["handle"])
+        event = stream.next("job")
+    assert (event["what"], event["function"], event["handle"]) == ("done", function, job["handle"])
+
+
+def test_listeners_that_left_are_forgotten(peer: Peer) -> None:
+    before = peer.get("/overview")["connections"]
+    for _ in range(3):
+        with peer.stream("/events?jobs=1") as stream:
+            stream.next("overview")
+    deadline = time.monotonic() + 15
+    while peer.get("/overview")["connections"] > before:
+        assert time.monotonic() < deadline, "the connections are still there"

@@ -1,0 +1,168 @@
+"""Metrics, read by Prometheus' own library; the board and the rules in deploy/ may name only what there is."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from tests.acceptance.http.conftest import HTTP
+from tests.acceptance.http.peer import Peer
+from tests.support import serving
+
+ROOT = Path(__file__).parents[3]
+DEPLOY = ROOT / "deploy"
+PAGE = ROOT / "docs" / "metrics.md"
+SUFFIXES = re.compile(r"_(bucket|sum|count)$")
+NAME = re.compile(r"\b(?:geartrain|gearman|process)_[a-z_]+\b")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[serving.ServerProcess]:
+    """One with a disk, since that is measured too."""
+    store = f"sqlite://{tmp_path_factory.mktemp('store')}/jobs.db"
+    with serving.serve("--store", store, "--listen", HTTP) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def peer(server: serving.ServerProcess) -> Peer:
+    return Peer(server.url)
+
+
+def scrape(peer: Peer) -> dict[str, list[Sample]]:
+    """Samples by name."""
+    answer = peer.ask("GET", "/metrics")
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    found: dict[str, list[Sample]] = {}
+    for family in text_string_to_metric_families(answer.data.decode()):
+        assert family.documentation
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append(sample)
+    keys = [(s.name, tuple(sorted(s.labels.items()))) for samples in found.values() for s in samples]
+    assert len(keys) == len(set(keys)), "a series comes twice"
+    return found
+
+
+def value(found: dict[str, list[Sample]], name: str, **labels: str) -> float:
+    [sample] = [sample for sample in found[name] if labels.items() <= sample.labels.items()]
+    return float(sample.value)
+
+
+def test_a_functions_jobs(peer: Peer, function: str) -> None:
+    for _ in range(3):
+        peer.submit(function)
+    peer.submit(function, delay=100)
+    worker = peer.worker(function)
+    worker.complete(worker.claim()["handle"])
+    worker.report(worker.claim()["handle"], "fail", {})
+    found = scrape(peer)
+    states = ("queued", "running", "scheduled", "dead")
+    assert [value(found, "geartrain_jobs", function=function, state=state) for state in states] == [1, 0, 1, 0]
+    assert value(found, "geartrain_jobs_submitted_total", function=function) == 4
+    assert value(found, "geartrain_jobs_completed_total", function=function) == 1
+    assert value(found, "geartrain_jobs_failed_total", function=function) == 1
+    assert value(found, "geartrain_function_workers", function=function) == 1
+    assert value(found, "geartrain_oldest_job_age_seconds", function=function) > 0
+
+
+def test_what_the_users_of_gearman_exporter_know(peer: Peer, function: str) -> None:
+    peer.submit(function)
+    peer.submit(function)
+    peer.worker(function).claim()
+    found = scrape(peer)
+    assert value(found, "gearman_up") == 1
+    assert value(found, "gearman_version_info") == 1
+    names = ("gearman_jobs", "gearman_jobs_running", "gearman_jobs_waiting", "gearman_workers")
+    assert [value(found, name, function=function) for name in names] == [2, 1, 1, 1]
+
+
+def test_how_long_jobs_wait_and_run(peer: Peer, function: str) -> None:
+    before = scrape(peer)
+    peer.submit(function)
+    worker = peer.worker(function)
+    worker.complete(worker.claim()["handle"])
+    after = scrape(peer)
+    for name in ("geartrain_job_wait_seconds", "geartrain_job_run_seconds"):
+        assert value(after, f"{name}_count") == value(before, f"{name}_count") + 1
+        assert value(after, f"{name}_sum") > value(before, f"{name}_sum")
+        bounds = [float(sample.labels["le"]) for sample in after[f"{name}_bucket"]]
+        assert bounds == sorted(bounds)
+        assert value(after, f"{name}_bucket", le="+Inf") == value(after, f"{name}_count")
+
+
+@pytest.mark.parametrize("name", ['say "hi"', "back\\slash", "line\nend", "ünï", "<b>"])
+def test_names_that_are_hard_to_write(peer: Peer, name: str) -> None:
+    peer.submit(name)
+    assert value(scrape(peer), "gearman_jobs", function=name) == 1
+
+
+def test_names_that_look_alike_do_not_make_a_series_twice(peer: Peer) -> None:
+    peer.post("/jobs", {"function": {"base64": "/w=="}})
+    peer.submit("\\xff")
+    peer.submit("_other")
+    scrape(peer)
+
+
+@pytest.fixture(scope="module")
+def bounded() -> Iterator[Peer]:
+    """A server that gives only two functions series of their own."""
+    with serving.serve("--store", "memory", "--listen", HTTP, "--metrics-functions", "2") as server:
+        yield Peer(server.url)
+
+
+def test_series_are_bounded_and_nothing_is_left_out_of_the_sum(bounded: Peer) -> None:
+    for number in range(6):
+        for _ in range(number + 1):
+            bounded.submit(f"f{number}")
+    found = scrape(bounded)
+    assert {sample.labels["function"] for sample in found["gearman_jobs"]} == {"f5", "f4", "_other"}
+    assert value(found, "gearman_jobs", function="_other") == 1 + 2 + 3 + 4
+    ages = [value(found, "geartrain_oldest_job_age_seconds", function=name) for name in ("_other", "f4")]
+    assert ages[0] > ages[1]
+
+
+def queries() -> Iterator[tuple[str, str]]:
+    board = json.loads((DEPLOY / "grafana-dashboard.json").read_text())
+    yield from ((f"panel {title}", query) for title, query in _panels(board["panels"]))
+    rules = yaml.safe_load((DEPLOY / "prometheus-alerts.yml").read_text())
+    for group in rules["groups"]:
+        for rule in group["rules"]:
+            yield f"rule {rule['alert']}", rule["expr"]
+
+
+def _panels(panels: list[Any]) -> Iterator[tuple[str, str]]:
+    for panel in panels:
+        yield from _panels(panel.get("panels", []))
+        for target in panel.get("targets", []):
+            yield panel["title"], target["expr"]
+
+
+@pytest.mark.parametrize(("where", "query"), list(queries()), ids=lambda value: value[:40])
+def test_the_board_and_the_rules_name_only_what_there_is(peer: Peer, function: str, where: str, query: str) -> None:
+    peer.submit(function)
+    named = {SUFFIXES.sub("", name) for name in NAME.findall(query)}
+    assert named, where
+    assert named <= {SUFFIXES.sub("", name) for name in scrape(peer)}
+
+
+def test_alerts_say_how_bad_they_are_and_what_it_is_about() -> None:
+    rules = yaml.safe_load((DEPLOY / "prometheus-alerts.yml").read_text())
+    for group in rules["groups"]:
+        for rule in group["rules"]:
+            assert rule["labels"]["severity"] in ("warning", "critical")
+            assert {"summary", "description"} <= rule["annotations"].keys()
+
+
+def test_the_page_names_every_metric_and_no_other(peer: Peer, function: str) -> None:
+    peer.submit(function)
+    found = {SUFFIXES.sub("", name) for name in scrape(peer)}
+    rows = re.findall(r"^\| `([a-z_]+)`", PAGE.read_text(), re.MULTILINE)
+    assert len(rows) == len(set(rows))
+    assert set(rows) == found

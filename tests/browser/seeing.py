@@ -1,0 +1,65 @@
+"""Looking at pages in a real browser, and noticing what they must not do."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # it may be missing, and then every test here is skipped
+    from playwright.sync_api import Locator, Page
+
+CHROMIUM = "/usr/bin/chromium"
+ARGUMENTS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+WIDE = {"width": 1360, "height": 860}
+PATIENCE = 15_000  # milliseconds; a passing test never waits so long
+
+Visit = Callable[..., "Page"]
+
+
+class Complaints:
+    """What a page did that it must not do: errors in the console, broken policies, requests that leave the machine."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.forgiven: tuple[str, ...] = ()  # parts of messages that a test brings about on purpose
+
+    def watch(self, page: Page) -> None:
+        page.on("console", lambda message: self._hear(message.type, message.text))
+        page.on("pageerror", lambda error: self.heard.append(f"an exception: {error}"))
+        page.on("request", lambda request: self._see(request.url))
+
+    def _hear(self, kind: str, text: str) -> None:
+        if kind in ("error", "warning") and not any(part in text for part in self.forgiven):
+            self.heard.append(f"{kind} in the console: {text}")
+
+    def _see(self, url: str) -> None:
+        place = urllib.parse.urlsplit(url)
+        if place.scheme not in ("about", "data", "blob") and place.hostname != "127.0.0.1":
+            self.heard.append(f"a request to {url}")
+
+
+def part(handle: str) -> str:
+    """A handle as a part of an address."""
+    return urllib.parse.quote(handle, safe="")
+
+
+def shows(page: Page, selector: str, text: str) -> Locator:
+    """Wait until an element with this text can be seen."""
+    found = page.locator(selector).filter(has_text=text).first
+    found.wait_for(state="visible")
+    return found
+
+
+def hides(page: Page, selector: str, text: str) -> None:
+    """Wait until no element with this text can be seen."""
+    page.locator(selector).filter(has_text=text).first.wait_for(state="hidden")

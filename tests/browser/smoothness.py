@@ -1,0 +1,102 @@
+"""How smooth the pages stay on a server with very much on it.
+
+    python -m tests.browser.smoothness [functions] [jobs]
+
+prints, per page, how long its first data took, how long the longest task of its script was, and how much of the time
+went into tasks that a person could feel (over 50 ms, as browsers report them). Nothing is asserted: the numbers are of
+the machine as much as of the pages.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+from tests.browser import scene
+from tests.browser.seeing import ARGUMENTS, CHROMIUM, PATIENCE, WIDE
+from tests.support.gearman_peer import Kind, Peer, request
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+FUNCTIONS = 10_000
+JOBS = 1_000_000
+WATCHED = 6.0  # seconds on each page
+PLACES = ("overview", "functions", "functions?sort=queued", "jobs", "jobs?state=queued", "workers", "dead")
+BATCH = 500
+
+_OBSERVE = """() => {
+  window.longTasks = [];
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) window.longTasks.push(entry.duration);
+  }).observe({ type: "longtask", buffered: true });
+}"""
+
+
+class Smoothness(NamedTuple):
+    """Of one page; milliseconds."""
+
+    place: str
+    first: float  # until its data was there
+    longest: float  # task; 0 if none was over 50
+    felt: float  # the sum of all over 50
+
+
+def fill(port: int, functions: int, jobs: int) -> Peer:
+    """A worker that offers that many functions, and that many jobs spread over them; close the worker afterwards."""
+    worker = Peer(port)
+    for start in range(0, functions, BATCH):
+        names = range(start, min(start + BATCH, functions))
+        worker.raw(b"".join(request(Kind.CAN_DO, b"function-%05d" % number) for number in names))
+    worker.silence()
+    with Peer(port) as client:
+        for start in range(0, jobs, BATCH):
+            numbers = range(start, min(start + BATCH, jobs))
+            client.raw(b"".join(_order(number, functions) for number in numbers))
+            for _ in numbers:
+                client.body(Kind.JOB_CREATED, timeout=60)
+    return worker
+
+
+def _order(number: int, functions: int) -> bytes:
+    function = b"function-%05d" % (number * number % functions)
+    return request(Kind.SUBMIT_JOB_BG, function, b"", b'{"number": %d}' % number)
+
+
+def measure(page: Page, url: str, place: str, seconds: float) -> Smoothness:
+    """Open a page, and watch it for a while."""
+    page.goto("about:blank")
+    page.add_init_script(f"({_OBSERVE})()")
+    page.goto(f"{url}/#/{place}")
+    first = page.evaluate(
+        """() => new Promise((resolve) => {
+          const look = () => document.querySelector("main td, main .empty, main path.line[d]")
+            ? resolve(performance.now()) : requestAnimationFrame(look);
+          look();
+        })"""
+    )
+    until = first + seconds * 1000
+    page.wait_for_function("until => performance.now() > until", arg=until, timeout=PATIENCE + seconds * 1000)
+    tasks = page.evaluate("window.longTasks")
+    return Smoothness(place, first, max(tasks, default=0), sum(tasks))
+
+
+def table(rows: list[Smoothness]) -> str:
+    lines = [f"{'page':<24}{'first data':>12}{'longest task':>14}{'felt in all':>13}  (ms)"]
+    lines += [f"{row.place:<24}{row.first:>12.0f}{row.longest:>14.0f}{row.felt:>13.0f}" for row in rows]
+    return "\n".join(lines)
+
+
+def main(functions: int = FUNCTIONS, jobs: int = JOBS) -> None:
+    from playwright.sync_api import sync_playwright
+
+    with scene.serve("--store", "memory") as (_, url, port), fill(port, functions, jobs), sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        page = browser.new_page(viewport=WIDE)
+        print(f"{functions:,} functions, {jobs:,} jobs, {WATCHED:g} seconds on each page")
+        print(table([measure(page, url, place, WATCHED) for place in PLACES]))
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

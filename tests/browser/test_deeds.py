@@ -1,0 +1,124 @@
+"""What people do with the dashboard, as the page tells it and as the server knows it."""
+
+import pytest
+
+from tests.browser.scene import Scene, api
+from tests.browser.seeing import Complaints, Visit, hides, part, shows
+from tests.support.gearman_peer import Kind, Peer, until, worker
+
+pytestmark = pytest.mark.peer("chromium", "playwright")
+
+
+def state(busy: Scene, handle: str) -> str:
+    found: str = api(busy.url, f"jobs/{part(handle)}")["state"]
+    return found
+
+
+def test_a_job_is_found_and_cancelled(busy: Scene, visit: Visit) -> None:
+    page = visit(f"{busy.url}/#/jobs")
+    page.get_by_role("searchbox").fill("april")
+    page.get_by_role("button", name="Queued", exact=True).click()
+    page.wait_for_function("() => document.querySelectorAll('tbody tr').length === 1")
+    row = shows(page, "tbody tr", busy.doomed)
+    row.get_by_role("button", name="Cancel").click()
+    shows(page, "#notices", f"{busy.doomed} is cancelled.")
+    shows(page, "h2", "No job fits this filter")
+    assert state(busy, busy.doomed) == "cancelled"
+
+
+def test_a_dead_job_is_revived_and_done(busy: Scene, visit: Visit) -> None:
+    handle = busy.dead[0]
+    page = visit(f"{busy.url}/#/dead")
+    shows(page, "tbody tr", handle).get_by_role("link", name=handle).click()
+    shows(page, ".timeline li", "Given up")
+    page.get_by_role("button", name="Retry").click()
+    shows(page, "#notices", f"{handle} is queued again.")
+    shows(page, ".badge", "queued")
+    with worker(busy.gearman, b"import-csv") as peer:
+        job = peer.grab()
+        assert job.handle.decode() == handle
+        peer.send(Kind.WORK_COMPLETE, job.handle, b"three rows")
+        shows(page, ".badge", "done")
+        shows(page, "section.bytes pre", "three rows")
+
+
+def test_all_dead_jobs_are_retried_at_once(busy: Scene, visit: Visit) -> None:
+    page = visit(f"{busy.url}/#/dead")
+    shows(page, "td", busy.dead[2])
+    page.get_by_role("button", name="Retry all").click()
+    shows(page, "dialog", "state dead").get_by_role("button", name="Retry all").click()
+    shows(page, "#notices", "queued again.")
+    shows(page, "h2", "No dead jobs")
+    assert [state(busy, handle) for handle in busy.dead[1:]] == ["queued", "queued"]
+
+
+def test_a_function_is_paused_and_resumed(busy: Scene, visit: Visit) -> None:
+    page = visit(f"{busy.url}/#/functions?search=invoice")
+    shows(page, "tbody tr", "invoice-pdf").get_by_role("button", name="Pause").click()
+    shows(page, "tbody .badge", "paused")
+    with worker(busy.gearman, b"invoice-pdf") as peer:
+        assert peer.take() is None
+    shows(page, "tbody tr", "invoice-pdf").get_by_role("button", name="Resume").click()
+    hides(page, "tbody .badge", "paused")
+    assert api(busy.url, "functions/invoice-pdf")["paused"] is False
+
+
+def test_a_function_is_limited(busy: Scene, visit: Visit) -> None:
+    page = visit(f"{busy.url}/#/functions/webhook")
+    page.get_by_role("button", name="Limits").click()
+    page.get_by_label("Normal").fill("1")
+    page.get_by_role("button", name="Save").click()
+    shows(page, ".tile", "∞ / 1 / ∞")
+    with Peer(busy.gearman) as client:
+        client.send(Kind.SUBMIT_JOB_BG, b"webhook", b"", b"one more")
+        assert client.packet()[0] == Kind.ERROR
+
+
+def test_a_job_is_submitted_and_run_before_its_time(busy: Scene, visit: Visit) -> None:
+    page = visit(busy.url)
+    page.get_by_role("button", name="Submit a job").click()
+    page.get_by_label("Function").fill("geocode")
+    page.get_by_label("Payload").fill("Töpferstraße 1")
+    page.get_by_label("Delay").fill("3600")
+    page.get_by_role("button", name="Submit", exact=True).click()
+    page.get_by_role("link", name="See it").click()
+    shows(page, ".badge", "scheduled")
+    shows(page, "pre", "Töpferstraße 1")
+    page.get_by_role("button", name="Run now").click()
+    shows(page, ".badge", "queued")
+    page.get_by_role("button", name="Submit again").click()
+    assert page.get_by_role("textbox", name="Payload").input_value() == "Töpferstraße 1"
+    page.get_by_role("button", name="Cancel").last.click()
+    with worker(busy.gearman, b"geocode") as peer:
+        assert peer.grab().data == "Töpferstraße 1".encode()
+
+
+def test_a_refused_order_says_why_and_stays(busy: Scene, visit: Visit, complaints: Complaints) -> None:
+    page = visit(f"{busy.url}/#/schedules")
+    page.get_by_role("button", name="New schedule").click()
+    page.get_by_label("Name").fill("nightly")
+    page.get_by_label("When").fill("61 * * * *")
+    page.get_by_label("Function").fill("report")
+    complaints.forgiven = ("400",)
+    page.get_by_role("button", name="Save").click()
+    page.wait_for_function("() => document.querySelector('dialog .wrong').textContent.length > 10")
+    assert page.get_by_label("When").input_value() == "61 * * * *"
+
+
+def test_a_schedule_lives(busy: Scene, visit: Visit) -> None:
+    page = visit(f"{busy.url}/#/schedules")
+    page.get_by_role("button", name="New schedule").click()
+    for label, value in {"Name": "nightly-report", "When": "0 3 * * *", "Function": "report", "Payload": "{}"}.items():
+        page.get_by_label(label).fill(value)
+    page.get_by_role("button", name="Save").click()
+    row = shows(page, "tbody tr", "nightly-report")
+    row.get_by_role("button", name="Run now").click()
+    page.get_by_role("link", name="See the job").click()
+    shows(page, "main", "report")
+    page.go_back()
+    shows(page, "tbody tr", "nightly-report").get_by_role("button", name="Pause").click()
+    shows(page, "tbody .badge", "paused")
+    shows(page, "tbody tr", "nightly-report").get_by_role("button", name="Remove").click()
+    shows(page, "dialog", "Remove the schedule").get_by_role("button", name="Remove").click()
+    shows(page, "h2", "No schedules yet")
+    until(lambda: api(busy.url, "schedules") == [], "it is gone")

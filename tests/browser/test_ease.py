@@ -1,0 +1,144 @@
+"""The dashboard by keyboard, on a phone, in the dark, before the first job, behind a token, without its server."""
+
+import pytest
+
+from tests.browser import scene
+from tests.browser.scene import Scene
+from tests.browser.seeing import Complaints, Visit, hides, part, shows
+
+pytestmark = pytest.mark.peer("chromium", "playwright")
+
+PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
+PLACES = {
+    "o": "Overview",
+    "f": "Functions",
+    "j": "Jobs",
+    "d": "Dead jobs",
+    "w": "Workers",
+    "s": "Schedules",
+    "y": "System",
+}
+
+
+def test_keys_lead_everywhere(busy: Scene, visit: Visit) -> None:
+    page = visit(busy.url)
+    shows(page, "h1", "Overview")
+    for key, heading in PLACES.items():
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+        shows(page, "h1", heading)
+    page.keyboard.press("g")
+    page.keyboard.press("f")
+    shows(page, "tbody tr", "thumbnail")
+    page.keyboard.press("/")
+    page.keyboard.type("video")
+    page.wait_for_function("() => document.querySelectorAll('tbody tr').length === 1")
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    shows(page, "h1", "video-transcode")
+
+
+def test_a_dialog_keeps_the_focus_and_gives_it_back(busy: Scene, visit: Visit) -> None:
+    page = visit(busy.url)
+    shows(page, "h1", "Overview")
+    page.get_by_role("button", name="Keyboard").focus()
+    page.keyboard.press("?")
+    shows(page, "dialog", "Go to Dead jobs")
+    for _ in range(4):
+        page.keyboard.press("Tab")
+        # The body stands for the browser's own controls, which are part of the round.
+        assert page.evaluate("document.activeElement.matches('body, dialog *')")
+    page.keyboard.press("Escape")
+    hides(page, "dialog", "Keyboard")
+    assert page.evaluate("document.activeElement.id") == "help"
+
+
+def test_the_skip_link_comes_first_and_leads_to_the_page(busy: Scene, visit: Visit) -> None:
+    page = visit(f"{busy.url}/#/functions")
+    shows(page, "tbody tr", "thumbnail")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the page"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    shows(page, "h1", "Functions")
+
+
+def test_the_theme_is_chosen_and_kept(busy: Scene, visit: Visit) -> None:
+    page = visit(busy.url, color_scheme="light")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+    for wanted in ("light", "dark"):
+        page.locator("#theme").click()
+        assert page.evaluate("document.documentElement.dataset.theme") == wanted
+    dark = page.evaluate(ground)
+    assert dark != light
+    page.reload()
+    assert page.evaluate(ground) == dark
+
+
+def test_a_phone_shows_all_of_it(busy: Scene, visit: Visit) -> None:
+    page = visit(busy.url, **PHONE)
+    shows(page, "#live-text", "live")
+    for heading in PLACES.values():
+        page.locator("nav a").filter(has_text=heading).first.click()
+        shows(page, "h1", heading)
+        page.locator("main .chart:visible, main td:visible, main .empty:visible").first.wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") == 360, heading
+    for place in (f"jobs/{part(busy.waiting)}", "functions/thumbnail"):
+        page.goto(f"{busy.url}/#/{place}")
+        page.locator("main .card:visible").first.wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") == 360, place
+
+
+def test_rows_become_cards_on_a_phone(busy: Scene, visit: Visit) -> None:
+    page = visit(f"{busy.url}/#/functions", **PHONE)
+    row = shows(page, "tbody tr", "thumbnail")
+    cells = row.locator("td").evaluate_all("cells => cells.map((cell) => cell.getBoundingClientRect().left)")
+    assert len(set(cells)) == 1  # below each other
+    label = row.locator("td").nth(1).evaluate("cell => getComputedStyle(cell, '::before').content")
+    assert label == '"Queued"'
+
+
+def test_an_empty_server_teaches(visit: Visit, complaints: Complaints) -> None:
+    with scene.serve("--store", "memory") as (_, url, _):
+        page = visit(url)
+        shows(page, ".command", "gearman -w -f reverse -- rev")
+        for place, text in {
+            "functions": "No functions yet",
+            "jobs": "No jobs yet",
+            "workers": "No workers",
+            "dead": "No dead jobs",
+        }.items():
+            page.goto(f"{url}/#/{place}")
+            shows(page, ".empty h2", text)
+        complaints.forgiven = ("Failed to load resource", "ERR_")
+
+
+def test_a_lost_server_is_told_and_found_again(visit: Visit, complaints: Complaints) -> None:
+    with scene.serve("--store", "memory") as (_, url, _):
+        page = visit(url)
+        shows(page, "#live-text", "live")
+        complaints.forgiven = ("Failed to load resource", "ERR_")
+    shows(page, "#live[data-state=reconnecting]", "reconnecting")
+    with scene.serve("--store", "memory", listen=url):
+        shows(page, "#live[data-state=live]", "live")
+
+
+def test_a_token_is_asked_for_once(visit: Visit, complaints: Complaints) -> None:
+    complaints.forgiven = ("401",)
+    secret = "a-secret-of-some-length"
+    with scene.serve("--store", "memory", "--http-tokens", f"read:{secret}") as (_, url, _):
+        page = visit(url)
+        shows(page, "dialog", "This server asks for a token")
+        page.get_by_role("textbox", name="Token").fill("not-the-right-one-at-all")
+        page.get_by_role("button", name="Log in").click()
+        shows(page, "dialog .wrong", "does not know this token")
+        page.get_by_role("textbox", name="Token").fill(secret)
+        page.get_by_role("button", name="Log in").click()
+        shows(page, "#live-text", "live")
+        assert page.locator("dialog").count() == 0
+        assert not page.get_by_role("button", name="Submit a job").is_visible()  # the token may only read
+        page.reload()
+        shows(page, "#live-text", "live")
+        complaints.forgiven = ("401", "Failed to load resource", "ERR_")

@@ -1,0 +1,107 @@
+"""Every page of the dashboard, on a server at work."""
+
+import pytest
+
+from tests.browser.scene import HOSTILE, Scene
+from tests.browser.seeing import Complaints, Visit, part, shows
+
+pytestmark = pytest.mark.peer("chromium", "playwright")
+
+# A page's address, its heading, and a text that only a page that has loaded its data shows.
+PAGES = (
+    ("overview", "Overview", "import-csv"),
+    ("functions", "Functions", "invoice-pdf"),
+    ("functions/invoice-pdf", "invoice-pdf", "march"),
+    ("jobs?state=queued", "Jobs", "invoice-pdf"),
+    ("dead", "Dead jobs", "import-csv"),
+    ("workers", "Workers", "transcoder-1"),
+    ("schedules", "Schedules", "No schedules yet"),
+    ("system", "System", "gearman://127.0.0.1"),
+)
+
+
+def test_deep_links_open_their_pages(busy: Scene, visit: Visit) -> None:
+    page = visit("about:blank")
+    for place, heading, text in PAGES:
+        page.goto("about:blank")  # so that the next address is not only a step within the page
+        page.goto(f"{busy.url}/#/{place}")
+        shows(page, "h1", heading)
+        shows(page, "main *", text)
+        assert heading in page.title()
+        assert page.locator("nav a[aria-current=page]").count() == 1
+
+
+def test_the_navigation_leads_to_every_page(busy: Scene, visit: Visit) -> None:
+    page = visit(busy.url)
+    names = page.locator("nav a").evaluate_all("links => links.map((link) => link.firstChild.textContent)")
+    assert names == ["Overview", "Functions", "Jobs", "Dead jobs", "Workers", "Schedules", "System"]
+    for name in names:
+        page.locator("nav a").filter(has_text=name).first.click()
+        shows(page, "h1", name)
+
+
+def test_charts_move(busy: Scene, visit: Visit) -> None:
+    page = visit(busy.url)
+    line = page.locator("figure.chart").first.locator("path.line").first
+    page.wait_for_function("line => (line.getAttribute('d') ?? '').length > 40", arg=line.element_handle())
+    before = line.get_attribute("d")
+    page.wait_for_function("([line, before]) => line.getAttribute('d') !== before", arg=[line.element_handle(), before])
+    summary = page.locator(".plot").first.get_attribute("aria-label")
+    assert summary is not None
+    assert summary.startswith("Jobs per second")
+    assert "highest" in summary
+
+
+def test_a_chart_tells_its_values(busy: Scene, visit: Visit) -> None:
+    page = visit(busy.url)
+    plot = page.locator(".plot").first
+    page.wait_for_function("plot => plot.getAttribute('aria-label')?.includes('highest')", arg=plot.element_handle())
+    plot.hover(position={"x": 300, "y": 60})
+    shows(page, ".tip:not([hidden])", "out")
+    plot.focus()
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    shows(page, "figure.chart [aria-live]", "failed")
+    page.locator("figure.chart summary").first.click()
+    assert page.locator("figure.chart details tbody tr").count() > 3
+
+
+def test_a_job_shows_where_it_came_from_and_what_happened(busy: Scene, visit: Visit) -> None:
+    page = visit(f"{busy.url}/#/jobs/{part(busy.running)}")
+    shows(page, ".route", "gearman")
+    shows(page, ".badge", "running")
+    shows(page, ".timeline li.now", "Attempt 1 by transcoder-1 (gearman)")
+    assert page.locator("progress").get_attribute("value") == "3"
+    shows(page, "pre", '"file": "holiday.mov"')
+    page.get_by_role("button", name="Hex").click()
+    shows(page, "pre", "7b 22 66 69 6c 65 22")
+    page.get_by_role("button", name="Text", exact=True).click()
+    shows(page, "pre", '{"file": "holiday.mov"}')
+
+
+def test_markup_in_a_payload_is_text(busy: Scene, visit: Visit) -> None:
+    page = visit(f"{busy.url}/#/jobs/{part(busy.hostile)}")
+    shows(page, "pre", HOSTILE.decode())
+    assert page.locator("main script, main pre *").count() == 0
+    page.goto(f"{busy.url}/#/jobs?function=webhook")
+    shows(page, "td", "<script>")
+    assert page.locator("main script").count() == 0
+    assert "taken over" not in page.title()
+
+
+def test_functions_are_searched_and_sorted_by_the_server(busy: Scene, visit: Visit) -> None:
+    page = visit(f"{busy.url}/#/functions")
+    page.get_by_role("button", name="Oldest").click()
+    shows(page, "th[aria-sort=descending]", "Oldest")
+    shows(page, "tbody tr:first-child", "invoice-pdf")
+    page.get_by_role("searchbox").fill("video")
+    page.wait_for_function("() => document.querySelectorAll('tbody tr').length === 1")
+    shows(page, "tbody tr", "video-transcode")
+    assert "search=video" in page.url
+    assert "sort=oldest" in page.url
+
+
+def test_what_does_not_exist_is_told(busy: Scene, visit: Visit, complaints: Complaints) -> None:
+    complaints.forgiven = ("404",)
+    page = visit(f"{busy.url}/#/jobs/H%3Anowhere%3A1")
+    shows(page, ".problem", "H:nowhere:1")

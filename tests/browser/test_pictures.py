@@ -1,0 +1,51 @@
+"""The pictures of the README and the documentation: taken with UPDATE_SCREENSHOTS=1, otherwise left alone."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.browser.scene import Scene, api
+from tests.browser.seeing import Visit, part, shows
+from tests.support.gearman_peer import until
+
+pytestmark = [
+    pytest.mark.peer("chromium", "playwright"),
+    pytest.mark.skipif(os.environ.get("UPDATE_SCREENSHOTS") != "1", reason="pictures are taken only when asked for"),
+]
+
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+SIZE = {"width": 1280, "height": 800}
+PHONE = {"width": 390, "height": 800}
+ENOUGH = 100  # seconds of history, for charts that show something
+
+
+def test_take_the_pictures(busy: Scene, visit: Visit) -> None:
+    IMAGES.mkdir(exist_ok=True)
+    schedule = {"expression": "0 3 * * *", "function": "daily-report", "payload": "{}", "timezone": "Europe/Berlin"}
+    api(busy.url, "schedules/nightly-report", schedule, "PUT")
+    until(lambda: len(api(busy.url, "history?seconds=3600")) >= ENOUGH, "enough history", 2 * ENOUGH)
+    places = {
+        "overview": ("overview", "figure.chart", "Jobs per second"),
+        "functions": ("functions?sort=queued", "tbody tr", "invoice-pdf"),
+        "jobs": ("jobs", "tbody tr", "thumbnail"),
+        "job": (f"jobs/{part(busy.running)}", "pre", "holiday"),
+        "dead": ("dead", "tbody tr", "import-csv"),
+    }
+    for scheme in ("light", "dark"):
+        page = visit(busy.url, viewport=SIZE, color_scheme=scheme)
+        for name, (place, selector, text) in places.items():
+            page.goto(f"{busy.url}/#/{place}")
+            shows(page, selector, text)
+            _wait_for_rates(page)
+            page.screenshot(path=IMAGES / f"{name}-{scheme}.png")
+    page = visit(f"{busy.url}/#/overview", viewport=PHONE, color_scheme="dark", device_scale_factor=2)
+    shows(page, "figure.chart", "Jobs per second")
+    _wait_for_rates(page)
+    page.screenshot(path=IMAGES / "phone-dark.png")
+
+
+def _wait_for_rates(page: object) -> None:
+    """Until the second look at everything, which rates are made from."""
+    seen = "() => { window.heard = (window.heard ?? 0) + 1; return window.heard > 60; }"
+    page.wait_for_function(seen, polling=100)  # type: ignore[attr-defined]

@@ -1,0 +1,28 @@
+"""Ten thousand functions in the page: it finds its way among them, and the numbers are told."""
+
+import pytest
+
+from tests.browser import scene, smoothness
+from tests.browser.seeing import Complaints, Visit, shows
+
+pytestmark = pytest.mark.peer("chromium", "playwright")
+
+FUNCTIONS = 10_000
+JOBS = 20_000
+
+
+def test_ten_thousand_functions(visit: Visit, complaints: Complaints, capsys: pytest.CaptureFixture[str]) -> None:
+    with scene.serve("--store", "memory") as (_, url, port), smoothness.fill(port, FUNCTIONS, JOBS):
+        page = visit(url)
+        rows = [smoothness.measure(page, url, place, 1.0) for place in ("overview", "functions", "jobs")]
+        page.goto(f"{url}/#/functions")
+        shows(page, ".pager", "100 of 10,000 functions")
+        page.get_by_role("button", name="Next").click()
+        shows(page, ".pager", "Page 2")
+        shows(page, "tbody tr:first-child", "function-00100")
+        page.get_by_role("searchbox").fill("function-0987")
+        page.wait_for_function("() => document.querySelectorAll('tbody tr').length === 10")
+        assert page.locator("tbody tr").count() <= 100
+        complaints.forgiven = ("Failed to load resource", "ERR_")
+    with capsys.disabled():
+        print(f"\n{smoothness.table(rows)}")

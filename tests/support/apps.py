@@ -1,0 +1,32 @@
+"""Apps at work: a worker for their tasks while a block runs, and what their server says of their jobs."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from geartrain.app import App
+from geartrain.app.server_transport import ServerTransport
+from geartrain.app.worker import AppWorker
+
+SECONDS = 30  # no answer takes so long
+
+
+@contextlib.asynccontextmanager
+async def working(app: App, concurrency: int = 10) -> AsyncIterator[AppWorker]:
+    """The app, with a worker for its tasks."""
+    worker = AppWorker(app, concurrency=concurrency)
+    async with app, asyncio.timeout(SECONDS):
+        await worker.start()
+        try:
+            await worker.ready()
+            yield worker
+        finally:
+            await worker.close()
+
+
+async def ask(app: App, verb: str, **arguments: Any) -> Any:
+    """What the app's server answers."""
+    transport = app.transport()
+    assert isinstance(transport, ServerTransport)
+    return await transport.steering(app.urls[0]).ask(verb, **arguments)

@@ -1,0 +1,132 @@
+"""Stands between a program and a Redis, and strikes between two commands.
+
+    with RedisProxy(redis.port) as proxy:
+        proxy.strike_after(3, lambda: os.kill(pid, signal.SIGKILL))
+
+The strike comes when Redis has carried out a command and the program does not know it yet: this is where a program that
+dies leaves Redis in a state of its own. From then on nothing passes.
+"""
+
+import collections
+import contextlib
+import socket
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from geartrain.client.gearmonkey import replies
+from geartrain.wire import resp
+from tests.support import serving
+
+PATIENCE = 20.0  # seconds
+# What is said when a connection is made says nothing about jobs.
+_GREETINGS = frozenset({"SELECT", "HELLO", "CLIENT ID", "CLIENT SETINFO", "CLIENT MAINT_NOTIFICATIONS"})
+
+
+class RedisProxy:
+    """Any number of connections; what it counts, it counts over all of them."""
+
+    def __init__(self, port: int) -> None:
+        self.answered: list[str] = []  # names of the commands that Redis has answered, without greetings
+        self._asked: collections.Counter[str] = collections.Counter()
+        self._target = port
+        self._listener = socket.create_server((serving.HOST, 0))
+        self._changed = threading.Condition()
+        self._strike: Callable[[], None] | None = None
+        self._strike_after = -1
+        self._struck = False
+        self._sockets: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+
+    @property
+    def url(self) -> str:
+        return f"gearmonkey://{serving.HOST}:{self._listener.getsockname()[1]}/0"
+
+    def strike_after(self, more_answers: int, strike: Callable[[], None]) -> None:
+        """Strike instead of passing on the answer that comes after so many more."""
+        with self._changed:
+            self._strike_after = len(self.answered) + more_answers
+            self._strike = strike
+
+    def wait_until_struck(self) -> str:
+        """The command whose answer never arrived."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._struck, PATIENCE), f"only answered: {self.answered}"
+            return self.answered[self._strike_after]
+
+    def wait_until_asked(self, name: str, count: int) -> None:
+        """Wait for so many commands of a name."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._asked[name] >= count, PATIENCE), f"asked: {self._asked}"
+
+    def __enter__(self) -> Self:
+        self._threads[0].start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for open_socket in (self._listener, *self._sockets):
+            with contextlib.suppress(OSError):
+                open_socket.shutdown(socket.SHUT_RDWR)
+        for thread in list(self._threads):
+            thread.join(PATIENCE)
+        for open_socket in (self._listener, *self._sockets):
+            open_socket.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                far = socket.create_connection((serving.HOST, self._target), PATIENCE)
+                far.settimeout(None)
+                self._sockets += [near, far]
+                under_way: collections.deque[str] = collections.deque()
+                for talk in (self._ask, self._answer):
+                    thread = threading.Thread(target=talk, args=(near, far, under_way), daemon=True)
+                    self._threads.append(thread)
+                    thread.start()
+
+    def _ask(self, near: socket.socket, far: socket.socket, under_way: collections.deque[str]) -> None:
+        reader = resp.Reader(1024 * 1024)
+        with contextlib.suppress(OSError):
+            while data := near.recv(65536):
+                reader.feed(data)
+                while reader.next() == resp.COMMAND:
+                    self._note(_name(reader.arguments), under_way)
+                far.sendall(data)
+            far.shutdown(socket.SHUT_WR)
+
+    def _note(self, name: str, under_way: collections.deque[str]) -> None:
+        with self._changed:
+            under_way.append(name)
+            self._asked[name] += 1
+            self._changed.notify_all()
+
+    def _answer(self, near: socket.socket, far: socket.socket, under_way: collections.deque[str]) -> None:
+        answers = replies.Replies()
+        with contextlib.suppress(OSError):
+            while data := far.recv(65536):
+                answers.feed(data)
+                with self._changed:
+                    while answers.next() is not replies.MORE:
+                        self._count(under_way.popleft())
+                    if not self._struck:
+                        near.sendall(data)
+            near.shutdown(socket.SHUT_WR)
+
+    def _count(self, name: str) -> None:
+        if name in _GREETINGS or self._struck:
+            return
+        self.answered.append(name)
+        if self._strike is not None and len(self.answered) > self._strike_after:
+            self._struck = True
+            self._strike()
+        self._changed.notify_all()
+
+
+def _name(arguments: list[bytes]) -> str:
+    """A command, with its subcommand where it has one."""
+    words = arguments[: 2 if arguments[0].upper() in (b"CLIENT", b"SCRIPT") else 1]
+    return b" ".join(words).decode().upper()

@@ -1,0 +1,297 @@
+"""What users' own tests rely on."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from geartrain.app import App, Backoff, GiveUp, Retry, current_task
+from geartrain.client.job_events import Completed, Failed, Progressed
+from geartrain.errors import CodecError, JobFailedError, JobTimeoutError
+from geartrain.model import JobState
+from geartrain.testing import InMemory
+
+
+def go(story: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(story)
+
+
+def test_a_submission_is_recorded_and_run_when_asked(app: App) -> None:
+    greeted: list[str] = []
+
+    @app.task
+    async def greet(name: str, greeting: str = "Hello") -> str:
+        greeted.append(name)
+        return f"{greeting}, {name}"
+
+    async def story() -> None:
+        async with InMemory(app) as memory:
+            handle = await greet.submit("Ada")
+            memory.assert_submitted(greet, "Ada")
+            memory.assert_submitted(greet, name="Ada", greeting="Hello")
+            assert greeted == []
+            with pytest.raises(JobTimeoutError, match="drain"):
+                await handle.result()
+            assert [run.state for run in await memory.drain()] == [JobState.DONE]
+            assert await handle.result() == "Hello, Ada"
+            assert greeted == ["Ada"]
+
+    go(story())
+
+
+def test_what_was_not_submitted_is_explained(app: App) -> None:
+    @app.task
+    async def greet(name: str) -> None: ...
+
+    @app.task
+    async def other() -> None: ...
+
+    async def story() -> None:
+        async with InMemory(app) as memory:
+            with pytest.raises(AssertionError, match="nothing was"):
+                memory.assert_submitted(greet, "Ada")
+            memory.assert_not_submitted(greet)
+            await greet.submit("Bob")
+            with pytest.raises(AssertionError, match=r"shop.greet\(name='Ada'\) .* shop.greet\(name='Bob'\) queued"):
+                memory.assert_submitted(greet, "Ada")
+            with pytest.raises(AssertionError, match="was submitted"):
+                memory.assert_not_submitted(greet)
+            with pytest.raises(AssertionError, match="1 submissions of other tasks"):
+                memory.assert_submitted(other)
+
+    go(story())
+
+
+def test_a_call_runs_at_once(app: App) -> None:
+    @app.task
+    def double(number: int) -> int:
+        return 2 * number
+
+    async def story() -> None:
+        async with InMemory(app):
+            assert await double.call(4) == 8
+
+    go(story())
+
+
+def test_tasks_that_submit_tasks(app: App) -> None:
+    @app.task
+    async def countdown(number: int) -> None:
+        if number:
+            await countdown.submit(number - 1)
+
+    async def story() -> None:
+        async with InMemory(app) as memory:
+            await countdown.submit(3)
+            assert [run.arguments["number"] for run in await memory.drain()] == [3, 2, 1, 0]
+
+    go(story())
+
+
+def test_a_task_that_never_ends_is_noticed(app: App) -> None:
+    @app.task
+    async def again() -> None:
+        await again.submit()
+
+    async def story() -> None:
+        async with InMemory(app) as memory:
+            await again.submit()
+            with pytest.raises(AssertionError, match="submit itself"):
+                await memory.drain()
+
+    go(story())
+
+
+def test_retries_by_the_clock(app: App) -> None:
+    attempts: list[float] = []
+
+    @app.task(retries=2, backoff=Backoff(base=10, factor=3))
+    async def shaky() -> str:
+        attempts.append(app.now())
+        assert await current_task().attempt() == len(attempts)
+        if len(attempts) < 3:
+            raise ConnectionError("not yet")
+        return "at last"
+
+    async def story() -> None:
+        async with InMemory(app, now=1000) as memory:
+            handle = await shaky.submit()
+            await memory.drain()
+            assert memory.of(shaky)[0].state is JobState.SCHEDULED
+            assert memory.of(shaky)[0].reason == "ConnectionError: not yet"
+            memory.clock.advance(9)
+            assert await memory.drain() == []
+            memory.clock.advance(1)
+            assert len(await memory.drain()) == 1
+            await memory.drain(forward=True)
+            assert attempts == [1000, 1010, 1040]
+            assert await handle.result() == "at last"
+
+    go(story())
+
+
+@pytest.mark.parametrize("error", [GiveUp("no use"), ValueError("no use")])
+def test_dead_after_the_last(app: App, error: Exception) -> None:
+    @app.task(retries=1, backoff=1)
+    async def hopeless() -> None:
+        raise error
+
+    async def story() -> None:
+        async with InMemory(app) as memory:
+            handle = await hopeless.submit()
+            await memory.drain(forward=True)
+            job = memory.of(hopeless)[0]
+            assert job.state is JobState.DEAD
+            assert job.tries == (1 if isinstance(error, GiveUp) else 2)
+            with pytest.raises(JobFailedError, match="no use"):
+                await handle.result()
+
+    go(story())
+
+
+def test_a_foreground_call_is_retried_and_then_fails(app: App) -> None:
+    tries: list[int] = []
+
+    @app.task(retries=1)
+    async def hopeless() -> None:
+        tries.append(1)
+        raise Retry("later", after=500)
+
+    async def story() -> None:
+        async with InMemory(app) as memory:
+            with pytest.raises(JobFailedError, match="later"):
+                await hopeless.call()
+            assert memory.of(hopeless)[0].state is JobState.FAILED
+            assert len(tries) == 2
+
+    go(story())
+
+
+def test_what_is_put_off_waits_for_its_time(app: App) -> None:
+    @app.task
+    async def later() -> None: ...
+
+    async def story() -> None:
+        async with InMemory(app) as memory:
+            await later.with_options(delay=60).submit()
+            assert await memory.drain() == []
+            memory.clock.advance(60)
+            assert len(await memory.drain()) == 1
+
+    go(story())
+
+
+def test_higher_priority_first(app: App) -> None:
+    @app.task
+    async def work(name: str) -> None: ...
+
+    async def story() -> None:
+        async with InMemory(app) as memory:
+            await work.with_options(priority="low").submit("last")
+            await work.submit("second")
+            await work.submit("third")
+            await work.with_options(priority="high").submit("first")
+            order = [run.arguments["name"] for run in await memory.drain()]
+            assert order == ["first", "second", "third", "last"]
+
+    go(story())
+
+
+def test_equal_keys_share_a_job_until_it_is_over(app: App) -> None:
+    @app.task(unique="user-{user}")
+    async def sync(user: int) -> None: ...
+
+    async def story() -> None:
+        async with InMemory(app) as memory:
+            first, second = await sync.submit(1), await sync.submit(1)
+            assert first.handle == second.handle
+            assert len(await memory.drain()) == 1
+            await sync.submit(1)
+            assert len(await memory.drain()) == 1
+
+    go(story())
+
+
+def test_cancelling(app: App) -> None:
+    @app.task
+    async def work() -> None: ...
+
+    async def story() -> None:
+        async with InMemory(app) as memory:
+            handle = await work.submit()
+            assert (await handle.status()).known
+            assert await handle.cancel()
+            assert not await handle.cancel()
+            assert await memory.drain() == []
+            assert not (await handle.status()).known
+            with pytest.raises(JobFailedError, match="cancelled"):
+                await handle.result()
+
+    go(story())
+
+
+def test_schedules_fire_by_the_clock(app: App) -> None:
+    @app.cron("*/10 * * * *", unique=False)
+    async def tidy() -> None: ...
+
+    @app.cron("*/10 * * * *", name="once")
+    @app.task
+    async def alone() -> None: ...
+
+    async def story() -> None:
+        async with InMemory(app, now=600) as memory:
+            assert await memory.drain() == []
+            memory.clock.advance(599)
+            assert await memory.drain() == []
+            memory.clock.advance(1)
+            assert [run.task.name for run in await memory.drain()] == ["shop.tidy", "shop.alone"]
+            memory.clock.advance(1800)
+            await memory.drain()
+            assert len(memory.of(tidy)) == 4
+            assert len(memory.of(alone)) == 2
+
+    go(story())
+
+
+def test_what_a_task_says_while_it_runs(app: App) -> None:
+    @app.task
+    async def steps() -> int:
+        current_task().progress(1, 2)
+        return 7
+
+    @app.task
+    async def wrong() -> None:
+        raise ValueError("no")
+
+    async def story() -> None:
+        async with InMemory(app):
+            assert [event async for event in (await steps.start()).events()] == [Progressed(1, 2), Completed(b"7")]
+            events = [event async for event in (await wrong.start()).events()]
+            assert events == [Failed("ValueError: no", data=b"ValueError: no")]
+
+    go(story())
+
+
+def test_arguments_that_cannot_travel_are_noticed(app: App) -> None:
+    @app.task
+    async def show(value: Any) -> None: ...
+
+    async def story() -> None:
+        async with InMemory(app):
+            with pytest.raises(CodecError):
+                await show.submit(object())
+
+    go(story())
+
+
+def test_the_app_is_itself_again_afterwards(app: App) -> None:
+    before = (app.now, app.connect, app.transports)
+    with InMemory(app) as memory:
+        assert app.now() == memory.clock.now
+    assert (app.now, app.connect, app.transports) == before
+
+
+def test_time_does_not_go_back(app: App) -> None:
+    with InMemory(app) as memory, pytest.raises(ValueError, match="does not go back"):
+        memory.clock.advance(-1)

@@ -1,0 +1,73 @@
+"""Which form of the core runs, and that nobody tests an old one."""
+
+import os
+import subprocess
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import pytest
+
+import geartrain
+from geartrain import core
+from tests.support import compiled
+
+PACKAGE = Path(geartrain.__file__).parent
+IS_COMPILED = any((PACKAGE / f"model{suffix}").exists() for suffix in EXTENSION_SUFFIXES)
+SHOW = "import geartrain.core, geartrain.model, geartrain.engine.engine as e; print(geartrain.core.form(), e.__file__)"
+
+
+def run(pure: str | None) -> tuple[str, str]:
+    """What a fresh interpreter says of the form of the core, and the ending of a core module's file."""
+    environment = {name: value for name, value in os.environ.items() if name != core.VARIABLE}
+    if pure is not None:
+        environment[core.VARIABLE] = pure
+    command = [sys.executable, "-c", SHOW]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    form, _, file = answer.stdout.strip().partition(" ")
+    return form, Path(file).suffix
+
+
+@pytest.mark.parametrize("wish", ["1", "yes", "TRUE"])
+def test_the_pure_core_is_there_for_who_asks(wish: str) -> None:
+    assert run(wish) == ("pure", ".py")
+
+
+@pytest.mark.parametrize("wish", [None, "", "0", "no"])
+def test_the_compiled_core_runs_where_there_is_one(wish: str | None) -> None:
+    assert run(wish) == (("compiled", ".so") if IS_COMPILED else ("pure", ".py"))
+
+
+def test_other_packages_are_left_alone() -> None:
+    assert core.SourceFinder().find_spec("json.decoder", [os.path.dirname(os.__file__)]) is None
+
+
+def test_what_is_not_there_is_not_found() -> None:
+    assert core.SourceFinder().find_spec("geartrain.nothing", [str(PACKAGE)]) is None
+    assert core.SourceFinder().find_spec("geartrain.nothing") is None
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A working copy with one compiled module and one that is not."""
+    for number, name in enumerate(("plain.py", "swift.py", "swift.cpython-311.so", "native__mypyc.cpython-311.so")):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (1000 + number, 1000 + number))
+    return tmp_path
+
+
+def test_a_fresh_compilation_is_not_outdated(tree: Path) -> None:
+    assert compiled.outdated(tree) == []
+
+
+def test_a_source_that_was_changed_afterwards_is_named(tree: Path) -> None:
+    os.utime(tree / "plain.py", (2000, 2000))
+    assert compiled.outdated(tree) == []
+    os.utime(tree / "swift.py", (2000, 2000))
+    assert compiled.outdated(tree) == [tree / "swift.py"]
+
+
+def test_without_a_library_nothing_is_outdated(tree: Path) -> None:
+    (tree / "native__mypyc.cpython-311.so").unlink()
+    os.utime(tree / "swift.py", (2000, 2000))
+    assert compiled.outdated(tree) == []

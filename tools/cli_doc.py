@@ -1,0 +1,113 @@
+"""Writes docs/command-line.md from the command itself, or says with --check that it is out of date.
+
+python tools/cli_doc.py [--check]
+"""
+
+import enum
+import inspect
+import re
+import sys
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.models import ArgumentInfo
+
+from geartrain.cli import app, exits
+
+PAGE = Path(__file__).parent.parent / "docs" / "command-line.md"
+
+OPENING = """\
+# The command line
+
+<!-- Written by tools/cli_doc.py from src/geartrain/cli/; change that instead. -->
+
+`geartrain` is one command with many verbs. Those that talk to a server find it by `--server URL` or by
+`GEARTRAIN_SERVER`, else at `gearman://127.0.0.1:4730`; any of the protocols will do, since the server answers
+questions about itself by all of them. Several URLs may be given with commas between them.
+
+For people there are tables and colours (`NO_COLOR=1` turns those off); when the output goes into a pipe it is plain,
+and with `--json` it is JSON: one object, or one per line where there are many.
+
+`geartrain --install-completion` teaches your shell to complete verbs and options.
+"""
+
+SETTINGS = "Its options are the settings, one for each: [settings.md](settings.md) has them all."
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([OPENING, exits.EPILOG.strip() + "\n", *_sections(app.app, "geartrain")])
+
+
+def _sections(group: typer.Typer, path: str) -> Iterator[str]:
+    for command in group.registered_commands:
+        yield _section(command, f"{path} {command.name}")
+    for below in group.registered_groups:
+        assert below.typer_instance is not None
+        name = f"{path} {below.typer_instance.info.name}"
+        yield f"## {name}\n\n{below.typer_instance.info.help}\n"
+        yield from _sections(below.typer_instance, name)
+
+
+def _section(command: Any, path: str) -> str:
+    lines = [f"## {path}", "", command.callback.__doc__, ""]
+    if path == "geartrain serve":
+        lines += [SETTINGS, ""]
+    else:
+        hints = typing.get_type_hints(command.callback, include_extras=True)
+        rows = [_row(name, *_parts(hint), _default(command, name)) for name, hint in hints.items() if name != "return"]
+        lines += ["| option | what it does |", "|---|---|", *rows, ""] if rows else []
+    epilog = re.sub(r"\n{3,}", "\n\n", (command.epilog or "").replace(exits.EPILOG.strip(), "")).strip()
+    return "\n".join([*lines, f"{epilog}\n"] if epilog else lines)
+
+
+def _parts(hint: Any) -> tuple[Any, Any]:
+    """The type of a parameter, and what typer is told of it."""
+    type, about, *_ = typing.get_args(hint)
+    return type, about
+
+
+def _default(command: Any, name: str) -> Any:
+    return inspect.signature(command.callback).parameters[name].default
+
+
+def _row(name: str, type: Any, about: Any, default: Any) -> str:
+    """One row of the table."""
+    if isinstance(about, ArgumentInfo):
+        names = about.metavar or name.upper()
+    else:
+        words = "" if type is bool else f" {about.metavar or _choices(type) or name.upper()}"
+        # Inside Annotated, typer keeps the first name where a default would be.
+        given = [word for word in (about.default, *(about.param_decls or ())) if isinstance(word, str)]
+        names = ", ".join(given or [f"--{name.replace('_', '-')}"]) + words
+    text = " ".join((about.help or "").split())
+    if about.show_default and default not in (None, False, "", inspect.Parameter.empty):
+        text += f" Default: `{getattr(default, 'value', default)}`."
+    return f"| `{_cell(names)}` | {_cell(text)} |"
+
+
+def _choices(type: Any) -> str:
+    kinds: list[Any] = [kind for kind in (type, *typing.get_args(type)) if isinstance(kind, enum.EnumMeta)]
+    return "|".join(choice.value for kind in kinds for choice in kind)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def main(arguments: list[str]) -> int:
+    text = page()
+    if arguments == ["--check"]:
+        if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
+            print(f"{PAGE} is out of date; run tools/cli_doc.py", file=sys.stderr)
+            return 1
+        return 0
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
