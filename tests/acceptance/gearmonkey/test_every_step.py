@@ -27,6 +27,7 @@ pytestmark = pytest.mark.peer("redis-server")
 
 LEASE = 1.5
 ROOT = Path(__file__).parents[3]
+KINDS = ["sync", "aio", "link"]  # of workers: the library for GearMonkey alone, and the general one
 QUEUES = 3  # that a worker of one function waits at
 
 
@@ -101,7 +102,7 @@ def assert_nothing_is_left(raw: Any, function: str) -> None:
     assert not raw.keys(f"geartrain:popped:{function}:*")
 
 
-@pytest.mark.parametrize("kind", ["sync", "aio"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_job_that_was_there_before_the_worker(
     redis: redis_server.RedisProcess, make_victim: MakeVictim, function: str
 ) -> None:
@@ -130,7 +131,7 @@ def _undisturbed(client: gearmonkey.Client, make_victim: MakeVictim, function: s
     return steps[: steps.index("BRPOPLPUSH")] if "BRPOPLPUSH" in steps else steps
 
 
-@pytest.mark.parametrize("kind", ["sync", "aio"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("priority", ["high", "low"])
 def test_job_that_a_worker_waits_for(
     redis: redis_server.RedisProcess, make_victim: MakeVictim, function: str, priority: str

@@ -125,6 +125,9 @@ UNSUBSCRIBE
 CLIENT SETNAME me
 CLIENT GETNAME
 CLIENT SETNAME a\\x20b
+CLIENT UNBLOCK 999999999
+CLIENT UNBLOCK x
+CLIENT UNBLOCK 999999999 WHY
 CONFIG GET nothing-of-the-kind
 RESET
 CLIENT GETNAME
@@ -214,3 +217,18 @@ def test_answers_are_those_of_redis(version: bytes) -> None:
         if theirs != ours
     ]
     assert not differences, "\n".join(differences)
+
+
+@pytest.mark.parametrize(("reason", "answer"), [((), b"*-1\r\n"), ((b"ERROR",), b"-UNBLOCKED client unblocked")])
+def test_a_pop_that_waits_is_called_off(place: Place, reason: tuple[bytes, ...], answer: bytes) -> None:
+    waiting, other = Talker(place.port), Talker(place.port)
+    try:
+        number = waiting.ask(b"CLIENT", b"ID").strip()[1:]
+        waiting.socket.sendall(resp.request(b"BRPOP", b"queue:called-off:normal", b"0"))
+        while other.ask(b"CLIENT", b"UNBLOCK", number, *reason) != b":1\r\n":
+            pass  # the pop is on its way
+        assert waiting.socket.recv(65536).startswith(answer)
+        assert other.ask(b"CLIENT", b"UNBLOCK", number) == b":0\r\n"
+    finally:
+        waiting.close()
+        other.close()

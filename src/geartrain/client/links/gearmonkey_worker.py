@@ -53,6 +53,7 @@ class Worker(WorkerLink):
         self._running: set[Taken] = set()
         self._tasks: list[asyncio.Task[None]] = []  # those that take jobs and renew leases
         self._telling: set[asyncio.Future[Any]] = set()  # what is told and not answered yet
+        self._taker_id = 0  # by which its pop is called off
         self._ringing: asyncio.Future[Any] | None = None  # the wait that is under way
         self._changed = asyncio.Event()  # a slot is free, there is a function, or it is time to rest
         self._wants_slot = False  # will be told when one is free
@@ -69,6 +70,7 @@ class Worker(WorkerLink):
                 await line.open(self.address, self.tls)
             await self._teller.carry_out(self._duties.start())
             await self._teller.carry_out(self._duties.care())
+            self._taker_id = await self._taker.ask("CLIENT", "ID")
         except FLOW_ERRORS as error:
             self._hang_up()
             raise plainly(error, self.address) from error
@@ -97,7 +99,7 @@ class Worker(WorkerLink):
             self._change()
 
     def rest(self) -> None:
-        """Take no more; a pop at a Geartrain server, which cannot be called off, may still bring one."""
+        """Take no more; a pop at a Geartrain server that is not called off may still bring one."""
         self._resting = True
         self._change()
 
@@ -166,12 +168,15 @@ class Worker(WorkerLink):
                 woken = ()
             else:
                 woken = await self._taker.carry_out(self._duties.wait(POP_SECONDS))
+        self.slots.pass_on()  # it may have been told of a slot that it does not want any more
         await self._taker.carry_out(self._duties.put_back(woken))
 
     async def _until_it_makes_sense(self) -> None:
         """Wait for a function, and for a slot."""
         self._changed.clear()
-        if self._duties.functions and not self._resting:
+        if self._resting or (self._duties.functions and self.slots.free):
+            return
+        if self._duties.functions:
             self._wants_slot = True
             self.slots.wait(self._slot_free)
         await self._changed.wait()
@@ -185,7 +190,7 @@ class Worker(WorkerLink):
             self.slots.pass_on()
 
     async def _take(self, woken: Sequence[Woken]) -> bool:
-        """Whether there was a job."""
+        """Whether there was a job. At a Geartrain server this waits, with the slot."""
         task = None
         try:
             task = await self._taker.carry_out(self._duties.take(woken, POP_SECONDS))
@@ -194,6 +199,10 @@ class Worker(WorkerLink):
                 self.slots.give()
         if task is None:
             return False
+        if task.function not in self._duties.functions and self._duties.needs_care:
+            self._tell(self._duties.give_back(task))  # it was withdrawn in that moment
+            self.slots.give()
+            return True
         job = Taken(task)
         self._running.add(job)
         self.hands.assigned(job)
@@ -208,8 +217,11 @@ class Worker(WorkerLink):
         await asyncio.gather(*(self._teller.ask("CLIENT", "UNBLOCK", id) for id in ids), return_exceptions=True)
 
     def _change(self) -> None:
+        """Think again, also in the middle of a wait. A server that cannot call off a pop ends it within a second."""
         self._changed.set()
         self._bells.call_off()
+        if self._opened and not self._duties.needs_care:
+            self._teller.send(("CLIENT", "UNBLOCK", self._taker_id), _ignore)
 
     # Telling what comes of them
 
@@ -255,6 +267,7 @@ class Worker(WorkerLink):
             return
         self._over = self._resting = True
         self._hang_up()
+        self.slots.pass_on()
         self.lost(plainly(error, self.address))
 
     def _hang_up(self) -> None:

@@ -217,7 +217,7 @@ class GearmonkeyConnection(Connection):
         if wait.for_jobs:
             self.work().look()
 
-    def answer_wait(self, value: resp.Value) -> None:
+    def answer_wait(self, value: resp.Value | WireError) -> None:
         """Its pop has waited long enough, or there is something for it. Called from inside engine verbs."""
         wait = self.wait
         if wait is None:
@@ -227,7 +227,10 @@ class GearmonkeyConnection(Connection):
         if self.worker is not None:
             self.engine.rouse(self.worker)
         self.must_be_durable = False
-        self.reply(value)
+        if isinstance(value, WireError):
+            self.write(resp.fault(value.code, value.text))
+        else:
+            self.reply(value)
         if self._held or self.reader.has_more:
             self.pulse.loop.call_soon(self._resume)
         else:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 REDIS_VERSION: Final = "7.0.15"
 _DATABASES: Final = 16
 _MICROSECONDS: Final = 1_000_000
+_UNBLOCKED: Final = WireError("UNBLOCKED", "client unblocked via CLIENT UNBLOCK", fatal=False)
 _NO_PASSWORD: Final = (
     "AUTH <password> called without any password configured for the default user. "
     "Are you sure your configuration is correct?"
@@ -174,6 +175,19 @@ def _client_list(connection: "GearmonkeyConnection", arguments: list[bytes]) -> 
     return resp.Text("".join(lines).encode())
 
 
+def _unblock(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """CLIENT UNBLOCK: a worker that wants to stop calls off the pop that it waits for on another connection."""
+    if arguments[3:] and arguments[3].upper() not in (b"TIMEOUT", b"ERROR"):
+        raise keys.refusal("CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
+    number = keys.integer(arguments[2])
+    peer = next((peer for peer in connection.monkey.peers() if peer.number == number and peer.wait is not None), None)
+    if peer is None:
+        return 0
+    by_error = arguments[3:] and arguments[3].upper() == b"ERROR"
+    peer.answer_wait(_UNBLOCKED if by_error else resp.NO_ARRAY)
+    return 1
+
+
 Handler = Callable[["GearmonkeyConnection", list[bytes]], resp.Value]
 _CLIENT: Final[dict[bytes, tuple[int, int, Handler]]] = {
     b"SETINFO": (4, 4, _noted),
@@ -183,6 +197,7 @@ _CLIENT: Final[dict[bytes, tuple[int, int, Handler]]] = {
     b"LIST": (2, 8, _client_list),
     b"NO-EVICT": (3, 3, _noted),
     b"NO-TOUCH": (3, 3, _noted),
+    b"UNBLOCK": (3, 4, _unblock),
 }
 
 
