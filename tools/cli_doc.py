@@ -39,7 +39,7 @@ SETTINGS = "Its options are the settings, one for each: [settings.md](settings.m
 
 def page() -> str:
     """The whole page."""
-    return "\n".join([OPENING, exits.EPILOG.strip() + "\n", *_sections(app.app, "geartrain")])
+    return "\n".join([OPENING, exits.EPILOG.strip() + "\n", *_sections(app.build(), "geartrain")])
 
 
 def _sections(group: typer.Typer, path: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Geartrain: one durable job server that speaks five protocols over one engine."""
 
 import sys
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from geartrain import core
@@ -9,9 +9,8 @@ from geartrain import core
 if core.pure_wanted():
     sys.meta_path.insert(0, core.SourceFinder())
 
-__version__ = metadata.version("geartrain")
-
 if TYPE_CHECKING:
+    __version__: str
     from geartrain.app.app import App as App
     from geartrain.client.aio_client import AsyncClient as AsyncClient
     from geartrain.client.aio_worker import AsyncWorker as AsyncWorker
@@ -35,6 +34,10 @@ else:
     }
 
     def __getattr__(name: str) -> object:
+        if name == "__version__":
+            from importlib import metadata  # takes longer to load than all of the rest
+
+            return metadata.version("geartrain")
         home = _HOMES.get(name) or ("geartrain.errors" if name.endswith("Error") else "")
         if not home:
             raise AttributeError(f"module 'geartrain' has no attribute {name!r}")

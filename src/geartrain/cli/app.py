@@ -1,58 +1,71 @@
-"""The verbs of `geartrain`, put together."""
+"""The verbs of `geartrain`, put together.
+
+Only the module of the verb that was typed is imported: people and scripts call `geartrain submit` often, and should not
+wait for the server's code each time. Help and completion import all.
+"""
+
+import importlib
+import sys
+from collections.abc import Callable
+from typing import Any, Final
 
 import typer
 
-from geartrain.cli import (
-    bench,
-    compact,
-    cron,
-    doctor,
-    dump,
-    exits,
-    jobs,
-    load,
-    serve,
-    show,
-    status,
-    steer,
-    submit,
-    tail,
-    top,
-    version,
-    work,
-    workers,
-)
+from geartrain.cli import exits
 
-app = typer.Typer(
-    name="geartrain",
-    help="One durable job server that speaks several protocols over one engine.",
-    no_args_is_help=True,
-    epilog=exits.EPILOG,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("serve", epilog=serve.EPILOG)(serve.command())
-app.command("submit", epilog=submit.EPILOG)(submit.submit)
-app.command("work", epilog=work.EPILOG)(work.work)
-app.command("status", epilog=status.EPILOG)(status.status)
-app.command("workers", epilog=workers.EPILOG)(workers.workers)
-app.command("jobs", epilog=jobs.EPILOG)(jobs.jobs)
-app.command("show", epilog=show.EPILOG)(show.show)
-for verb in steer.VERBS:
-    app.command(verb.name, epilog=steer.epilog(verb))(steer.command(verb))
-app.add_typer(cron.app)
-app.command("top", epilog=top.EPILOG)(top.top)
-app.command("tail", epilog=tail.EPILOG)(tail.tail)
-app.command("bench", epilog=bench.EPILOG)(bench.bench)
-app.command("dump", epilog=dump.EPILOG)(dump.dump)
-app.command("load", epilog=load.EPILOG)(load.load)
-app.command("doctor", epilog=doctor.EPILOG)(doctor.doctor)
-app.command("compact", epilog=compact.EPILOG)(compact.compact)
-app.command("version")(version.version)
+# Which module of this package adds a verb: by `add(app)` if it has one, else by the function of the verb's own name.
+VERBS: Final = {
+    "serve": "serve",
+    "submit": "submit",
+    "work": "work",
+    "status": "status",
+    "workers": "workers",
+    "jobs": "jobs",
+    "show": "show",
+    "cancel": "steer",
+    "retry": "steer",
+    "delete": "steer",
+    "pause": "steer",
+    "resume": "steer",
+    "cron": "cron",
+    "top": "top",
+    "tail": "tail",
+    "bench": "bench",
+    "dump": "dump",
+    "load": "load",
+    "doctor": "doctor",
+    "compact": "compact",
+    "version": "version",
+}
 
 
-@app.command("gearmand", add_help_option=False)
+def build(typed: str = "") -> typer.Typer:
+    """The command with the verb that was typed; with all of them if it is none of ours."""
+    app = typer.Typer(
+        name="geartrain",
+        help="One durable job server that speaks several protocols over one engine.",
+        no_args_is_help=True,
+        epilog=exits.EPILOG,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    modules = {typed: VERBS[typed]} if typed in VERBS else {module: module for module in VERBS.values()}
+    for module in modules.values():
+        _add(app, importlib.import_module(f"geartrain.cli.{module}"), module)
+    # It also keeps typer from taking a single verb for the whole command.
+    app.command("gearmand", add_help_option=False)(gearmand)
+    return app
+
+
+def _add(app: typer.Typer, module: Any, name: str) -> None:
+    add: Callable[[typer.Typer], None] | None = getattr(module, "add", None)
+    if add is not None:
+        add(app)
+    else:
+        app.command(name, epilog=getattr(module, "EPILOG", None))(getattr(module, name))
+
+
 def gearmand() -> None:
     """Run the server with gearmand's command line: `geartrain gearmand --help`."""
     raise AssertionError("main() hands this verb to cli/gearmand.py before typer sees it")
@@ -60,5 +73,5 @@ def gearmand() -> None:
 
 def run() -> int:
     """Follow the command line. Wrong usage ends here, with exit code 2; errors of ours go to the caller."""
-    app()
+    build(sys.argv[1] if len(sys.argv) > 1 else "")()
     return 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
-from geartrain.cli import exits, moments, operating, reaching, tables
+from geartrain.cli import exits, moments, reaching, reporting, tables
 
 if TYPE_CHECKING:
     from geartrain.cli import measuring
@@ -67,7 +67,7 @@ def bench(
     for row in rows:
         if row.background and not can.background:
             continue
-        progress = operating.Progress(row.name)
+        progress = reporting.Progress(row.name)
         tally = asyncio.run(_run(row, plan, progress))
         progress.end()
         summaries.append({"what": row.name, **tally.summary()})
@@ -83,7 +83,7 @@ def bench(
         raise typer.Exit(exits.FAILED)
 
 
-async def _run(row: Row, plan: "measuring.Plan", progress: operating.Progress) -> "measuring.Tally":
+async def _run(row: Row, plan: "measuring.Plan", progress: reporting.Progress) -> "measuring.Tally":
     return await row.measure(plan, progress)
 
 

@@ -7,7 +7,7 @@ import typer
 from geartrain.cli import exits, moments, reaching, tables
 from geartrain.cli.submit import Urgency
 
-app = typer.Typer(
+group = typer.Typer(
     name="cron",
     help="Schedules that the server keeps: it submits their jobs by itself.",
     no_args_is_help=True,
@@ -31,7 +31,7 @@ _HEAD: Final = ("NAME", "EXPRESSION", "ZONE", "FUNCTION", "NEXT", "LAST", "")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="What the schedule is called.", show_default=False)]
 
 
-@app.command("list", epilog=exits.EPILOG)
+@group.command("list", epilog=exits.EPILOG)
 def list_crons(server: reaching.Server = reaching.USUAL, json: reaching.Json = False) -> None:
     """Show all schedules, and when they run next."""
     crons = reaching.ask(server, "crons")
@@ -41,8 +41,8 @@ def list_crons(server: reaching.Server = reaching.USUAL, json: reaching.Json = F
         tables.say(tables.table(_HEAD, map(_row, crons)) if crons else ["no schedules"])
 
 
-@app.command("add", epilog=_ADD_EPILOG)
-def add(
+@group.command("add", epilog=_ADD_EPILOG)
+def make(
     name: Name,
     expression: Annotated[str, typer.Argument(metavar="EXPRESSION", help="When.", show_default=False)],
     function: Annotated[str, typer.Argument(metavar="FUNCTION", help="What.", show_default=False)],
@@ -63,28 +63,28 @@ def add(
     tables.say([tables.json_line(cron) if json else f"{name} runs next at {moments.clock(cron['next_at'])}"])
 
 
-@app.command("remove", epilog=exits.EPILOG)
+@group.command("remove", epilog=exits.EPILOG)
 def remove(name: Name, server: reaching.Server = reaching.USUAL, json: reaching.Json = False) -> None:
     """Remove a schedule; jobs that it has submitted stay."""
     answer = reaching.ask(server, "cron_remove", name=name)
     tables.say([tables.json_line(answer) if json else f"{name} removed"])
 
 
-@app.command("run", epilog=exits.EPILOG)
+@group.command("run", epilog=exits.EPILOG)
 def run(name: Name, server: reaching.Server = reaching.USUAL, json: reaching.Json = False) -> None:
     """Submit a schedule's job now, besides its times."""
     answer = reaching.ask(server, "cron_run", name=name)
     tables.say([tables.json_line(answer) if json else moments.value(answer, 100)])
 
 
-@app.command("pause", epilog=exits.EPILOG)
+@group.command("pause", epilog=exits.EPILOG)
 def pause(name: Name, server: reaching.Server = reaching.USUAL, json: reaching.Json = False) -> None:
     """Let a schedule rest."""
     answer = reaching.ask(server, "cron_pause", name=name)
     tables.say([tables.json_line(answer) if json else f"{name} paused"])
 
 
-@app.command("resume", epilog=exits.EPILOG)
+@group.command("resume", epilog=exits.EPILOG)
 def resume(name: Name, server: reaching.Server = reaching.USUAL, json: reaching.Json = False) -> None:
     """Let a paused schedule run again."""
     answer = reaching.ask(server, "cron_resume", name=name)
@@ -96,3 +96,8 @@ def _row(cron: dict[str, Any]) -> tuple[str, ...]:
         cron["name"], cron["expression"], cron["timezone"], moments.value(cron["function"]),
         moments.clock(cron["next_at"]), moments.clock(cron["last_at"]), "paused" if cron["paused"] else "",
     )  # fmt: skip
+
+
+def add(app: typer.Typer) -> None:
+    """Add the verb with its verbs."""
+    app.add_typer(group)

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import msgspec
 import typer
 
-from geartrain.cli import operating
+from geartrain.cli import operating, reporting
 from geartrain.server.checkup import examination
 from geartrain.server.checkup.finding import Finding, Level
 
@@ -49,7 +49,7 @@ def doctor(
         print(msgspec.json.encode({**counts, "findings": [finding._asdict() for finding in findings]}).decode())
     else:
         problems, warnings = counts[Level.PROBLEM], counts[Level.WARNING]
-        print(f"{operating.counted(problems, 'problem')}, {operating.counted(warnings, 'warning')}")
+        print(f"{reporting.counted(problems, 'problem')}, {reporting.counted(warnings, 'warning')}")
     if counts[Level.PROBLEM]:
         raise typer.Exit(1)
 

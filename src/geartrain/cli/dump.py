@@ -10,7 +10,7 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from geartrain.cli import operating
+from geartrain.cli import operating, reporting
 from geartrain.server import upkeep
 
 EPILOG = """
@@ -43,15 +43,15 @@ def dump(
 ) -> None:
     """Write a store's jobs as lines of JSON: to back them up, to move them, to look at them."""
     found = upkeep.existing(operating.settings(store, config))
-    progress = operating.Progress("dumping")
-    notices = operating.Notices(progress)
+    progress = reporting.Progress("dumping")
+    notices = reporting.Notices(progress)
     name = "stdout" if file == STDOUT else file
     with operating.plain_errors(name), _quiet_when_nobody_reads(), _target(file) as target:
         dumped = upkeep.write_dump(found.path, records, target.write, notices, progress)
         notices.end()
     if file != STDOUT:
-        also = f" and {operating.counted(dumped.records, 'record')}" if records else ""
-        print(f"{operating.counted(dumped.jobs, 'job')}{also} in {file}")
+        also = f" and {reporting.counted(dumped.records, 'record')}" if records else ""
+        print(f"{reporting.counted(dumped.jobs, 'job')}{also} in {file}")
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from geartrain.cli import exits, moments, operating, reaching, tables
+from geartrain.cli import exits, moments, operating, reaching, reporting, tables
 from geartrain.errors import ServerGoneError, SteeringError
 from geartrain.server import history, sources, upkeep
 from geartrain.server.settings import TABLE
@@ -86,7 +86,7 @@ def _found(
 
 def _from_file(question: history.Question, store: str | None, config: str | None) -> list[dict[str, Any]]:
     found = upkeep.existing(operating.settings(store, config))
-    notices = operating.Notices(operating.Progress("reading"))
+    notices = reporting.Notices(reporting.Progress("reading"))
     entries = history.find(found, question, time.time(), notices)
     notices.end()
     return [{name: _plain(value) for name, value in entry._asdict().items()} for entry in entries]

@@ -8,7 +8,7 @@ from typing import Annotated, BinaryIO
 import msgspec
 import typer
 
-from geartrain.cli import operating
+from geartrain.cli import operating, reporting
 from geartrain.server import log, upkeep
 
 EPILOG = """
@@ -46,8 +46,8 @@ def load(
 ) -> None:
     """Load a dump into a store that no server has open."""
     found = upkeep.store(operating.settings(store, config))
-    progress = operating.Progress("loading")
-    notices = operating.Notices(progress)
+    progress = reporting.Progress("loading")
+    notices = reporting.Notices(progress)
     name = "stdin" if file == STDIN else file
     with operating.plain_errors(name), _source(file) as lines, log.opened(log.STDERR, "warning", "text"):
         try:
@@ -57,7 +57,7 @@ def load(
     if json:
         print(msgspec.json.encode({"file": str(found.path), **summary._asdict()}).decode())
     else:
-        loaded = f"{operating.counted(summary.jobs, 'job')} and {operating.counted(summary.records, 'record')}"
+        loaded = f"{reporting.counted(summary.jobs, 'job')} and {reporting.counted(summary.records, 'record')}"
         print("; ".join([f"loaded {loaded} into {found.path}", *_rest(summary._asdict())]))
 
 

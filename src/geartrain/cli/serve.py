@@ -44,6 +44,11 @@ def command() -> Callable[..., None]:
     return serve
 
 
+def add(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("serve", epilog=EPILOG)(command())
+
+
 def _config() -> inspect.Parameter:
     option = typer.Option(
         sources.CONFIG_FLAG, metavar="FILE", help="Read settings from this TOML file.", show_default=False

@@ -70,3 +70,9 @@ def command(verb: Verb) -> Callable[..., None]:
 
 def epilog(verb: Verb) -> str:
     return f"{verb.epilog}\n\n{exits.EPILOG}" if verb.epilog else exits.EPILOG
+
+
+def add(app: typer.Typer) -> None:
+    """Add all of them."""
+    for verb in VERBS:
+        app.command(verb.name, epilog=epilog(verb))(command(verb))
