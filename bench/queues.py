@@ -7,8 +7,8 @@ every task on disk before a submission returns. Each is used in the quickest way
 (`bench/queues_peers`), in turns, so that a busy moment of the machine hits all alike. The figure is the median of the
 rounds.
 
-The first run installs the other queues into an environment of their own (the `bench` extra of pyproject.toml), beside
-the one that this runs in.
+The first run installs the other queues (the `bench` extra of pyproject.toml), each into an environment of its own
+beside the one that this runs in.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from tests.support import redis_server, serving
 
 ROOT = pathlib.Path(__file__).parents[1]
 PEERS = ROOT / "bench" / "queues_peers"
-ENVIRONMENT = pathlib.Path(sys.prefix) / "queues"
+ENVIRONMENTS = pathlib.Path(sys.prefix) / "queues"
 INSTALL_SECONDS = 600
 START_SECONDS = 60
 # A worker's first moments are left out, and so is whatever it has not done after so long.
@@ -64,6 +64,10 @@ QUEUES = (
     Queue("SAQ", (("ZCARD", "saq:bench:incomplete"),)),
     Queue(picture.OURS),
 )
+
+
+class NoFigureError(Exception):
+    """A queue could not be measured in a round; the others can."""
 
 
 class Found(NamedTuple):
@@ -103,16 +107,20 @@ def main() -> int:
     args = parser.parse_args()
     wanted = {name.lower() for name in args.only}
     queues = [queue for queue in QUEUES if not wanted or not queue.keys or queue.name.lower() in wanted]
-    python = environment()
+    pythons = {queue: environment(queue) for queue in queues}
     found: dict[str, list[Found]] = {queue.name: [] for queue in queues}
     bar = Bar(args.rounds * len(queues))
     for number in range(args.rounds):
         for queue in queues:
             bar.step(f"round {number + 1}: {queue.name}")
-            found[queue.name].append(
-                measure(queue, python if queue.keys else pathlib.Path(sys.executable), args.seconds)
-            )
+            try:
+                found[queue.name].append(measure(queue, pythons[queue], args.seconds))
+            except NoFigureError as error:
+                print(f"\n{error}", file=sys.stderr)
     bar.end()
+    found = {name: rounds for name, rounds in found.items() if rounds}
+    if picture.OURS not in found:
+        return 1
     show(found)
     if args.json:
         args.json.write_text(json.dumps({name: [each._asdict() for each in rounds] for name, rounds in found.items()}))
@@ -121,17 +129,22 @@ def main() -> int:
     return 0
 
 
-def environment() -> pathlib.Path:
-    """The interpreter of the environment that has the other queues, made if it is missing."""
-    python = ENVIRONMENT / "bin" / "python"
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    stamp = ENVIRONMENT / "installed"
-    if not stamp.exists() or stamp.read_text() != "\n".join(extras["bench"]):
-        print(f"installing the queues into {ENVIRONMENT.relative_to(ROOT)}", file=sys.stderr)
-        subprocess.run([sys.executable, "-m", "venv", str(ENVIRONMENT)], check=True, timeout=INSTALL_SECONDS)
-        install = [str(python), "-m", "pip", "install", "--quiet", "--upgrade", *extras["bench"]]
+def environment(queue: Queue) -> pathlib.Path:
+    """The interpreter that has this queue, in an environment that is made if it is missing."""
+    if not queue.keys:
+        return pathlib.Path(sys.executable)
+    home = ENVIRONMENTS / queue.name.lower()
+    python = home / "bin" / "python"
+    extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["bench"]
+    others = {other.name.lower() for other in QUEUES if other is not queue}
+    wanted = [line for line in extra if line.partition(">=")[0] not in others]
+    stamp = home / "installed"
+    if not stamp.exists() or stamp.read_text() != "\n".join(wanted):
+        print(f"installing {queue.name} into {home.relative_to(ROOT)}", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", str(home)], check=True, timeout=INSTALL_SECONDS)
+        install = [str(python), "-m", "pip", "install", "-qq", "--upgrade", *wanted]
         subprocess.run(install, check=True, timeout=INSTALL_SECONDS)
-        stamp.write_text("\n".join(extras["bench"]))
+        stamp.write_text("\n".join(wanted))
     return python
 
 
@@ -142,7 +155,7 @@ def measure(queue: Queue, python: pathlib.Path, seconds: float) -> Found:
         limit = START_SECONDS + 20 * seconds
         answer = subprocess.run(command, cwd=PEERS, capture_output=True, text=True, timeout=limit, check=False)
         if answer.returncode:
-            raise SystemExit(f"{queue.name} could not submit:\n{answer.stderr}")
+            raise NoFigureError(f"{queue.name} could not submit:\n{answer.stderr}")
         told = json.loads(answer.stdout)
         return Found(told["count"] / told["seconds"], finished(queue, python, url, pending))
 
@@ -194,7 +207,7 @@ def finished(queue: Queue, python: pathlib.Path, url: str, pending: Pending) -> 
             began = waited_for(lambda: pending() < total, worker)
             if began is None:
                 log.seek(0)
-                raise SystemExit(f"{queue.name} does not work:\n{log.read()}")
+                raise NoFigureError(f"{queue.name} does not work:\n{log.read()}")
             waited_for(lambda: time.perf_counter() - began > WARM_UP, worker)
             first_at, first = time.perf_counter(), pending()
             last_at, last = first_at, first
@@ -208,7 +221,7 @@ def finished(queue: Queue, python: pathlib.Path, url: str, pending: Pending) -> 
             except subprocess.TimeoutExpired:
                 worker.kill()
     if first == last:
-        raise SystemExit(f"{queue.name} finished {total} tasks too quickly to measure; use more --seconds")
+        raise NoFigureError(f"{queue.name} finished {total} tasks too quickly to measure; use more --seconds")
     return (first - last) / (last_at - first_at)
 
 

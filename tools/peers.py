@@ -55,6 +55,7 @@ PEERS = (
     _debian("perl", ("libgearman-client-perl",), "perl", "-MGearman::Client", "-MGearman::Worker", "-e1"),
     _debian("php", ("php-cli", "php-gearman"), "php", "-r", "new GearmanClient(); new GearmanWorker();"),
     _debian("nc", ("netcat-openbsd",), "sh", "-c", "nc -h 2>&1 | grep -q OpenBSD"),
+    _debian("curl", ("curl",), "curl", "--version"),
     _debian("nngcat", ("nng-utils",), "nngcat", "--version"),
     _debian("chromium", ("chromium",), "chromium", "--version"),
     _wheel("playwright", "playwright.sync_api", "playwright"),

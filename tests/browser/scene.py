@@ -14,6 +14,7 @@ from tests.support.gearman_peer import Kind, Peer, until, worker
 
 BUSY = (b"thumbnail", b"send-mail")
 LAST = b"last"  # the payload after which a worker goes home
+ATTEMPTS = 3
 PAUSE = 0.1  # seconds between two waves of submissions
 WORK = 0.012  # seconds for each job: less than the waves need when they are high, so that a queue comes and goes
 HOSTILE = b'<script>document.title = "taken over"</script><img src="http://example.invalid/x">'
@@ -53,7 +54,7 @@ def serve(*options: str, listen: str = "http://127.0.0.1:0") -> Iterator[tuple[s
 @contextlib.contextmanager
 def busy_server() -> Iterator[Scene]:
     """The whole scene."""
-    with serve("--max-attempts", "1") as (server, url, port), contextlib.ExitStack() as peers:
+    with serve("--max-attempts", str(ATTEMPTS)) as (server, url, port), contextlib.ExitStack() as peers:
         client = peers.enter_context(Peer(port))
         queue = {name: client.submit(b"invoice-pdf", name, _invoice(name), kind=Kind.SUBMIT_JOB_BG) for name in _NAMES}
         hostile = client.submit(b"webhook", b"", HOSTILE, kind=Kind.SUBMIT_JOB_BG)
@@ -80,11 +81,13 @@ def _invoice(month: bytes) -> bytes:
 
 
 def _bury(port: int, client: Peer, number: int) -> bytes:
-    """A job whose only attempt ends with its worker."""
-    handle = client.submit(b"import-csv", b"", b"customers-%d.csv" % number, kind=Kind.SUBMIT_JOB_BG)
-    with worker(port, b"import-csv") as mortal:
-        mortal.send(Kind.SET_CLIENT_ID, b"importer-%d" % number)
-        assert mortal.grab().handle == handle
+    """A job whose every attempt ends with its worker."""
+    payload = b'{"file": "customers-%d.csv", "columns": ["name", "city"]}' % number
+    handle = client.submit(b"import-csv", b"", payload, kind=Kind.SUBMIT_JOB_BG)
+    for attempt in range(ATTEMPTS):
+        with worker(port, b"import-csv") as mortal:
+            mortal.send(Kind.SET_CLIENT_ID, b"importer-%d" % attempt)
+            assert mortal.grab().handle == handle
     return handle
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.scene import Scene, api
+from tests.browser.scene import ATTEMPTS, Scene, api
 from tests.browser.seeing import Complaints, Visit, hides, part, shows
 from tests.support.gearman_peer import Kind, Peer, until, worker
 
@@ -31,12 +31,18 @@ def test_a_dead_job_is_revived_and_done(busy: Scene, visit: Visit) -> None:
     page = visit(f"{busy.url}/#/dead")
     shows(page, "tbody tr", handle).get_by_role("link", name=handle).click()
     shows(page, ".timeline li", "Given up")
+    assert page.locator(".timeline li").filter(has_text="Attempt").count() == ATTEMPTS
     page.get_by_role("button", name="Retry").click()
     shows(page, "#notices", f"{handle} is queued again.")
     shows(page, ".badge", "queued")
     with worker(busy.gearman, b"import-csv") as peer:
         job = peer.grab()
         assert job.handle.decode() == handle
+        sent = page.locator("pre").filter(has_text="data: row <b>1</b>")
+        # Again, until the page listens: nothing tells when it does.
+        until(
+            lambda: bool(peer.send(Kind.WORK_DATA, job.handle, b"row <b>1</b>") and sent.count()), "the page shows it"
+        )
         peer.send(Kind.WORK_COMPLETE, job.handle, b"three rows")
         shows(page, ".badge", "done")
         shows(page, "section.bytes pre", "three rows")

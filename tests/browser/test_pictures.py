@@ -1,7 +1,10 @@
 """The pictures of the README and the documentation: taken with UPDATE_SCREENSHOTS=1, otherwise left alone."""
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -9,13 +12,16 @@ from tests.browser.scene import Scene, api
 from tests.browser.seeing import Visit, part, shows
 from tests.support.gearman_peer import until
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
 pytestmark = [
     pytest.mark.peer("chromium", "playwright"),
     pytest.mark.skipif(os.environ.get("UPDATE_SCREENSHOTS") != "1", reason="pictures are taken only when asked for"),
 ]
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
-SIZE = {"width": 1280, "height": 800}
+SIZE = {"width": 1280, "height": 880}
 PHONE = {"width": 390, "height": 800}
 ENOUGH = 100  # seconds of history, for charts that show something
 
@@ -29,7 +35,7 @@ def test_take_the_pictures(busy: Scene, visit: Visit) -> None:
         "overview": ("overview", "figure.chart", "Jobs per second"),
         "functions": ("functions?sort=queued", "tbody tr", "invoice-pdf"),
         "jobs": ("jobs", "tbody tr", "thumbnail"),
-        "job": (f"jobs/{part(busy.running)}", "pre", "holiday"),
+        "job": (f"jobs/{part(busy.dead[0])}", "pre", "customers"),
         "dead": ("dead", "tbody tr", "import-csv"),
     }
     for scheme in ("light", "dark"):
@@ -45,7 +51,7 @@ def test_take_the_pictures(busy: Scene, visit: Visit) -> None:
     page.screenshot(path=IMAGES / "phone-dark.png")
 
 
-def _wait_for_rates(page: object) -> None:
+def _wait_for_rates(page: Page) -> None:
     """Until the second look at everything, which rates are made from."""
-    seen = "() => { window.heard = (window.heard ?? 0) + 1; return window.heard > 60; }"
-    page.wait_for_function(seen, polling=100)  # type: ignore[attr-defined]
+    until = page.evaluate("performance.now() + 6000")
+    page.wait_for_function("until => performance.now() > until", arg=until)

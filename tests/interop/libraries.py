@@ -93,8 +93,18 @@ AIOGEAR = Library(
     asks_status=True,
     binary=False,
 )
+GEARTRAIN = Library(
+    "geartrain",
+    client=_python("geartrain_client.py"),
+    worker=_python("geartrain_worker.py"),
+    offers=frozenset({"reverse", "empty", "unique", "report", "fail", "die", "gate"}),
+    hears=EVERYTHING,
+    hears_exception=True,
+    asks_status=True,
+    binary=True,
+)
 
-LIBRARIES = (GEARMAN, PERL, PHP, GEAR, PYTHON3_GEARMAN, AIOGEAR)
+LIBRARIES = (GEARMAN, PERL, PHP, GEAR, PYTHON3_GEARMAN, AIOGEAR, GEARTRAIN)
 
 # Pairs of client and worker. One of them cannot meet on any server: aiogear's clients make up unique keys of
 # random bytes, and python3-gearman's workers read only text.

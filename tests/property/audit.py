@@ -3,8 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from geartrain.engine.books import TRIALS_KEPT
 from geartrain.engine.engine import Engine
+from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
+from geartrain.engine.lane import Lane
 from geartrain.engine.worker import Worker
 from geartrain.model import JobState
 
@@ -59,6 +62,11 @@ def _places(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> None:
     assert set(held) <= set(running), "no worker runs what does not run"
     assert set(engine.broadcasts.copies) <= set(running)
     assert engine.running == len(running)
+    assert engine.scheduled == len(_in(jobs, JobState.SCHEDULED))
+    assert engine.queued == len(lined_up)
+    assert engine.dead_of == Counter(job.function for job in engine.dead.values())
+    assert all(job.trials is None or 0 < len(job.trials) <= TRIALS_KEPT for job in [*jobs, *engine.dead.values()])
+    assert sum(engine.runs) <= sum(engine.waits), "what ended while it ran was claimed before"
 
 
 def _functions(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> None:
@@ -72,6 +80,8 @@ def _functions(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> No
         assert function.running == len(_in(mine, JobState.RUNNING))
         assert function.scheduled == len(_in(mine, JobState.SCHEDULED))
         assert function.total == len(mine)
+        assert function.submitted >= 0
+        assert function.oldest() == min((max(job.run_at, job.submitted_at) for job in _heads(function)), default=0.0)
         assert function.workers == sum(name in worker.abilities for worker in workers)
         for priority, lane in enumerate(function.lanes):
             line = list(lane)
@@ -130,6 +140,20 @@ def _watchers(jobs: list[LiveJob]) -> None:
         assert job.watchers is None or job.watchers, "no empty lists"
         for watcher in job.watchers or ():
             assert job in watcher.watching
+
+
+def _heads(function: Function) -> list[LiveJob]:
+    """The first of those that were put in order, and of those that came with an earlier time, of each lane."""
+    return [
+        line[0]
+        for lane in function.lanes
+        for line in ([job for job in lane._line or () if job.state is JobState.QUEUED], _early(lane))
+        if line
+    ]
+
+
+def _early(lane: Lane) -> list[LiveJob]:
+    return sorted(job for job in lane._early or () if job.state is JobState.QUEUED)
 
 
 def _same(some: list[LiveJob], others: list[LiveJob]) -> None:

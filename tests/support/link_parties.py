@@ -9,7 +9,8 @@ async with client_of(url) as client, worker_of(url, b"reverse") as worker:
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 from geartrain import address
@@ -128,6 +129,36 @@ async def worker_of(url: str, *functions: bytes, name: str = "", concurrency: in
         yield party
     finally:
         await party.link.close()
+
+
+Conversation = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@contextlib.asynccontextmanager
+async def stand_in(answer: Conversation, path: Path | None = None) -> AsyncIterator[int]:
+    """A server of a test's own making, on a free port or a socket file; each peer is answered until it leaves."""
+    conversations: set[asyncio.Task[Any]] = set()
+
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        conversation = asyncio.current_task()
+        assert conversation is not None
+        conversations.add(conversation)
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            await answer(reader, writer)
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+    if path is None:
+        listener = await asyncio.start_server(converse, "127.0.0.1", 0)
+        port = listener.sockets[0].getsockname()[1]
+    else:
+        listener = await asyncio.start_unix_server(converse, path)
+        port = 0
+    async with listener:
+        yield port
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.gather(*conversations)
 
 
 async def until(condition: Callable[[], bool], what: str) -> None:

@@ -28,6 +28,7 @@ from geartrain.app.middleware import Around
 from geartrain.app.task import CoroutineTask, PlainTask, PriorityWord, Task, priority_of
 from geartrain.app.transport import Transport
 from geartrain.app.uniqueness import UniqueRule
+from geartrain.client import facade
 from geartrain.client.facade import LoopThread
 
 P = ParamSpec("P")
@@ -183,17 +184,20 @@ class App:
 
     # Working
 
-    async def serve(self, *, concurrency: int = 10, name: str = "") -> None:
-        """Run this app's tasks, on the running loop, until SIGTERM, SIGINT or cancellation."""
+    async def serve(self, *urls: str, concurrency: int = 10, name: str = "") -> None:
+        """Run this app's tasks, on the running loop, until SIGTERM, SIGINT or cancellation.
+
+        `urls` are used instead of the app's own, for what its tasks submit as well.
+        """
         from geartrain.app.worker import AppWorker
 
+        self.urls = urls or self.urls
         await AppWorker(self, concurrency=concurrency, name=name).serve()
 
-    def run(self, *, concurrency: int = 10, name: str = "") -> None:
+    def run(self, *urls: str, concurrency: int = 10, name: str = "") -> None:
         """The same as a whole program, with a loop of its own."""
-        from geartrain.app import worker
-
-        worker.run(self, concurrency=concurrency, name=name)
+        with asyncio.Runner(loop_factory=facade.new_loop) as runner:
+            runner.run(self.serve(*urls, concurrency=concurrency, name=name))
 
     # Leaving
 

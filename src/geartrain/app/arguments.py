@@ -67,6 +67,8 @@ class Parameters:
     def read(self, codec: Codec, args: list[Any], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
         """The arguments in the function's own types; ArgumentsError says which one does not fit, and why."""
         if not kwargs and self._fewest <= len(args) <= self._most:
+            if not args:
+                return (), kwargs
             try:
                 return codec.convert(args, self._tuple(len(args))), kwargs
             except CodecError:

@@ -111,10 +111,10 @@ class Steering:
             return False
         question = msgspec.json.encode({"do": "ping"})
         try:
-            answer = control.answer_in(
-                msgspec.json.decode(await self.client.run(control.FUNCTION, question, wait=_ANSWERS_WITHIN))
-            )
-        except (JobTimeoutError, JobFailedError, SteeringError, msgspec.DecodeError):
+            async with asyncio.timeout(_ANSWERS_WITHIN):
+                reply = await self.client.run(control.FUNCTION, question)
+            answer = control.answer_in(msgspec.json.decode(reply))
+        except (TimeoutError, JobFailedError, SteeringError, msgspec.DecodeError):
             return False
         return isinstance(answer, dict) and answer.get("server") == "geartrain"
 

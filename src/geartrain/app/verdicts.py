@@ -75,10 +75,12 @@ async def _by_the_server(
         else:
             _given_up(job, error, reason)
             raise JobFailedError(reason, reason)
-    except SteeringError as refusal:
-        if refusal.kind != "not-found":
-            _log.warning("the server does not take back %s: %s", job.name, refusal)
-            raise JobFailedError(reason, reason) from refusal
+    except JobFailedError:
+        raise
+    except (SteeringError, ClientError, OSError) as trouble:
+        if not isinstance(trouble, SteeringError) or trouble.kind != "not-found":
+            _log.warning("the server does not take back %s: %s", job.name, trouble)
+            raise JobFailedError(reason, reason) from trouble
     job.release()  # the server has it now, or somebody has ended it meanwhile
 
 

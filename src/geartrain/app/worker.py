@@ -116,14 +116,3 @@ class AppWorker:
                 return ending.result
             verdict = await verdicts.judge(task, job, ending, verdict.attempt)
         return None
-
-
-def run(app: "App", *, concurrency: int = 10, name: str = "") -> None:
-    """A whole program that works for an app, on the quickest loop there is."""
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(app.serve(concurrency=concurrency, name=name))
-        return
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(app.serve(concurrency=concurrency, name=name))

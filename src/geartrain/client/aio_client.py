@@ -11,9 +11,9 @@ allows it, because it may have run already.
 
 import asyncio
 import ssl
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
-from typing import Final, Literal, Self, overload
+from typing import Final, Literal, Self, TypeVar, overload
 
 from geartrain import address
 from geartrain.client import linking, ordering
@@ -22,9 +22,11 @@ from geartrain.client.job_events import Event
 from geartrain.client.link import ClientLink
 from geartrain.client.order import Capabilities, Order, Receipt, Status
 from geartrain.client.ordering import Duration, Moment, Text
-from geartrain.client.servers import Servers, Station
+from geartrain.client.servers import TROUBLES, Servers, Station
 from geartrain.errors import AddressError, ClientError, ServerGoneError, UncertainError
 from geartrain.model import Priority
+
+T = TypeVar("T")
 
 # How long a call waits for a server that cannot be reached. A restart with a large store takes some seconds.
 PATIENCE: Final = 30.0
@@ -222,19 +224,32 @@ class AsyncClient:
     # What its jobs use
 
     async def _status(self, job: AsyncJob) -> Status:
-        ordering.require("status", self.capabilities, self.protocol)
-        link, receipt = await self._holder(job)
-        return await link.status(receipt)
+        return await self._ask("status", job, lambda link, receipt: link.status(receipt))
 
     async def _cancel(self, job: AsyncJob) -> bool:
-        ordering.require("cancel", self.capabilities, self.protocol)
-        link, receipt = await self._holder(job)
-        return await link.cancel(receipt)
+        return await self._ask("cancel", job, lambda link, receipt: link.cancel(receipt))
 
     async def _result(self, job: AsyncJob) -> Event:
-        ordering.require("result_later", self.capabilities, self.protocol)
-        link, receipt = await self._holder(job)
-        return await link.result(receipt)
+        return await self._ask("result_later", job, lambda link, receipt: link.result(receipt))
+
+    async def _ask(self, capability: str, job: AsyncJob, question: Callable[[ClientLink, Receipt], Awaitable[T]]) -> T:
+        """Ask the server that has the job; again, if the connection breaks before the answer."""
+        ordering.require(capability, self.capabilities, self.protocol)
+        station, receipt = job.station, job._receipt
+        if station is None or receipt is None:
+            raise ClientError("the server has not acknowledged this job")
+        while True:
+            if self._closed:
+                raise ClientError("the client is closed")
+            if station.link is None:
+                await Servers([station]).reach(b"", self.patience)
+            link = station.link
+            assert link is not None
+            try:
+                return await question(link, receipt)
+            except TROUBLES:
+                if station.link is link or self._closed:
+                    raise
 
     def _forget(self, job: AsyncJob) -> None:
         if job.station is not None and job.station.link is not None and job in self._open:
@@ -281,15 +296,3 @@ class AsyncClient:
             return
         if job.trouble is None:
             self._hand_over(job, station)
-
-    async def _holder(self, job: AsyncJob) -> tuple[ClientLink, Receipt]:
-        """The link to the server that has the job, opened again if need be."""
-        station, receipt = job.station, job._receipt
-        if station is None or receipt is None:
-            raise ClientError("the server has not acknowledged this job")
-        if self._closed:
-            raise ClientError("the client is closed")
-        if station.link is None:
-            await Servers([station]).reach(b"", self.patience)
-        assert station.link is not None
-        return station.link, receipt

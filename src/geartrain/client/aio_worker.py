@@ -79,6 +79,7 @@ class AsyncWorker:
         self,
         *urls: str,
         concurrency: int = 1,
+        prefetch: int = 0,
         name: str = "",
         mode: str = "thread",
         tracebacks: bool = False,
@@ -86,18 +87,22 @@ class AsyncWorker:
     ) -> None:
         """`concurrency` jobs run at once, over all servers. `mode` is for plain functions: thread, process, inline.
 
+        `prefetch` more are taken ahead, which saves the way to the server after each: for many short jobs. They wait
+        here though another worker may be idle, and the server's time limits count from when they were taken.
         With `tracebacks` clients hear where a function failed, not only why.
         """
         if not urls:
             raise AddressError("a worker needs at least one URL")
         if concurrency < 1:
             raise ValueError("a worker runs at least one job at a time")
+        if prefetch < 0:
+            raise ValueError("a worker cannot take fewer than no jobs ahead")
         self._addresses = [address.parse(url) for url in urls]
         for place in self._addresses:
             linking.worker_class(place)  # an unknown protocol or a missing library is said now
         self.concurrency = concurrency
         self.name = name or f"{socket.gethostname()}-{os.getpid()}"
-        self.slots = Slots(concurrency)
+        self.slots = Slots(concurrency + prefetch)
         self._mode = _checked(mode)
         self._tracebacks = tracebacks
         self._tls = tls
@@ -105,7 +110,8 @@ class AsyncWorker:
         self._posts: list[Post] = []
         self._keeping: list[asyncio.Task[None]] = []
         self._running: dict[Assignment, Run] = {}
-        self._backlog: deque[tuple[Shift, Assignment]] = deque()  # came from links that ask for more than they should
+        # Taken ahead, or from links that ask for more than they should.
+        self._backlog: deque[tuple[Shift, Assignment]] = deque()
         self._crews: dict[str, Threads] = {}  # by mode
         self._leaving = False  # what still runs is given up
         self._stop_asked = 0
@@ -205,10 +211,10 @@ class AsyncWorker:
 
     def assigned(self, shift: Shift, assignment: Assignment) -> None:
         """A server gave us a job."""
-        if len(self._running) >= self.concurrency:
-            self._backlog.append((shift, assignment))
-        else:
+        if len(self._running) < self.concurrency or self._may_queue_up(assignment):
             self._begin(shift, assignment)
+        else:
+            self._backlog.append((shift, assignment))
 
     def revoked(self, assignment: Assignment) -> None:
         """A server took one back: a coroutine is cancelled, everything else may see it in `job.revoked`."""
@@ -225,6 +231,15 @@ class AsyncWorker:
 
     # Running jobs
 
+    def _may_queue_up(self, assignment: Assignment) -> bool:
+        """Whether a job that was taken ahead may wait with the threads, which then need not wait for the loop.
+
+        As long as all jobs are theirs, no more of them run than there are threads.
+        """
+        offer = self._offers.get(assignment.function)
+        crew = self._crews.get(offer.mode) if offer is not None else None
+        return crew is not None and not self._backlog and crew.busy == len(self._running)
+
     def _begin(self, shift: Shift, assignment: Assignment) -> None:
         offer = self._offers.get(assignment.function)
         run = Run(shift, assignment)
@@ -239,11 +254,14 @@ class AsyncWorker:
             self._run_elsewhere(run, offer)
 
     async def _run_coroutine(self, run: Run, offer: Offer) -> None:
+        call: Any = offer.call
         try:
             if offer.timeout:
-                outcome = await _within(offer.timeout, performing.perform_async(offer.call, run.job))
+                outcome = await _within(offer.timeout, call, run.job)
             else:
-                outcome = await performing.perform_async(offer.call, run.job)
+                outcome = performing.succeeded(run.job, await call(run.job))
+        except Exception as error:
+            outcome = performing.failed(error)
         except asyncio.CancelledError:
             # By a server that took it back, or by a stop, after which it is another worker's; or by its own code.
             run.job.revoked = run.job.revoked or self._leaving
@@ -320,8 +338,9 @@ class AsyncWorker:
 
     def _heed_stops(self) -> None:
         if self._stopping is not None and self._hurry is not None:
-            if self._stop_asked > 0:
+            if self._stop_asked > 0 and not self._stopping.is_set():
                 self._stopping.set()
+                _log.info("stopping, when %d running jobs are done", len(self._running))
             if self._stop_asked > 1:
                 self._hurry.set()
 
@@ -344,12 +363,14 @@ class AsyncWorker:
         return [post.shift for post in self._posts if post.shift is not None and post.shift.stands]
 
 
-async def _within(seconds: float, running: Any) -> Outcome:
+async def _within(seconds: float, call: Any, job: Job) -> Outcome:
+    limit = asyncio.timeout(seconds)
     try:
-        async with asyncio.timeout(seconds):
-            outcome: Outcome = await running
-            return outcome
+        async with limit:
+            return performing.succeeded(job, await call(job))
     except TimeoutError:
+        if not limit.expired():
+            raise  # the function's own
         return Outcome(failure=f"it did not finish within {seconds:g} seconds")
 
 

@@ -180,9 +180,12 @@ class AsyncJob:
         return self._resubmit or (self._receipt is None and bool(self.order.unique))
 
     async def acknowledged(self) -> None:
-        """Wait until the server has it."""
-        self._accepted = asyncio.get_running_loop().create_future()
-        await self._accepted
+        """Wait until the server has it; a link whose protocol has no acknowledgements has said so already."""
+        if self._error is not None:
+            raise self._error
+        if self._receipt is None:
+            self._accepted = asyncio.get_running_loop().create_future()
+            await self._accepted
 
     def count_with(self, many: Acknowledgements) -> None:
         """Have the acknowledgement counted."""

@@ -18,14 +18,6 @@ def perform(function: Function, job: Job) -> Outcome:
         return failed(error)
 
 
-async def perform_async(function: Function, job: Job) -> Outcome:
-    """Run a coroutine function."""
-    try:
-        return succeeded(job, await function(job))  # type: ignore[misc]
-    except Exception as error:
-        return failed(error)
-
-
 def succeeded(job: Job, result: Result | object) -> Outcome:
     """A function returned."""
     if job.delay is not None:

@@ -24,7 +24,7 @@ class Shift:
     def __init__(self, worker: "AsyncWorker", address: Address, tls: ssl.SSLContext | None) -> None:
         self._worker = worker
         link_class = linking.worker_class(address)
-        self.link: WorkerLink = link_class(address, self._lost, self, worker.name.encode(), worker.concurrency)
+        self.link: WorkerLink = link_class(address, self._lost, self, worker.name.encode(), worker.slots.total)
         self.link.slots = worker.slots
         self.link.tls = tls
         self.over: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()

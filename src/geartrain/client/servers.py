@@ -151,6 +151,6 @@ def _weight(unique: bytes, address: Address) -> bytes:
 
 
 def _words(trouble: Exception | None) -> str:
-    if isinstance(trouble, OSError) and (trouble.errno or 0) > 0:
+    if isinstance(trouble, OSError) and trouble.errno is not None and trouble.errno > 0:
         return os.strerror(trouble.errno)  # asyncio's own text only says which call failed
     return str(trouble) or type(trouble).__name__

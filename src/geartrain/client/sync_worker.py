@@ -31,13 +31,16 @@ class Worker:
         self,
         *urls: str,
         concurrency: int = 1,
+        prefetch: int = 0,
         name: str = "",
         mode: str = "thread",
         tracebacks: bool = False,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         """As for `AsyncWorker`."""
-        self._worker = AsyncWorker(*urls, concurrency=concurrency, name=name, mode=mode, tracebacks=tracebacks, tls=tls)
+        self._worker = AsyncWorker(
+            *urls, concurrency=concurrency, prefetch=prefetch, name=name, mode=mode, tracebacks=tracebacks, tls=tls
+        )
         self._loop: asyncio.AbstractEventLoop | None = None  # while it works
         self._lock = threading.Lock()
 

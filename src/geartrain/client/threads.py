@@ -35,14 +35,15 @@ class Threads:
         self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._places: set[Place] = set()
-        self._busy = 0  # tasks that were given and have not ended
+        self.busy = 0  # tasks that were given and have not ended
         self._said: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._told = False  # the loop will come and look
+        self._abandoned = False
 
     def run(self, function: Function, job: Job, ended: Ended) -> None:
         """Have a function run; `ended` is called on the loop."""
-        self._busy += 1
-        if self._busy > len(self._threads) and len(self._threads) < self._size:
+        self.busy += 1
+        if self.busy > len(self._threads) and len(self._threads) < self._size:
             # A daemon, so that a program that must stop at once is not held up by a job that does not end.
             thread = threading.Thread(target=self._work, daemon=True, name=f"geartrain-worker-{len(self._threads)}")
             self._threads.append(thread)
@@ -67,6 +68,7 @@ class Threads:
 
     def abandon(self) -> None:
         """Wait for nothing: what runs elsewhere is killed, what runs in a thread goes on unheard."""
+        self._abandoned = True
         for _ in self._threads:
             self._tasks.put(None)
         for place in list(self._places):
@@ -79,16 +81,17 @@ class Threads:
             call(*arguments)
 
     def _over(self, ended: Ended, outcome: Outcome) -> None:
-        self._busy -= 1
+        self.busy -= 1
         ended(outcome)
 
     def _work(self) -> None:
         place = self._place()
         self._places.add(place)
         try:
-            while (task := self._tasks.get()) is not None:
+            while (task := self._tasks.get()) is not None and not self._abandoned:
                 function, job, ended = task
-                self.tell(self._over, ended, place.perform(function, job))
+                outcome = Outcome() if job.revoked else place.perform(function, job)
+                self.tell(self._over, ended, outcome)
         finally:
             self._places.discard(place)
             place.close()

@@ -11,6 +11,8 @@ import socket
 import ssl
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from mypy_extensions import mypyc_attr
+
 from geartrain.address import PATH_SCHEMES, Address
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ class Control(Protocol):
         """Why no jobs should be sent here at the moment; empty if they may be."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Door:
     """One protocol's way in. A subclass says what a new connection is."""
 

@@ -65,6 +65,7 @@ class Books:
         self.next_worker = 1
         self.running = 0  # how many jobs run, over all functions
         self.scheduled = 0  # how many wait for their time
+        self.restored = 0  # how many were kept from before
         self.returned = 0  # how many came back: kept from before, or dead and retried
         self.ended = [0] * STATES  # how many ended, by the state they ended in
         self.waits = fresh()  # from ready to run until a worker has it, for every attempt
@@ -82,6 +83,7 @@ class Books:
         """Take over a background job that was kept from before; those that wait in the order of `run_at`."""
         function = self.function(job.function)
         job.function = function.name
+        self.restored += 1
         if job.state is DEAD:
             self.dead[job.handle] = job
             self.dead_of[function.name] = self.dead_of.get(function.name, 0) + 1

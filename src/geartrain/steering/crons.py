@@ -24,8 +24,8 @@ from geartrain.errors import QueueFullError, SteeringError
 from geartrain.model import JobState
 from geartrain.steering.calendar import UTC, Calendar
 from geartrain.steering.portraits import PRIORITIES
+from geartrain.steering.shelf import Shelf
 from geartrain.steering.site import Site
-from geartrain.steering.slots import Slots
 from geartrain.steering.views import CronView, text
 
 DOOR: Final = "cron"  # what the jobs say that they came by
@@ -70,12 +70,12 @@ class Crons(Alarm):
         super().__init__()
         self._engine = engine
         self._site = site
-        self._slots = Slots("cron", kept, lambda name, value: engine.journal.keep(name, value))
+        self._shelf = Shelf("cron", kept, lambda name, value: engine.journal.keep(name, value))
         self._crons: dict[str, Cron] = {}
         self._calendars: dict[str, Calendar] = {}
         self._seen = engine.now
-        for slot, value in self._slots.values():
-            self._restore(slot, value)
+        for place, value in self._shelf.values():
+            self._restore(place, value)
         self._plan()
 
     def views(self) -> list[CronView]:
@@ -113,7 +113,7 @@ class Crons(Alarm):
         """Forget a schedule; jobs that it has submitted stay."""
         self.get(name)
         del self._crons[name], self._calendars[name]
-        self._slots.remove(name)
+        self._shelf.remove(name)
         self._plan()
 
     def pause(self, name: str, paused: bool) -> None:
@@ -169,7 +169,7 @@ class Crons(Alarm):
         if self._crons.get(cron.name) is cron:
             cron.next_at = missed
             cron.last_at, cron.last_handle = before
-            self._slots.put(cron.name, msgspec.json.encode(cron))
+            self._shelf.put(cron.name, msgspec.json.encode(cron))
             self.at = min(self.at, self._engine.now + _RETRY_SECONDS)
 
     def _submit(self, cron: Cron) -> LiveJob:
@@ -187,7 +187,7 @@ class Crons(Alarm):
         return cron.unique and self._engine.find(cron.last_handle) is not None
 
     def _keep(self, cron: Cron) -> None:
-        self._slots.put(cron.name, msgspec.json.encode(cron))
+        self._shelf.put(cron.name, msgspec.json.encode(cron))
         self._plan()
 
     def _plan(self) -> None:
@@ -196,18 +196,18 @@ class Crons(Alarm):
     def _follow_clock(self, now: float) -> None:
         for cron in self._crons.values():
             cron.next_at = self._calendars[cron.name].after(now)
-            self._slots.put(cron.name, msgspec.json.encode(cron))
+            self._shelf.put(cron.name, msgspec.json.encode(cron))
         self._plan()
 
-    def _restore(self, slot: str, value: bytes) -> None:
+    def _restore(self, place: str, value: bytes) -> None:
         try:
             cron = msgspec.json.decode(value, type=Cron)
             calendar = Calendar(cron.expression, cron.timezone)
         except (msgspec.MsgspecError, SteeringError) as error:
-            fields = {"slot": slot, "why": str(error)}
+            fields = {"place": place, "why": str(error)}
             _log.error("a schedule cannot be read, and does not run", extra={"fields": fields})
             return
-        self._slots.own(cron.name, slot)
+        self._shelf.own(cron.name, place)
         if cron.name not in self._crons:
             self._crons[cron.name], self._calendars[cron.name] = cron, calendar
 

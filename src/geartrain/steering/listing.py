@@ -1,14 +1,10 @@
 """Jobs by the page, newest first, and actions on many of them.
 
-The newest is the one with the highest id. A million jobs are looked at in slices, between which the loop comes
-round; only the list of them is made in one go, which takes some milliseconds. Jobs that end meanwhile are found
-in the archive, which is therefore asked last.
+The newest is the one with the highest id. Jobs that end while others are looked at are found in the archive, which is
+therefore asked last.
 """
 
-import asyncio
-import heapq
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from geartrain.engine.engine import Engine
@@ -19,26 +15,12 @@ from geartrain.model import JobState, Record
 from geartrain.steering import portraits
 from geartrain.steering.census import Census
 from geartrain.steering.filters import OVER, JobFilter, Sieve
+from geartrain.steering.rolls import Breath, Rolls
 from geartrain.steering.site import Archive, Query, Site
 from geartrain.steering.views import BulkReport, JobView, Page
 
 BULK_MOST: Final = 10_000  # jobs in one call; whoever has more calls again
-_SLICE: Final = 500  # jobs between two looks at the clock
-_SLICE_SECONDS: Final = 0.004
 _WAITING: Final = frozenset({JobState.SCHEDULED, JobState.QUEUED, JobState.RUNNING})
-
-
-class Breath:
-    """Lets the loop come round when enough time has passed."""
-
-    def __init__(self) -> None:
-        self._began = time.perf_counter()
-
-    async def take(self) -> None:
-        """Go on at once, or after a turn of the loop."""
-        if time.perf_counter() - self._began > _SLICE_SECONDS:
-            await asyncio.sleep(0)
-            self._began = time.perf_counter()
 
 
 class Action(NamedTuple):
@@ -56,10 +38,10 @@ ACTIONS: Final = {
 }
 
 
-async def page(engine: Engine, archive: Archive, wanted: JobFilter) -> Page[JobView]:
+async def page(engine: Engine, rolls: Rolls, archive: Archive, wanted: JobFilter) -> Page[JobView]:
     """One page of the jobs that fit."""
     sieve = Sieve(wanted)
-    living = await _living(engine, sieve, sieve.limit + 1) if sieve.state not in OVER else []
+    living = await _living(engine, rolls, sieve, sieve.limit + 1) if sieve.state not in OVER else []
     over = await archive.newest(_query(sieve)) if sieve.state is None or sieve.state in OVER else []
     ended = {record.id for record in over}
     found: list[LiveJob | Record] = [*over, *(job for job in living if job.id not in ended)]
@@ -70,7 +52,7 @@ async def page(engine: Engine, archive: Archive, wanted: JobFilter) -> Page[JobV
     return Page([_view(each) for each in shown if each.function not in engine.residents], after, _total(engine, sieve))
 
 
-async def bulk(engine: Engine, site: Site, action: str, wanted: JobFilter) -> BulkReport:
+async def bulk(engine: Engine, rolls: Rolls, site: Site, action: str, wanted: JobFilter) -> BulkReport:
     """Do something with every job that fits, up to a bound."""
     chosen = ACTIONS.get(action)
     if chosen is None:
@@ -80,7 +62,7 @@ async def bulk(engine: Engine, site: Site, action: str, wanted: JobFilter) -> Bu
         names = ", ".join(sorted(state.name.lower() for state in chosen.states))
         raise SteeringError("bad-request", f"{action} is for jobs that are {names}")
     most = min(wanted.limit or BULK_MOST, BULK_MOST)
-    found = await _living(engine, sieve, most + 1, chosen.states)
+    found = await _living(engine, rolls, sieve, most + 1, chosen.states)
     done = refused = 0
     breath = Breath()
     for job in found[:most]:
@@ -102,31 +84,17 @@ def _did(action: Action, engine: Engine, job: LiveJob) -> bool:
     return True
 
 
-async def _living(engine: Engine, sieve: Sieve, most: int, states: frozenset[JobState] | None = None) -> list[LiveJob]:
+async def _living(
+    engine: Engine, rolls: Rolls, sieve: Sieve, most: int, states: frozenset[JobState] | None = None
+) -> list[LiveJob]:
     """The newest jobs that fit and are not over."""
-    best: list[LiveJob] = []
-    breath = Breath()
-    for jobs in _slices(engine, sieve):
-        fitting = [
-            job
-            for job in jobs
-            if (states is None or job.state in states) and sieve.fits(job) and job.function not in engine.residents
-        ]
-        if fitting:
-            best = heapq.nlargest(most, best + fitting, key=_id)
-        await breath.take()
-    return [job for job in best if sieve.fits(job) and _is_there(engine, job)]
+    residents = engine.residents
 
+    def fits(job: LiveJob) -> bool:
+        return (states is None or job.state in states) and sieve.fits(job) and job.function not in residents
 
-def _slices(engine: Engine, sieve: Sieve) -> Iterator[list[LiveJob]]:
-    jobs: list[LiveJob] = []
-    if sieve.state is not JobState.DEAD:
-        jobs += engine.jobs.values()
-    if sieve.state is None or sieve.state is JobState.DEAD:
-        jobs += engine.dead.values()
-    while jobs:  # from the end: so the list shrinks as it is used, and is not let go of in one go
-        yield jobs[-_SLICE:]
-        del jobs[-_SLICE:]
+    found = await rolls.newest(fits, sieve.state, sieve.below, most)
+    return [job for job in found if sieve.fits(job) and _is_there(engine, job)]
 
 
 def _is_there(engine: Engine, job: LiveJob) -> bool:

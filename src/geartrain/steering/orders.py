@@ -11,7 +11,7 @@ import msgspec
 
 from geartrain.engine.engine import Engine
 from geartrain.engine.function import UNLIMITED
-from geartrain.steering.slots import Keep, Slots
+from geartrain.steering.shelf import Keep, Shelf
 
 _NO_LIMITS: Final = (UNLIMITED, UNLIMITED, UNLIMITED)
 
@@ -27,14 +27,14 @@ class Orders:
 
     def __init__(self, engine: Engine, kept: Mapping[str, bytes], keep: Keep) -> None:
         self._engine = engine
-        self._slots = Slots("order", kept, keep)
+        self._shelf = Shelf("order", kept, keep)
         self._orders: dict[bytes, _Order] = {}
-        for slot, value in self._slots.values():
+        for place, value in self._shelf.values():
             try:
                 order = msgspec.json.decode(value, type=_Order)
             except msgspec.MsgspecError:
                 continue  # of a version that we do not know: left as it is
-            self._slots.own(_name(order.function), slot)
+            self._shelf.own(_name(order.function), place)
             self._orders[order.function] = order
             self._apply(order)
 
@@ -54,7 +54,7 @@ class Orders:
     def forget(self, function: bytes) -> None:
         """The function was dropped."""
         if self._orders.pop(function, None) is not None:
-            self._slots.remove(_name(function))
+            self._shelf.remove(_name(function))
 
     def _order(self, function: bytes) -> _Order:
         return self._orders.get(function) or _Order(function)
@@ -64,7 +64,7 @@ class Orders:
             self.forget(order.function)
         else:
             self._orders[order.function] = order
-            self._slots.put(_name(order.function), msgspec.json.encode(order))
+            self._shelf.put(_name(order.function), msgspec.json.encode(order))
 
     def _apply(self, order: _Order) -> None:
         if order.paused:

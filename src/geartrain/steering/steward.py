@@ -6,8 +6,9 @@ on disk when `durable` does.
 
 import asyncio
 import heapq
+import time
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from geartrain.engine.engine import Engine
 from geartrain.engine.function import Function
@@ -20,11 +21,13 @@ from geartrain.steering.crons import Crons
 from geartrain.steering.events import Events, Listener
 from geartrain.steering.filters import JobFilter as JobFilter
 from geartrain.steering.orders import Orders
+from geartrain.steering.rolls import Rolls
 from geartrain.steering.samples import KEPT, Samples
 from geartrain.steering.site import Archive, Site
 
 _MOST_LISTED: Final = 1000
 _OLDEST_EVERY: Final = 1.0  # seconds
+_OLDEST_SHARE: Final = 0.01  # of the time, at most
 
 # What functions are sorted by: the first is the one to look at.
 _SORTS: Final = ("name", "queued", "oldest", "running", "failed")
@@ -47,6 +50,14 @@ class Receipt:
         return not self._ticket or await self._settled
 
 
+class _Oldest(NamedTuple):
+    """The job that waits longest, as far as it is known."""
+
+    looked_at: float
+    again_at: float
+    found: float
+
+
 class Steward:
     """One per server, made before the jobs of before are taken over."""
 
@@ -57,10 +68,11 @@ class Steward:
         self._started_at = engine.now
         self._orders = Orders(engine, kept, lambda name, value: engine.journal.keep(name, value))
         self._census = Census(engine)
+        self._rolls = Rolls(engine)
         self._samples = Samples(engine, engine.now)
         self._crons = Crons(engine, site, kept)
         self._events = Events(engine, engine.residents)
-        self._oldest: tuple[float, float] = (0.0, 0.0)  # when it was last looked for, and what was found
+        self._oldest = _Oldest(0.0, 0.0, 0.0)
         engine.alarms += [self._samples, self._crons]
 
     # The whole
@@ -152,7 +164,7 @@ class Steward:
 
     async def jobs(self, wanted: JobFilter) -> views.Page[views.JobView]:
         """The jobs that fit, newest first: alive, dead and over."""
-        return await listing.page(self._engine, self._archive, wanted)
+        return await listing.page(self._engine, self._rolls, self._archive, wanted)
 
     async def job(self, handle: bytes) -> views.JobView:
         """One job."""
@@ -209,7 +221,7 @@ class Steward:
 
     async def bulk(self, action: str, wanted: JobFilter) -> views.BulkReport:
         """Cancel, retry, delete or run (now) every job that fits, up to ten thousand in one call."""
-        return await listing.bulk(self._engine, self._site, action, wanted)
+        return await listing.bulk(self._engine, self._rolls, self._site, action, wanted)
 
     def postpone(
         self,
@@ -378,13 +390,14 @@ class Steward:
         return (-getattr(function, sort), function.name)
 
     def _oldest_of_all(self, now: float) -> float:
-        """When the job that waits longest was ready to run. Looked for once a second: there may be many functions."""
-        looked_at, found = self._oldest
-        if not looked_at <= now < looked_at + _OLDEST_EVERY:
+        """When the job that waits longest was ready to run. There may be many functions, so it is looked for seldom."""
+        if not self._oldest.looked_at <= now < self._oldest.again_at:
+            began = time.perf_counter()
             ready = (function.oldest() for function in self._engine.functions.values())
             found = min((moment for moment in ready if moment), default=0.0)
-            self._oldest = (now, found)
-        return found
+            pause = max(_OLDEST_EVERY, (time.perf_counter() - began) / _OLDEST_SHARE)
+            self._oldest = _Oldest(now, now + pause, found)
+        return self._oldest.found
 
 
 def _unknown(handle: bytes) -> SteeringError:

@@ -20,7 +20,7 @@ from geartrain.web.guard import Guard
 from geartrain.web.house import House
 from geartrain.web.options import Options
 from geartrain.web.problems import Refusal
-from geartrain.web.route import API, RawBytes, Route
+from geartrain.web.route import API, RawBytes, Route, Stream
 from geartrain.web.router import Router
 
 if TYPE_CHECKING:
@@ -102,8 +102,11 @@ _CLOSE: Final = {"Connection": "close"}
 def _choose(routes: dict[str, Route], method: str) -> Route:
     if not routes:
         raise Refusal("not-found", "there is nothing at this path")
-    route = routes.get("GET" if method == "HEAD" else method)
+    methods = dict(routes)
+    if "GET" in routes and routes["GET"].answer is not Stream:  # a stream has no end that could be left out
+        methods["HEAD"] = routes["GET"]
+    route = methods.get(method)
     if route is None:
-        allowed = ", ".join(sorted([*routes, *(["HEAD"] if "GET" in routes else [])]))
+        allowed = ", ".join(sorted(methods))
         raise Refusal("method-not-allowed", f"this path has {allowed}", {"Allow": allowed})
     return route

@@ -48,9 +48,8 @@ def nothing() -> Response:
 def parameters(request: Request, wanted: Any) -> Any:
     """The parameters after the `?`. Text may hold any bytes: `raw` gives them back."""
     given: dict[str, str] = {}
-    pairs = urllib.parse.parse_qsl(
-        request.scope["query_string"].decode("latin-1"), keep_blank_values=True, errors="surrogateescape"
-    )
+    text = request.scope["query_string"].decode("utf-8", "surrogateescape")
+    pairs = urllib.parse.parse_qsl(text, keep_blank_values=True, errors="surrogateescape")
     for name, value in pairs:
         if name in given:
             raise Refusal("bad-request", f"the parameter {shown(name)} is given twice")

@@ -63,6 +63,9 @@ class Exchange(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self.phase = _BODY
         super().on_headers_complete()
+        if self.parser.should_upgrade() and self.cycle is not None:
+            # It is answered as if it had not asked to go on in another protocol; after it nothing can be parsed.
+            self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
         self.phase = _IDLE
@@ -85,9 +88,7 @@ class Exchange(HttpToolsProtocol):
         self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """The request is answered as if it had not asked to go on in another protocol; it is the last one."""
-        if self.cycle is not None:
-            self.cycle.keep_alive = False
+        """Nobody who serves has to know."""
 
 
 class HttpConnection(Connection):

@@ -22,7 +22,7 @@ Claim = asyncio.Future[LiveJob]
 class HttpWorker(Worker):
     """Asleep as long as claims wait and there are no jobs."""
 
-    __slots__ = ("_gone", "_heard_at", "_house", "_timer", "claims", "key", "lease")
+    __slots__ = ("_gone", "_heard_at", "_house", "_left", "_timer", "claims", "key", "lease")
 
     def __init__(self, house: "House", name: bytes, lease: float, gone: Callable[["HttpWorker"], None]) -> None:
         super().__init__("http", name)
@@ -32,6 +32,7 @@ class HttpWorker(Worker):
         self._house = house
         self._gone = gone
         self._heard_at = 0.0
+        self._left = False
         self._timer: asyncio.TimerHandle | None = None
         self.heard()
 
@@ -68,6 +69,8 @@ class HttpWorker(Worker):
 
     def heard(self) -> None:
         """It has just been heard of."""
+        if self._left:
+            return
         loop = self._house.pulse.loop
         self._heard_at = loop.time()
         if self._timer is None:
@@ -75,6 +78,7 @@ class HttpWorker(Worker):
 
     def leave(self) -> None:
         """It is gone, or says so: what it has goes back."""
+        self._left = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

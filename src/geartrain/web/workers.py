@@ -115,8 +115,8 @@ class Workers:
 
     def remove(self, worker: HttpWorker) -> None:
         """It leaves, or is gone."""
-        del self._workers[worker.key]
-        worker.leave()
+        if self._workers.pop(worker.key, None) is not None:
+            worker.leave()
 
     def close(self) -> None:
         """The door closes."""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from geartrain.app import App, current_task
+from geartrain.client import linking
 from geartrain.client.job_events import Completed, Data, Progressed, Warned
 from geartrain.errors import JobFailedError, JobTimeoutError, UnsupportedError
 from tests.support import apps, serving
@@ -204,19 +205,46 @@ def test_a_client_that_knows_nothing_of_tasks(app: App, server: serving.ServerPr
     go(story())
 
 
-@pytest.mark.parametrize("door", [0, 1, 2], ids=["gearman", "danga", "periodic"])
+@pytest.mark.parametrize("door", range(5), ids=["gearman", "danga", "periodic", "gearmonkey", "memodb"])
 def test_by_every_protocol(app: App, server: serving.ServerProcess, door: int) -> None:
     app.urls = (server.urls[door],)
+    tries: dict[int, int] = {}
 
     @app.task(retries=1, backoff=0)
     async def shaky(number: int) -> int:
-        if await current_task().attempt() == 1 and server.urls[door].startswith(("gearman", "periodic")):
+        tries[number] = tries.get(number, 0) + 1
+        if tries[number] == 1:
             raise ConnectionError("not yet")
         return 2 * number
 
     async def story() -> None:
         async with apps.working(app):
             assert await shaky.call(4) == 8
-            assert await (await shaky.submit(5)).result(apps.SECONDS) == 10
+            if linking.capabilities(app.urls[0]).background:
+                assert await (await shaky.submit(5)).result(apps.SECONDS) == 10
+            else:
+                with pytest.raises(UnsupportedError, match="background jobs"):
+                    await shaky.submit(5)
+
+    go(story())
+
+
+@pytest.mark.parametrize("door", [0, 2, 3], ids=["gearman", "periodic", "gearmonkey"])
+def test_dead_after_the_last_by_every_protocol_that_names_its_jobs(
+    app: App, server: serving.ServerProcess, door: int
+) -> None:
+    app.urls = (server.urls[door],)
+
+    @app.task(retries=1, backoff=0)
+    async def hopeless() -> None:
+        raise ValueError("no")
+
+    async def story() -> None:
+        async with apps.working(app):
+            handle = await hopeless.submit()
+            with pytest.raises(JobFailedError, match="ValueError: no"):
+                await handle.result(apps.SECONDS)
+            [job] = (await apps.ask(app, "jobs", function=hopeless.name, state="dead"))["items"]
+            assert (job["attempts"], job["reason"]) == (2, "ValueError: no")
 
     go(story())

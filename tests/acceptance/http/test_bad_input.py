@@ -51,6 +51,7 @@ def rest(connection: socket.socket) -> bytes:
         ("PATCH", "/jobs", 405, "method-not-allowed"),
         ("DELETE", "/overview", 405, "method-not-allowed"),
         ("HEAD", "/jobs/bulk", 405, ""),
+        ("HEAD", "/events", 405, ""),
         ("GET", "/jobs?limit=0", 400, "bad-request"),
         ("GET", "/jobs?limit=x", 400, "bad-request"),
         ("GET", "/jobs?limit=99999999999999999999", 400, "bad-request"),

@@ -1,33 +1,27 @@
 """The live server keeps to its own description: requests made from it at random never break it or surprise it."""
 
+from typing import Any
+
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import checks
 from schemathesis.specs.openapi import checks as openapi_checks
 
 from geartrain.web import openapi, table
 from geartrain.web.route import Stream
 from tests.acceptance.http.peer import Peer
+from tests.support import serving
 
 EXAMPLES = 8  # for each route; the point is the odd value, and every route gets some
 ENDLESS = [route.path for route in table.ROUTES if route.answer is Stream]
-
-SCHEMA = schemathesis.openapi.from_dict(openapi.document(table.ROUTES)).exclude(path=ENDLESS)
 CHECKS = [
     checks.not_a_server_error,
     openapi_checks.status_code_conformance,
     openapi_checks.content_type_conformance,
     openapi_checks.response_schema_conformance,
 ]
-
-
-def test_the_description_that_is_served_is_the_one_that_is_tested(peer: Peer) -> None:
-    assert peer.get("/openapi.json") == openapi.document(table.ROUTES)
-
-
-@SCHEMA.parametrize()
-@settings(
+BOUNDED = settings(
     max_examples=EXAMPLES,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],
@@ -35,15 +29,34 @@ def test_the_description_that_is_served_is_the_one_that_is_tested(peer: Peer) ->
     derandomize=True,
     database=None,
 )
-def test_every_route_keeps_to_its_description(peer: Peer, case: schemathesis.Case) -> None:
-    if isinstance(case.body, dict):
-        case.body.pop("wait", None)  # nobody would answer
-    if case.query and "wait" in case.query:
-        case.query["wait"] = 0
-    response = case.call(base_url=f"http://{peer.host}:{peer.port}", timeout=20)
-    case.validate_response(response, checks=CHECKS)
+
+SCHEMA = schemathesis.openapi.from_dict(openapi.document(table.ROUTES)).exclude(path=ENDLESS)
+OPERATIONS = [found.ok() for found in SCHEMA.get_all_operations()]
 
 
-def test_afterwards_it_is_well(peer: Peer, server: "object") -> None:
+def test_the_description_that_is_served_is_the_one_that_is_tested(peer: Peer) -> None:
+    assert peer.get("/openapi.json") == openapi.document(table.ROUTES)
+
+
+def test_every_route_but_the_streams_is_tried() -> None:
+    assert len(OPERATIONS) == sum(route.answer is not Stream for route in table.ROUTES)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)
+def test_every_route_keeps_to_its_description(peer: Peer, operation: Any) -> None:
+    @BOUNDED
+    @given(case=operation.as_strategy())
+    def check(case: schemathesis.Case) -> None:
+        if isinstance(case.body, dict):
+            case.body.pop("wait", None)  # nobody would answer
+        if case.query and "wait" in case.query:
+            case.query["wait"] = 0
+        response = case.call(base_url=f"http://{peer.host}:{peer.port}", timeout=20)
+        case.validate_response(response, checks=CHECKS)
+
+    check()
+
+
+def test_afterwards_it_is_well(peer: Peer, server: serving.ServerProcess) -> None:
     assert peer.ask("GET", "/readyz").status == 200
-    assert "Traceback" not in server.stderr  # type: ignore[attr-defined]
+    assert "Traceback" not in server.stderr

@@ -58,10 +58,9 @@ def function() -> str:
 def free_port() -> int:
     """One that is free now, and that no outgoing connection takes."""
     for port in random.sample(serving.PORTS, 50):
-        with socket.socket() as probe:
-            with contextlib.suppress(OSError):
-                probe.bind((serving.HOST, port))
-                return port
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind((serving.HOST, port))
+            return port
     raise AssertionError("no free port")
 
 

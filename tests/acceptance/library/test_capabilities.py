@@ -48,7 +48,7 @@ def test_the_result_and_the_events_of_a_background_job(ours: serving.ServerProce
     async def scenario() -> None:
         async with geartrain.AsyncClient(ours.url) as client:
             job = await client.submit(function, background=True)
-            with pytest.raises(geartrain.UnsupportedError, match="result of a background job; .*danga"):
+            with pytest.raises(geartrain.UnsupportedError, match=r"result of a background job; .*danga"):
                 await job.result()
             with pytest.raises(geartrain.UnsupportedError, match="background=False"):
                 job.events()
@@ -64,7 +64,9 @@ def test_rescheduling_by_a_gearman_worker_fails_the_job_with_the_reason(
 
     async def scenario() -> None:
         async with geartrain.AsyncClient(ours.url) as client, working(ours.url, **{function: again}):
-            with pytest.raises(geartrain.JobFailedError, match="UnsupportedError: gearman has no word for putting a job"):
+            with pytest.raises(
+                geartrain.JobFailedError, match="UnsupportedError: gearman has no word for putting a job"
+            ):
                 await client.run(function)
 
     play(scenario)

@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
@@ -101,34 +102,48 @@ def test_status_comes_back_on_a_new_connection(function: str) -> None:
 Script = Callable[[int], bytes | None]
 
 
+class Faulty(asyncio.Protocol):
+    """A peer that greets like a Gearman server and then does as its script says."""
+
+    def __init__(self, script: Script, submissions: Iterator[int], all_of_them: set["Faulty"]) -> None:
+        self.script = script
+        self.submissions = submissions
+        self.all_of_them = all_of_them
+        self.reader = wire.Reader()
+        self.transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.all_of_them.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        self.reader.feed(data)
+        while (kind := self.reader.next()) != wire.MORE:
+            if kind == wire.OPTION_REQ:
+                self.transport.write(wire.response(wire.OPTION_RES, b"exceptions"))
+                continue
+            said = self.script(next(self.submissions))
+            if said is None:
+                self.transport.close()
+                return
+            self.transport.write(said)
+
+
 @contextlib.asynccontextmanager
-async def faulty_server(answer: Script) -> AsyncIterator[str]:
-    """A server that greets; `answer` gets the number of each submission and says what comes back, None: hang up."""
-    submissions = 0
-
-    async def serve_one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal submissions
-        buffer = b""
-        with contextlib.suppress(ConnectionError):
-            while data := await reader.read(65536):
-                buffer += data
-                while len(buffer) >= 12 and len(buffer) >= 12 + int.from_bytes(buffer[8:12], "big"):
-                    kind, size = int.from_bytes(buffer[4:8], "big"), int.from_bytes(buffer[8:12], "big")
-                    buffer = buffer[12 + size :]
-                    if kind == wire.OPTION_REQ:
-                        writer.write(wire.response(wire.OPTION_RES, b"exceptions"))
-                    else:
-                        submissions += 1
-                        said = answer(submissions)
-                        if said is None:
-                            writer.close()
-                            return
-                        writer.write(said)
-        writer.close()
-
-    server = await asyncio.start_server(serve_one, serving.HOST, 0)
-    async with server:
+async def faulty_server(script: Script) -> AsyncIterator[str]:
+    """`script` gets the number of each submission and says what comes back; None: hang up."""
+    peers: set[Faulty] = set()
+    submissions = itertools.count(1)
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Faulty(script, submissions, peers), serving.HOST, 0)
+    try:
         yield f"gearman://{serving.HOST}:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        for peer in peers:
+            peer.transport.abort()
+        await server.wait_closed()
 
 
 def created(number: int) -> bytes:
@@ -168,20 +183,20 @@ def test_a_server_that_makes_no_sense_is_hung_up_on(rubbish: bytes) -> None:
     async def scenario() -> None:
         async with faulty_server(lambda number: rubbish) as url, geartrain.AsyncClient(url) as client:
             with pytest.raises((geartrain.ServerGoneError, geartrain.UncertainError)):
-                job = await client.submit("f")
-                await job.result()
+                await client.run("f")
 
     play(scenario)
 
 
 def test_what_is_not_a_gearman_server_is_said_so() -> None:
-    async def scenario() -> None:
-        async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(b"SSH-2.0-nothing\r\n" + b"\0" * 100)
-            await writer.drain()
-            writer.close()
+    class Stranger(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            assert isinstance(transport, asyncio.Transport)
+            transport.write(b"SSH-2.0-nothing\r\n" + b"\0" * 100)
+            transport.close()
 
-        server = await asyncio.start_server(hang_up, serving.HOST, 0)
+    async def scenario() -> None:
+        server = await asyncio.get_running_loop().create_server(Stranger, serving.HOST, 0)
         url = f"gearman://{serving.HOST}:{server.sockets[0].getsockname()[1]}"
         async with server, geartrain.AsyncClient(url, patience=0) as client:
             with pytest.raises(geartrain.ServerGoneError, match="no server could be reached"):

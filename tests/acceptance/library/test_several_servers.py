@@ -60,7 +60,9 @@ def test_no_more_jobs_run_at_once_than_allowed_over_all_servers(function: str) -
         with serve() as first, STARTS["gearmand"]() as second:
             urls = [first.url, second.url]
             clients = [geartrain.AsyncClient(url) for url in urls]
-            jobs = [await client.submit(function, url) for client, url in zip(clients, urls, strict=True) for _ in range(50)]
+            jobs = [
+                await client.submit(function, url) for client, url in zip(clients, urls, strict=True) for _ in range(50)
+            ]
             worker = geartrain.AsyncWorker(*urls, concurrency=2)
             worker.register(function, count)
             async with worker:

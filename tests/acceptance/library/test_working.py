@@ -3,6 +3,7 @@
 import asyncio
 import os
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -111,7 +112,7 @@ def test_anything_else_fails_the_job(ours: serving.ServerProcess, function: str)
 
     async def scenario() -> None:
         async with geartrain.AsyncClient(ours.url) as client, working(ours.url, **{function: give}):
-            with pytest.raises(geartrain.JobFailedError, match="bytes, text or None; .* returned int"):
+            with pytest.raises(geartrain.JobFailedError, match=r"bytes, text or None; .* returned int"):
                 await client.run(function)
 
     play(scenario)
@@ -246,5 +247,40 @@ def test_a_worker_is_client_too(ours: serving.ServerProcess, function: str) -> N
 
             async with working(ours.url, **{function: outer, f"{function}-inner": inner}):
                 assert await client.run(function, "ab") == b"abab"
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("mode", ["thread", "process", "coroutine"])
+def test_jobs_taken_ahead_wait_here_and_run_in_turn(
+    ours: serving.ServerProcess, function: str, mode: str, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+
+    async def wait_for_gate(job: geartrain.Job) -> bytes | str:
+        return await asyncio.to_thread(functions.wait_for_gate, job)
+
+    async def scenario() -> None:
+        if mode == "coroutine":
+            worker = geartrain.AsyncWorker(ours.url, prefetch=3)
+            worker.register(function, wait_for_gate)
+        else:
+            worker = geartrain.AsyncWorker(ours.url, prefetch=3, mode=mode)
+            worker.register(function, functions.wait_for_gate)
+        async with geartrain.AsyncClient(ours.url) as client, worker:
+            jobs = [await client.submit(function, str(gate)) for _ in range(6)]
+            with Peer(ours.port) as admin:
+
+                async def taken() -> bool:
+                    return [function.encode(), b"6", b"4", b"1"] in admin.listing("status")
+
+                await until(taken, "one runs and three were taken ahead")
+
+            async def one_runs() -> bool:
+                return [(await job.status()).numerator for job in jobs] == [1, 0, 0, 0, 0, 0]
+
+            await until(one_runs, "the first runs, and no other")
+            gate.touch()
+            assert [await job.result() for job in jobs] == [b"through"] * 6
 
     play(scenario)

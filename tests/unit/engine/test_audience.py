@@ -4,7 +4,7 @@ import pytest
 
 from geartrain.engine.audience import Audience
 from geartrain.engine.engine import Engine
-from geartrain.engine.job import LiveJob
+from geartrain.engine.job import LiveJob, Progress
 from geartrain.model import Duplicate, JobState
 from tests.unit.engine.recording import NOW, RecordingWatcher, claim, hire
 
@@ -96,6 +96,73 @@ def test_every_end_is_heard_once(engine: Engine, audience: RecordingAudience) ->
         [(JobState.CANCELLED, b"")],
         [(JobState.DEAD, b"")],
     ]
+
+
+class Everything(RecordingAudience):
+    def progress(self, job: LiveJob, progress: Progress) -> None:
+        self.heard.append(("progress", job.handle, progress))
+
+    def requeued(self, job: LiveJob, why: str) -> None:
+        self.heard.append(("requeued", job.handle, why))
+
+    def postponed(self, job: LiveJob, why: str) -> None:
+        self.heard.append(("postponed", job.handle, why))
+
+
+def test_what_happens_between_start_and_end_is_heard(engine: Engine) -> None:
+    audience = Everything()
+    engine.attend(audience)
+    worker = hire(engine, b"f")
+    job = engine.submit(b"f", background=True)
+    claim(engine, worker)
+    engine.progress(job, Progress(1, 2))
+    engine.leave(worker)
+    worker = hire(engine, b"f")
+    claim(engine, worker)
+    engine.fail(worker, job, "not today", retry=True)
+    engine.tick(job.run_at)
+    claim(engine, worker)
+    engine.bury(job, "hopeless")
+    engine.retry(job)
+    assert [words[0] for words in audience.heard] == [
+        "created", "started", "progress", "requeued", "started", "postponed", "started", "finished", "requeued",
+    ]  # fmt: skip
+    assert [words[2] for words in audience.heard if words[0] in ("requeued", "postponed")] == [
+        "its worker left", "not today", "retried",
+    ]  # fmt: skip
+
+
+def test_several_may_attend_and_leave(engine: Engine) -> None:
+    first, second = RecordingAudience(), RecordingAudience()
+    engine.attend(first)
+    one = engine.submit(b"f")
+    engine.attend(second)
+    two = engine.submit(b"f")
+    engine.excuse(first)
+    three = engine.submit(b"f")
+    engine.excuse(second)
+    assert engine.audience is None
+    assert [words[1] for words in first.heard] == [one.handle, two.handle]
+    assert [words[1] for words in second.heard] == [two.handle, three.handle]
+
+
+def test_a_hall_passes_everything_on(engine: Engine) -> None:
+    members = [Everything(), Everything()]
+    for member in members:
+        engine.attend(member)
+    worker = hire(engine, b"f")
+    job = engine.submit(b"f", background=True)
+    claim(engine, worker)
+    engine.progress(job, Progress(1, 2))
+    engine.reschedule(worker, job, NOW + 1)
+    engine.tick(NOW + 1)
+    claim(engine, worker)
+    engine.leave(worker)
+    engine.cancel(job)
+    assert members[0].heard == members[1].heard
+    assert [words[0] for words in members[0].heard] == [
+        "created", "started", "progress", "postponed", "started", "requeued", "finished",
+    ]  # fmt: skip
 
 
 def test_a_broadcast_is_one_job(engine: Engine, audience: RecordingAudience) -> None:

@@ -41,6 +41,7 @@ GOOD: dict[str, tuple[str, Any]] = {
     "http_worker_lease": ("5m", 300.0),
     "http_listeners": ("10", 10),
     "metrics_functions": ("0", 0),
+    "control": ("false", False),
     "wake_count": ("3", 3),
     "wake_grace": ("20ms", 0.02),
     "linger": ("0", 0.0),

@@ -74,6 +74,8 @@ class Worker(WorkerLink):
         else:
             packet = wire.request(wire.CAN_DO, function)
         self._line.write(packet)
+        if self._asleep:
+            self._wake()  # gearmand wakes nobody for jobs that were there before the offer
 
     def withdraw(self, function: bytes) -> None:
         """CANT_DO, when none of its jobs is held: it would take them from us."""

@@ -44,7 +44,7 @@ const counts = new Map();
 function buildNavigation() {
   const items = PLACES.map(([page, name]) => {
     const number = make("span", { class: "count" });
-    const anchor = make("a", { href: `#/${page}` }, name, number);
+    const anchor = make("a", { href: `#/${page}` }, name, " ", number);
     links.set(page, anchor);
     counts.set(page, number);
     return make("li", {}, anchor);

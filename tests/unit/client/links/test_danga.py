@@ -11,7 +11,7 @@ from geartrain.client.links import danga
 from geartrain.client.order import Order, Receipt, Status
 from geartrain.errors import RefusedError
 from tests.support import danga_peer, serving
-from tests.support.link_parties import ClientParty, OrderSink, WorkerParty, client_of, fresh, until, worker_of
+from tests.support.link_parties import ClientParty, OrderSink, WorkerParty, client_of, fresh, stand_in, until, worker_of
 
 
 @pytest.fixture(scope="module")
@@ -163,12 +163,9 @@ def test_a_queue_that_is_full_refuses(url: str) -> None:
             else:
                 assert body.startswith(b"full\0")
                 writer.write(danga_peer.packet(danga_peer.Kind.JOB_CREATE_RES, b"", danga_peer.RESPONSE))
-        writer.close()
 
     async def scenario() -> None:
-        listener = await asyncio.start_server(refuse, "127.0.0.1", 0)
-        place = f"danga://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
-        async with listener, client_of(place) as client:
+        async with stand_in(refuse) as port, client_of(f"danga://127.0.0.1:{port}") as client:
             for background in (False, True):
                 with pytest.raises(RefusedError, match="queue is full"):
                     await client.submit(b"full", background=background).receipt()
@@ -280,12 +277,10 @@ def test_what_is_no_server_is_noticed_at_once(url: str) -> None:
     async def hello(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-        writer.close()
 
     async def scenario() -> None:
-        listener = await asyncio.start_server(hello, "127.0.0.1", 0)
-        place = f"danga://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
-        async with listener:
+        async with stand_in(hello) as port:
+            place = f"danga://127.0.0.1:{port}"
             with pytest.raises(Exception, match="INVALID_MAGIC"):
                 await ClientParty(place).link.open()
             with pytest.raises(Exception, match="INVALID_MAGIC"):

@@ -15,7 +15,7 @@ from geartrain.client.links import memodb, memodb_pipe
 from geartrain.client.order import Order
 from geartrain.errors import ClientError
 from tests.support import serving
-from tests.support.link_parties import ClientParty, WorkerParty, client_of, fresh, until, worker_of
+from tests.support.link_parties import ClientParty, WorkerParty, client_of, fresh, stand_in, until, worker_of
 from tests.support.memodb_peer import RESULT, Pipe
 
 PLACES = ("tcp", "ipc", "ws")
@@ -151,12 +151,9 @@ def test_a_request_that_is_not_answered_is_sent_again(monkeypatch: pytest.Monkey
                 reply = message[:4] + cbor2.dumps(["memo01", 3, b""]) + b"at last"
                 writer.write(len(reply).to_bytes(8, "big") + reply)
             seen.append(message)
-        writer.close()
 
     async def scenario() -> None:
-        listener = await asyncio.start_server(answer, "127.0.0.1", 0)
-        place = f"memodb+tcp://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
-        async with listener, client_of(place) as client:
+        async with stand_in(answer) as port, client_of(f"memodb+tcp://127.0.0.1:{port}") as client:
             order = client.submit(b"f", b"abc")
             assert await order.ending() == Completed(b"at last")
             assert len(set(seen)) == 1
@@ -273,16 +270,11 @@ def test_what_is_no_broker_is_noticed_at_once(place: str, tmp_path: Path) -> Non
     async def hello(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(b"HTTP/1.1 404 Not Found\r\n\r\n")
-        writer.close()
 
     async def scenario() -> None:
-        if place == "ipc":
-            listener = await asyncio.start_unix_server(hello, tmp_path / "door.sock")
-            url = f"memodb+ipc://{tmp_path}/door.sock"
-        else:
-            listener = await asyncio.start_server(hello, "127.0.0.1", 0)
-            url = f"memodb+{place}://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
-        async with listener:
+        path = tmp_path / "door.sock" if place == "ipc" else None
+        async with stand_in(hello, path) as port:
+            url = f"memodb+ipc://{path}" if path else f"memodb+{place}://127.0.0.1:{port}"
             with pytest.raises(Exception, match=r"PROTOCOL|HTTP"):
                 await ClientParty(url).link.open()
             with pytest.raises(Exception, match=r"PROTOCOL|HTTP"):

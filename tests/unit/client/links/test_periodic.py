@@ -17,7 +17,7 @@ from geartrain.client.order import Order
 from geartrain.errors import ClientError, NoWorkersError, RefusedError
 from tests.interop import test_periodic as aio
 from tests.support import periodic_peer, serving
-from tests.support.link_parties import ClientParty, WorkerParty, client_of, fresh, worker_of
+from tests.support.link_parties import ClientParty, WorkerParty, client_of, fresh, stand_in, worker_of
 from tests.support.periodic_peer import Command
 
 VERSION = "1.0.0"
@@ -281,12 +281,9 @@ def test_a_server_that_does_not_answer_pings_is_gone(monkeypatch: pytest.MonkeyP
             if pings < 3:
                 pong = frame[12:16] + bytes([Command.PONG])
                 writer.write(periodic_peer.frame(periodic_peer.Dialect.TODAY, pong, b"\0RES"))
-        writer.close()
 
     async def scenario() -> None:
-        listener = await asyncio.start_server(answer, "127.0.0.1", 0)
-        place = f"periodic://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
-        async with listener, client_of(place) as client:
+        async with stand_in(answer) as port, client_of(f"periodic://127.0.0.1:{port}") as client:
             assert "ping" in str(await client.lost.next())
             assert pings == 3
 
@@ -306,14 +303,10 @@ def test_a_worker_has_a_name_unless_the_server_knows_none() -> None:
             pong = ping[12:16] + bytes([Command.PONG])
             writer.write(periodic_peer.frame(periodic_peer.Dialect.TODAY, pong, b"\0RES"))
             await reader.read()
-        writer.close()
 
     async def scenario() -> None:
-        listener = await asyncio.start_server(answer, "127.0.0.1", 0)
-        place = f"periodic://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
-        async with listener:
-            async with worker_of(place, b"f", name="somebody"):
-                assert kinds == [4, 2]
+        async with stand_in(answer) as port, worker_of(f"periodic://127.0.0.1:{port}", b"f", name="somebody"):
+            assert kinds == [4, 2]
 
     asyncio.run(scenario())
 
@@ -339,12 +332,10 @@ def test_what_is_no_server_is_noticed_at_once() -> None:
     async def hello(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-        writer.close()
 
     async def scenario() -> None:
-        listener = await asyncio.start_server(hello, "127.0.0.1", 0)
-        place = f"periodic://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
-        async with listener:
+        async with stand_in(hello) as port:
+            place = f"periodic://127.0.0.1:{port}"
             with pytest.raises(Exception, match="MAGIC"):
                 await ClientParty(place).link.open()
             with pytest.raises(Exception, match="MAGIC"):
@@ -415,11 +406,10 @@ def test_our_worker_with_a_client_of_aio_periodic(
         function = fresh("ours")
         async with worker_of(url, function) as worker:
             await asyncio.to_thread(knows, server, function, 0, 1)
-            number = peer.begin("stream", function.decode(), "name", workload="abc")
+            number = peer.begin("run", function.decode(), "name", workload="abc")
             job = await worker.job()
             assert (job.payload, job.unique) == (b"abc", b"name")
-            worker.link.data(job, b"a part")
-            await asyncio.to_thread(peer.wait_for, part="a part")
+            worker.link.data(job, b"a part that was not asked for")
             worker.link.complete(job, b"whole")
             assert await asyncio.to_thread(peer.result, number) == "whole"
             number = peer.begin("run", function.decode(), "another", workload="x")

@@ -32,7 +32,8 @@ export function start(root, pages, fallback, onChange) {
     const route = parse(location.hash);
     const page = pages[route.page];
     if (page === undefined) {
-      location.replace(`#/${fallback}`);
+      history.replaceState(null, "", `#/${fallback}`);
+      go();
       return;
     }
     leave?.abort();

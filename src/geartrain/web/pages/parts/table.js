@@ -91,13 +91,13 @@ function fillCell(column, row, index) {
 }
 
 /** A column of counts, whose zeros are quiet. */
-export function counting(label, of, more = {}) {
+export function counting(label, of, write = count, more = {}) {
   return {
     label,
     class: "number",
-    value: (row) => count(of(row)),
+    value: (row) => write(of(row)),
     fill(cell, row) {
-      say(cell, count(of(row)));
+      say(cell, write(of(row)));
       cell.classList.toggle("zero", !of(row));
     },
     ...more,

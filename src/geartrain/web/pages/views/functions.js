@@ -96,13 +96,13 @@ function columnsOf(rates, scale, changed) {
     },
     { label: "Queued", class: "number", sort: "queued", value: (row) => `${row.queued}/${scale.deepest}`, fill: (cell, row) => fillDepth(cell, row.queued, scale.deepest) },
     { label: "Oldest", class: "number", sort: "oldest", value: (row) => row.oldest, fill: fillAge },
-    counting("Running", (row) => row.running, { sort: "running" }),
-    { label: "In/s", class: "number", value: (row) => rate(flow("submitted")(row)) },
-    { label: "Out/s", class: "number", value: (row) => rate(flow("completed")(row)) },
+    counting("Running", (row) => row.running, count, { sort: "running" }),
+    counting("In/s", flow("submitted"), rate),
+    counting("Out/s", flow("completed"), rate),
     counting("Workers", (row) => row.workers),
     counting("Scheduled", (row) => row.scheduled),
     counting("Dead", (row) => row.dead),
-    counting("Failed", (row) => row.failed, { sort: "failed" }),
+    counting("Failed", (row) => row.failed, count, { sort: "failed" }),
     { label: "", class: "actions", value: (row) => row.paused, fill: (cell, row) => fillActions(cell, row, changed) },
   ];
 }

@@ -9,6 +9,7 @@ import { badge, facts, functionLink, problemBox } from "../parts/pieces.js";
 import { askForJob } from "../parts/submit.js";
 import { decoded, shown } from "../parts/text.js";
 import { time } from "../parts/time.js";
+import { Follower } from "./follow.js";
 import { timeline } from "./timeline.js";
 
 const OVER = ["done", "failed", "cancelled"];
@@ -20,6 +21,7 @@ export function openJob(root, handle, signal) {
   const payload = new BytesPlace("Payload", handle, signal);
   const result = new BytesPlace("Result", handle, signal);
   const parts = { head: make("div", { class: "head" }), facts: make("div"), timeline: make("div") };
+  const follower = new Follower(handle, () => refresh(), signal);
   let shownAs = "";
   let job = null;
 
@@ -30,6 +32,7 @@ export function openJob(root, handle, signal) {
       shownAs = signature;
       show(parts, job, () => job, refresh);
     }
+    follower.look(job);
     await Promise.all([payload.show(job.payload_size), result.show(job.result_size)]);
   }
 
@@ -42,20 +45,11 @@ export function openJob(root, handle, signal) {
     ),
   );
   parts.head.append(make("h1", { class: "mono" }, decoded(handle)));
-  root.append(parts.head, problem.element, place, payload.element, result.element);
+  root.append(parts.head, problem.element, place, payload.element, follower.element, result.element);
   const refresh = keepFresh(load, signal, (error) => {
     problem.show(error);
     place.hidden = job === null;
   });
-  followEvents(handle, refresh, signal);
-}
-
-/** Each event of the job is a reason to look again; without the stream the page still looks every two seconds. */
-function followEvents(handle, refresh, signal) {
-  const stream = new EventSource(address(`jobs/${handle}/events`));
-  for (const name of ["progress", "data", "warning", "done", "failed"]) stream.addEventListener(name, () => refresh());
-  stream.addEventListener("error", () => stream.close());
-  signal.addEventListener("abort", () => stream.close());
 }
 
 function show(parts, job, current, refresh) {
@@ -84,8 +78,15 @@ async function submitLike(job) {
   askForJob({ function: shown(job.function), payload: text, priority: job.priority });
 }
 
+/** Who runs it, or ran it last. */
+function lastWorker(job) {
+  const trial = job.trials.at(-1);
+  return job.worker_door || !trial ? { name: shown(job.worker), door: job.worker_door } : { name: shown(trial.worker), door: trial.door };
+}
+
 /** Which door it came in by, and which one the worker was behind. */
 function route(job) {
+  const last = lastWorker(job);
   const door = (name, title) => make("span", { class: "door", title }, name);
   return make(
     "div",
@@ -94,7 +95,7 @@ function route(job) {
     make("span", { class: "arrow", "aria-hidden": "true" }, "→"),
     functionLink(job.function),
     make("span", { class: "arrow", "aria-hidden": "true" }, "→"),
-    job.worker_door ? door(job.worker_door, "run by a worker behind this door") : make("span", { class: "soft" }, "no worker yet"),
+    last.door ? door(last.door, "run by a worker behind this door") : make("span", { class: "soft" }, "no worker yet"),
   );
 }
 
@@ -107,17 +108,19 @@ function progress(job) {
 function factsOf(job) {
   const at = (value) => (value === null ? null : make("span", {}, moment(value), " ", make("span", { class: "soft" }, "(", time(value, value === job.run_at ? "until" : "ago"), ")")));
   const started = job.started_at;
+  const first = job.trials[0]?.started_at ?? started;
+  const last = lastWorker(job);
   return facts([
     ["Function", functionLink(job.function)],
     ["Unique key", shown(job.unique) ? make("span", { class: "mono" }, shown(job.unique)) : "none"],
     ["Kind", `${job.background ? "background" : "foreground"}, ${job.priority} priority`],
     ["Submitted", at(job.submitted_at)],
     job.run_at > job.submitted_at + 0.5 ? ["Runs at", at(job.run_at)] : null,
-    started === null ? null : ["Waited", duration(Math.max(0, started - Math.max(job.submitted_at, job.run_at ?? 0)))],
-    started === null || job.finished_at === null ? null : ["Ran", duration(job.finished_at - started)],
+    first === null ? null : ["Waited", duration(Math.max(0, first - Math.max(job.submitted_at, job.run_at ?? 0)))],
+    started === null || job.finished_at === null ? null : [job.trials.length > 1 ? "Ran, at last" : "Ran", duration(job.finished_at - started)],
     ["Attempts", plural(job.attempts, "attempt")],
     ["Time limit", job.timeout ? duration(job.timeout) : "none"],
-    ["Worker", shown(job.worker) || (job.worker_door ? "(no name)" : "none yet")],
+    ["Worker", last.name || (last.door ? "(no name)" : "none yet")],
     job.code ? ["Code", String(job.code)] : null,
     job.reason ? ["Reason", job.reason] : null,
     ["Sizes", `payload ${size(job.payload_size)}, result ${size(job.result_size)}`],

@@ -82,13 +82,13 @@ function makeTiles() {
     show(now) {
       all.submitted.set(rate(now.submitted_rate), "/s", `${count(now.submitted)} in all`);
       all.completed.set(rate(now.completed_rate), "/s", `${count(now.failed)} failed`);
-      all.queued.set(count(now.queued), "", now.queued ? `in ${plural(now.functions, "function")}` : "nothing waits");
+      all.queued.set(count(now.queued), "", now.queued ? `${plural(now.functions, "function")} in all` : "nothing waits");
       all.running.set(count(now.running), "", "right now");
       all.scheduled.set(count(now.scheduled), "", "for later");
       all.dead.set(count(now.dead), "", now.dead ? "need a look" : "none given up");
       setTime(age, now.oldest, "age");
       say(all.oldest.note, now.oldest === null ? "nothing waits" : "waits longest");
-      all.workers.set(count(now.workers), "", plural(now.connections, "connection"));
+      all.workers.set(count(now.workers), "", `${count(now.connections)} connected`);
     },
   };
 }

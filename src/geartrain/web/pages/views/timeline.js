@@ -9,7 +9,7 @@ const ENDS = { done: "Done", failed: "Failed", cancelled: "Cancelled", dead: "Gi
 export function timeline(job) {
   const steps = [step("queued", `Submitted by ${job.door}`, job.submitted_at)];
   job.trials.forEach((trial, index) => steps.push(attempt(index + 1, trial)));
-  if (job.trials.length < job.attempts && job.started_at !== null) steps.push(lastAttempt(job));
+  if (job.started_at !== null && job.started_at > (job.trials.at(-1)?.started_at ?? 0)) steps.push(lastAttempt(job));
   steps.push(...ending(job));
   return make("ol", { class: "timeline" }, ...steps);
 }
@@ -23,7 +23,7 @@ function attempt(number, trial) {
 function lastAttempt(job) {
   const running = job.state === "running";
   const took = running ? make("span", {}, "for ", time(job.started_at, "age")) : job.finished_at === null ? "" : `lasted ${duration(job.finished_at - job.started_at)}`;
-  return step(running ? "running" : job.state, `Attempt ${job.attempts}${whose(job.worker, job.worker_door)}`, job.started_at, took, "", running);
+  return step(running ? "running" : job.state, `Attempt ${job.trials.length + 1}${whose(job.worker, job.worker_door)}`, job.started_at, took, "", running);
 }
 
 function ending(job) {

@@ -1,0 +1,139 @@
+"""Finding jobs among a million without holding up the loop.
+
+A list of all jobs is made in one go, which takes some ten nanoseconds for each: nothing for a thousand, too long for a
+million. So beyond some number jobs are looked up one by one by their ids, the newest first, since a handle ends in its
+job's id; whoever wants a page of the newest is done after a hundred. Between slices the loop comes round.
+
+Ids from before this start may lie far apart, and their handles may be those of another server. They are written down
+once, when they are first needed. Where ids of this start lie so far apart that looking them up would take too long, the
+list is made after all.
+"""
+
+import array
+import asyncio
+import bisect
+import heapq
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from typing import Final
+
+from geartrain.engine.engine import Engine
+from geartrain.engine.job import LiveJob
+from geartrain.model import JobState
+
+LISTED_IN_ONE_GO: Final = 50_000
+_LOOKUPS_PER_JOB: Final = 20  # before we give up looking ids up
+_SLICE: Final = 250  # jobs between two looks at the clock
+_SLICE_SECONDS: Final = 0.004
+
+Home = dict[bytes, LiveJob]
+
+
+class Breath:
+    """Lets the loop come round when enough time has passed."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+
+    async def take(self) -> None:
+        """Go on at once, or after a turn of the loop."""
+        if time.perf_counter() - self._began > _SLICE_SECONDS:
+            await asyncio.sleep(0)
+            self._began = time.perf_counter()
+
+
+class Rolls:
+    """The jobs of an engine that are not over. Made before the jobs of before are taken over."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._first_id = engine.next_id  # of this start
+        self._before: array.array[int] | None = None  # ids from before it, in order; some of them are over by now
+        self._strangers: dict[int, bytes] = {}  # their handles, where they do not follow from the id
+
+    async def newest(
+        self, fits: Callable[[LiveJob], bool], state: JobState | None, below: int, most: int
+    ) -> list[LiveJob]:
+        """The jobs with the highest ids that fit, below an id unless it is 0. Some may be over when this returns."""
+        homes = self._homes(state)
+        if sum(map(len, homes)) <= LISTED_IN_ONE_GO:
+            return await _sifted(homes, fits, below or self._engine.next_id, most)
+        found: list[LiveJob] = []
+        async for job in self._walk(homes, below):
+            if fits(job):
+                found.append(job)
+                if len(found) == most:
+                    break
+        return found
+
+    def _homes(self, state: JobState | None) -> list[Home]:
+        if state is None:
+            return [self._engine.jobs, self._engine.dead]
+        return [self._engine.dead if state is JobState.DEAD else self._engine.jobs]
+
+    async def _walk(self, homes: list[Home], below: int) -> AsyncIterator[LiveJob]:
+        """Every job, the highest id first."""
+        breath = Breath()
+        top = min(below, self._engine.next_id) if below else self._engine.next_id
+        patience = max(self._first_id, top - _LOOKUPS_PER_JOB * sum(map(len, homes)))
+        for slice in _slices(range(top - 1, patience - 1, -1)):
+            for job in self._looked_up(homes, slice):
+                yield job
+            await breath.take()
+        if patience > self._first_id:
+            for job in await _sifted(homes, _any, min(patience, top), LISTED_IN_ONE_GO):
+                yield job
+            return
+        before = self._from_before()
+        last = bisect.bisect_left(before, top)
+        for slice in _slices(range(last - 1, -1, -1)):
+            for job in self._looked_up(homes, [before[place] for place in slice]):
+                yield job
+            await breath.take()
+
+    def _looked_up(self, homes: list[Home], ids: Iterable[int]) -> list[LiveJob]:
+        prefix, strangers = self._engine.handle_prefix, self._strangers
+        found = []
+        for id in ids:
+            handle = strangers.get(id) or prefix + b"%d" % id
+            for home in homes:
+                job = home.get(handle)
+                if job is not None:
+                    found.append(job)
+        return found
+
+    def _from_before(self) -> "array.array[int]":
+        if not self._engine.restored:
+            return array.array("q")
+        if self._before is None:
+            first, prefix = self._first_id, self._engine.handle_prefix
+            old = [job for home in self._homes(None) for job in home.values() if job.id < first]
+            self._before = array.array("q", sorted(job.id for job in old))
+            self._strangers = {job.id: job.handle for job in old if job.handle != prefix + b"%d" % job.id}
+        return self._before
+
+
+async def _sifted(homes: list[Home], fits: Callable[[LiveJob], bool], below: int, most: int) -> list[LiveJob]:
+    """The same, by making a list of all."""
+    jobs = [job for home in homes for job in home.values()]
+    best: list[LiveJob] = []
+    breath = Breath()
+    while jobs:  # from the end: so the list shrinks as it is used, and is not let go of in one go
+        best += [job for job in jobs[-_SLICE:] if job.id < below and fits(job)]
+        del jobs[-_SLICE:]
+        if len(best) > 2 * most + _SLICE:
+            best = heapq.nlargest(most, best, key=_id)
+        await breath.take()
+    return heapq.nlargest(most, best, key=_id)
+
+
+def _slices(places: range) -> Iterator[range]:
+    return (places[start : start + _SLICE] for start in range(0, len(places), _SLICE))
+
+
+def _any(job: LiveJob) -> bool:
+    return True
+
+
+def _id(job: LiveJob) -> int:
+    return job.id

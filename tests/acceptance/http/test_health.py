@@ -1,0 +1,67 @@
+"""Health and readiness, and HTTP over TLS."""
+
+import http.client
+import os
+import signal
+import ssl
+import subprocess
+import time
+from pathlib import Path
+
+import geartrain
+from tests.acceptance.http.conftest import HTTP
+from tests.acceptance.http.peer import Peer
+from tests.support import serving
+
+
+def test_health_says_so(peer: Peer) -> None:
+    for path in ("/healthz", "/readyz"):
+        answer = peer.ask("GET", path)
+        assert (answer.status, answer.json) == (200, {"status": "ok", "version": geartrain.__version__})
+    assert peer.ask("HEAD", "/healthz").data == b""
+
+
+def test_a_server_that_drains_is_well_but_not_ready() -> None:
+    with serving.serve("--store", "memory", "--listen", HTTP) as server:
+        peer = Peer(server.url)
+        job = peer.submit("f")
+        worker = peer.worker("f")
+        worker.claim()
+        kept = http.client.HTTPConnection(peer.host, peer.port, timeout=20)
+        try:
+            kept.request("GET", "/readyz")
+            assert kept.getresponse().read()
+            server.signal(signal.SIGUSR1)
+            deadline = time.monotonic() + 15
+            status = 200
+            while status == 200 and time.monotonic() < deadline:
+                kept.request("GET", "/readyz")
+                response = kept.getresponse()
+                status = response.status
+                response.read()
+            assert status == 503
+            kept.request("POST", f"/api/v1{worker.path}/jobs/{job['handle']}/complete", b"done")
+            assert kept.getresponse().status == 204
+        finally:
+            kept.close()
+        assert server.wait() == 0
+
+
+def test_over_tls(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
+    files = ["-keyout", os.fspath(key), "-out", os.fspath(certificate)]
+    subprocess.run([*make, *names, *files], check=True, capture_output=True, timeout=60)
+    flags = ("--tls-certificate", os.fspath(certificate), "--tls-key", os.fspath(key))
+    with serving.serve("--store", "memory", "--listen", HTTP, *flags) as server:
+        trusting = ssl.create_default_context(cafile=os.fspath(certificate))
+        connection = http.client.HTTPSConnection(serving.HOST, server.port, timeout=20, context=trusting)
+        try:
+            connection.request("POST", "/api/v1/login", b'{"token": ""}', {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            assert response.status == 200
+            assert "Secure" in response.headers["set-cookie"]
+            response.read()
+        finally:
+            connection.close()

@@ -1,0 +1,49 @@
+"""kill -9 around the firing of a schedule: the run is there exactly once."""
+
+import base64
+import json
+import random
+import threading
+from pathlib import Path
+
+from geartrain.store.contract import Batch
+from geartrain.store.sqlite import SqliteStore
+from tests.crash.conftest import Start
+from tests.support import serving
+from tests.support.gearman_peer import Peer
+
+ROUNDS = 6
+FUNCTION = b"yearly"
+# Seconds after the start of the process. A run that is due is submitted when the doors open, somewhere in between.
+EARLIEST, LATEST = 0.15, 0.7
+
+
+def due(path: Path) -> None:
+    """A file with a schedule whose time came while no server ran."""
+    function = base64.b64encode(FUNCTION).decode()
+    cron = {"name": "new year", "expression": "0 0 1 1 *", "function": function, "next_at": 1_700_000_000.0}
+    batch = Batch()
+    batch.kept = {"cron.0": json.dumps(cron).encode()}
+    store = SqliteStore(path)
+    next_id = store.open()
+    store.commit(batch)
+    store.close(next_id)
+
+
+def test_a_run_is_neither_lost_nor_doubled(tmp_path: Path, start: Start, path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    due(path)
+    command = [
+        str(serving.installed_command()),
+        "serve",
+        "--store",
+        f"sqlite://{path}",
+        "--listen=gearman://127.0.0.1:0",
+    ]
+    for _ in range(ROUNDS):
+        server = serving.ServerProcess(command, tmp_path)
+        threading.Event().wait(chance.uniform(EARLIEST, LATEST))
+        server.kill()
+    with start() as server, Peer(server.port) as peer:
+        jobs = [columns for columns in peer.listing("status") if columns[0] == FUNCTION]
+        assert jobs == [[FUNCTION, b"1", b"0", b"0"]]

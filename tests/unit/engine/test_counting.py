@@ -1,0 +1,136 @@
+"""What the engine counts, so that nobody has to count again."""
+
+from geartrain.engine.alarm import Alarm
+from geartrain.engine.engine import Engine
+from geartrain.engine.meter import BUCKETS, bucket
+from geartrain.model import Duplicate, JobState
+from tests.unit.engine.recording import NOW, claim, hire, job_in
+
+
+def test_every_end_has_its_count(engine: Engine) -> None:
+    ends = [JobState.DONE, JobState.DONE, JobState.FAILED, JobState.CANCELLED, JobState.DEAD]
+    for state in ends:
+        job_in(engine, state, background=True)
+        engine.policy.max_attempts = 10
+    f = engine.functions[b"f"]
+    assert (f.submitted, f.completed, f.failed) == (5, 2, 2)
+    assert engine.submitted == 5
+    assert [engine.ended[state] for state in JobState] == [f.ended[state] for state in JobState]
+    assert engine.dead_of == {b"f": 1}
+
+
+def test_joining_and_replacing_is_no_second_submission(engine: Engine) -> None:
+    for duplicate in (Duplicate.COALESCE, Duplicate.REPLACE):
+        engine.submit(b"f", b"key", duplicate=duplicate)
+        engine.submit(b"f", b"key", duplicate=duplicate)
+    assert (engine.submitted, engine.functions[b"f"].submitted, sum(engine.ended)) == (1, 1, 0)
+
+
+def test_a_retried_job_was_submitted_once(engine: Engine) -> None:
+    job, _ = job_in(engine, JobState.DEAD, background=True)
+    engine.retry(job)
+    assert (engine.submitted, engine.functions[b"f"].submitted) == (1, 1)
+    assert engine.dead_of == {}
+
+
+def test_jobs_from_before_were_not_submitted_now(engine: Engine) -> None:
+    for number, state in enumerate((JobState.QUEUED, JobState.SCHEDULED, JobState.DEAD), 1):
+        before = Engine(first_id=number)
+        before.now = NOW
+        engine.restore(job_in(before, state, background=True)[0])
+    assert (engine.submitted, engine.functions[b"f"].submitted) == (0, 0)
+    assert (engine.queued, engine.scheduled, engine.dead_of) == (1, 1, {b"f": 1})
+
+
+def test_dead_jobs_are_counted_when_their_function_is_dropped(engine: Engine) -> None:
+    job, _ = job_in(engine, JobState.DEAD, background=True)
+    assert engine.drop(b"f")
+    assert engine.dead_of == {b"f": 1}
+    engine.delete(job)
+    assert engine.dead_of == {}
+
+
+def test_oldest_is_when_the_first_was_ready(engine: Engine) -> None:
+    assert engine.function(b"f").oldest() == 0.0
+    first = engine.submit(b"f", run_at=NOW - 500)  # a place ahead: it waits since now all the same
+    engine.now = NOW + 10
+    second = engine.submit(b"f", priority=0)
+    f = engine.functions[b"f"]
+    assert f.oldest() == NOW
+    engine.cancel(first)
+    assert f.oldest() == NOW + 10
+    engine.cancel(second)
+    assert f.oldest() == 0.0
+
+
+def test_oldest_is_right_where_jobs_came_out_of_order(engine: Engine) -> None:
+    late = engine.submit(b"f", run_at=NOW - 1)
+    early = engine.submit(b"f", run_at=NOW - 2)
+    engine.now = NOW + 5
+    engine.submit(b"f", run_at=NOW - 3)
+    f = engine.functions[b"f"]
+    assert f.oldest() == NOW
+    engine.cancel(early)
+    engine.cancel(late)
+    assert f.oldest() == NOW + 5
+
+
+def test_waiting_and_running_are_measured(engine: Engine) -> None:
+    worker = hire(engine, b"f")
+    engine.submit(b"f")
+    engine.now = NOW + 0.25
+    job = claim(engine, worker)
+    engine.now = NOW + 1.25
+    engine.complete(worker, job, b"")
+    assert (engine.waits[bucket(0.25)], sum(engine.waits)) == (1, 1)
+    assert (engine.runs[bucket(1.0)], sum(engine.runs)) == (1, 1)
+
+
+def test_a_clock_that_was_moved_spoils_nothing(engine: Engine) -> None:
+    worker = hire(engine, b"f")
+    engine.submit(b"f")
+    engine.now = NOW - 3600
+    job = claim(engine, worker)
+    engine.now = NOW - 7200
+    engine.complete(worker, job, b"")
+    assert (engine.waits[0], engine.runs[0]) == (1, 1)
+
+
+def test_every_number_has_a_bucket() -> None:
+    numbers = [float("-inf"), -1.0, 0.0, 1e-9, 1e-6, 1.0, 3600.0, 4e12 - 1, 4e12, 1e300, float("inf"), float("nan")]
+    found = [bucket(number) for number in numbers]
+    assert all(0 <= each < BUCKETS for each in found)
+    assert found[4:7] == [1, 20, 32]
+
+
+def test_workers_are_listed_from_their_first_function_until_they_leave(engine: Engine) -> None:
+    first, second = hire(engine, b"f"), hire(engine, b"f", b"g")
+    assert engine.workers == {1: first, 2: second}
+    assert (first.number, first.since) == (1, NOW)
+    engine.dismiss(first, b"f")
+    assert engine.workers == {1: first, 2: second}
+    engine.leave(first)
+    engine.now = NOW + 5
+    assert engine.workers == {2: second}
+    engine.enroll(first, b"f")
+    assert engine.workers == {1: first, 2: second}
+    assert first.since == NOW
+
+
+def test_alarms_are_part_of_the_deadline_and_called_at_every_tick(engine: Engine) -> None:
+    class Recording(Alarm):
+        def __init__(self) -> None:
+            super().__init__()
+            self.looks: list[float] = []
+
+        def look(self, now: float) -> None:
+            self.looks.append(now)
+
+    alarm = Recording()
+    engine.alarms.append(alarm)
+    assert engine.deadline() == float("inf")
+    alarm.at = NOW + 7
+    assert engine.deadline() == NOW + 7
+    engine.tick(NOW + 1)
+    engine.tick(NOW + 7)
+    assert alarm.looks == [NOW + 1, NOW + 7]

@@ -1,0 +1,174 @@
+"""The server at a glance, functions, workers, events, and what is durable."""
+
+import asyncio
+
+import pytest
+
+from geartrain.engine.engine import Engine
+from geartrain.errors import SteeringError
+from geartrain.steering.steward import Steward
+from geartrain.steering.views import JobEvent
+from tests.unit.engine.recording import claim, hire
+from tests.unit.steering.conftest import NOW, FakeSite
+
+
+def names(steward: Steward, **wanted: str | int) -> list[object]:
+    return [view.name for view in steward.functions(**wanted).items]  # type: ignore[arg-type]
+
+
+def test_overview(steward: Steward, engine: Engine, site: FakeSite) -> None:
+    worker = hire(engine, b"f")
+    for function in (b"f", b"g", b"g"):
+        engine.submit(function, background=True)
+    engine.submit(b"g", background=True, run_at=NOW + 60)
+    claim(engine, worker)
+    site.now = NOW + 10
+    view = steward.overview()
+    assert (view.now, view.uptime, view.oldest) == (NOW + 10, 10.0, NOW)
+    assert (view.queued, view.running, view.scheduled, view.dead) == (2, 1, 1, 0)
+    assert (view.functions, view.workers, view.connections) == (2, 1, 3)
+    assert (view.submitted, view.completed, view.failed) == (4, 0, 0)
+
+
+def test_oldest_is_looked_for_at_most_once_a_second(steward: Steward, engine: Engine, site: FakeSite) -> None:
+    assert steward.overview().oldest is None
+    engine.submit(b"f")
+    assert steward.overview().oldest is None
+    site.now += 1.0
+    assert steward.overview().oldest == NOW
+    site.now -= 3600  # the clock was moved back
+    engine.cancel(next(iter(engine.jobs.values())))
+    assert steward.overview().oldest is None
+
+
+@pytest.mark.parametrize(
+    ("sort", "expected"),
+    [
+        ("name", ["a", "b", "c"]),
+        ("queued", ["c", "b", "a"]),
+        ("oldest", ["b", "c", "a"]),
+        ("running", ["a", "b", "c"]),
+        ("failed", ["a", "b", "c"]),
+    ],
+)
+def test_functions_are_sorted(steward: Steward, engine: Engine, sort: str, expected: list[str]) -> None:
+    engine.function(b"a")
+    engine.submit(b"b")
+    engine.now = NOW + 1
+    engine.submit(b"c")
+    engine.submit(b"c")
+    assert names(steward, sort=sort) == expected
+
+
+def test_functions_are_searched_and_paged(steward: Steward, engine: Engine) -> None:
+    for number in range(10):
+        engine.function(b"f%d" % number)
+    engine.function(b"\xff")
+    assert names(steward, search="f1") == ["f1"]
+    page = steward.functions(limit=4)
+    seen = [view.name for view in page.items]
+    assert page.total == 11
+    while page.after:
+        page = steward.functions(limit=4, after=page.after)
+        seen += [view.name for view in page.items]
+    assert seen[:10] == [f"f{number}" for number in range(10)]
+    assert len(seen) == 11
+
+
+def test_workers_are_searched_and_paged(steward: Steward, engine: Engine) -> None:
+    for number in range(5):
+        hire(engine, b"f", b"only %d" % number, name=b"bob %d" % number)
+    assert [view.name for view in steward.workers(search="only 3").items] == ["bob 3"]
+    assert [view.name for view in steward.workers(search="bob 4").items] == ["bob 4"]
+    assert steward.workers(search="nobody").items == []
+    page = steward.workers(limit=2)
+    seen = [view.id for view in page.items]
+    assert page.total == 5
+    while page.after:
+        page = steward.workers(limit=2, after=page.after)
+        seen += [view.id for view in page.items]
+    assert seen == [1, 2, 3, 4, 5]
+
+
+def test_a_worker_with_much_to_do_is_cut_short(steward: Steward, engine: Engine) -> None:
+    worker = hire(engine, *(b"f%d" % number for number in range(150)))
+    for number in range(120):
+        engine.submit(b"f%d" % number)
+        engine.now += 1
+        claim(engine, worker)
+    (view,) = steward.workers().items
+    assert (len(view.functions), view.function_count, len(view.running)) == (100, 150, 100)
+    assert view.running_since == NOW + 1
+
+
+def test_dropping(steward: Steward, engine: Engine) -> None:
+    engine.submit(b"f")
+    with pytest.raises(SteeringError, match="has workers or jobs") as refused:
+        steward.drop(b"f")
+    assert refused.value.kind == "conflict"
+    engine.cancel(next(iter(engine.jobs.values())))
+    steward.drop(b"f")
+    with pytest.raises(SteeringError) as unknown:
+        steward.function(b"f")
+    assert unknown.value.kind == "not-found"
+
+
+def test_nonsense_is_refused(steward: Steward) -> None:
+    for call in (
+        lambda: steward.functions(sort="age"),
+        lambda: steward.functions(limit=0),
+        lambda: steward.functions(after="x"),
+        lambda: steward.workers(limit=-1),
+        lambda: steward.history(0),
+        lambda: steward.limit(b"f", -1, 0, 0),
+    ):
+        with pytest.raises(SteeringError) as refused:
+            call()
+        assert refused.value.kind == "bad-request"
+
+
+def test_events_are_told_only_while_somebody_attends(steward: Steward, engine: Engine) -> None:
+    heard: list[JobEvent] = []
+    others: list[JobEvent] = []
+    assert engine.audience is None
+    steward.attend(heard.append)
+    steward.attend(others.append)
+    worker = hire(engine, b"f", name=b"bob")
+    job = engine.submit(b"f", background=True, door="gearman")
+    claim(engine, worker)
+    engine.fail(worker, job, "broken")
+    steward.excuse(heard.append)
+    engine.submit(b"f", background=True)
+    steward.excuse(others.append)
+    assert engine.audience is None
+    assert [(event.what, event.worker, event.reason) for event in heard] == [
+        ("submitted", "", ""), ("started", "bob", ""), ("failed", "", "broken"),
+    ]  # fmt: skip
+    assert (heard[0].handle, heard[0].function, heard[0].door, heard[0].at) == (
+        job.handle.decode(),
+        "f",
+        "gearman",
+        NOW,
+    )
+    assert len(others) == 4
+    steward.excuse(heard.append)
+
+
+def test_durable_waits_for_the_disk(steward: Steward, site: FakeSite) -> None:
+    async def change(failed: bool) -> None:
+        site.slow = True
+        steward.pause(b"f")
+        waiting = asyncio.ensure_future(steward.durable())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        site.settle(failed)
+        await waiting
+
+    asyncio.run(change(failed=False))
+    with pytest.raises(SteeringError, match="durable") as refused:
+        asyncio.run(change(failed=True))
+    assert refused.value.kind == "unavailable"
+
+
+def test_durable_is_at_once_where_nothing_waits(steward: Steward) -> None:
+    asyncio.run(steward.durable())
