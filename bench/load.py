@@ -1,18 +1,20 @@
-"""A Gearman load in one thread: clients and workers on one selector, with their own few lines of protocol.
+"""A Gearman load: clients and workers with their own few lines of protocol, for any Gearman server.
 
 It is Python, so with many jobs per second it is busier than the server it measures: compare servers under the same
-load, and read the ratio.
+load, read the ratio, and the processor time that the server took for a job beside it.
 """
 
-import selectors
-import socket
 import struct
-import time
 from collections.abc import Callable
+
+from bench import crowd
+from bench.crowd import PAYLOAD, connect
 
 HEADER = struct.Struct(">4sII")
 CAN_DO, PRE_SLEEP, NOOP, SUBMIT, CREATED, GRAB, NO_JOB, ASSIGN, COMPLETE = 1, 4, 6, 7, 8, 9, 10, 11, 13
-ERROR = 19
+SUBMIT_BG, ERROR = 18, 19
+
+__all__ = ["Drain", "Load", "Peer", "Submits", "connect", "packet"]
 
 
 def packet(kind: int, body: bytes = b"") -> bytes:
@@ -20,11 +22,12 @@ def packet(kind: int, body: bytes = b"") -> bytes:
     return HEADER.pack(b"\0REQ", kind, len(body)) + body
 
 
-def connect(port: int) -> socket.socket:
-    """A connection of the load."""
-    peer = socket.create_connection(("127.0.0.1", port), 10)
-    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return peer
+def head_of(kind: int) -> bytes:
+    """What every answer of a kind begins with, and nothing else of the load has in it."""
+    return b"\0RES" + kind.to_bytes(4, "big")
+
+
+GRAB_AGAIN, SLEEP = packet(GRAB), packet(PRE_SLEEP)
 
 
 class Peer:
@@ -36,9 +39,7 @@ class Peer:
         self.rest = b""
 
     def readable(self) -> None:
-        data = self.rest + self.socket.recv(1 << 18)
-        if not data:
-            raise ConnectionError("the server closed the connection")
+        data = self.rest + crowd.receive(self.socket)
         at, said = 0, []
         while len(data) - at >= HEADER.size:
             _, kind, size = HEADER.unpack_from(data, at)
@@ -52,67 +53,70 @@ class Peer:
             self.socket.sendall(out)
 
 
-class Load:
+class _Gearman(crowd.Crowd):
+    """What the three kinds of load have in common."""
+
+    def __init__(self, port: int, function: bytes) -> None:
+        super().__init__()
+        self.port = port
+        self.function = function
+        self.asleep = 0
+
+    def add_clients(self, count: int, window: int, kind: int, answer: int) -> None:
+        request = packet(kind, self.function + b"\0\0" + PAYLOAD)
+        for _ in range(count):
+            client = crowd.Asker(self.port, self.tally, window, request, head_of(answer), (head_of(ERROR),))
+            self.add_asker(client)
+
+    def add_workers(self, count: int) -> list[Peer]:
+        workers = [Peer(self.port, self.work) for _ in range(count)]
+        for worker in workers:
+            self.add(worker)
+        return workers
+
+    def work(self, peer: Peer, kind: int, body: bytes) -> bytes:
+        """A worker gives back what it got."""
+        if kind == ASSIGN:
+            handle, _, payload = body.split(b"\0", 2)
+            return packet(COMPLETE, handle + b"\0" + payload) + GRAB_AGAIN
+        if kind == NO_JOB:
+            self.asleep += 1
+            return SLEEP
+        if kind == ERROR:
+            raise RuntimeError(f"the server refused a worker: {body!r}")
+        return GRAB_AGAIN if kind == NOOP else b""
+
+
+class Load(_Gearman):
     """Foreground round trips through `workers` workers by `clients` clients with `window` jobs each in flight."""
 
     def __init__(self, port: int, function: bytes, clients: int, window: int, workers: int) -> None:
-        self.function = function
-        self.window = window
-        self.done = self.sent = self.wanted = self.asleep = 0
-        self.selector = selectors.DefaultSelector()
-        self.workers = [self._add(Peer(port, self._work)) for _ in range(workers)]
-        self.clients = [self._add(Peer(port, self._consume)) for _ in range(clients)]
+        super().__init__(port, function)
+        for worker in self.add_workers(workers):
+            worker.socket.sendall(packet(CAN_DO, function) + GRAB_AGAIN)
+        self.until(lambda: self.asleep >= workers)
+        self.add_clients(clients, window, SUBMIT, COMPLETE)
+
+
+class Submits(_Gearman):
+    """Background submits by `clients` clients with `window` each in flight; nobody works on them."""
+
+    def __init__(self, port: int, function: bytes, clients: int, window: int) -> None:
+        super().__init__(port, function)
+        self.add_clients(clients, window, SUBMIT_BG, CREATED)
+
+
+class Drain(_Gearman):
+    """Workers that come to a full queue; a run is over when they were given so many jobs."""
+
+    def __init__(self, port: int, function: bytes, workers: int) -> None:
+        super().__init__(port, function)
+        self.workers = self.add_workers(workers)
+
+    def begin(self) -> None:
         for worker in self.workers:
-            worker.socket.sendall(packet(CAN_DO, function) + packet(GRAB))
-        while self.asleep < workers:
-            self._step()
+            worker.socket.sendall(packet(CAN_DO, self.function) + GRAB_AGAIN)
 
-    def run(self, jobs: int) -> float:
-        """Jobs per second."""
-        self.done = self.sent = 0
-        self.wanted = jobs
-        began = time.perf_counter()
-        for client in self.clients:
-            client.socket.sendall(b"".join(self._submit() for _ in range(self.window)))
-        while self.done < jobs:
-            self._step()
-        return jobs / (time.perf_counter() - began)
-
-    def close(self) -> None:
-        for peer in (*self.workers, *self.clients):
-            peer.socket.close()
-        self.selector.close()
-
-    def _add(self, peer: Peer) -> Peer:
-        self.selector.register(peer.socket, selectors.EVENT_READ, peer)
-        return peer
-
-    def _step(self) -> None:
-        ready = self.selector.select(30)
-        if not ready:
-            raise TimeoutError(f"nothing happened for 30 seconds; {self.done} of {self.wanted} jobs are done")
-        for key, _ in ready:
-            key.data.readable()
-
-    def _submit(self) -> bytes:
-        if self.sent >= self.wanted:
-            return b""
-        self.sent += 1
-        return packet(SUBMIT, self.function + b"\0\0" + b"x" * 64)
-
-    def _consume(self, peer: Peer, kind: int, body: bytes) -> bytes:
-        if kind == ERROR:
-            raise RuntimeError(body.decode("utf-8", "replace"))
-        if kind != COMPLETE:
-            return b""
-        self.done += 1
-        return self._submit()
-
-    def _work(self, peer: Peer, kind: int, body: bytes) -> bytes:
-        if kind == ASSIGN:
-            handle, _, payload = body.split(b"\0", 2)
-            return packet(COMPLETE, handle + b"\0" + payload) + packet(GRAB)
-        if kind == NO_JOB:
-            self.asleep += 1
-            return packet(PRE_SLEEP)
-        return packet(GRAB) if kind == NOOP else b""
+    def work(self, peer: Peer, kind: int, body: bytes) -> bytes:
+        self.tally.done += kind == ASSIGN
+        return super().work(peer, kind, body)

@@ -4,8 +4,9 @@
 
 RQ, Celery, Dramatiq, huey, arq and SAQ keep their tasks in a real redis-server, which has them in memory; Geartrain has
 every task on disk before a submission returns. Each is used in the quickest way that its documentation shows
-(`bench/queues_peers`), in turns, so that a busy moment of the machine hits all alike. The figure is the median of the
-rounds.
+(`bench/queues_peers`), in turns, so that a busy moment of the machine hits all alike. Figures are medians of the
+rounds. Beside the rates stands the processor time for one task, of the program and of the Redis or Geartrain that it
+talks to, since that hardly changes when the machine is busy with something else.
 
 The first run installs the other queues (the `bench` extra of pyproject.toml), each into an environment of its own
 beside the one that this runs in.
@@ -14,6 +15,7 @@ beside the one that this runs in.
 import argparse
 import contextlib
 import json
+import os
 import pathlib
 import socket
 import statistics
@@ -71,10 +73,20 @@ class NoFigureError(Exception):
 
 
 class Found(NamedTuple):
-    """Rates of one round."""
+    """One round: tasks a second, and microseconds of processor time for one."""
 
     submitted: float
     finished: float
+    submit_cost: float
+    finish_cost: float
+
+
+class Store(NamedTuple):
+    """What keeps the tasks while they wait."""
+
+    url: str
+    pid: int
+    pending: Pending
 
 
 class Bar:
@@ -150,24 +162,28 @@ def environment(queue: Queue) -> pathlib.Path:
 
 def measure(queue: Queue, python: pathlib.Path, seconds: float) -> Found:
     """One round: submit for a while, then let a worker finish it."""
-    with redis_store(queue) if queue.keys else durable_store() as (url, pending):
-        command = [str(python), str(PEERS / queue.peer), "submit", url, str(seconds)]
+    with redis_store(queue) if queue.keys else durable_store() as store:
+        before = processor(store.pid)
+        command = [str(python), str(PEERS / queue.peer), "submit", store.url, str(seconds)]
         limit = START_SECONDS + 20 * seconds
         answer = subprocess.run(command, cwd=PEERS, capture_output=True, text=True, timeout=limit, check=False)
         if answer.returncode:
             raise NoFigureError(f"{queue.name} could not submit:\n{answer.stderr}")
         told = json.loads(answer.stdout)
-        return Found(told["count"] / told["seconds"], finished(queue, python, url, pending))
+        cost = told["processor"] / told["count"] + (processor(store.pid) - before) / store.pending()
+        rate, work_cost = finished(queue, python, store)
+        return Found(told["count"] / told["seconds"], rate, cost * 1e6, work_cost * 1e6)
 
 
 @contextlib.contextmanager
-def redis_store(queue: Queue) -> Iterator[tuple[str, Pending]]:
+def redis_store(queue: Queue) -> Iterator[Store]:
     """A fresh Redis."""
     with redis_server.serve() as running:
         client = redis.Redis(port=running.port)
         try:
-            yield (
+            yield Store(
                 f"redis://127.0.0.1:{running.port}/0",
+                running.pid,
                 lambda: sum(client.execute_command(*command) for command in queue.keys),
             )
         finally:
@@ -175,12 +191,18 @@ def redis_store(queue: Queue) -> Iterator[tuple[str, Pending]]:
 
 
 @contextlib.contextmanager
-def durable_store() -> Iterator[tuple[str, Pending]]:
+def durable_store() -> Iterator[Store]:
     """A fresh server of ours, with its jobs on disk."""
     with tempfile.TemporaryDirectory() as folder:
         options = ("--store", f"sqlite://{folder}/jobs.db", "--listen", "gearman://127.0.0.1:0")
         with serving.serve(*options) as server, socket.create_connection(("127.0.0.1", server.port), 10) as admin:
-            yield server.url, lambda: jobs_in(admin)
+            yield Store(server.url, server.pid, lambda: jobs_in(admin))
+
+
+def processor(pid: int) -> float:
+    """Seconds of processor time that a process has used, its threads included."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def jobs_in(admin: socket.socket) -> int:
@@ -195,25 +217,27 @@ def jobs_in(admin: socket.socket) -> int:
     return sum(int(line.split(b"\t")[1]) for line in answer.splitlines()[:-1])
 
 
-def finished(queue: Queue, python: pathlib.Path, url: str, pending: Pending) -> float:
-    """Tasks a second, from a moment after a worker's first until its last, or until it was enough."""
-    command = [str(python), str(PEERS / queue.peer), "work", url]
-    total = pending()
+def finished(queue: Queue, python: pathlib.Path, store: Store) -> tuple[float, float]:
+    """Tasks a second, and the processor's seconds for one, from a moment after the worker's first to its last."""
+    command = [str(python), str(PEERS / queue.peer), "work", store.url]
+    total = store.pending()
     with (
         tempfile.TemporaryFile("w+") as log,
         subprocess.Popen(command, cwd=PEERS, stdout=log, stderr=subprocess.STDOUT) as worker,
     ):
         try:
-            began = waited_for(lambda: pending() < total, worker)
+            began = waited_for(lambda: store.pending() < total, worker)
             if began is None:
                 log.seek(0)
                 raise NoFigureError(f"{queue.name} does not work:\n{log.read()}")
             waited_for(lambda: time.perf_counter() - began > WARM_UP, worker)
-            first_at, first = time.perf_counter(), pending()
+            used = processor(worker.pid) + processor(store.pid)
+            first_at, first = time.perf_counter(), store.pending()
             last_at, last = first_at, first
             while last and last_at - first_at < LONGEST_WORK:
                 time.sleep(LOOK_EVERY)
-                last_at, last = time.perf_counter(), pending()
+                last_at, last = time.perf_counter(), store.pending()
+            used = processor(worker.pid) + processor(store.pid) - used
         finally:
             worker.terminate()
             try:
@@ -222,7 +246,7 @@ def finished(queue: Queue, python: pathlib.Path, url: str, pending: Pending) -> 
                 worker.kill()
     if first == last:
         raise NoFigureError(f"{queue.name} finished {total} tasks too quickly to measure; use more --seconds")
-    return (first - last) / (last_at - first_at)
+    return (first - last) / (last_at - first_at), used / (first - last)
 
 
 def waited_for(condition: Callable[[], bool], worker: "subprocess.Popen[bytes]") -> float | None:
@@ -240,11 +264,15 @@ def medians(found: dict[str, list[Found]], what: str) -> dict[str, float]:
 
 
 def show(found: dict[str, list[Found]]) -> None:
-    submitted, done = medians(found, "submitted"), medians(found, "finished")
-    print(f"{'':12}{'submitted/s':>14}{'finished/s':>14}{'ours is':>22}")
-    for name in sorted(found, key=lambda name: -submitted[name]):
-        ratio = f"{submitted[picture.OURS] / submitted[name]:.1f} and {done[picture.OURS] / done[name]:.1f} times"
-        print(f"{name:12}{submitted[name]:14,.0f}{done[name]:14,.0f}{ratio if name != picture.OURS else '':>22}")
+    columns = {what: medians(found, what) for what in Found._fields}
+    print(f"{'':12}{'submitted/s':>20}{'finished/s':>20}{'us to submit':>20}{'us to finish':>20}")
+    for name in sorted(found, key=lambda name: -columns["submitted"][name]):
+        print(f"{name:12}" + "".join(f"{cell(figures, name):>20}" for figures in columns.values()))
+    print(f"In brackets: theirs in terms of ours, so {picture.OURS} is 1.")
+
+
+def cell(figures: dict[str, float], name: str) -> str:
+    return f"{figures[name]:,.0f} ({figures[name] / figures[picture.OURS]:.2f})"
 
 
 def drawing(found: dict[str, list[Found]]) -> str:

@@ -14,7 +14,7 @@ async def empty() -> None:
 
 async def submit() -> None:
     async def batch(size: int) -> None:
-        await app.submit_many([empty.bind() for _ in range(size)])
+        await app.submit_many(empty.bind() for _ in range(size))
 
     async with app:
         await submitting.report_async(batch, 20 * submitting.BATCH)

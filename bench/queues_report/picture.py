@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from xml.sax.saxutils import escape
 
 WIDTH, LEFT, BAR, GAP, HEAD = 760, 110, 22, 8, 40
-ROOM = WIDTH - LEFT - 150  # for the longest bar; what is right of it is for its figure
+ROOM = WIDTH - LEFT - 220  # for the longest bar; what is right of it is for its figure
 OURS = "Geartrain"
 
 STYLE = """

@@ -15,7 +15,7 @@ do it, except that a backoff always waits the longest that it may, so that tests
 import dataclasses
 import itertools
 import weakref
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable
 from typing import Any, Final, ParamSpec, Self, TypeVar
 
 from geartrain.app import retrying
@@ -277,7 +277,7 @@ class InMemory(Transport):
     async def submit(self, call: Call[Any]) -> Remote:
         return self._take(call)
 
-    async def submit_many(self, calls: Sequence[Call[Any]]) -> list[Remote]:
+    async def submit_many(self, calls: Iterable[Call[Any]]) -> list[Remote]:
         return [self._take(call) for call in calls]
 
     async def close(self) -> None:

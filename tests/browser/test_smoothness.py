@@ -8,7 +8,7 @@ from tests.browser.seeing import Complaints, Visit, shows
 pytestmark = pytest.mark.peer("chromium", "playwright")
 
 FUNCTIONS = 10_000
-JOBS = 20_000
+JOBS = 10_000
 
 
 def test_ten_thousand_functions(visit: Visit, complaints: Complaints, capsys: pytest.CaptureFixture[str]) -> None:

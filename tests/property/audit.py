@@ -109,12 +109,22 @@ def _crews(engine: Engine, workers: list[Worker]) -> None:
         assert {function.name for function in crew.functions} == key
         for function in crew.functions:
             assert engine.functions[function.name] is function
-            assert function.crews.count(crew) == 1
+            assert crew in function.crews
             for priority, lane in enumerate(function.lanes):
+                turns = [turn for turn in crew.ready[priority] if turn.function is function]
+                others = [turn for turn in lane.unaware if turn.crew is crew]
+                assert [turn.listed for turn in (*turns, *others)] in ([True], [False])
                 if lane.size and not function.paused:
-                    assert function in crew.ready[priority]
+                    assert turns
+            calls = [call for call in function.calls if call.crew is crew]
+            others_calls = [call for call in crew.unheard if call.function is function]
+            assert [call.listed for call in (*calls, *others_calls)] in ([True], [False])
+            if list(crew.idle):
+                assert calls
     for function in engine.functions.values():
         assert set(function.crews) <= set(members)
+        assert {call.crew for call in function.calls} <= set(members), "nobody calls a crew that is no more"
+        assert {turn.crew for lane in function.lanes for turn in lane.unaware} <= set(members)
     for worker in workers:
         assert worker.crew is None or worker.crew.key == worker.abilities.keys()
 

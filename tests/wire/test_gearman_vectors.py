@@ -73,7 +73,7 @@ RESPONSES = [
     (wire.response(wire.JOB_CREATED, b"H:lap:1"), "00524553 00000008 00000007 483a6c61703a31"),
     (wire.CREATED_HEADERS[7] + b"H:lap:1", "00524553 00000008 00000007 483a6c61703a31"),
     (
-        wire.assignment(wire.JOB_ASSIGN, b"H:lap:1\0reverse\0", b"test"),
+        wire.assignment(wire.JOB_ASSIGN, b"H:lap:1", b"reverse", b"test"),
         "00524553 0000000b 00000014 483a6c61703a3100 7265766572736500 74657374",
     ),
     (

@@ -15,7 +15,7 @@ import asyncio
 import os
 import time
 import weakref
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, ParamSpec, Self, TypeVar, overload
 
 from geartrain.app import codecs, crons, making, middleware
@@ -35,7 +35,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 A = TypeVar("A", bound=Around[Any])
 
-URL_VARIABLE: Final = "GEARTRAIN_URL"
+VARIABLE: Final = "GEARTRAIN_SERVER"  # as the command has it
 DEFAULT_URL: Final = "gearman://127.0.0.1:4730"
 
 
@@ -46,7 +46,7 @@ class App:
         if not name or any(letter.isspace() for letter in name):
             raise ValueError(f"an app's name is a word, not {name!r}")
         self.name = name
-        self.urls = urls or tuple(os.environ.get(URL_VARIABLE, DEFAULT_URL).split())
+        self.urls = urls or tuple(os.environ.get(VARIABLE, DEFAULT_URL).split(","))
         self.codec = codecs.codec_of(codec)
         self.tasks: dict[str, Task[Any, Any]] = {}
         self.crons: dict[str, Cron] = {}
@@ -145,8 +145,14 @@ class App:
         """Submit many calls without waiting for each; returns when the server has them all on disk."""
         if self.around_submits:
             return await asyncio.gather(*map(self.submit, calls))
-        gathered = list(calls)
-        remotes = await self.transport().submit_many(gathered)
+        gathered: list[Call[R]] = []
+
+        def taken() -> Iterator[Call[R]]:
+            for call in calls:
+                gathered.append(call)
+                yield call
+
+        remotes = await self.transport().submit_many(taken())
         return [TaskHandle(call, remote) for call, remote in zip(gathered, remotes, strict=True)]
 
     def submit_many_sync(self, calls: Iterable[Call[R]]) -> list[SyncTaskHandle[R]]:

@@ -1,15 +1,20 @@
 """Calls that go to real servers, by the client library."""
 
-from collections.abc import AsyncIterator, Sequence
+import itertools
+import operator
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
+from geartrain import address
 from geartrain.app.call import Call
 from geartrain.app.steering import JobName, Steering
 from geartrain.app.transport import Remote, Transport
+from geartrain.client import linking, ordering
 from geartrain.client.aio_client import AsyncClient
 from geartrain.client.handle import AsyncJob
 from geartrain.client.job_events import Event
 from geartrain.client.order import Order, Status
+from geartrain.model import Priority
 
 
 class ServerRemote(Remote):
@@ -50,15 +55,19 @@ class ServerTransport(Transport):
 
     def __init__(self, urls: Sequence[str]) -> None:
         self.client = AsyncClient(*urls)
+        self._link = linking.client_class(address.parse(urls[0]))
         self._steering: dict[str, Steering] = {}
+        self._allowed: set[tuple[bytes, bool, Priority]] = set()  # kinds of plain calls that the protocol can say
 
     async def submit(self, call: Call[Any]) -> Remote:
         return ServerRemote(self, await self.client.submit_order(self._order(call), call.resubmit))
 
-    async def submit_many(self, calls: Sequence[Call[Any]]) -> list[Remote]:
-        resubmit = all(call.resubmit for call in calls)
-        jobs = await self.client.submit_many(map(self._order, calls), resubmit=resubmit)
-        return [ServerRemote(self, job) for job in jobs]
+    async def submit_many(self, calls: Iterable[Call[Any]]) -> list[Remote]:
+        remotes: list[Remote] = []
+        for resubmit, alike in itertools.groupby(calls, operator.attrgetter("resubmit")):
+            jobs = await self.client.submit_many(map(self._order, alike), resubmit=resubmit)
+            remotes += [ServerRemote(self, job) for job in jobs]
+        return remotes
 
     async def close(self) -> None:
         for steering in self._steering.values():
@@ -74,11 +83,13 @@ class ServerTransport(Transport):
 
     def _order(self, call: Call[Any]) -> Order:
         """An order that the protocol can say; an UnsupportedError if it cannot."""
-        return self.client.order(
-            call.task.function_name,
-            call.payload(),
-            background=call.background,
-            priority=call.priority,
-            unique=call.unique,
-            at=call.run_at or None,
-        )
+        order = Order(
+            call.task.function_name, call.payload(), call.background, call.priority, call.unique, call.run_at
+        )  # fmt: skip
+        # Nothing else of a plain call can be refused, so the protocol is asked once for all that are alike.
+        plain = (order.function, order.background, order.priority) if not (order.unique or order.run_at) else None
+        if plain is None or plain not in self._allowed:
+            ordering.check(order, self._link, self.client.protocol)
+            if plain is not None:
+                self._allowed.add(plain)
+        return order

@@ -1,7 +1,7 @@
 """The seam between an app and whoever carries its calls: a server, or memory in users' own tests."""
 
 import abc
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from geartrain.app.call import Call
@@ -44,7 +44,7 @@ class Transport(abc.ABC):
         """Hand over one call; it returns when the server has it, durably if it is a background job."""
 
     @abc.abstractmethod
-    async def submit_many(self, calls: Sequence[Call[Any]]) -> list[Remote]:
+    async def submit_many(self, calls: Iterable[Call[Any]]) -> list[Remote]:
         """The same for many at once, without waiting for each."""
 
     @abc.abstractmethod

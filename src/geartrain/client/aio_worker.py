@@ -164,8 +164,8 @@ class AsyncWorker:
         if self._keeping:
             return
         self._stopping, self._hurry, self._idle = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._heed_stops()
         self._posts = [Post(self, place, self._tls) for place in self._addresses]
+        self._heed_stops()
         self._keeping = [asyncio.create_task(post.keep()) for post in self._posts]
 
     async def ready(self) -> None:
@@ -306,7 +306,7 @@ class AsyncWorker:
         """Take no more, and wait for what runs."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_REST_SECONDS):
-                await asyncio.gather(*(post.rest() for post in self._posts))
+                await asyncio.gather(*(post.rested() for post in self._posts))
         assert self._idle is not None
         while self._running:
             self._idle.clear()
@@ -340,6 +340,8 @@ class AsyncWorker:
         if self._stopping is not None and self._hurry is not None:
             if self._stop_asked > 0 and not self._stopping.is_set():
                 self._stopping.set()
+                for post in self._posts:
+                    post.relieve()
                 _log.info("stopping, when %d running jobs are done", len(self._running))
             if self._stop_asked > 1:
                 self._hurry.set()

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Protocol
 
 from geartrain.client import ordering
 from geartrain.client.ordering import Duration, Text
+from geartrain.errors import UnsupportedError
 
 Result = Text | None
 Function = Callable[["Job"], Result] | Callable[["Job"], Awaitable[Result]]
@@ -63,8 +64,6 @@ class Job:
     def reschedule(self, delay: Duration) -> None:
         """Have it run again after this time instead of ending it; what the function returns does not count then."""
         if self._objection:
-            from geartrain.errors import UnsupportedError
-
             raise UnsupportedError(self._objection)
         self.delay = max(ordering.seconds(delay), 0.0)
 

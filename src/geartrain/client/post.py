@@ -72,11 +72,12 @@ class Post:
         self._tls = tls
         self._backoff = Backoff()
         self._mute = False  # that it cannot be reached has been said
+        self._relieved = False  # this shift is the last
 
     async def keep(self) -> None:
-        """Until cancelled."""
+        """Until relieved or cancelled."""
         loop = asyncio.get_running_loop()
-        while True:
+        while not self._relieved:
             opened_at = loop.time()
             await self._hold_one_shift()
             if loop.time() - opened_at > backoff.GOOD_FOR:
@@ -92,11 +93,17 @@ class Post:
                 self._mute = True
                 _log.warning("%s cannot be reached, trying again: %s", self.address, error)
             return
+        except Exception:  # a bug of ours must not end the worker: it tries again, and says so each time
+            _log.exception("%s could not be worked for", self.address)
+            await shift.close()
+            return
         except BaseException:
             await shift.close()
             raise
         self.shift = shift
         self._mute = False
+        if self._relieved:
+            shift.link.rest()
         self.manned.set()
         _log.info("working for %s", self.address)
         try:
@@ -106,10 +113,15 @@ class Post:
         finally:
             self.manned.clear()
 
-    async def rest(self) -> None:
-        """Ask for no more jobs, and wait until none can come."""
+    def relieve(self) -> None:
+        """Take no more jobs from now on."""
+        self._relieved = True
         if self.shift is not None and self.shift.stands:
             self.shift.link.rest()
+
+    async def rested(self) -> None:
+        """After `relieve`: wait until no job can come any more."""
+        if self.shift is not None and self.shift.stands:
             with contextlib.suppress(*TROUBLES):
                 await self.shift.link.rested()
 

@@ -34,6 +34,7 @@ class Station:
         self._backoff = Backoff()
         self._opened_at = 0.0
         self._opening: asyncio.Task[ClientLink] | None = None
+        self._lost_early: Exception | None = None  # why the link was lost while it was being opened
 
     async def open(self) -> ClientLink:
         """The open link; however many wait for it, it is opened once."""
@@ -55,8 +56,11 @@ class Station:
     async def _open(self) -> ClientLink:
         link = self._class(self.address, self._lost)
         link.tls = self._tls
+        self._lost_early = None
         try:
             await link.open()
+            if self._lost_early is not None:
+                raise ServerGoneError(f"the connection broke at once: {self._lost_early}")
         except TROUBLES as error:
             self._failed(error)
             raise
@@ -70,6 +74,9 @@ class Station:
         return link
 
     def _lost(self, error: Exception) -> None:
+        if self.link is None:
+            self._lost_early = error
+            return
         self.link = None
         if asyncio.get_running_loop().time() - self._opened_at > backoff.GOOD_FOR:
             self._backoff.reset()

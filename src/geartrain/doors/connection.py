@@ -167,7 +167,7 @@ class Connection(Flushable):
             return
         if len(out) == 1:
             transport.write(out[0])
-        elif sum(map(len, out)) <= _JOIN_UP_TO:
+        elif _size(out) <= _JOIN_UP_TO:
             transport.write(b"".join(out))
         else:
             transport.writelines(out)
@@ -215,3 +215,10 @@ class Connection(Flushable):
         if why:
             fields["why"] = why
         _log.log(level, what, extra={"fields": fields})
+
+
+def _size(pieces: list[bytes]) -> int:
+    size = 0
+    for piece in pieces:
+        size += len(piece)
+    return size

@@ -57,22 +57,33 @@ class Pulse:
         self.longest_wait = LONGEST_WAIT
         self.after: list[Callable[[], None]] = []  # called when everything has been flushed
         self._dirty: list[Flushable] = []
+        self._call_soon = loop.call_soon
+        self._on_beat: Callable[[], None] = self._beat
         self._due = False  # a beat has been asked for
+        self._timed = False  # the engine knows what time it is in this tick
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = NEVER
+
+    def begin(self) -> None:
+        """Something was read: the engine is told the time, once per tick, and there will be a beat.
+
+        There has to be one even if nobody is answered: a worker that reports must be heard by the journal.
+        """
+        if not self._timed:
+            self._timed = True
+            self.engine.now = self.clock()
+            self.soon()
 
     def flush_later(self, connection: Flushable) -> None:
         """Flush this connection at the end of the tick."""
         self._dirty.append(connection)
-        if not self._due:
-            self._due = True
-            self.loop.call_soon(self._beat)
+        self.soon()
 
     def soon(self) -> None:
         """Have a beat even if no connection has anything to say."""
         if not self._due:
             self._due = True
-            self.loop.call_soon(self._beat)
+            self._call_soon(self._on_beat)
 
     def close(self) -> None:
         """Let go of the loop."""
@@ -81,7 +92,7 @@ class Pulse:
             self._timer = None
 
     def _beat(self) -> None:
-        self._due = False
+        self._due = self._timed = False
         dirty = self._dirty
         self._dirty = []
         for connection in dirty:

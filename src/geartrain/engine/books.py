@@ -16,7 +16,8 @@ from collections import OrderedDict, deque
 from typing import Final
 
 from geartrain.engine import audience
-from geartrain.engine.agenda import NEVER, Leases, Schedule
+from geartrain.engine import crew as crews
+from geartrain.engine.agenda import Leases, Schedule
 from geartrain.engine.alarm import Alarm
 from geartrain.engine.audience import Audience
 from geartrain.engine.broadcast import Broadcasts
@@ -24,7 +25,7 @@ from geartrain.engine.crew import Crew
 from geartrain.engine.function import STATES, Function
 from geartrain.engine.job import LiveJob
 from geartrain.engine.journal import Journal
-from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
+from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter, number
 from geartrain.engine.meter import LONGEST, MICRO, fresh
 from geartrain.engine.policy import Policy
 from geartrain.engine.watcher import Watcher
@@ -146,8 +147,6 @@ class Books:
         crew = self.crews.get(key)
         if crew is None:
             crew = self.crews[key] = Crew(key, [self.functions[name] for name in worker.abilities])
-            for function in crew.functions:
-                function.crews.append(crew)
         crew.size += 1
         worker.crew = crew
         return crew
@@ -159,33 +158,18 @@ class Books:
             return
         worker.crew = None
         if worker.idle:
-            worker.idle = False
-            del crew.idle[worker]
+            crew.rouse(worker)
         crew.size -= 1
         if not crew.size:
             del self.crews[crew.key]
-            for function in crew.functions:
-                function.crews.remove(crew)
+            crew.end()
 
     # Waking workers
-
-    def _next_idle(self, function: Function) -> Worker | None:
-        """The worker that has waited longest in the crew whose turn it is; it counts as woken now."""
-        crews = function.crews
-        for crew in crews:
-            if crew.idle:
-                worker, _ = crew.idle.popitem(last=False)
-                worker.idle = False
-                if len(crews) > 1:
-                    crews.remove(crew)
-                    crews.append(crew)
-                return worker
-        return None
 
     def _wake(self, function: Function, count: int) -> None:
         """Wake up to `count` workers; if jobs are left after that, look again after a while."""
         for _ in range(count):
-            worker = self._next_idle(function)
+            worker = crews.next_idle(function)
             if worker is None:
                 break
             worker.wake()
@@ -215,8 +199,7 @@ class Books:
         lane = function.lanes[job.priority]
         lane.put(job)
         if lane.size == 1 and not function.paused:
-            for crew in function.crews:
-                crew.ready[job.priority][function] = None
+            crews.enlist(lane)
         if taken_from is not None:
             taken_from.revoked(job)
         if not function.paused:
@@ -261,10 +244,11 @@ class Books:
         enter(job, state)
         if before is RUNNING:
             took = self.now - job.started_at
-            self.runs[int(took * MICRO).bit_length() if 0.0 < took < LONGEST else 0] += 1  # `meter.bucket`
+            bucket = int(took * MICRO).bit_length() if 0.0 < took < LONGEST else 0  # `meter.bucket`
+            self.runs[bucket] = self.runs[bucket] + 1
             self._release(function, job)
         elif before is QUEUED:
-            function.lanes[job.priority].leave()
+            function.lanes[job.priority].leave(job)
         elif before is SCHEDULED:
             function.scheduled -= 1
             self.scheduled -= 1
@@ -291,14 +275,19 @@ class Books:
         """End a job; returns who has to be told. `worker` is needed only where the job has no owner."""
         worker = job.owner or worker
         function = self.functions[job.function]
-        function.ended[state] += 1
-        self.ended[state] += 1
+        self._count(function, state)
         watchers = self._detach(function, job, state)
         if job.background:
             self.journal.finished(job, result, worker)
         if self.audience is not None:
             self.audience.finished(job, result)
         return watchers
+
+    def _count(self, function: Function, state: JobState) -> None:
+        """A job of this function comes to an end."""
+        place = number(state)
+        function.ended[place] = function.ended[place] + 1
+        self.ended[place] = self.ended[place] + 1
 
     def _fail(self, job: LiveJob, state: JobState, reason: str, worker: Worker | None = None) -> None:
         """End a job that has no result, and tell its watchers."""
@@ -326,8 +315,7 @@ class Books:
         job.reason = reason
         job.code = GIVEN_UP
         function = self.functions[job.function]
-        function.ended[DEAD] += 1
-        self.ended[DEAD] += 1
+        self._count(function, DEAD)
         watchers = self._detach(function, job, DEAD)
         self.dead[job.handle] = job
         self.dead_of[function.name] = self.dead_of.get(function.name, 0) + 1
@@ -372,7 +360,13 @@ class Books:
 
     def deadline(self) -> float:
         """When `tick` has something to do next; NEVER while nothing waits for a time."""
-        soonest = min(self._wake_again[0][0], self.now + self.policy.wake_grace) if self._wake_again else NEVER
+        soonest = self.schedule.next()
+        leases = self.leases.next()
+        if leases < soonest:
+            soonest = leases
+        if self._wake_again:
+            soonest = min(soonest, self._wake_again[0][0], self.now + self.policy.wake_grace)
         for alarm in self.alarms:
-            soonest = min(soonest, alarm.at)
-        return min(self.schedule.next(), self.leases.next(), soonest)
+            if alarm.at < soonest:
+                soonest = alarm.at
+        return soonest

@@ -5,68 +5,169 @@ the workers of a function. Both are possible because workers come in crews: a hu
 offer one set of functions. A crew keeps its idle workers in the order in which they went idle, and for each
 priority the functions that have jobs, in the order of whose turn it is.
 
-A function is put on a crew's list when its lane fills, and struck off by the claim that finds the lane empty.
-So the lists may name functions that other crews have emptied meanwhile, but never miss one that has jobs.
+Nor must a job walk all the crews of its function, since every worker may be a crew of its own. So each of them is
+told only what it has found out to be over. A crew and a function have a `Turn` for each priority: it stands in
+the crew's list of functions that may have jobs, and when a claim finds none it goes over to the lane, which sends it
+back with the next job. They have a `Call` as well: it stands in the function's list of crews that may have somebody
+idle, and when nobody is it goes over to the crew, which sends it back with the next worker that goes idle.
 """
-
-from collections import OrderedDict
 
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
+from geartrain.engine.lane import Lane
+from geartrain.engine.line import Line, Place
 from geartrain.engine.worker import Worker
+
+
+class Turn(Place):
+    """What one crew knows of one lane: that it may have jobs, or that it has none."""
+
+    __slots__ = ("crew", "function", "lane", "listed", "priority")
+
+    def __init__(self, crew: "Crew", function: Function, priority: int) -> None:
+        super().__init__()
+        self.crew = crew
+        self.function = function
+        self.priority = priority
+        self.lane = function.lanes[priority]
+        self.listed = False  # stands in the crew's list; otherwise in the lane's
+        self.lane.unaware.join(self)
+
+    def enlist(self) -> None:
+        """There are jobs."""
+        self.listed = True
+        self.lane.unaware.leave(self)
+        self.crew.ready[self.priority].join(self)
+
+    def strike(self) -> None:
+        """There are none."""
+        self.listed = False
+        self.crew.ready[self.priority].leave(self)
+        self.lane.unaware.join(self)
+
+    def end(self) -> None:
+        """The crew is no more."""
+        line = self.crew.ready[self.priority] if self.listed else self.lane.unaware
+        line.leave(self)
+
+
+class Call(Place):
+    """What one function knows of one crew: that somebody there may be idle, or that nobody is."""
+
+    __slots__ = ("crew", "function", "listed")
+
+    def __init__(self, crew: "Crew", function: Function) -> None:
+        super().__init__()
+        self.crew = crew
+        self.function = function
+        self.listed = False  # stands in the function's list; otherwise in the crew's
+        crew.unheard.join(self)
+
+    def end(self) -> None:
+        """The crew is no more."""
+        line = self.function.calls if self.listed else self.crew.unheard
+        line.leave(self)
 
 
 class Crew:
     """One per distinct set of functions; it exists while it has workers."""
 
-    __slots__ = ("claimed_at", "functions", "idle", "key", "ready", "size")
+    __slots__ = ("_calls", "_turns", "claimed_at", "functions", "idle", "key", "ready", "size", "unheard")
 
     def __init__(self, key: frozenset[bytes], functions: list[Function]) -> None:
         self.key = key
         self.functions = functions
         self.size = 0  # how many workers it has
-        self.idle: OrderedDict[Worker, None] = OrderedDict()
-        self.ready: tuple[OrderedDict[Function, None], OrderedDict[Function, None], OrderedDict[Function, None]] = (
-            OrderedDict(),
-            OrderedDict(),
-            OrderedDict(),
-        )  # by priority
+        self.idle: Line[Worker] = Line()
+        self.ready: list[Line[Turn]] = [Line(), Line(), Line()]  # by priority
+        self.unheard: Line[Call] = Line()  # calls to be sent back when a worker goes idle
         self.claimed_at = 0.0  # when one of its workers last got a job: doors linger by it
+        self._turns: list[Turn] = []
+        self._calls: list[Call] = []
         for function in functions:
-            self.list_all(function)
+            function.crews[self] = None
+            self._calls.append(Call(self, function))
+            for priority in range(len(function.lanes)):
+                turn = Turn(self, function, priority)
+                self._turns.append(turn)
+                if turn.lane.size and not function.paused:
+                    turn.enlist()
 
-    def list_all(self, function: Function) -> None:
-        """Put a function on the list of every priority at which it has jobs."""
-        if function.paused:
-            return
-        for priority, lane in enumerate(function.lanes):
-            if lane.size:
-                self.ready[priority][function] = None
+    def end(self) -> None:
+        """Its last worker has left."""
+        for function in self.functions:
+            del function.crews[self]
+        for turn in self._turns:
+            turn.end()
+        for call in self._calls:
+            call.end()
 
-    def strike(self, function: Function) -> None:
-        """Take a function off all lists."""
-        for ready in self.ready:
-            ready.pop(function, None)
+    def rest(self, worker: Worker) -> None:
+        """A worker goes idle: whoever asked in vain may ask again."""
+        worker.idle = True
+        self.idle.join(worker)
+        call = self.unheard.first
+        while call is not None:
+            self.unheard.leave(call)
+            call.listed = True
+            call.function.calls.join(call)
+            call = self.unheard.first
+
+    def rouse(self, worker: Worker) -> None:
+        """An idle worker is idle no more."""
+        worker.idle = False
+        self.idle.leave(worker)
 
     def has_work(self) -> bool:
         """Whether `next_job` would find a job."""
-        for priority, ready in enumerate(self.ready):
-            while ready:
-                function = next(iter(ready))
-                if function.lanes[priority].size and not function.paused:
-                    return True
-                del ready[function]
-        return False
+        return self._next_turn() is not None
 
     def next_job(self) -> LiveJob | None:
         """Take the next job: the highest priority first, within it each function in turn."""
-        for priority, ready in enumerate(self.ready):
-            while ready:
-                function = next(iter(ready))
-                lane = function.lanes[priority]
-                if lane.size and not function.paused:
-                    if len(ready) > 1:
-                        ready.move_to_end(function)
-                    return lane.take()
-                del ready[function]
+        turn = self._next_turn()
+        if turn is None:
+            return None
+        ready = self.ready[turn.priority]
+        if ready.last is not turn:
+            ready.leave(turn)
+            ready.join(turn)
+        return turn.lane.take()
+
+    def _next_turn(self) -> Turn | None:
+        for ready in self.ready:
+            turn = ready.first
+            while turn is not None:
+                if turn.lane.size and not turn.function.paused:
+                    return turn
+                turn.strike()
+                turn = ready.first
         return None
+
+
+def enlist(lane: Lane) -> None:
+    """A lane has jobs: everybody who believes that it has none is told."""
+    turn = lane.unaware.first
+    while turn is not None:
+        turn.enlist()
+        turn = lane.unaware.first
+
+
+def next_idle(function: Function) -> Worker | None:
+    """The worker that has waited longest in the crew whose turn it is; it counts as woken now."""
+    calls = function.calls
+    call = calls.first
+    while call is not None:
+        crew = call.crew
+        worker = crew.idle.first
+        calls.leave(call)
+        if worker is not None:
+            crew.rouse(worker)
+        if crew.idle.first is not None:
+            calls.join(call)
+        else:
+            call.listed = False
+            crew.unheard.join(call)
+        if worker is not None:
+            return worker
+        call = calls.first
+    return None

@@ -49,9 +49,10 @@ class Desk(Books):
                 if duplicate is not _COALESCE and twin.state is not RUNNING:
                     return self._replace(home, twin, payload, priority, run_at or now, timeout, count, reducer)
                 return twin
-        limit = home.limits[priority]
-        if limit and home.total >= limit:
-            raise QueueFullError(function, limit)
+        if home.limited:
+            limit = home.limits[priority]
+            if limit and home.total >= limit:
+                raise QueueFullError(function, limit)
         if not number:
             number = self.next_id
             self.next_id = number + 1

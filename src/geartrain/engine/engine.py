@@ -15,6 +15,7 @@ Nothing here does I/O or reads a clock: `now` is set by whoever calls.
 True
 """
 
+from geartrain.engine import crew
 from geartrain.engine.floor import Floor
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import QUEUED, enter
@@ -36,7 +37,9 @@ class Engine(Floor):
 
     def limit(self, function: bytes, high: int, normal: int, low: int) -> None:
         """How many jobs a function may have when one of the given priority wants in; 0 means any number."""
-        self.function(function).limits = (max(high, 0), max(normal, 0), max(low, 0))
+        home = self.function(function)
+        home.limits = (max(high, 0), max(normal, 0), max(low, 0))
+        home.limited = any(home.limits)
 
     def pause(self, function: bytes) -> None:
         """Hand out no jobs of this function until it is resumed."""
@@ -46,8 +49,9 @@ class Engine(Floor):
         """Hand out jobs of this function again."""
         home = self.function(function)
         home.paused = False
-        for crew in home.crews:
-            crew.list_all(home)
+        for lane in home.lanes:
+            if lane.size:
+                crew.enlist(lane)
         self._wake(home, home.queued)
 
     def drop(self, function: bytes) -> bool:

@@ -1,5 +1,6 @@
 """What workers do: offer functions, claim jobs, report on them, leave."""
 
+from geartrain.engine import crew as crews
 from geartrain.engine.crew import Crew
 from geartrain.engine.desk import Desk
 from geartrain.engine.function import Function
@@ -103,7 +104,8 @@ class Floor(Desk):
         if ready < job.submitted_at:  # a time in the past is only a place in the queue
             ready = job.submitted_at
         waited = now - ready
-        self.waits[int(waited * MICRO).bit_length() if 0.0 < waited < LONGEST else 0] += 1  # `meter.bucket`
+        bucket = int(waited * MICRO).bit_length() if 0.0 < waited < LONGEST else 0  # `meter.bucket`
+        self.waits[bucket] = self.waits[bucket] + 1
         timeout = worker.abilities[job.function].timeout
         if job.timeout and (not timeout or job.timeout < timeout):
             timeout = job.timeout
@@ -128,14 +130,12 @@ class Floor(Desk):
         if worker.inbox or crew.has_work():
             worker.wake()
             return
-        worker.idle = True
-        crew.idle[worker] = None
+        crew.rest(worker)
 
     def rouse(self, worker: Worker) -> None:
         """The worker no longer waits to be woken."""
         if worker.idle and worker.crew is not None:
-            worker.idle = False
-            del worker.crew.idle[worker]
+            worker.crew.rouse(worker)
 
     def progress(self, job: LiveJob, progress: Progress) -> None:
         """The worker says how far it is."""
@@ -237,7 +237,7 @@ class Floor(Desk):
         """`first` claimed a broadcast job: every worker that waits gets it too."""
         job.owner = None
         others: list[Worker] = []
-        while (other := self._next_idle(home)) is not None:
+        while (other := crews.next_idle(home)) is not None:
             others.append(other)
         self.broadcasts.share(job, first, others)
         for other in others:

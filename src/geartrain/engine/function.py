@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Final
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lane import Lane
 from geartrain.engine.lifecycle import DEAD, DONE, FAILED
+from geartrain.engine.line import Line
 from geartrain.model import JobState
 
 if TYPE_CHECKING:
-    from geartrain.engine.crew import Crew
+    from geartrain.engine.crew import Call, Crew
 
 UNLIMITED: Final = 0
 STATES: Final = len(JobState)
@@ -20,9 +21,11 @@ class Function:
 
     __slots__ = (
         "broadcast",
+        "calls",
         "crews",
         "ended",
         "lanes",
+        "limited",
         "limits",
         "name",
         "paused",
@@ -36,10 +39,12 @@ class Function:
 
     def __init__(self, name: bytes) -> None:
         self.name = name
-        self.lanes = (Lane(), Lane(), Lane())  # by priority
+        self.lanes = [Lane(), Lane(), Lane()]  # by priority
+        self.limited = False  # whether one of the limits is one
         self.limits = (UNLIMITED, UNLIMITED, UNLIMITED)  # by the priority of the job that wants in
         self.unique: dict[bytes, LiveJob] = {}  # jobs that wait or run, by unique key
-        self.crews: list[Crew] = []  # crews with at least one worker that offers it
+        self.crews: dict[Crew, None] = {}  # with at least one worker that offers it
+        self.calls: Line[Call] = Line()  # of crews that may have somebody idle
         self.workers = 0  # how many workers offer it
         self.running = 0
         self.scheduled = 0

@@ -25,7 +25,7 @@ class LiveJob(Job):
     can be left behind and swept later.
     """
 
-    __slots__ = ("code", "deadline", "owner", "progress", "started_at", "watchers")
+    __slots__ = ("ahead", "behind", "code", "deadline", "owner", "progress", "started_at", "watchers")
 
     def __init__(
         self,
@@ -41,6 +41,8 @@ class LiveJob(Job):
         door: str,
     ) -> None:
         super().__init__(id, handle, function, unique, payload, priority, background, run_at, submitted_at, door)
+        self.ahead: LiveJob | None = None  # its neighbours in the line of its lane
+        self.behind: LiveJob | None = None
         self.owner: Worker | None = None  # the one worker that runs it
         self.watchers: list[Watcher] | None = None  # who hears of it; one that asked twice is in it twice
         self.started_at = 0.0

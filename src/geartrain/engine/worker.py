@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import mypyc_attr
 
 from geartrain.engine.job import LiveJob
+from geartrain.engine.line import Place
 from geartrain.model import Expiry
 
 if TYPE_CHECKING:
@@ -26,12 +27,13 @@ class Ability:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Worker:
+class Worker(Place):
     """Whoever runs jobs. Doors make one per worker and override `wake`."""
 
     __slots__ = ("abilities", "crew", "door", "excused", "idle", "inbox", "name", "number", "peer", "running", "since")
 
     def __init__(self, door: str, name: bytes = b"", peer: str = "") -> None:
+        super().__init__()
         self.door = door
         self.name = name  # what people call it; empty if it did not say
         self.peer = peer  # the address it came from

@@ -19,11 +19,12 @@ def record(job: LiveJob, result: bytes, worker: Worker | None, now: float) -> Re
     """What is kept of a job that has just ended."""
     if job.door.endswith(THROW_AWAY):
         result = b""
-    return Record(
-        job.id, job.handle, job.function, job.unique, job.priority, int(job.state), job.submitted_at,
+    facts = (
+        job.id, job.handle, job.function, job.unique, job.priority, job.state, job.submitted_at,
         job.started_at, now, job.attempts, job.door, worker.door if worker else "",
         worker.name if worker else b"", job.code, job.reason, result, pack(job.trials),
     )  # fmt: skip
+    return tuple.__new__(Record, facts)  # what `Record(...)` does, at a fifth of its cost
 
 
 class Pending(Protocol):
@@ -45,12 +46,13 @@ class Chronicle(Journal):
         self._result_limit = result_limit
         self._clock = clock
         self._count = 0
+        self._batch = Batch()  # used again and again
 
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
         """Keep the record; when there are clearly too many, forget the oldest."""
-        batch = Batch()
-        batch.finished.append(record(job, result[: self._result_limit], worker, self._clock()))
-        self._store.commit(batch)
+        kept = result if len(result) <= self._result_limit else result[: self._result_limit]
+        self._batch.finished = [record(job, kept, worker, self._clock())]
+        self._store.commit(self._batch)
         self._count += 1
         if self._count > self._keep + _PRUNE_EVERY:
             self._count -= self._store.prune(0.0, self._keep)

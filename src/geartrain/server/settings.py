@@ -144,7 +144,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         About("HTTP", kinds.DURATION_ABOVE_ZERO, "Give up an HTTP worker that is silent for longer than this."),
     ] = 60.0
     http_listeners: Annotated[
-        int, About("HTTP", kinds.COUNT, "How many may listen to events by HTTP at a time.")
+        int, About("HTTP", kinds.COUNT, "How many may listen to events by HTTP at the same time; one more is refused.")
     ] = 1000
     metrics_functions: Annotated[
         int, About("HTTP", kinds.COUNT, "How many functions have metrics of their own; the rest is added up.")

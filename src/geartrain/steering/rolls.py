@@ -13,8 +13,9 @@ import array
 import asyncio
 import bisect
 import heapq
+import itertools
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from geartrain.engine.engine import Engine
@@ -58,38 +59,36 @@ class Rolls:
         homes = self._homes(state)
         if sum(map(len, homes)) <= LISTED_IN_ONE_GO:
             return await _sifted(homes, fits, below or self._engine.next_id, most)
-        found: list[LiveJob] = []
-        async for job in self._walk(homes, below):
-            if fits(job):
-                found.append(job)
-                if len(found) == most:
-                    break
-        return found
+        return await self._walked(homes, fits, below, most)
 
     def _homes(self, state: JobState | None) -> list[Home]:
         if state is None:
             return [self._engine.jobs, self._engine.dead]
         return [self._engine.dead if state is JobState.DEAD else self._engine.jobs]
 
-    async def _walk(self, homes: list[Home], below: int) -> AsyncIterator[LiveJob]:
-        """Every job, the highest id first."""
-        breath = Breath()
+    async def _walked(self, homes: list[Home], fits: Callable[[LiveJob], bool], below: int, most: int) -> list[LiveJob]:
+        """The same by looking ids up, the highest first, until there are enough."""
         top = min(below, self._engine.next_id) if below else self._engine.next_id
         patience = max(self._first_id, top - _LOOKUPS_PER_JOB * sum(map(len, homes)))
-        for slice in _slices(range(top - 1, patience - 1, -1)):
-            for job in self._looked_up(homes, slice):
-                yield job
+        found: list[LiveJob] = []
+        breath = Breath()
+        for ids in itertools.chain(_slices(range(top - 1, patience - 1, -1)), self._older(top, patience)):
+            found += filter(fits, self._looked_up(homes, ids))
+            if len(found) >= most:
+                return found[:most]
             await breath.take()
         if patience > self._first_id:
-            for job in await _sifted(homes, _any, min(patience, top), LISTED_IN_ONE_GO):
-                yield job
+            found += await _sifted(homes, fits, patience, most - len(found))
+        return found
+
+    def _older(self, top: int, patience: int) -> Iterator[Sequence[int]]:
+        """Slices of the ids from before this start, unless we have lost patience on the way there."""
+        if patience > self._first_id:
             return
         before = self._from_before()
         last = bisect.bisect_left(before, top)
-        for slice in _slices(range(last - 1, -1, -1)):
-            for job in self._looked_up(homes, [before[place] for place in slice]):
-                yield job
-            await breath.take()
+        for places in _slices(range(last - 1, -1, -1)):
+            yield [before[place] for place in places]
 
     def _looked_up(self, homes: list[Home], ids: Iterable[int]) -> list[LiveJob]:
         prefix, strangers = self._engine.handle_prefix, self._strangers
@@ -129,10 +128,6 @@ async def _sifted(homes: list[Home], fits: Callable[[LiveJob], bool], below: int
 
 def _slices(places: range) -> Iterator[range]:
     return (places[start : start + _SLICE] for start in range(0, len(places), _SLICE))
-
-
-def _any(job: LiveJob) -> bool:
-    return True
 
 
 def _id(job: LiveJob) -> int:

@@ -107,7 +107,7 @@ COLUMNS = (
 def row(job: Job) -> tuple[object, ...]:
     """A job as it is at this moment; the loop may change it while a batch is being written."""
     return (
-        job.id, job.handle, job.function, job.unique, job.payload, job.priority, int(job.state), job.run_at,
+        job.id, job.handle, job.function, job.unique, job.payload, job.priority, job.state, job.run_at,
         job.submitted_at, job.attempts, job.count, job.timeout, job.reducer, job.door, job.reason,
         pack(job.trials),
     )  # fmt: skip

@@ -3,7 +3,6 @@
 import heapq
 import itertools
 import time
-from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -21,7 +20,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._rows: dict[int, tuple[Any, ...]] = {}
-        self._records: OrderedDict[int, contract.Record] = OrderedDict()
+        self._records: dict[int, contract.Record] = {}
         self._kept: dict[str, bytes] = {}
         self._next_id = max(1, int((time.time() - _EPOCH) * 1_000_000))
 

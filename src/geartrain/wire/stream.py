@@ -7,7 +7,7 @@ copied once.
 
 from typing import Final
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i64, mypyc_attr
 
 MORE: Final = -1  # what a reader's `next` returns when it needs more bytes
 
@@ -20,10 +20,10 @@ class Stream:
 
     def __init__(self) -> None:
         self.data = b""  # what was read; only what lies between start and end is the current body
-        self.start = 0
-        self.end = 0
+        self.start: i64 = 0
+        self.end: i64 = 0
         self.parts_begun = 0  # how many packets have arrived in parts: tells a new one from one that stalls
-        self._position = 0
+        self._position: i64 = 0
         self._parts: list[bytes] = []  # of a packet that is not complete yet
         self._have = 0
         self._need = 0

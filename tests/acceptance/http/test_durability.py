@@ -1,10 +1,16 @@
 """What was acknowledged by HTTP is on disk."""
 
+import os
+import time
 from pathlib import Path
+
+import pytest
 
 from tests.acceptance.http.conftest import HTTP
 from tests.acceptance.http.peer import Peer
 from tests.support import serving
+
+FAULTY_DISK = Path(__file__).parents[2] / "crash" / "faulty_disk"
 
 
 def test_acknowledged_jobs_reports_and_orders_survive_a_kill(tmp_path: Path) -> None:
@@ -30,6 +36,28 @@ def test_acknowledged_jobs_reports_and_orders_survive_a_kill(tmp_path: Path) -> 
         function = peer.get("/functions/print")
         assert (function["paused"], function["limits"]) == (True, [0, 0, 100])
         assert [schedule["name"] for schedule in peer.get("/schedules")] == ["daily"]
+
+
+def test_a_disk_that_fails_is_said_and_nothing_is_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    switch = tmp_path / "switch"
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(FAULTY_DISK), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("FAULTY_DISK", f"switch {switch}")
+    with serving.serve("--store", f"sqlite://{tmp_path}/jobs.db", "--listen", HTTP) as server:
+        peer = Peer(server.url)
+        kept = peer.submit("f", "kept")
+        switch.touch()
+        for order in ({"function": "f"}, {"function": "f", "wait": 60}):
+            answer = peer.call("POST", "/jobs", order)
+            assert (answer.status, answer.json["kind"]) == (503, "unavailable")
+        ready = peer.ask("GET", "/readyz")
+        assert (ready.status, ready.json["kind"]) == (503, "unavailable")
+        assert peer.ask("GET", "/healthz").status == 200
+        assert [job["handle"] for job in peer.get("/jobs?state=queued")["items"]] == [kept["handle"]]
+        switch.unlink()
+        deadline = time.monotonic() + 15
+        while peer.call("POST", "/jobs", {"function": "f"}).status != 201:
+            assert time.monotonic() < deadline, "it never recovered"
+        assert peer.ask("GET", "/readyz").status == 200
 
 
 def test_a_stop_answers_those_who_wait(tmp_path: Path) -> None:

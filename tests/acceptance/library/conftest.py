@@ -38,7 +38,6 @@ EVERY_SERVER = ["geartrain", pytest.param("gearmand", marks=pytest.mark.peer("ge
 def server(request: pytest.FixtureRequest) -> Iterator[serving.ServerProcess]:
     """One for all the tests of a file."""
     with STARTS[request.param]() as running:
-        running.kind = request.param  # type: ignore[attr-defined]
         yield running
 
 

@@ -114,6 +114,7 @@ class Floorplan:
             self.crews.remove(crew)
             for home in self.functions.values():
                 home.crews = [other for other in home.crews if other is not crew]
+                home.calls = [other for other in home.calls if other is not crew]
 
     def regroup(self, worker: NaiveWorker) -> None:
         asleep = worker.crew is not None and worker in worker.crew.asleep
@@ -154,12 +155,15 @@ class Floorplan:
         crew.served[priority, function] = next(self.clock)
 
     def next_sleeper(self, function: bytes) -> NaiveWorker | None:
-        crews = self.functions[function].crews
-        for crew in crews:
+        """Who is found to have nobody asleep is not asked again before somebody there falls asleep."""
+        calls = self.functions[function].calls
+        while calls:
+            crew = calls.pop(0)
+            sleeper = crew.asleep.pop(0) if crew.asleep else None
             if crew.asleep:
-                crews.remove(crew)
-                crews.append(crew)
-                return crew.asleep.pop(0)
+                calls.append(crew)
+            if sleeper is not None:
+                return sleeper
         return None
 
     def wake_some(self, function: bytes, count: int) -> None:

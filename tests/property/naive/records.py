@@ -70,5 +70,6 @@ class NaiveFunction:
         self.paused = False
         self.broadcast = False
         self.limits = (0, 0, 0)
-        self.crews: list[NaiveCrew] = []  # whose turn it is to be woken
+        self.crews: list[NaiveCrew] = []
+        self.calls: list[NaiveCrew] = []  # whose turn it is to be woken
         self.waiting_since = [0, 0, 0]  # by priority: since when there has been a job to hand out

@@ -152,6 +152,9 @@ class Naive(Moves):
             self.wake(worker)
         else:
             crew.asleep.append(worker)
+            for function in crew.key:
+                if crew not in self.functions[function].calls:
+                    self.functions[function].calls.append(crew)
 
     def complete(self, worker: NaiveWorker, job: NaiveJob) -> None:
         worker.holding.remove(job)

@@ -53,9 +53,9 @@ def test_a_name_that_is_no_word(name: str) -> None:
 
 
 def test_the_server_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GEARTRAIN_URL", "gearman://a gearman://b")
+    monkeypatch.setenv("GEARTRAIN_SERVER", "gearman://a,gearman://b")
     assert App("shop").urls == ("gearman://a", "gearman://b")
-    monkeypatch.delenv("GEARTRAIN_URL")
+    monkeypatch.delenv("GEARTRAIN_SERVER")
     assert App("shop").urls == ("gearman://127.0.0.1:4730",)
 
 

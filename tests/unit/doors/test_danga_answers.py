@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from geartrain.doors.pulse import Flushable, Ledger, Pulse
-from geartrain.engine.audience import Audience
 from geartrain.engine.engine import Engine
-from geartrain.engine.job import LiveJob
+from geartrain.engine.worker import Worker
 from geartrain.errors import StoreError
 from geartrain.model import Record
 from geartrain.wire import danga as wire
@@ -142,10 +141,10 @@ def test_a_record_that_cannot_be_read_ends_the_connection(
     assert "FAULT" in caplog.records[-1].fields["why"]  # type: ignore[attr-defined]
 
 
-class Bug(Audience):
-    """Fails whenever a job is submitted."""
+class Bug(Worker):
+    """A worker that cannot be woken."""
 
-    def created(self, job: LiveJob) -> None:
+    def wake(self) -> None:
         raise RuntimeError("a bug")
 
 
@@ -153,7 +152,10 @@ def test_a_bug_ends_only_the_connection_it_is_in(scene: Scene, caplog: pytest.Lo
     """Inside a worker's verb too, where the next sync job is created for an application."""
     scene.say(scene.application, CREATE_SYNC + CREATE_SYNC)
     scene.say(scene.worker, wire.job_assign_req())
-    scene.engine.audience = Bug()
+    for _ in range(2):  # one for each job that is submitted below
+        bug = Bug("test")
+        scene.engine.enroll(bug, b"f")
+        scene.engine.sleep(bug)
     scene.say(scene.worker, wire.job_complete_announce(0))
     assert (scene.application.closed, scene.worker.closed) == (True, False)
     other = open_peer(scene.door)

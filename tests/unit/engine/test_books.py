@@ -71,8 +71,8 @@ def test_a_worker_that_changes_crews_is_idle_in_one_of_them(engine: Engine) -> N
     engine.dismiss(worker, b"f")
     assert [list(crew.idle) for crew in engine.crews.values()] == [[worker]]
     assert list(engine.crews) == [frozenset({b"g", b"h"})]
-    assert engine.functions[b"f"].crews == []
-    assert engine.functions[b"g"].crews == [worker.crew]
+    assert list(engine.functions[b"f"].crews) == []
+    assert list(engine.functions[b"g"].crews) == [worker.crew]
 
 
 def test_a_moment_to_look_again_is_not_forgotten_when_the_function_is_paused(engine: Engine) -> None:

@@ -35,7 +35,7 @@ def test_a_crew_begins_when_a_worker_asks_for_work_and_ends_with_its_last_worker
     assert len(engine.crews) == 1
     engine.leave(two)
     assert engine.crews == {}
-    assert engine.functions[b"f"].crews == []
+    assert not engine.functions[b"f"].crews
 
 
 def test_within_a_function_first_come_first_served(engine: Engine) -> None:
@@ -122,19 +122,6 @@ def test_a_paused_function_is_struck_off_and_listed_again(engine: Engine) -> Non
     assert engine.claim(worker) is None
     engine.resume(b"f")
     assert payloads(engine, worker) == [b"f3!", b"f1", b"f2-"]
-
-
-def test_strike_takes_a_function_off_every_list(engine: Engine) -> None:
-    worker = hire(engine, b"f", b"g")
-    fill(engine, "f1!", "f2", "f3-", "g1")
-    engine.claim(worker)
-    crew = worker.crew
-    assert crew is not None
-    crew.strike(engine.functions[b"f"])
-    assert crew.next_job() is not None
-    assert crew.next_job() is None
-    crew.list_all(engine.functions[b"f"])
-    assert crew.has_work()
 
 
 def test_has_work_agrees_with_next_job(engine: Engine) -> None:

@@ -23,7 +23,7 @@ class Line:
     def cancel(self, id: int) -> None:
         """What the engine does with a queued job that is over."""
         self.jobs[id].state = JobState.CANCELLED
-        self.lane.leave()
+        self.lane.leave(self.jobs[id])
 
     def take(self) -> int:
         """What the engine does with the first job."""
@@ -45,7 +45,7 @@ def line() -> Line:
 
 def places(lane: Lane) -> int:
     """How many jobs the lane still holds in memory, void places included."""
-    return len(lane._line or ()) + len(lane._early or ())
+    return len(list(lane._line())) + len(lane._early or ())
 
 
 def test_an_empty_lane(line: Line) -> None:

@@ -74,7 +74,8 @@ class Pipe:
         """Connect, greet and be greeted; then say what was asked meanwhile."""
         await self.line.open(self._address, tls)
         self.line.write(self._pipe.greeting)
-        await self.line.answer()
+        if not self._pipe.greeted:  # a broker may greet first
+            await self.line.answer()
         self._is_open = True
         for id, request in self.requests.items():
             self._send(id, request)

@@ -87,17 +87,13 @@ class Line(asyncio.Protocol):
             raise
         finally:
             self._answer = None
+        if self._ended:  # after the answer, and before we were told of it
+            raise self._reason
 
     def answered(self) -> None:
         """The server has answered."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(None)
-
-    @property
-    def unsent(self) -> int:
-        """How many bytes the system has not taken yet."""
-        waiting = self._transport.get_write_buffer_size() if self._transport is not None else 0
-        return waiting + sum(map(len, self._out))
 
     def write(self, data: bytes) -> None:
         """Say something at the end of this turn of the loop."""
@@ -180,8 +176,9 @@ class Line(asyncio.Protocol):
         self._ended = True
         self._reason = error
         self._out.clear()
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(error)
+        if self._answer is not None:
+            if not self._answer.done():
+                self._answer.set_exception(error)
             return
         broken, self._broken = self._broken, None
         if broken is not None and self._opened:

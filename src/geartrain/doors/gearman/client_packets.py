@@ -1,9 +1,11 @@
 """What each packet of a client does: parse, one engine verb, answer."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from mypy_extensions import i64
+
 from geartrain.doors.gearman import dates, unique
+from geartrain.doors.gearman.handler import Function, Handler
 from geartrain.engine.job import LiveJob
 from geartrain.engine.watcher import Watcher
 from geartrain.errors import QueueFullError, WireError
@@ -13,8 +15,6 @@ from geartrain.wire import gearman as wire
 if TYPE_CHECKING:
     from geartrain.doors.gearman.connection import GearmanConnection
 
-Handler = Callable[["GearmanConnection", bytes, int, int], None]
-
 _DOOR: Final = "gearman"
 _LAST_EPOCH: Final = 2**63 - 1
 _NORMAL: Final = int(Priority.NORMAL)
@@ -22,32 +22,38 @@ _NORMAL: Final = int(Priority.NORMAL)
 _NOT_DURABLE: Final = wire.about_job(wire.ERROR, b"QUEUE_ERROR", b"QUEUE_ERROR")
 
 
-def submit(kind: int, priority: Priority, background: bool) -> Handler:
-    """The handler of one of the six SUBMIT_JOB packets."""
-    level = int(priority)
+class Submit(Handler):
+    """One of the six SUBMIT_JOB packets."""
 
-    def handle(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
-        first = data.find(b"\0", start, end)
-        second = data.find(b"\0", first + 1, end)
-        if first < 0 or second < 0:
-            raise wire.too_few_fields(kind)
+    __slots__ = ("background", "kind", "priority")
+
+    def __init__(self, kind: int, priority: Priority, background: bool) -> None:
+        self.kind = kind
+        self.priority = int(priority)
+        self.background = background
+
+    def handle(self, connection: "GearmanConnection", data: bytes, start: i64, end: i64) -> None:
+        """Create the job, and say so: at once, or when it is durable."""
+        first = wire.nul(data, start, end)
+        second = wire.nul(data, first + 1, end) if first >= 0 else first
+        if second < 0:
+            raise wire.too_few_fields(self.kind)
         payload = data[second + 1 : end]
-        key = data[first + 1 : second]
-        if key:
-            key = unique.key(key, payload)
+        key = unique.key(data[first + 1 : second], payload) if second > first + 1 else b""
+        background = self.background
         watcher = None if background else connection.watch()
         try:
-            job = connection.engine.submit(data[start:first], key, payload, level, background, watcher, 0.0, _DOOR)
+            job = connection.engine.submit(
+                data[start:first], key, payload, self.priority, background, watcher, 0.0, _DOOR
+            )
         except QueueFullError:
             connection.error("QUEUE_ERROR", "Job queue is full")
             return
-        handle = job.handle
+        created = wire.CREATED_HEADERS[len(job.handle)] + job.handle
         if background:
-            connection.acknowledge(wire.CREATED_HEADERS[len(handle)] + handle, _NOT_DURABLE)
+            connection.acknowledge(created, _NOT_DURABLE)
         else:
-            connection.write(wire.CREATED_HEADERS[len(handle)] + handle)
-
-    return handle
+            connection.write(created)
 
 
 def submit_later(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
@@ -66,7 +72,7 @@ def submit_by_calendar(connection: "GearmanConnection", data: bytes, start: int,
     _create(connection, function, key, payload, run_at=run_at)
 
 
-def submit_reduce(kind: int, background: bool) -> Handler:
+def submit_reduce(kind: int, background: bool) -> Function:
     """The handler of SUBMIT_REDUCE_JOB and its background twin; the fifth field is data, the fourth unused."""
 
     def handle(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:

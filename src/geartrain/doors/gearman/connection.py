@@ -32,12 +32,11 @@ class GearmanConnection(Connection):
         """Handle every packet that is complete."""
         if self.closing:
             return
-        self.engine.now = self.clock()
+        self.pulse.begin()
         self.reader.feed(data)
         while True:
             try:
                 self._handle_all()
-                self.pulse.soon()  # a worker that reports and is told nothing must be heard all the same
                 return
             except WireError as error:
                 self.refuse(error)
@@ -59,7 +58,7 @@ class GearmanConnection(Connection):
             if worker is not None and worker.grab:
                 worker.give_up()
             if kind:
-                handlers[kind](self, reader.data, reader.start, reader.end)
+                handlers[kind].handle(self, reader.data, reader.start, reader.end)
             else:
                 admin.handle(self, reader.data[reader.start : reader.end])
 

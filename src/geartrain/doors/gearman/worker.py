@@ -55,11 +55,11 @@ class GearmanWorker(Worker):
         """Hand it a job in the form that its kind of grab asks for."""
         if kind == wire.GRAB_JOB:
             packet = wire.JOB_ASSIGN
-            names = b"%b\0%b\0" % (job.handle, job.function)
+            names = job.function
         elif kind == wire.GRAB_JOB_ALL and job.reducer:
             packet = wire.JOB_ASSIGN_ALL
-            names = b"%b\0%b\0%b\0%b\0" % (job.handle, job.function, unique.shown(job.unique), job.reducer)
+            names = b"%b\0%b\0%b" % (job.function, unique.shown(job.unique), job.reducer)
         else:
             packet = wire.JOB_ASSIGN_UNIQ
-            names = b"%b\0%b\0%b\0" % (job.handle, job.function, unique.shown(job.unique))
-        self.connection.write(wire.assignment(packet, names, job.payload))
+            names = b"%b\0%b" % (job.function, unique.shown(job.unique))
+        self.connection.write(wire.assignment(packet, job.handle, names, job.payload))

@@ -3,17 +3,17 @@
 Where a handle should be followed by a NUL and more, nothing more counts as empty: real workers send that.
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from mypy_extensions import i64
+
+from geartrain.doors.gearman.handler import Handler
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.errors import WireError
 from geartrain.wire import gearman as wire
 
 if TYPE_CHECKING:
     from geartrain.doors.gearman.connection import GearmanConnection
-
-Handler = Callable[["GearmanConnection", bytes, int, int], None]
 
 _UINT32: Final = 0xFFFFFFFF
 _LONG_MAX: Final = 2**63 - 1
@@ -77,33 +77,41 @@ def set_client_id(connection: "GearmanConnection", data: bytes, start: int, end:
         connection.worker.name = connection.client_id
 
 
-def grab(kind: int) -> Handler:
-    """The handler of one of the three GRAB_JOB packets."""
+class Grab(Handler):
+    """One of the three GRAB_JOB packets."""
 
-    def handle(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
-        worker = connection.worker
-        if worker is None:
-            worker = connection.work()
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: int) -> None:
+        self.kind = kind
+
+    def handle(self, connection: "GearmanConnection", data: bytes, start: i64, end: i64) -> None:
+        """Hand out a job; if there is none, say so at once or after a moment."""
+        worker = connection.work()
         job = connection.engine.claim(worker)
         if job is not None:
-            worker.assign(job, kind)
-        elif not connection.gearman.lingers.hold(worker, kind):
+            worker.assign(job, self.kind)
+        elif not connection.gearman.lingers.hold(worker, self.kind):
             connection.write(wire.NO_JOB_PACKET)
 
-    return handle
 
+class WorkComplete(Handler):
+    """WORK_COMPLETE."""
 
-def work_complete(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
-    """WORK_COMPLETE: the job is done."""
-    separator = data.find(b"\0", start, end)
-    if separator < 0:
-        separator = end  # Perl's workers leave the NUL away when the result is empty
-    worker = connection.work()
-    job = worker.running.get(data[start:separator])
-    if job is not None:
-        connection.engine.complete(worker, job, data[separator + 1 : end])
-    elif not worker.excuse(data[start:separator]):
-        connection.error("JOB_NOT_FOUND", _NO_SUCH_RESULT)
+    __slots__ = ()
+
+    def handle(self, connection: "GearmanConnection", data: bytes, start: i64, end: i64) -> None:
+        """The job is done."""
+        separator = wire.nul(data, start, end)
+        if separator < 0:
+            separator = end  # Perl's workers leave the NUL away when the result is empty
+        worker = connection.work()
+        handle = data[start:separator]
+        job = worker.running.get(handle)
+        if job is not None:
+            connection.engine.complete(worker, job, data[separator + 1 : end])
+        elif not worker.excuse(handle):
+            connection.error("JOB_NOT_FOUND", _NO_SUCH_RESULT)
 
 
 def work_fail(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:

@@ -18,10 +18,15 @@ export function setTime(element, at, style = "ago") {
 }
 
 const TELL = {
-  ago: (seconds) => (seconds < 1 ? "just now" : `${steps(seconds)} ago`),
+  ago: (seconds) => (seconds < 1 ? "just now" : `${calm(seconds)} ago`),
   age: (seconds) => steps(Math.max(seconds, 0)),
   until: (seconds) => (seconds > 0 ? `${steps(seconds)} ago` : `in ${steps(-seconds)}`),
 };
+
+// A hundred rows that count the seconds of minutes long past would be restless, and work for the browser.
+function calm(seconds) {
+  return seconds >= 60 && seconds < 3600 ? `${Math.floor(seconds / 60)}m` : steps(seconds);
+}
 
 // Tenths of a second that change once a second are only noise.
 function steps(seconds) {

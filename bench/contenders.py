@@ -1,0 +1,161 @@
+"""The servers that are measured, each started for itself on a free port, with its files in a folder that goes away.
+
+A server has one core and the load has another, where there are two: then neither takes time from the other, and a
+server that would use more cores is compared for what it does with one.
+"""
+
+import contextlib
+import os
+import random
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bench import memodb
+from tests.support import process, redis_server, serving
+
+CORES = sorted(os.sched_getaffinity(0))
+PINNED = len(CORES) > 1
+SERVER_CORE, LOAD_CORE = ({CORES[0]}, {CORES[1]}) if PINNED else (set(CORES), set(CORES))
+STEADY = 0.02  # seconds between two looks at a server that gives no sign when it is ready
+
+
+class Place(NamedTuple):
+    """A server that runs."""
+
+    urls: tuple[str, ...]
+    pid: int
+
+    @property
+    def port(self) -> int:
+        return int(self.urls[0].rpartition(":")[2].partition("/")[0])
+
+
+Start = Callable[[], contextlib.AbstractContextManager[Place]]
+
+
+class Contender(NamedTuple):
+    """One of those who are measured."""
+
+    name: str
+    on: str  # exactly how it runs
+    start: Start
+    needs: str = ""  # a peer of tools/peers.py without which it cannot be measured
+
+    @property
+    def ours(self) -> bool:
+        return not self.needs
+
+
+@contextlib.contextmanager
+def running(start: Start) -> Iterator[Place]:
+    """A contender on the servers' core; the load, which is this process, on its own."""
+    with contextlib.ExitStack() as stack:
+        os.sched_setaffinity(0, SERVER_CORE)
+        try:
+            place = stack.enter_context(start())
+        finally:
+            os.sched_setaffinity(0, LOAD_CORE)
+        yield place
+
+
+@contextlib.contextmanager
+def own_core() -> Iterator[None]:
+    """Afterwards, this process may use every core again."""
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, set(CORES))
+
+
+def geartrain(*doors: str, durable: bool) -> Start:
+    """Ours, with these doors."""
+
+    @contextlib.contextmanager
+    def start() -> Iterator[Place]:
+        listen = [word for door in doors for word in ("--listen", f"{door}://{serving.HOST}:0")]
+        with tempfile.TemporaryDirectory(prefix="geartrain-bench-") as folder:
+            store = f"sqlite://{folder}/jobs.db" if durable else "memory"
+            with serving.serve("--store", store, *listen) as server:
+                yield Place(tuple(server.urls), server.pid)
+
+    return start
+
+
+def gearmand(*options: str) -> Start:
+    """Debian's, with one thread for its connections: that is what makes it fastest on one core."""
+
+    @contextlib.contextmanager
+    def start() -> Iterator[Place]:
+        with serving.gearmand("--threads=1", "--file-descriptors=20000", "--backlog=1024", *options) as server:
+            yield Place((server.url,), server.pid)
+
+    return start
+
+
+def redis(*options: str) -> Start:
+    def command(port: int) -> list[str]:
+        own = ["--port", str(port), "--bind", serving.HOST, "--save", "", "--maxclients", "20000"]
+        return [redis_server.program("redis-server"), *own, *options]
+
+    return _foreign("redis", command)
+
+
+def beanstalkd() -> Start:
+    """With its log in the folder that it runs in, and an fsync for every write."""
+    return _foreign("beanstalk", lambda port: ["beanstalkd", "-l", serving.HOST, "-p", str(port), "-b", ".", "-f0"])
+
+
+@contextlib.contextmanager
+def pynng() -> Iterator[Place]:
+    with memodb.pynng() as (port, pid):
+        yield Place((f"tcp://{serving.HOST}:{port}",), pid)
+
+
+def processor_seconds(pid: int) -> float:
+    """What a process has used of a processor so far, in all its threads."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _foreign(scheme: str, command: Callable[[int], Sequence[str]]) -> Start:
+    """A server that is ready when it accepts a connection, and that is killed at the end."""
+
+    @contextlib.contextmanager
+    def start() -> Iterator[Place]:
+        account = ""
+        for port in random.sample(serving.PORTS, 5):
+            with tempfile.TemporaryDirectory(prefix="geartrain-bench-") as folder:
+                server = process.Process(command(port), Path(folder))
+                try:
+                    if _accepts(server, port):
+                        yield Place((f"{scheme}://{serving.HOST}:{port}",), server.pid)
+                        return
+                    account = server.account()
+                except BaseException:
+                    print(server.account(), file=sys.stderr)
+                    raise
+                finally:
+                    server.kill()
+        raise RuntimeError(f"it did not start\n{account}")
+
+    return start
+
+
+def _accepts(server: process.Process, port: int) -> bool:
+    """Whether it came to accept connections; where another one has the port, it ends."""
+    deadline = time.monotonic() + process.PATIENCE
+    while time.monotonic() < deadline and server.process.poll() is None:
+        with contextlib.suppress(OSError), socket.create_connection((serving.HOST, port), 1):
+            # Another server may have answered: then ours is about to end, having found its port taken.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                server.process.wait(STEADY * 5)
+            return server.process.poll() is None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.process.wait(STEADY)
+    return False
