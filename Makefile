@@ -34,12 +34,9 @@ check: $(VENV)/.installed-tests ## formatting, lint, types, import directions an
 	$(BIN)/python tools/check_imports.py
 	@set -ex; for page in tools/*_doc.py; do $(BIN)/python $$page --check; done
 
-bench: $(VENV)/.installed-tests $(VENV)/.installed-peers $(VENV)/.compiled ## measure side by side with the real servers
-	@if [ -e bench/run.py ]; then \
-	    set -x; $(BIN)/python bench/run.py $(ARGS); \
-	else \
-	    echo 'There is no bench/run.py yet: it will measure this server and the real ones in one run.'; \
-	fi
+bench: $(VENV)/.installed-tests $(VENV)/.installed-peers $(VENV)/.compiled ## measure side by side with the real servers and queues
+	$(BIN)/python tools/peers.py install-bench
+	$(BIN)/python bench/run.py $(ARGS)
 
 clean: ## remove .venv, caches and build output; never a store
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist src/*.egg-info

@@ -30,7 +30,9 @@ class Peer(Protocol):
 class Load(Protocol):
     """Work that can be repeated."""
 
-    waits: list[float]  # seconds that each request of the last run took, where they went one by one
+    @property
+    def waits(self) -> list[float]:
+        """Seconds that each request of the last run took, where they went one by one."""
 
     def run(self, jobs: int) -> float:
         """Do so many; jobs per second."""

@@ -16,6 +16,7 @@ class Sample(NamedTuple):
     server_us: float | None = None  # microseconds of a processor that the server took for each job
     p50: float | None = None  # seconds, where requests went one by one
     p99: float | None = None
+    load_busy: float | None = None  # the load's share of its own core; near 1, the server could do more
 
 
 Rounds = Sequence[Sample | None]  # None: it failed in that round

@@ -37,6 +37,7 @@ def measure(url: str, seconds: float) -> float:
     worker.start()
     finished = 0
     with gearmonkey.Client(url) as client:
+        client.run(FUNCTION, PAYLOAD, options=gearmonkey.OPT_BLOCKING, timeout=30)  # the worker is there
         began = time.perf_counter()
         while time.perf_counter() - began < seconds:
             numbers = [client.run(FUNCTION, PAYLOAD) for _ in range(WINDOW)]

@@ -91,6 +91,7 @@ class Load:
         self.ending = ending  # of each answer
         self.next_id = 0x80000000
         self.sent = self.done = self.wanted = 0
+        self.waits: list[float] = []  # the shape of `crowd.Load`; they are not timed one by one here
         self.selector = selectors.DefaultSelector()
         self.pipes = [Pipe(port, self._consume)]
         if body.startswith(JOB):

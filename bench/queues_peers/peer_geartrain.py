@@ -1,4 +1,4 @@
-"""Geartrain: a task of an app, submitted durably; a hundred at once in the worker."""
+"""Geartrain: a task of an app, submitted durably; five hundred at once in the worker."""
 
 import submitting
 
@@ -23,4 +23,4 @@ async def submit() -> None:
 if submitting.ACTION == "submit":
     submitting.run(submit)
 else:
-    app.run(concurrency=100)
+    app.run(concurrency=500)

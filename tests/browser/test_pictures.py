@@ -34,9 +34,7 @@ def test_take_the_pictures(busy: Scene, visit: Visit) -> None:
     places = {
         "overview": ("overview", "figure.chart", "Jobs per second"),
         "functions": ("functions?sort=queued", "tbody tr", "invoice-pdf"),
-        "jobs": ("jobs", "tbody tr", "thumbnail"),
         "job": (f"jobs/{part(busy.dead[0])}", "pre", "customers"),
-        "dead": ("dead", "tbody tr", "import-csv"),
     }
     for scheme in ("light", "dark"):
         page = visit(busy.url, viewport=SIZE, color_scheme=scheme)

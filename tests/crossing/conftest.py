@@ -20,7 +20,9 @@ REPORT = "GEARTRAIN_CROSSING_REPORT"
 @pytest.fixture(scope="session")
 def house() -> Iterator[House]:
     listens = [word for door in DOORS.values() for word in ("--listen", door)]
-    with serving.serve("--store", "memory", "--max-attempts", str(ATTEMPTS), *listens) as server:
+    # By HTTP a lost worker is noticed by its silence, and by nothing else.
+    settings = ["--store", "memory", "--max-attempts", str(ATTEMPTS), "--http-worker-lease", "2s"]
+    with serving.serve(*settings, *listens) as server:
         house = House(server)
         try:
             yield house

@@ -10,13 +10,15 @@ COMMITTED = Path(__file__).parents[2] / "docs" / "protocols" / "crossing.json"
 
 # Beyond the library's capabilities: whose failures have words, and a code.
 WORDS = frozenset(PROTOCOLS) - {"periodic", "memodb"}
-CODE = frozenset({"danga"})
-WARNINGS = frozenset({"gearman"})
+CODE = frozenset({"danga", "http"})
+# Whose clients hear warnings, and whose workers can send them.
+HEARS_WARNINGS = frozenset({"gearman"})
+SENDS_WARNINGS = frozenset({"gearman", "http"})
 # Whose failures of a job that does not depend on its client are tried again by the server.
 RETRIED = frozenset({"periodic"})
 # Who replaces a job by another one of the same key, and which workers are told the key.
 REPLACES = frozenset({"periodic"})
-KEY = frozenset({"gearman", "periodic"})
+KEY = frozenset({"gearman", "periodic", "http"})
 
 
 def expected(pair: Pair) -> Outcome:
@@ -28,7 +30,7 @@ def expected(pair: Pair) -> Outcome:
         "failure": _failure(pair),
         "progress": _heard(client.progress and worker.progress),
         "data": _heard(client.data and worker.data),
-        "warning": _heard({pair.client, pair.worker} <= WARNINGS),
+        "warning": _heard(pair.client in HEARS_WARNINGS and pair.worker in SENDS_WARNINGS),
         "unique": ("replaced" if pair.client in REPLACES else "shared") if client.unique else "cannot be said",
         "key": ("seen" if pair.worker in KEY else "not seen") if client.unique else "cannot be said",
         "priority": "kept" if client.priority else "cannot be said",

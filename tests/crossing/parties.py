@@ -1,4 +1,4 @@
-"""The five protocols as clients and workers of the library: to choose one is to choose a URL."""
+"""The six protocols as clients and workers of the library: to choose one is to choose a URL."""
 
 import asyncio
 import contextlib
@@ -13,14 +13,15 @@ from geartrain.client.job import Job
 from geartrain.errors import NoWorkersError
 from tests.support import periodic_peer, serving
 
-PROTOCOLS = ("gearman", "danga", "periodic", "memodb", "gearmonkey")
 DOORS = {
     "gearman": "gearman://127.0.0.1:0",
     "danga": "danga://127.0.0.1:0",
     "periodic": "periodic://127.0.0.1:0",
     "memodb": "memodb+tcp://127.0.0.1:0",
     "gearmonkey": "gearmonkey://127.0.0.1:0",
+    "http": "http://127.0.0.1:0",
 }
+PROTOCOLS = tuple(DOORS)
 PATIENCE = 20.0  # seconds until a missing word is a failure; a passing test never waits this long
 ATTEMPTS = 2  # workers that may fail to finish a job before the server gives it up
 

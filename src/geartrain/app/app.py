@@ -1,14 +1,16 @@
 """An app: tasks under one name, where their jobs go, and what happens around them.
 
-app = App("shop", "gearman://127.0.0.1:4730")
+    app = App("shop", "gearman://127.0.0.1:4730")
 
-@app.task(retries=3)
-async def greet(name: str) -> str:
-    return f"Hello, {name}"
+    @app.task(retries=3)
+    async def greet(name: str) -> str:
+        return f"Hello, {name}"
 
-handle = await greet.submit("Ada")       # a durable job
-text = await greet.call("Ada")           # have a worker do it, and wait
-text = await greet("Ada")                # do it here
+    handle = await greet.submit("Ada")       # a durable job
+    text = await greet.call("Ada")           # have a worker do it, and wait
+    text = await greet("Ada")                # do it here
+
+An app knows no protocol: a transport carries its calls, and each event loop that uses the app has one of its own.
 """
 
 import asyncio

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from geartrain.client.aio_client import AsyncClient
 from geartrain.client.aio_worker import AsyncWorker
-from geartrain.errors import ClientError
+from geartrain.errors import ClientError, NoWorkersError
 
 _PERCENTILES: Final = (("p50", 0.50), ("p95", 0.95), ("p99", 0.99), ("max", 1.0))
 _ANSWER: Final = 30.0  # a job that takes longer than this many seconds counts as an error
@@ -64,13 +64,24 @@ class Tally:
 async def round_trips(plan: Plan, report: Report) -> Tally:
     """Foreground jobs, from the submission to the result, with so many under way at once."""
     async with AsyncClient(plan.url) as client, _workers(plan):
-        await asyncio.wait_for(client.run(plan.function, b""), _ANSWER)  # the workers are there
+        await _until_served(client, plan.function)
 
         async def one() -> None:
             job = await client.submit(plan.function, plan.payload)
             await job.result(_ANSWER)
 
         return await _measure(plan, one, report)
+
+
+async def _until_served(client: AsyncClient, function: str) -> None:
+    """Until a worker has answered; some servers refuse jobs that nobody offers to do yet."""
+    async with asyncio.timeout(_ANSWER):
+        while True:
+            try:
+                await client.run(function, b"")
+                return
+            except NoWorkersError:
+                await asyncio.sleep(0.05)
 
 
 async def background_submits(plan: Plan, report: Report) -> Tally:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, BinaryIO, Final
 import typer
 
 from geartrain.cli import exits, moments, reaching, tables
-from geartrain.errors import ClientError, GeartrainError, JobFailedError
+from geartrain.errors import GeartrainError, JobFailedError, JobTimeoutError
 from geartrain.model import Priority
 
 EPILOG = f"""
@@ -113,14 +113,16 @@ class _Session:
         if self._wishes["background"]:
             self._report({"handle": job.handle, "function": self._function}, job.handle.encode())
             return 0
-        shown = asyncio.create_task(self._show_progress(job))
         try:
-            result = await job.result(self._patience)
+            async with asyncio.timeout(self._patience):
+                await self._follow(job)
+            result = await job.result()
         except JobFailedError as error:
             self._failed(job.handle, error)
             return 1
+        except TimeoutError:
+            raise JobTimeoutError(f"{job.handle} was not finished in time; it is not waited for any more") from None
         finally:
-            shown.cancel()
             self._clear()
         self._report({"handle": job.handle, "state": "done", "result": _text(result)}, result, end=b"")
         return 0
@@ -147,22 +149,19 @@ class _Session:
         self._report({"handle": job.handle, "state": "done", "result": _text(result)}, result)
         return 0
 
-    async def _show_progress(self, job: Any) -> None:
-        """On stderr, in one line that goes away; parts of the result go to stdout as they come."""
+    async def _follow(self, job: Any) -> None:
+        """Show progress on stderr, in one line that goes away; parts of the result go to stdout as they come."""
         from geartrain.client import job_events
 
-        try:
-            async for event in job.events():
-                if isinstance(event, job_events.Progressed) and self._watched:
-                    print(f"\r{_bar(event.numerator, event.denominator)}", end="", file=sys.stderr, flush=True)
-                elif isinstance(event, job_events.Warned):
-                    self._clear()
-                    print(f"warning: {event.data.decode('utf-8', 'replace')}", file=sys.stderr)
-                elif isinstance(event, job_events.Data) and not self._json:
-                    self._clear()
-                    _write(event.data)
-        except ClientError:
-            pass  # whoever waits for the result says it
+        async for event in job.events():
+            if isinstance(event, job_events.Progressed) and self._watched:
+                print(f"\r{_bar(event.numerator, event.denominator)}", end="", file=sys.stderr, flush=True)
+            elif isinstance(event, job_events.Warned):
+                self._clear()
+                print(f"warning: {event.data.decode('utf-8', 'replace')}", file=sys.stderr)
+            elif isinstance(event, job_events.Data) and not self._json:
+                self._clear()
+                _write(event.data)
 
     def _clear(self) -> None:
         if self._watched:

@@ -2,6 +2,7 @@
 
 from typing import Any, ClassVar, Final
 
+from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Input, Static
@@ -10,6 +11,9 @@ from geartrain.cli import moments, status, top
 from geartrain.errors import GeartrainError
 
 _SORTS: Final = ("queued", "oldest", "running", "failed", "name")
+# What fits into 80 columns; the rest is for `geartrain status`.
+_COLUMNS: Final = ("FUNCTION", "WAITING", "RUNNING", "LATER", "DEAD", "WORKERS", "OLDEST", "FAILED")
+_NAME_WIDTH: Final = 20
 
 
 class Screen(App[None]):
@@ -45,7 +49,8 @@ class Screen(App[None]):
 
         self._client = AsyncClient(*self._server.split(","))
         table = self.query_one("#functions", DataTable)
-        table.add_columns(*(name or " " for name in status.HEAD))
+        for name in _COLUMNS:
+            table.add_column(name, width=_NAME_WIDTH if name == "FUNCTION" else None)
         table.focus()
         self.set_interval(self._interval, self._look)
         self.call_later(self._look)
@@ -71,7 +76,7 @@ class Screen(App[None]):
         line = table.cursor_row
         table.clear()
         for function in self._rows:
-            table.add_row(*status.row(function))
+            table.add_row(*_cells(function))
         if self._rows:
             table.move_cursor(row=min(line, len(self._rows) - 1))
 
@@ -109,6 +114,14 @@ class Screen(App[None]):
         else:
             self.notify(f"{moments.value(function['name'])} {verb}d")
         await self._look()
+
+
+def _cells(function: dict[str, Any]) -> list[Text]:
+    """A line of the table; a function that hands out nothing says so by its name."""
+    values = dict(zip(status.HEAD, status.row(function), strict=True))
+    name = moments.one_line(("\u2016 " if function["paused"] else "") + values.pop("FUNCTION"), _NAME_WIDTH)
+    style = "dim" if function["paused"] else ""
+    return [Text(name, style), *(Text(values[column], style, justify="right") for column in _COLUMNS[1:])]
 
 
 def run(server: str, interval: float, sort: str) -> None:

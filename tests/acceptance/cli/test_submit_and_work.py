@@ -106,6 +106,7 @@ def test_the_shell_worker_works_by_every_protocol(
 @pytest.mark.parametrize("door", range(5))
 def test_submitting_and_waiting_by_every_protocol(server: serving.ServerProcess, work: Work, door: int) -> None:
     work(f"up{door}", "--", "tr", "a-z", "A-Z")
+    run(server.url, "submit", f"up{door}", "--wait")  # the worker is there: Periodic's clients do not wait for one
     assert run(server.urls[door], "submit", f"up{door}", "abc", "--wait").out == b"ABC"
 
 

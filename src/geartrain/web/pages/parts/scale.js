@@ -4,14 +4,15 @@ const STEPS = [1, 2, 2.5, 5, 10];
 
 /** Ticks from 0 to at least `highest`, about `wanted` of them, at round values. */
 export function ticksUpTo(highest, wanted = 4, integers = false) {
-  const rough = Math.max(highest, integers ? 1 : 1e-9) / wanted;
+  const reach = Math.max(highest, 1); // nothing at all, too, is shown against something
+  const rough = reach / wanted;
   const power = 10 ** Math.floor(Math.log10(rough));
   let step = STEPS.find((factor) => factor * power >= rough * 0.999) * power;
   if (integers) step = Math.max(1, Math.ceil(step));
   const ticks = [];
   for (let index = 0; ; index += 1) {
     ticks.push(Number((index * step).toPrecision(12)));
-    if (index * step >= highest) return ticks;
+    if (index * step >= reach) return ticks;
   }
 }
 

@@ -22,7 +22,7 @@ export async function askForJob(like = {}) {
     field("Payload", payload),
     make(
       "div",
-      { class: "columns" },
+      { class: "columns pairs" },
       field("Priority", select("priority", ["high", "normal", "low"], like.priority ?? "normal")),
       field("Unique key", input("unique", { value: like.unique, placeholder: "none" }), "The same key waits or runs once"),
       field("Delay", input("delay", { type: "number", min: "0", step: "any", placeholder: "0" }), "Seconds until it may run"),

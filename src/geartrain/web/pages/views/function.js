@@ -91,7 +91,6 @@ function makeTiles(name) {
   const jobs = (state) => link("jobs", { state, function: { encoded: name } });
   const all = {
     queued: tile("Queued", { tone: "queued", href: jobs("queued") }),
-    oldest: tile("Oldest waiting"),
     running: tile("Running", { tone: "running", href: jobs("running") }),
     scheduled: tile("Scheduled", { tone: "scheduled", href: jobs("scheduled") }),
     dead: tile("Dead", { tone: "dead", href: link("dead", { function: { encoded: name } }) }),
@@ -101,15 +100,18 @@ function makeTiles(name) {
     limits: tile("Limits"),
   };
   const age = make("time");
-  all.oldest.value.append(age);
+  all.queued.note.append("oldest ", age);
+  all.limits.value.parentElement.classList.add("compact");
   return {
-    element: make("div", { class: "tiles" }, ...Object.values(all).map((one) => one.element)),
+    element: make("div", { class: "tiles eight" }, ...Object.values(all).map((one) => one.element)),
     show(item, rates) {
-      for (const field of ["queued", "running", "scheduled", "dead", "failed"]) all[field].set(count(item[field]));
+      say(all.queued.value, count(item.queued));
+      all.queued.note.hidden = item.oldest === null;
+      for (const field of ["running", "scheduled", "dead", "failed"]) all[field].set(count(item[field]));
       setTime(age, item.oldest, "age");
-      all.flow.set(rate(rates.of(item, "completed")), "/s", `${count(item.completed)} of ${count(item.submitted)} done`);
+      all.flow.set(rate(rates.of(item, "completed")), "/s", `${count(item.completed)} done`);
       all.workers.set(count(item.workers), "", item.workers || !item.queued ? "" : "nobody takes its jobs");
-      all.limits.set(limitsText(item.limits), "", "high / normal / low");
+      all.limits.set(limitsText(item.limits), "", "by priority");
     },
   };
 }

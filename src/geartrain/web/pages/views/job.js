@@ -116,7 +116,7 @@ function factsOf(job) {
     ["Kind", `${job.background ? "background" : "foreground"}, ${job.priority} priority`],
     ["Submitted", at(job.submitted_at)],
     job.run_at > job.submitted_at + 0.5 ? ["Runs at", at(job.run_at)] : null,
-    first === null ? null : ["Waited", duration(Math.max(0, first - Math.max(job.submitted_at, job.run_at ?? 0)))],
+    first === null ? null : ["Waited", duration(Math.max(0, first - readyAt(job)))],
     started === null || job.finished_at === null ? null : [job.trials.length > 1 ? "Ran, at last" : "Ran", duration(job.finished_at - started)],
     ["Attempts", plural(job.attempts, "attempt")],
     ["Time limit", job.timeout ? duration(job.timeout) : "none"],
@@ -126,6 +126,11 @@ function factsOf(job) {
     ["Sizes", `payload ${size(job.payload_size)}, result ${size(job.result_size)}`],
     OVER.includes(job.state) ? ["Record", "kept for a while after the end"] : null,
   ]);
+}
+
+/** When it could first run; after an attempt `run_at` is when the next one could begin. */
+function readyAt(job) {
+  return job.trials.length ? job.submitted_at : Math.max(job.submitted_at, job.run_at ?? 0);
 }
 
 /** Loads bytes once, and again only when their size changes. */

@@ -82,7 +82,7 @@ function makeTiles() {
     show(now) {
       all.submitted.set(rate(now.submitted_rate), "/s", `${count(now.submitted)} in all`);
       all.completed.set(rate(now.completed_rate), "/s", `${count(now.failed)} failed`);
-      all.queued.set(count(now.queued), "", now.queued ? `${plural(now.functions, "function")} in all` : "nothing waits");
+      all.queued.set(count(now.queued), "", now.queued ? plural(now.functions, "function") : "nothing waits");
       all.running.set(count(now.running), "", "right now");
       all.scheduled.set(count(now.scheduled), "", "for later");
       all.dead.set(count(now.dead), "", now.dead ? "need a look" : "none given up");

@@ -1,0 +1,345 @@
+"""Everything that `make bench` measures: who takes part, and every row."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from bench import borrowed, connections, contenders, crowd, gearmonkey, lists, load, memodb, periodic, tubes
+from bench.contenders import Contender, Place
+from bench.figures import Sample
+from bench.groups import Act, Effort, Group, Row, SideBySide, sample, timed
+
+RATE = "jobs/s"
+
+MEMORY = Contender(
+    "Geartrain, memory", "geartrain serve --store memory", contenders.geartrain("gearman", durable=False), ours=True
+)
+DURABLE = Contender(
+    "Geartrain, durable",
+    "geartrain serve --store sqlite: what is acknowledged is on disk; one fsync for all that came in meanwhile",
+    contenders.geartrain("gearman", durable=True),
+    ours=True,
+)
+GEARMAND = Contender("gearmand", "gearmand --threads=1, jobs in memory", contenders.gearmand(), "gearmand")
+GEARMAND_SQLITE = Contender(
+    "gearmand, SQLite",
+    "gearmand --threads=1 --queue-type=libsqlite3: an fsync for each job",
+    contenders.gearmand("--queue-type=libsqlite3", "--libsqlite3-db=queue.db"),
+    "gearmand",
+)
+LISTS = Contender(
+    "Redis lists",
+    "redis-server --appendonly no, LPUSH and BRPOP: a job that was fetched is kept nowhere",
+    contenders.redis("--appendonly", "no"),
+    "redis-server",
+)
+LISTS_ON_DISK = Contender(
+    "Redis lists, on disk",
+    "redis-server --appendonly yes --appendfsync always, LPUSH: one fsync for all that came in meanwhile",
+    contenders.redis("--appendonly", "yes", "--appendfsync", "always"),
+    "redis-server",
+)
+BEANSTALKD = Contender(
+    "beanstalkd", "beanstalkd -b DIR -f0: its log, with an fsync for each write", contenders.beanstalkd(), "beanstalkd"
+)
+
+
+class Speech(NamedTuple):
+    """How the load talks to a contender."""
+
+    round_trips: Callable[[int, bytes, int, int, int], crowd.Load] | None
+    submits: Callable[[int, bytes, int, int], crowd.Load]
+    drain: Callable[[int, bytes, int], crowd.Load]
+
+
+GEARMAN_SPEECH = Speech(load.Load, load.Submits, load.Drain)
+LISTS_SPEECH = Speech(lists.Load, lists.Submits, lists.Drain)
+SPEECHES = {
+    MEMORY: GEARMAN_SPEECH,
+    DURABLE: GEARMAN_SPEECH,
+    GEARMAND: GEARMAN_SPEECH,
+    GEARMAND_SQLITE: GEARMAN_SPEECH,
+    LISTS: LISTS_SPEECH,
+    LISTS_ON_DISK: LISTS_SPEECH,
+    BEANSTALKD: Speech(None, tubes.Submits, tubes.Drain),
+}
+
+
+def round_trips(clients: int, window: int, workers: int) -> Act:
+    """Each job from its submission until its client has the result."""
+
+    def act(contender: Contender, place: Place, effort: Effort) -> Sample:
+        make = SPEECHES[contender].round_trips
+        assert make is not None
+        return sample(make(place.port, b"trips-%d-%d" % (clients, window), clients, window, workers), place.pid, effort)
+
+    return act
+
+
+def submits(clients: int, window: int) -> Act:
+    """Each job from its submission until it is acknowledged; nobody works."""
+
+    def act(contender: Contender, place: Place, effort: Effort) -> Sample:
+        made = SPEECHES[contender].submits(place.port, b"submits-%d-%d" % (clients, window), clients, window)
+        return sample(made, place.pid, effort)
+
+    return act
+
+
+def drain(workers: int) -> Act:
+    """A full queue, from the first fetch until the last job was handed out."""
+
+    def act(contender: Contender, place: Place, effort: Effort) -> Sample:
+        speech, jobs = SPEECHES[contender], effort.drained
+        filling = speech.submits(place.port, b"drain", 4, 64)
+        filling.run(jobs)
+        filling.close()
+        draining = speech.drain(place.port, b"drain", workers)
+        try:
+            return timed(lambda: draining.run(jobs), draining.waits, jobs, place.pid)
+        finally:
+            draining.close()
+
+    return act
+
+
+QUEUES_IN_MEMORY = (MEMORY, DURABLE, GEARMAND, LISTS)
+ON_DISK = (DURABLE, GEARMAND_SQLITE, BEANSTALKD, LISTS_ON_DISK)
+TRIP = (
+    "Foreground jobs with 64 bytes, from the submission until the client has the result, by workers that give them back"
+)
+
+
+def trips(key: str, clients: int, window: int, workers: int) -> tuple[Row, Act]:
+    few = clients == 1
+    title = "round trips, " + ("1 client, 1 worker" if few else f"{clients} clients, {workers} workers")
+    title += f", {window} in flight each" if window > 1 else ""
+    what = f"{TRIP}; " + ("one client" if few else f"each of {clients} clients") + f" has {window} under way."
+    return Row(key, title, what, RATE, QUEUES_IN_MEMORY), round_trips(clients, window, workers)
+
+
+GEARMAN = SideBySide(
+    "gearman",
+    "Jobs through the server",
+    [
+        trips("gearman-1x1", 1, 1, 1),
+        trips("gearman-8x8", 8, 1, 8),
+        trips("gearman-8x16", 8, 16, 8),
+        trips("gearman-100x100", 100, 1, 100),
+        (
+            Row(
+                "gearman-submit",
+                "background submits, 4 clients, 64 in flight each",
+                "Background jobs with 64 bytes, from the submission to the acknowledgement, with no worker; "
+                "on disk for Geartrain, durable; in memory for all others.",
+                RATE,
+                QUEUES_IN_MEMORY,
+            ),
+            submits(4, 64),
+        ),
+        (
+            Row(
+                "gearman-drain",
+                "drain, 8 workers",
+                "8 workers come to a queue of background jobs with 64 bytes, and finish one after the other.",
+                RATE,
+                QUEUES_IN_MEMORY,
+            ),
+            drain(8),
+        ),
+    ],
+)
+
+SUBMIT_ON_DISK = "Background jobs with 64 bytes, from the submission until they are acknowledged as being on disk"
+DISK = SideBySide(
+    "durable",
+    "Jobs on disk before they are acknowledged",
+    [
+        (
+            Row(
+                "durable-submit-1",
+                "durable submits, one client that waits for each",
+                f"{SUBMIT_ON_DISK}; one client that waits for each before the next.",
+                RATE,
+                ON_DISK,
+            ),
+            submits(1, 1),
+        ),
+        (
+            Row(
+                "durable-submit-256",
+                "durable submits, 256 in flight",
+                f"{SUBMIT_ON_DISK}; 4 clients with 64 under way each.",
+                RATE,
+                ON_DISK,
+            ),
+            submits(4, 64),
+        ),
+    ],
+)
+
+
+def memodb_act(window: int) -> Act:
+    kinds = {
+        "Geartrain, whole jobs": (memodb.JOB + memodb.PAYLOAD, memodb.PAYLOAD),
+        "Geartrain, replies": (memodb.QUESTION, memodb.ANSWER),
+        "pynng, echoes": (memodb.PAYLOAD, memodb.PAYLOAD),
+    }
+
+    def act(contender: Contender, place: Place, effort: Effort) -> Sample:
+        return sample(memodb.Load(place.port, window, *kinds[contender.name]), place.pid, effort)
+
+    return act
+
+
+MEMODB_CONTENDERS = (
+    Contender(
+        "Geartrain, whole jobs",
+        "geartrain serve --store memory, its MemoDB door; a job is two requests and two replies",
+        contenders.geartrain("memodb+tcp", durable=False),
+        ours=True,
+    ),
+    Contender(
+        "Geartrain, replies",
+        "the same, requests that the server answers by itself",
+        contenders.geartrain("memodb+tcp", durable=False),
+        ours=True,
+    ),
+    Contender("pynng, echoes", "a bare echo server made with pynng, 8 threads", contenders.pynng, "pynng"),
+)
+MEMODB = SideBySide(
+    "memodb",
+    "The MemoDB door beside a bare echo of NNG's Python binding",
+    [
+        (
+            Row(
+                f"memodb-{window}",
+                f"MemoDB, {window} in flight",
+                f"Requests with 64 bytes over one connection, {window} under way, from the request to its reply.",
+                "requests/s",
+                MEMODB_CONTENDERS,
+            ),
+            memodb_act(window),
+        )
+        for window in memodb.WINDOWS
+    ],
+)
+
+
+def gearmonkey_act(contender: Contender, place: Place, effort: Effort) -> Sample:
+    url = f"gearmonkey://127.0.0.1:{place.port}/0"
+    before = contenders.processor_seconds(place.pid)
+    rate = gearmonkey.measure(url, effort.seconds)
+    used = contenders.processor_seconds(place.pid) - before
+    return Sample(rate, used / (rate * effort.seconds) * 1e6)
+
+
+GEARMONKEY = SideBySide(
+    "gearmonkey",
+    "The GearMonkey door beside a real Redis",
+    [
+        (
+            Row(
+                "gearmonkey-jobs",
+                f"GearMonkey jobs, {gearmonkey.WINDOW} submitted at a time",
+                "Jobs with 64 bytes, from the submission to the stored result, with our library as one client "
+                "and one worker process; both on the load's core.",
+                RATE,
+                (
+                    Contender(
+                        "Geartrain, memory",
+                        "geartrain serve --store memory, its GearMonkey door",
+                        contenders.geartrain("gearmonkey", durable=False),
+                        ours=True,
+                    ),
+                    Contender(
+                        "Geartrain, durable",
+                        "geartrain serve --store sqlite, its GearMonkey door",
+                        contenders.geartrain("gearmonkey", durable=True),
+                        ours=True,
+                    ),
+                    Contender("Redis", "redis-server --appendonly no", LISTS.start, "redis-server"),
+                ),
+            ),
+            gearmonkey_act,
+        )
+    ],
+)
+
+
+class PeriodicRun:
+    """One kind of a Periodic load, in today's dialect, in the shape of the others."""
+
+    def __init__(self, port: int, command: int) -> None:
+        self.load = periodic.PeriodicLoad(port, crc=True)
+        self.command = command
+        self.waits: list[float] = []
+        if command == periodic.SUBMIT:
+            self.load.dismiss_workers()
+
+    def run(self, jobs: int) -> float:
+        return self.load.run(jobs, self.command)
+
+    def close(self) -> None:
+        self.load.close()
+
+
+def periodic_act(contender: Contender, place: Place, effort: Effort, command: int) -> Sample:
+    ports = {url.partition(":")[0]: int(url.rpartition(":")[2]) for url in place.urls}
+    clients, window, workers = periodic.CLIENTS, periodic.WINDOW, periodic.WORKERS
+    made: crowd.Load
+    if contender.ours:
+        made = PeriodicRun(ports["periodic"], command)
+    elif command == periodic.RUN:
+        made = load.Load(ports["gearman"], b"beside", clients, window, workers)
+    else:
+        made = load.Submits(ports["gearman"], b"beside", clients, window)
+    return sample(made, place.pid, effort)
+
+
+def both_doors(durable: bool) -> tuple[Contender, Contender]:
+    how = f"geartrain serve --store {'sqlite' if durable else 'memory'}"
+    start = contenders.geartrain("gearman", "periodic", durable=durable)
+    store = "durable" if durable else "memory"
+    return (
+        Contender(f"Periodic door, {store}", f"{how}, today's dialect", start, ours=True),
+        Contender(f"Gearman door, {store}", f"{how}; no Periodic server is packaged to compare with", start),
+    )
+
+
+PERIODIC = SideBySide(
+    "periodic",
+    "The Periodic door beside the Gearman door",
+    [
+        (
+            Row(
+                "periodic-trips",
+                "Periodic round trips, 8 clients, 8 workers, 8 in flight each",
+                f"{TRIP}; each of 8 clients has 8 under way.",
+                RATE,
+                both_doors(durable=False),
+            ),
+            lambda contender, place, effort: periodic_act(contender, place, effort, periodic.RUN),
+        ),
+        (
+            Row(
+                "periodic-submit",
+                "Periodic durable submits, 8 clients, 8 in flight each",
+                f"{SUBMIT_ON_DISK}; 8 clients with 8 under way each.",
+                RATE,
+                both_doors(durable=True),
+            ),
+            lambda contender, place, effort: periodic_act(contender, place, effort, periodic.SUBMIT),
+        ),
+    ],
+)
+
+GROUPS: Sequence[Group] = (
+    GEARMAN,
+    DISK,
+    MEMODB,
+    GEARMONKEY,
+    PERIODIC,
+    connections.group(MEMORY, GEARMAND),
+    borrowed.EngineCost(),
+    borrowed.PythonQueues(),
+)
