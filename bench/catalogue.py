@@ -3,7 +3,19 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from bench import borrowed, connections, contenders, crowd, gearmonkey, lists, load, memodb, periodic, tubes
+from bench import (
+    connections,
+    contenders,
+    crowd,
+    flatness,
+    gearmonkey,
+    lists,
+    load,
+    memodb,
+    periodic,
+    task_queues,
+    tubes,
+)
 from bench.contenders import Contender, Place
 from bench.figures import Sample
 from bench.groups import Act, Effort, Group, Row, SideBySide, sample, timed
@@ -228,9 +240,8 @@ MEMODB = SideBySide(
 def gearmonkey_act(contender: Contender, place: Place, effort: Effort) -> Sample:
     url = f"gearmonkey://127.0.0.1:{place.port}/0"
     before = contenders.processor_seconds(place.pid)
-    rate = gearmonkey.measure(url, effort.seconds)
-    used = contenders.processor_seconds(place.pid) - before
-    return Sample(rate, used / (rate * effort.seconds) * 1e6)
+    rate, jobs = gearmonkey.measure(url, effort.seconds)
+    return Sample(rate, (contenders.processor_seconds(place.pid) - before) / jobs * 1e6)
 
 
 GEARMONKEY = SideBySide(
@@ -340,6 +351,6 @@ GROUPS: Sequence[Group] = (
     GEARMONKEY,
     PERIODIC,
     connections.group(MEMORY, GEARMAND),
-    borrowed.EngineCost(),
-    borrowed.PythonQueues(),
+    flatness.Flatness(),
+    task_queues.TaskQueues(),
 )

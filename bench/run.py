@@ -44,7 +44,9 @@ def chosen(words: Sequence[str]) -> frozenset[str]:
     """The rows of these names or groups; for other words, those that have it in their text. All without words."""
     rows = [(group, row) for group in catalogue.GROUPS for row in group.rows]
     exact = {name for group, row in rows for name in (group.key, row.key)}
-    return frozenset(row.key for group, row in rows if not words or any(_fits(word, group, row, exact) for word in words))
+    return frozenset(
+        row.key for group, row in rows if not words or any(_fits(word, group, row, exact) for word in words)
+    )
 
 
 def _fits(word: str, group: Group, row: Row, exact: set[str]) -> bool:

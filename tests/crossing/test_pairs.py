@@ -29,6 +29,7 @@ def test_pair(house: House, observations: Observations, client: str, worker: str
     )
 
 
+@pytest.mark.skipif(bool(os.environ.get(REPORT)), reason="the documentation is about to be renewed")
 def test_every_aspect_of_every_pair_is_documented(house: House) -> None:
     for client in PROTOCOLS:
         for worker in PROTOCOLS:

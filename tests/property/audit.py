@@ -157,7 +157,7 @@ def _heads(function: Function) -> list[LiveJob]:
     return [
         line[0]
         for lane in function.lanes
-        for line in ([job for job in lane._line or () if job.state is JobState.QUEUED], _early(lane))
+        for line in ([job for job in lane._line() if job.state is JobState.QUEUED], _early(lane))
         if line
     ]
 

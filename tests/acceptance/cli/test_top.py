@@ -63,9 +63,9 @@ def test_the_live_view_shows_functions_pauses_one_and_quits(server: serving.Serv
     assert "FAILED" in head  # the last column fits
     assert all(len(line) <= COLUMNS for line in screen.splitlines())
     terminal.type("/")
-    terminal.until(lambda seen: "quit" not in seen, "the search line in place of the keys")
+    terminal.until(lambda seen: "\u2594" in seen and "quit" not in seen, "the search line in place of the keys")
     terminal.type("resize", "Enter")
-    terminal.until(lambda seen: "rather-long" not in seen, "only what was searched for")
+    terminal.until(lambda seen: "a-function" not in seen and "quit" in seen, "only what was searched for")
     terminal.type("p")
     terminal.until(lambda seen: "\u2016 resize" in seen, "the pause")
     (found,) = run(server.url, "status", "resize", "--json").json["functions"]

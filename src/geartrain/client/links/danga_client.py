@@ -279,11 +279,8 @@ class Desk:
     def abandon(self, error: Exception) -> list[Sink]:
         """Hang up; whoever asked something is told, and whoever waits for a job to be created is returned."""
         self.line.abandon()
-        for question in (*self._statuses, *self._completions):
-            if not question.done():
-                question.set_exception(ServerGoneError(f"the connection broke: {error}"))
-        self._statuses.clear()
-        self._completions.clear()
+        _leave_open(self._statuses, error)
+        _leave_open(self._completions, error)
         sinks = [sink for _, sink in self._creations if sink not in self._forgotten]
         self._creations.clear()
         return sinks
@@ -327,6 +324,13 @@ class Desk:
 def _answer(question: "asyncio.Future[Answer]", answer: Answer) -> None:
     if not question.done():  # whoever asked may have left
         question.set_result(answer)
+
+
+def _leave_open(questions: "deque[asyncio.Future[Answer]]", error: Exception) -> None:
+    while questions:
+        question = questions.popleft()
+        if not question.done():
+            question.set_exception(ServerGoneError(f"the connection broke: {error}"))
 
 
 def ending(completion: wire.Completion) -> Event:

@@ -83,11 +83,11 @@ class Client(ClientLink):
         self._questions.add(question)
 
         def removed(command: int, arguments: wire.Arguments) -> None:
-            del self._session.waiting[id]
+            del self._session.waiting[removal]
             if not question.done():
                 question.set_result(command == wire.SUCCESS)
 
-        id = self._session.ask(wire.REMOVE_JOB, periodic_peer.handle(receipt.function, receipt.unique), removed)
+        removal = self._session.ask(wire.REMOVE_JOB, periodic_peer.handle(receipt.function, receipt.unique), removed)
         try:
             return await question
         finally:

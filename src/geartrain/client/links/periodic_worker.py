@@ -96,20 +96,20 @@ class Worker(WorkerLink):
     def _grab(self) -> None:
         def heard(command: int, arguments: wire.Arguments) -> None:
             if command == wire.JOB_ASSIGN:
-                del self._session.waiting[id]
-                self._assigned(id, arguments.job())
+                del self._session.waiting[grab]
+                self._assigned(grab, arguments.job())
             elif command not in (wire.SUCCESS, wire.NO_JOB, wire.NOOP):
                 raise WireError("COMMAND", f"a grab was answered with command {command}")
 
-        id = self._session.ask(wire.GRAB_JOB, b"", heard)
+        grab = self._session.ask(wire.GRAB_JOB, b"", heard)
 
-    def _assigned(self, id: int, job: wire.Job) -> None:
+    def _assigned(self, grab: int, job: wire.Job) -> None:
         if job.function not in self._offered:
-            self._session.line.write(periodic_peer.request(id, wire.JOB_UNASSIGNED))
+            self._session.line.write(periodic_peer.request(grab, wire.JOB_UNASSIGNED))
             if not self._resting:
                 self._grab()
             return
-        self._session.line.write(periodic_peer.request(id, wire.JOB_ASSIGNED))
+        self._session.line.write(periodic_peer.request(grab, wire.JOB_ASSIGNED))
         self._running[job.function] += 1
         self.hands.assigned(Assignment(job.function, job.payload, job.name, job.name))
 
