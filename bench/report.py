@@ -99,7 +99,8 @@ def _number(value: float | None, scale: float = 1) -> str:
 
 def document(board: Board, effort: Effort, quick: bool, absent: Mapping[str, str], began: float) -> dict[str, Any]:
     """Everything, for programs."""
-    names = {each.needs or each.name for group in board.groups for row in board.rows(group) for each in row.contenders}
+    everybody = [each for group in board.groups for row in board.rows(group) for each in row.contenders]
+    names = {name for each in everybody if not each.ours for name in (each.needs, each.name) if name}
     return {
         "format": FORMAT,
         "date": datetime.datetime.fromtimestamp(began, datetime.UTC).isoformat(timespec="seconds"),

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from bench import queues
 from bench.contenders import Contender
 from bench.figures import Sample
-from bench.groups import Effort, Finding, Group, Row, Step, Steps, Turn, rotated
+from bench.groups import Effort, Finding, Group, Row, Step, Steps, Turn, present, rotated
 
 FIGURES = {"queues-submit": "submitted", "queues-work": "finished"}
 SHORTEST = 1.0  # seconds of submitting; with less, a worker is done before it can be timed
@@ -40,11 +40,13 @@ class TaskQueues(Group):
 
     def steps(self, turn: Turn) -> Steps:
         keys = [row.key for row in self.rows if row.key in turn.keys]
+        names = {contender.name for contender in present(self.rows[0], turn)}
         for queue in rotated(queues.QUEUES, turn.number) if keys else []:
-            yield _step(queue, keys, turn.effort)
+            if queue.name in names:
+                yield _step(queue, keys, turn.effort)
 
     def count(self, turn: Turn) -> int:
-        return len(queues.QUEUES) if any(row.key in turn.keys for row in self.rows) else 0
+        return len(present(self.rows[0], turn)) if any(row.key in turn.keys for row in self.rows) else 0
 
 
 def _step(queue: queues.Queue, keys: Iterable[str], effort: Effort) -> Step:
@@ -57,5 +59,5 @@ def _step(queue: queues.Queue, keys: Iterable[str], effort: Effort) -> Step:
 
 def _contender(queue: queues.Queue) -> Contender:
     if queue.keys:
-        return Contender(queue.name, "redis-server, in memory")
+        return Contender(queue.name, "redis-server, in memory", needs="redis-server")
     return Contender(queue.name, "geartrain serve --store sqlite", ours=True)

@@ -64,7 +64,10 @@ function showNumbers(now) {
   }
   mark(counts.get("dead"), "data-tone", now.dead ? "bad" : null);
   const flow = `${rate(now.submitted_rate)} in/s · ${rate(now.completed_rate)} out/s`;
-  say(document.getElementById("pulse"), `${flow} · ${count(now.queued)} queued · ${count(now.running)} running · ${plural(now.workers, "worker")}`);
+  say(
+    document.getElementById("pulse"),
+    `${flow} · ${count(now.queued)} queued · ${count(now.running)} running · ${plural(now.workers, "worker")}`,
+  );
 }
 
 const STATES = { connecting: "connecting", live: "live", reconnecting: "reconnecting…" };

@@ -16,12 +16,22 @@ const WAYS = {
 
 /** A view of bytes with tabs for the ways, `copy` and `download`. */
 export function bytesView(label, bytes, href) {
-  const texts = Object.fromEntries(Object.entries(WAYS).map(([way, write]) => [way, write(bytes.subarray(0, MOST_SHOWN))]));
+  const texts = Object.fromEntries(
+    Object.entries(WAYS).map(([way, write]) => [way, write(bytes.subarray(0, MOST_SHOWN))]),
+  );
   const pre = make("pre", { tabindex: "0", "aria-label": label });
   const tabs = Object.keys(WAYS).map((way) =>
-    make("button", { type: "button", class: "tiny", disabled: texts[way] === null, on: { click: () => show(way) } }, way),
+    make(
+      "button",
+      { type: "button", class: "tiny", disabled: texts[way] === null, on: { click: () => show(way) } },
+      way,
+    ),
   );
-  const copy = make("button", { type: "button", class: "quiet tiny", on: { click: () => copyText(pre.textContent) } }, "Copy");
+  const copy = make(
+    "button",
+    { type: "button", class: "quiet tiny", on: { click: () => copyText(pre.textContent) } },
+    "Copy",
+  );
   const save = make("a", { class: "button quiet tiny", href, download: "" }, "Download");
   const cut = bytes.length > MOST_SHOWN ? `, the first ${size(MOST_SHOWN)} are shown` : "";
   const about = make("span", { class: "soft small" }, size(bytes.length) + cut);
@@ -68,7 +78,10 @@ function hex(bytes) {
   const lines = [];
   for (let start = 0; start < Math.min(bytes.length, HEX_SHOWN); start += LINE) {
     const part = Array.from(bytes.subarray(start, start + LINE));
-    const codes = part.map((byte) => byte.toString(16).padStart(2, "0")).join(" ").padEnd(LINE * 3 - 1);
+    const codes = part
+      .map((byte) => byte.toString(16).padStart(2, "0"))
+      .join(" ")
+      .padEnd(LINE * 3 - 1);
     const signs = part.map((byte) => (byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : ".")).join("");
     lines.push(`${start.toString(16).padStart(6, "0")}  ${codes}  ${signs}`);
   }

@@ -59,7 +59,12 @@ export class Chart {
     this.table = make("table");
     this.details = make("details", {}, make("summary", {}, "As a table"), this.table);
     this.details.addEventListener("toggle", () => this.#drawTable());
-    const head = make("div", { class: "chart-head" }, make("h2", {}, this.title), make("ul", { class: "legend" }, ...legend));
+    const head = make(
+      "div",
+      { class: "chart-head" },
+      make("h2", {}, this.title),
+      make("ul", { class: "legend" }, ...legend),
+    );
     this.element = make("figure", { class: "card chart" }, head, this.plot, this.told, this.details);
     this.#listen();
   }
@@ -81,7 +86,8 @@ export class Chart {
   #point(event) {
     const x = event.clientX - this.plot.getBoundingClientRect().left;
     const nearest = this.points.reduce(
-      (best, point, index) => (Math.abs(this.#x(point.at) - x) < Math.abs(this.#x(this.points[best].at) - x) ? index : best),
+      (best, point, index) =>
+        Math.abs(this.#x(point.at) - x) < Math.abs(this.#x(this.points[best].at) - x) ? index : best,
       0,
     );
     this.cursor = this.points.length ? nearest : null;
@@ -145,7 +151,9 @@ export class Chart {
 
   #drawLine(series, index) {
     const inside = this.points.filter((point) => point.at >= this.points.at(-1).at - this.seconds);
-    const line = inside.map((point) => `${this.#x(point.at).toFixed(1)} ${this.#y(point[series.field]).toFixed(1)}`).join("L");
+    const line = inside
+      .map((point) => `${this.#x(point.at).toFixed(1)} ${this.#y(point[series.field]).toFixed(1)}`)
+      .join("L");
     mark(this.lines[index], "d", line ? `M${line}` : null);
     if (series.area) {
       const floor = this.#y(0);
@@ -187,14 +195,23 @@ export class Chart {
       const [low, high] = [Math.min(...values), Math.max(...values)].map(this.format);
       return `${series.name} now ${this.format(values.at(-1))}, lowest ${low}, highest ${high}`;
     });
-    return `${this.title}, last ${plural(Math.round(this.seconds / 60), "minute")}: ${said.join("; ")}. Arrow keys read single values.`;
+    const span = plural(Math.round(this.seconds / 60), "minute");
+    return `${this.title}, last ${span}: ${said.join("; ")}. Arrow keys read single values.`;
   }
 
   #drawTable() {
     if (!this.details.open) return;
     const step = Math.max(1, Math.floor(this.points.length / TABLE_ROWS));
-    const chosen = this.points.filter((_, index) => (this.points.length - 1 - index) % step === 0).slice(-TABLE_ROWS).reverse();
-    const head = make("tr", {}, make("th", { scope: "col" }, "Time"), ...this.series.map((series) => make("th", { scope: "col", class: "number" }, series.name)));
+    const chosen = this.points
+      .filter((_, index) => (this.points.length - 1 - index) % step === 0)
+      .slice(-TABLE_ROWS)
+      .reverse();
+    const head = make(
+      "tr",
+      {},
+      make("th", { scope: "col" }, "Time"),
+      ...this.series.map((series) => make("th", { scope: "col", class: "number" }, series.name)),
+    );
     const rows = chosen.map((point) =>
       make(
         "tr",

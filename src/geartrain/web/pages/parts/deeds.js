@@ -10,7 +10,13 @@ import { encoded, shown } from "./text.js";
 export const DEEDS = {
   retry: { text: "Retry", states: ["dead"], said: "is queued again", many: "Retry all" },
   run: { text: "Run now", states: ["scheduled"], said: "is queued now", many: "Run all now" },
-  cancel: { text: "Cancel", states: ["scheduled", "queued", "running"], said: "is cancelled", many: "Cancel all", danger: true },
+  cancel: {
+    text: "Cancel",
+    states: ["scheduled", "queued", "running"],
+    said: "is cancelled",
+    many: "Cancel all",
+    danger: true,
+  },
   delete: { text: "Delete", states: ["dead"], said: "is deleted", many: "Delete all", danger: true },
 };
 
@@ -23,12 +29,24 @@ export function jobButtons(state, job, done, style = "tiny") {
   return deedsFor(state).map((name) => {
     const deed = DEEDS[name];
     const click = action(async () => {
-      if (name === "delete" && !(await confirm(`Delete ${shown(job().handle)}?`, { detail: "The job, its payload and its reason are gone for good.", yes: "Delete", danger: true }))) return;
+      if (
+        name === "delete" &&
+        !(await confirm(`Delete ${shown(job().handle)}?`, {
+          detail: "The job, its payload and its reason are gone for good.",
+          yes: "Delete",
+          danger: true,
+        }))
+      )
+        return;
       await perform(name, job().handle);
       notice(`${shown(job().handle)} ${deed.said}.`);
       done(name);
     });
-    return make("button", { type: "button", "data-needs": "admin", class: deed.danger ? `danger ${style}` : style, on: { click } }, deed.text);
+    return make(
+      "button",
+      { type: "button", "data-needs": "admin", class: deed.danger ? `danger ${style}` : style, on: { click } },
+      deed.text,
+    );
   });
 }
 
@@ -44,7 +62,7 @@ function perform(name, handle) {
 export async function performOnAll(name, filter, onProgress, signal) {
   let done = 0;
   let refused = 0;
-  for (let more = true; more && !signal.aborted; ) {
+  for (let more = true; more && !signal.aborted;) {
     const report = await api.post("jobs/bulk", { action: name, filter });
     done += report.done;
     refused += report.refused;
@@ -70,7 +88,8 @@ export async function togglePause(item) {
 /** How many jobs a function may have, by the priority of the one that wants in. */
 export function askForLimits(item) {
   const [high, normal, low] = item.limits;
-  const number = (name, value) => input(name, { type: "number", min: "0", step: "1", required: true, value: String(value) });
+  const number = (name, value) =>
+    input(name, { type: "number", min: "0", step: "1", required: true, value: String(value) });
   const columns = make(
     "div",
     { class: "columns" },
@@ -96,7 +115,11 @@ export function limitsText(limits) {
 
 /** Forget a function that has neither jobs nor workers. */
 export async function drop(item) {
-  const sure = await confirm(`Drop ${shown(item.name)}?`, { detail: "The function is forgotten. This works only while it has no jobs and no workers.", yes: "Drop", danger: true });
+  const sure = await confirm(`Drop ${shown(item.name)}?`, {
+    detail: "The function is forgotten. This works only while it has no jobs and no workers.",
+    yes: "Drop",
+    danger: true,
+  });
   if (!sure) return false;
   await api.remove(`functions/${encoded(item.name)}`);
   notice(`${shown(item.name)} is dropped.`);

@@ -31,7 +31,11 @@ export function confirm(question, { detail = "", yes = "Yes", danger = false } =
       detail ? make("p", { class: "soft" }, detail) : null,
       buttons(
         make("button", { type: "button", on: { click: () => close(false) } }, "Not now"),
-        make("button", { type: "button", class: danger ? "danger" : "primary", autofocus: true, on: { click: () => close(true) } }, yes),
+        make(
+          "button",
+          { type: "button", class: danger ? "danger" : "primary", autofocus: true, on: { click: () => close(true) } },
+          yes,
+        ),
       ),
     );
   return open(content, { label: question }).then(Boolean);

@@ -29,7 +29,9 @@ export function start(pages, keys) {
 }
 
 function isTyping(element) {
-  return element instanceof Element && element.matches("input:not([type=checkbox]), textarea, select, [contenteditable]");
+  return (
+    element instanceof Element && element.matches("input:not([type=checkbox]), textarea, select, [contenteditable]")
+  );
 }
 
 export function showHelp(pages, keys) {
@@ -50,7 +52,11 @@ export function showHelp(pages, keys) {
         { class: "inside" },
         make("h2", {}, "Keyboard"),
         make("dl", { class: "keys" }, ...list),
-        make("div", { class: "buttons" }, make("button", { type: "button", autofocus: true, on: { click: () => close(null) } }, "Close")),
+        make(
+          "div",
+          { class: "buttons" },
+          make("button", { type: "button", autofocus: true, on: { click: () => close(null) } }, "Close"),
+        ),
       ),
     { label: "Keyboard" },
   );

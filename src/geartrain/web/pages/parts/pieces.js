@@ -75,7 +75,11 @@ export function facts(pairs) {
 /** One of several, as buttons: `choices` are pairs of value and text. */
 export function segments(label, choices, chosen, onChoose) {
   const buttons = choices.map(([value, text]) =>
-    make("button", { type: "button", "aria-pressed": String(value === chosen), on: { click: () => choose(value) } }, text),
+    make(
+      "button",
+      { type: "button", "aria-pressed": String(value === chosen), on: { click: () => choose(value) } },
+      text,
+    ),
   );
   function choose(value) {
     choices.forEach(([other], index) => mark(buttons[index], "aria-pressed", String(other === value)));
@@ -86,7 +90,14 @@ export function segments(label, choices, chosen, onChoose) {
 
 /** A search field that reports after a pause in the typing. */
 export function searchField(placeholder, value, onSearch) {
-  const field = make("input", { type: "search", class: "search", placeholder, "aria-label": placeholder, value, spellcheck: "false" });
+  const field = make("input", {
+    type: "search",
+    class: "search",
+    placeholder,
+    "aria-label": placeholder,
+    value,
+    spellcheck: "false",
+  });
   let timer = 0;
   field.addEventListener("input", () => {
     clearTimeout(timer);

@@ -11,10 +11,20 @@ const SUGGESTIONS = 50;
 /** `like`: function, payload (a string), priority and unique key to begin with. */
 export async function askForJob(like = {}) {
   const names = make("datalist", { id: "function-names" });
-  const name = input("function", { required: true, autofocus: true, value: like.function, list: "function-names", placeholder: "resize" });
+  const name = input("function", {
+    required: true,
+    autofocus: true,
+    value: like.function,
+    list: "function-names",
+    placeholder: "resize",
+  });
   suggest(names, "");
   name.addEventListener("input", () => suggest(names, name.value));
-  const payload = make("textarea", { name: "payload", spellcheck: "false", placeholder: "What the worker gets: any text" });
+  const payload = make("textarea", {
+    name: "payload",
+    spellcheck: "false",
+    placeholder: "What the worker gets: any text",
+  });
   payload.value = like.payload ?? "";
   const fields = [
     field("Function", name),
@@ -24,9 +34,21 @@ export async function askForJob(like = {}) {
       "div",
       { class: "columns pairs" },
       field("Priority", select("priority", ["high", "normal", "low"], like.priority ?? "normal")),
-      field("Unique key", input("unique", { value: like.unique, placeholder: "none" }), "The same key waits or runs once"),
-      field("Delay", input("delay", { type: "number", min: "0", step: "any", placeholder: "0" }), "Seconds until it may run"),
-      field("Time limit", input("timeout", { type: "number", min: "0", step: "any", placeholder: "none" }), "Seconds a worker may take"),
+      field(
+        "Unique key",
+        input("unique", { value: like.unique, placeholder: "none" }),
+        "The same key waits or runs once",
+      ),
+      field(
+        "Delay",
+        input("delay", { type: "number", min: "0", step: "any", placeholder: "0" }),
+        "Seconds until it may run",
+      ),
+      field(
+        "Time limit",
+        input("timeout", { type: "number", min: "0", step: "any", placeholder: "none" }),
+        "Seconds a worker may take",
+      ),
     ),
   ];
   const job = await form("Submit a job", fields, (data) => post("jobs", orderOf(data)), { yes: "Submit" });

@@ -64,10 +64,19 @@ export class Table {
 }
 
 function head(column, onSort) {
-  const content = column.sort && onSort
-    ? make("button", { type: "button", title: `Sort by ${column.label.toLowerCase()}`, on: { click: () => onSort(column.sort) } }, column.label)
-    : column.label || make("span", { class: "unseen" }, "Actions");
-  return make("th", { role: "columnheader", scope: "col", class: column.class === "number" ? "number" : null }, content);
+  const content =
+    column.sort && onSort
+      ? make(
+          "button",
+          { type: "button", title: `Sort by ${column.label.toLowerCase()}`, on: { click: () => onSort(column.sort) } },
+          column.label,
+        )
+      : column.label || make("span", { class: "unseen" }, "Actions");
+  return make(
+    "th",
+    { role: "columnheader", scope: "col", class: column.class === "number" ? "number" : null },
+    content,
+  );
 }
 
 function newRow(columns) {
@@ -112,7 +121,11 @@ export class Pager {
     this.next = "";
     this.onTurn = onTurn;
     this.text = make("span");
-    this.back = make("button", { type: "button", class: "tiny", on: { click: () => this.#turn(this.before.pop() ?? "") } }, "Previous");
+    this.back = make(
+      "button",
+      { type: "button", class: "tiny", on: { click: () => this.#turn(this.before.pop() ?? "") } },
+      "Previous",
+    );
     this.forth = make("button", { type: "button", class: "tiny", on: { click: () => this.#advance() } }, "Next");
     this.element = make("div", { class: "pager" }, this.back, this.forth, this.text);
   }

@@ -20,8 +20,15 @@ export function open(root, route, signal) {
     deeds: () => ["retry", "delete"],
     empty: () =>
       chosen.search || chosen.function
-        ? empty("No dead job fits this filter", "Try a part of the handle, the unique key, the function or the payload.")
-        : empty("No dead jobs", "A job that loses its workers again and again is set aside here with the reason, until somebody retries or deletes it."),
+        ? empty(
+            "No dead job fits this filter",
+            "Try a part of the handle, the unique key, the function or the payload.",
+          )
+        : empty(
+            "No dead jobs",
+            "A job that loses its workers again and again is set aside here with the reason, until somebody retries or " +
+              "deletes it.",
+          ),
   });
 
   function change(part) {
@@ -30,10 +37,22 @@ export function open(root, route, signal) {
     list.changed();
   }
 
-  const byFunction = make("input", { placeholder: "Function", "aria-label": "Function", value: decoded(chosen.function), spellcheck: "false" });
+  const byFunction = make("input", {
+    placeholder: "Function",
+    "aria-label": "Function",
+    value: decoded(chosen.function),
+    spellcheck: "false",
+  });
   byFunction.addEventListener("change", () => change({ function: encodeURIComponent(byFunction.value) }));
   root.append(
-    make("div", { class: "head" }, make("h1", {}, "Dead jobs"), searchField("Search dead jobs", chosen.search, (search) => change({ search })), byFunction, list.pager),
+    make(
+      "div",
+      { class: "head" },
+      make("h1", {}, "Dead jobs"),
+      searchField("Search dead jobs", chosen.search, (search) => change({ search })),
+      byFunction,
+      list.pager,
+    ),
     list.bulk,
     list.element,
   );

@@ -37,11 +37,17 @@ export function openFunction(root, name, signal) {
   let item = null;
   const button = (text, work, needs, style = "") =>
     make("button", { type: "button", "data-needs": needs, class: style, on: { click: action(work) } }, text);
-  pause.addEventListener("click", action(async () => {
-    await togglePause(item);
-    refresh();
-  }));
-  const table = jobTable("Jobs of this function", jobColumns(["handle", "state", "payload", "submitted", "attempts", "actions"], () => refresh()));
+  pause.addEventListener(
+    "click",
+    action(async () => {
+      await togglePause(item);
+      refresh();
+    }),
+  );
+  const table = jobTable(
+    "Jobs of this function",
+    jobColumns(["handle", "state", "payload", "submitted", "attempts", "actions"], () => refresh()),
+  );
   const noJobs = make("p", { class: "soft card" }, "No jobs of this function are kept.");
 
   async function load() {
@@ -69,18 +75,31 @@ export function openFunction(root, name, signal) {
       make("h1", {}, decoded(name)),
       state,
       make("span", { class: "push" }),
-      make("div", { class: "row" }, pause,
+      make(
+        "div",
+        { class: "row" },
+        pause,
         button("Limits", async () => (await askForLimits(item)) && refresh(), "admin"),
         button("Submit a job", () => askForJob({ function: shown(item.name) }), "submit"),
-        button("Drop", async () => {
-          if (await drop(item)) location.hash = "#/functions";
-        }, "admin", "danger"),
+        button(
+          "Drop",
+          async () => {
+            if (await drop(item)) location.hash = "#/functions";
+          },
+          "admin",
+          "danger",
+        ),
       ),
     ),
     problem.element,
     tiles.element,
     chart.element,
-    make("div", { class: "head" }, make("h2", {}, "Its jobs"), make("a", { class: "small", href: link("jobs", { function: { encoded: name } }) }, "All of them")),
+    make(
+      "div",
+      { class: "head" },
+      make("h2", {}, "Its jobs"),
+      make("a", { class: "small", href: link("jobs", { function: { encoded: name } }) }, "All of them"),
+    ),
     noJobs,
     table.element,
   );

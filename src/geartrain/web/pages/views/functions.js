@@ -76,7 +76,11 @@ function showNone(place, isEmpty, search) {
   place.replaceChildren(
     search
       ? empty("No function has that in its name", `Nothing fits “${search}”.`)
-      : empty("No functions yet", "A function exists from the moment a worker offers it or a job asks for it.", "gearman -w -f reverse -- rev"),
+      : empty(
+          "No functions yet",
+          "A function exists from the moment a worker offers it or a job asks for it.",
+          "gearman -w -f reverse -- rev",
+        ),
   );
 }
 
@@ -89,12 +93,22 @@ function columnsOf(rates, scale, changed) {
       sort: "name",
       value: (row) => `${shown(row.name)} ${row.paused} ${row.workers === 0 && row.queued > 0} ${row.limits}`,
       fill(cell, row) {
-        const notes = [row.paused ? badge("paused", "warn") : null, row.workers === 0 && row.queued > 0 ? badge("no workers", "bad") : null, limitBadge(row)];
+        const notes = [
+          row.paused ? badge("paused", "warn") : null,
+          row.workers === 0 && row.queued > 0 ? badge("no workers", "bad") : null,
+          limitBadge(row),
+        ];
         cell.replaceChildren(functionLink(row.name), ...notes.filter(Boolean).flatMap((note) => [" ", note]));
         mark(cell, "title", shown(row.name));
       },
     },
-    { label: "Queued", class: "number", sort: "queued", value: (row) => `${row.queued}/${scale.deepest}`, fill: (cell, row) => fillDepth(cell, row.queued, scale.deepest) },
+    {
+      label: "Queued",
+      class: "number",
+      sort: "queued",
+      value: (row) => `${row.queued}/${scale.deepest}`,
+      fill: (cell, row) => fillDepth(cell, row.queued, scale.deepest),
+    },
     { label: "Oldest", class: "number", sort: "oldest", value: (row) => row.oldest, fill: fillAge },
     counting("Running", (row) => row.running, count, { sort: "running" }),
     counting("In/s", flow("submitted"), rate),
@@ -115,7 +129,15 @@ function limitBadge(row) {
 }
 
 function fillDepth(cell, queued, deepest) {
-  if (!cell.firstChild) cell.append(make("span", { class: "depths" }, make("span", { class: "depth", "aria-hidden": "true" }, make("i")), make("span")));
+  if (!cell.firstChild)
+    cell.append(
+      make(
+        "span",
+        { class: "depths" },
+        make("span", { class: "depth", "aria-hidden": "true" }, make("i")),
+        make("span"),
+      ),
+    );
   const [bar, number] = cell.firstChild.children;
   bar.firstChild.style.width = `${(queued / deepest) * 100}%`;
   say(number, count(queued));
@@ -133,7 +155,8 @@ function fillActions(cell, row, changed) {
     changed();
   });
   const limits = action(async () => (await askForLimits(cell.current())) && changed());
-  const button = (text, click) => make("button", { type: "button", "data-needs": "admin", class: "tiny", on: { click } }, text);
+  const button = (text, click) =>
+    make("button", { type: "button", "data-needs": "admin", class: "tiny", on: { click } }, text);
   cell.replaceChildren(
     make("div", { class: "row" }, button(row.paused ? "Resume" : "Pause", pause), button("Limits", limits)),
   );

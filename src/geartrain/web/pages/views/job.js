@@ -41,7 +41,12 @@ export function openJob(root, handle, signal) {
       "div",
       { class: "two" },
       make("section", { class: "card", "aria-label": "Facts" }, parts.facts),
-      make("section", { class: "card", "aria-label": "Timeline" }, make("div", { class: "card-head" }, make("h2", {}, "Timeline")), parts.timeline),
+      make(
+        "section",
+        { class: "card", "aria-label": "Timeline" },
+        make("div", { class: "card-head" }, make("h2", {}, "Timeline")),
+        parts.timeline,
+      ),
     ),
   );
   parts.head.append(make("h1", { class: "mono" }, decoded(handle)));
@@ -57,7 +62,11 @@ function show(parts, job, current, refresh) {
     if (deed === "delete") location.hash = "#/jobs";
     else refresh();
   };
-  const again = make("button", { type: "button", "data-needs": "submit", on: { click: () => submitLike(current()) } }, "Submit again");
+  const again = make(
+    "button",
+    { type: "button", "data-needs": "submit", on: { click: () => submitLike(current()) } },
+    "Submit again",
+  );
   parts.head.replaceChildren(
     make("h1", { class: "mono" }, shown(job.handle)),
     badge(job.state),
@@ -81,7 +90,9 @@ async function submitLike(job) {
 /** Who runs it, or ran it last. */
 function lastWorker(job) {
   const trial = job.trials.at(-1);
-  return job.worker_door || !trial ? { name: shown(job.worker), door: job.worker_door } : { name: shown(trial.worker), door: trial.door };
+  return job.worker_door || !trial
+    ? { name: shown(job.worker), door: job.worker_door }
+    : { name: shown(trial.worker), door: trial.door };
 }
 
 /** Which door it came in by, and which one the worker was behind. */
@@ -102,11 +113,25 @@ function route(job) {
 function progress(job) {
   if (!job.denominator) return "";
   const bar = make("progress", { max: job.denominator, value: job.numerator, "aria-label": "Progress" });
-  return make("p", { class: "progress" }, bar, make("span", { class: "small soft" }, `${job.numerator} of ${job.denominator}`));
+  return make(
+    "p",
+    { class: "progress" },
+    bar,
+    make("span", { class: "small soft" }, `${job.numerator} of ${job.denominator}`),
+  );
 }
 
 function factsOf(job) {
-  const at = (value) => (value === null ? null : make("span", {}, moment(value), " ", make("span", { class: "soft" }, "(", time(value, value === job.run_at ? "until" : "ago"), ")")));
+  const at = (value) =>
+    value === null
+      ? null
+      : make(
+          "span",
+          {},
+          moment(value),
+          " ",
+          make("span", { class: "soft" }, "(", time(value, value === job.run_at ? "until" : "ago"), ")"),
+        );
   const started = job.started_at;
   const first = job.trials[0]?.started_at ?? started;
   const last = lastWorker(job);
@@ -117,7 +142,9 @@ function factsOf(job) {
     ["Submitted", at(job.submitted_at)],
     job.run_at > job.submitted_at + 0.5 ? ["Runs at", at(job.run_at)] : null,
     first === null ? null : ["Waited", duration(Math.max(0, first - readyAt(job)))],
-    started === null || job.finished_at === null ? null : [job.trials.length > 1 ? "Ran, at last" : "Ran", duration(job.finished_at - started)],
+    started === null || job.finished_at === null
+      ? null
+      : [job.trials.length > 1 ? "Ran, at last" : "Ran", duration(job.finished_at - started)],
     ["Attempts", plural(job.attempts, "attempt")],
     ["Time limit", job.timeout ? duration(job.timeout) : "none"],
     ["Worker", last.name || (last.door ? "(no name)" : "none yet")],
@@ -157,12 +184,19 @@ class BytesPlace {
       this.element.replaceChildren(bytesView(this.label, bytes, address(this.path)));
     } catch (error) {
       this.size = undefined;
-      if (!isAbort(error)) this.element.replaceChildren(make("p", { class: "card soft" }, `${this.label}: ${error.message}`));
+      if (!isAbort(error))
+        this.element.replaceChildren(make("p", { class: "card soft" }, `${this.label}: ${error.message}`));
     }
   }
 
   #offer(amount) {
     const save = make("a", { class: "button", href: address(this.path), download: "" }, "Download");
-    return make("section", { class: "card row" }, make("h2", {}, this.label), make("span", { class: "soft" }, `${size(amount)}, too much to show`), save);
+    return make(
+      "section",
+      { class: "card row" },
+      make("h2", {}, this.label),
+      make("span", { class: "soft" }, `${size(amount)}, too much to show`),
+      save,
+    );
   }
 }

@@ -20,7 +20,10 @@ const PAGE = 100;
 export function jobList({ label, filter, columns, empty, deeds, signal }) {
   const problem = problemBox();
   const pager = new Pager(() => refresh());
-  const table = jobTable(label, jobColumns(columns, () => refresh()));
+  const table = jobTable(
+    label,
+    jobColumns(columns, () => refresh()),
+  );
   const none = make("div", { hidden: true });
   const waiting = make("span", { class: "soft small", hidden: true }, "held while you point at it");
   const bulk = new BulkBar(filter, () => refresh(), signal);
@@ -67,14 +70,21 @@ class BulkBar {
     this.running = null;
     this.buttons = make("div", { class: "row" });
     this.progress = make("span", { class: "soft small", role: "status" });
-    this.stop = make("button", { type: "button", class: "tiny", hidden: true, on: { click: () => this.running?.abort() } }, "Stop");
+    this.stop = make(
+      "button",
+      { type: "button", class: "tiny", hidden: true, on: { click: () => this.running?.abort() } },
+      "Stop",
+    );
     this.element = make("div", { class: "bulk", hidden: true }, this.buttons, this.progress, this.stop);
   }
 
   offer(names, page) {
-    this.amount = page.total === null || page.total === undefined
-      ? page.after ? `more than ${count(page.items.length)} jobs` : plural(page.items.length, "job")
-      : plural(page.total, "job");
+    this.amount =
+      page.total === null || page.total === undefined
+        ? page.after
+          ? `more than ${count(page.items.length)} jobs`
+          : plural(page.items.length, "job")
+        : plural(page.total, "job");
     if (names.join() === this.offered) return;
     this.offered = names.join();
     this.element.hidden = names.length === 0;
@@ -83,11 +93,17 @@ class BulkBar {
 
   #button(name) {
     const style = DEEDS[name].danger ? "danger" : "";
-    return make("button", { type: "button", class: style, "data-needs": "admin", on: { click: () => this.#ask(name) } }, DEEDS[name].many);
+    return make(
+      "button",
+      { type: "button", class: style, "data-needs": "admin", on: { click: () => this.#ask(name) } },
+      DEEDS[name].many,
+    );
   }
 
   async #ask(name) {
-    const filter = Object.fromEntries(Object.entries(this.filter()).filter(([, value]) => value !== "" && value !== null));
+    const filter = Object.fromEntries(
+      Object.entries(this.filter()).filter(([, value]) => value !== "" && value !== null),
+    );
     const sure = await confirm(`${DEEDS[name].many} that fit the filter?`, {
       detail: `That is ${this.amount}: ${describe(filter)}.`,
       yes: DEEDS[name].many,
@@ -101,7 +117,12 @@ class BulkBar {
     this.signal.addEventListener("abort", () => this.running?.abort());
     this.stop.hidden = false;
     try {
-      const sum = await performOnAll(name, filter, (done) => say(this.progress, `${plural(done, "job")} so far…`), this.running.signal);
+      const sum = await performOnAll(
+        name,
+        filter,
+        (done) => say(this.progress, `${plural(done, "job")} so far…`),
+        this.running.signal,
+      );
       notice(sumUp(name, sum));
     } catch (error) {
       complain(error);
@@ -115,10 +136,14 @@ class BulkBar {
 
 /** The filter's values as JSON has them. */
 function plainFilter(filter) {
-  return Object.fromEntries(Object.entries(filter).map(([name, value]) => [name, value.encoded === undefined ? value : textOf(value.encoded)]));
+  return Object.fromEntries(
+    Object.entries(filter).map(([name, value]) => [name, value.encoded === undefined ? value : textOf(value.encoded)]),
+  );
 }
 
 function describe(filter) {
-  const parts = Object.entries(plainFilter(filter)).map(([name, value]) => `${name} ${name === "since" || name === "until" ? moment(value) : shown(value)}`);
+  const parts = Object.entries(plainFilter(filter)).map(
+    ([name, value]) => `${name} ${name === "since" || name === "until" ? moment(value) : shown(value)}`,
+  );
   return parts.length ? parts.join(", ") : "every job there is";
 }

@@ -7,7 +7,16 @@ import { decoded } from "../parts/text.js";
 import { openJob } from "./job.js";
 import { jobList } from "./joblist.js";
 
-const STATES = [["", "All"], ["queued", "Queued"], ["running", "Running"], ["scheduled", "Scheduled"], ["done", "Done"], ["failed", "Failed"], ["cancelled", "Cancelled"], ["dead", "Dead"]];
+const STATES = [
+  ["", "All"],
+  ["queued", "Queued"],
+  ["running", "Running"],
+  ["scheduled", "Scheduled"],
+  ["done", "Done"],
+  ["failed", "Failed"],
+  ["cancelled", "Cancelled"],
+  ["dead", "Dead"],
+];
 const DOORS = ["gearman", "danga", "periodic", "memodb", "gearmonkey", "http"];
 const COLUMNS = ["handle", "state", "function", "payload", "doors", "submitted", "took", "actions"];
 
@@ -30,7 +39,12 @@ function openList(root, route, signal) {
     until: route.query.until ?? "",
   };
   const encoded = (name) => (chosen[name] ? { encoded: chosen[name] } : "");
-  const filter = () => ({ ...chosen, function: encoded("function"), since: seconds(chosen.since), until: seconds(chosen.until) });
+  const filter = () => ({
+    ...chosen,
+    function: encoded("function"),
+    since: seconds(chosen.since),
+    until: seconds(chosen.until),
+  });
   const list = jobList({
     label: "Jobs",
     filter,
@@ -70,20 +84,32 @@ function openList(root, route, signal) {
 }
 
 function functionField(chosen, change) {
-  const field = make("input", { placeholder: "Function", "aria-label": "Function", value: decoded(chosen.function), spellcheck: "false" });
+  const field = make("input", {
+    placeholder: "Function",
+    "aria-label": "Function",
+    value: decoded(chosen.function),
+    spellcheck: "false",
+  });
   field.addEventListener("change", () => change({ function: encodeURIComponent(field.value) }));
   return field;
 }
 
 function doorField(chosen, change) {
-  const options = ["", ...DOORS].map((door) => make("option", { value: door, selected: door === chosen.door }, door || "Any door"));
+  const options = ["", ...DOORS].map((door) =>
+    make("option", { value: door, selected: door === chosen.door }, door || "Any door"),
+  );
   const field = make("select", { "aria-label": "Door that submitted it" }, ...options);
   field.addEventListener("change", () => change({ door: field.value }));
   return field;
 }
 
 function momentField(label, value, onChange) {
-  const field = make("input", { type: "datetime-local", "aria-label": `Submitted ${label}`, value: decoded(value), max: "9999-12-31T23:59" });
+  const field = make("input", {
+    type: "datetime-local",
+    "aria-label": `Submitted ${label}`,
+    value: decoded(value),
+    max: "9999-12-31T23:59",
+  });
   field.addEventListener("change", () => onChange(encodeURIComponent(field.value)));
   return make("label", { class: "field inline" }, label, field);
 }
@@ -97,5 +123,9 @@ function noJobs(chosen) {
   const filtered = Object.values(chosen).some(Boolean);
   return filtered
     ? empty("No job fits this filter", "Finished jobs are kept for a while, those that clients waited for are not.")
-    : empty("No jobs yet", "Submit one here, or with any client. This one waits until a worker offers “report”.", "echo monday | gearman -b -f report");
+    : empty(
+        "No jobs yet",
+        "Submit one here, or with any client. This one waits until a worker offers “report”.",
+        "echo monday | gearman -b -f report",
+      );
 }

@@ -18,26 +18,45 @@ export function jobColumns(names, changed) {
   const all = {
     handle: { label: "Job", class: "title", value: (job) => shown(job.handle), fill: fillHandle },
     state: { label: "State", value: stateOf, fill: fillState },
-    function: { label: "Function", value: (job) => shown(job.function), fill: (cell, job) => cell.replaceChildren(functionLink(job.function)) },
+    function: {
+      label: "Function",
+      value: (job) => shown(job.function),
+      fill: (cell, job) => cell.replaceChildren(functionLink(job.function)),
+    },
     payload: { label: "Payload", class: "mono fill", value: preview, fill: fillPayload },
     doors: { label: "Doors", value: (job) => (job.worker_door ? `${job.door} → ${job.worker_door}` : job.door) },
-    submitted: { label: "Submitted", value: (job) => job.submitted_at, fill: (cell, job) => fillTime(cell, job.submitted_at) },
-    ended: { label: "Since", value: (job) => job.finished_at ?? job.submitted_at, fill: (cell, job) => fillTime(cell, job.finished_at ?? job.submitted_at) },
+    submitted: {
+      label: "Submitted",
+      value: (job) => job.submitted_at,
+      fill: (cell, job) => fillTime(cell, job.submitted_at),
+    },
+    ended: {
+      label: "Since",
+      value: (job) => job.finished_at ?? job.submitted_at,
+      fill: (cell, job) => fillTime(cell, job.finished_at ?? job.submitted_at),
+    },
     took: { label: "Took", class: "number", value: tookText },
     attempts: counting("Attempts", (job) => job.attempts),
     reason: { label: "Reason", class: "wrap", value: (job) => job.reason || "no reason given" },
-    actions: { label: "", class: "actions", value: (job) => job.state, fill: (cell, job) => fillActions(cell, job, changed) },
+    actions: {
+      label: "",
+      class: "actions",
+      value: (job) => job.state,
+      fill: (cell, job) => fillActions(cell, job, changed),
+    },
   };
   return names.map((name) => all[name]);
 }
 
 function fillHandle(cell, job) {
-  const priority = job.priority === "normal" ? [] : [" ", make("span", { class: "chip", title: "Priority" }, job.priority)];
+  const priority =
+    job.priority === "normal" ? [] : [" ", make("span", { class: "chip", title: "Priority" }, job.priority)];
   cell.replaceChildren(jobLink(job.handle), ...priority);
 }
 
 function stateOf(job) {
-  const percent = job.state === "running" && job.denominator ? ` ${Math.round((job.numerator / job.denominator) * 100)}%` : "";
+  const percent =
+    job.state === "running" && job.denominator ? ` ${Math.round((job.numerator / job.denominator) * 100)}%` : "";
   return job.state + percent;
 }
 

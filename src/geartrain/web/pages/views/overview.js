@@ -12,7 +12,11 @@ import { shown } from "../parts/text.js";
 
 export const title = () => "Overview";
 
-const RANGES = [["300", "5 min"], ["900", "15 min"], ["3600", "1 hour"]];
+const RANGES = [
+  ["300", "5 min"],
+  ["900", "15 min"],
+  ["3600", "1 hour"],
+];
 const perSecond = (value) => `${rate(value)}/s`;
 const BUSIEST = 8;
 const SHORTEST = 0.9; // seconds between two points of a chart
@@ -44,7 +48,12 @@ export function open(root, route, signal) {
     problem.element,
     tiles.element,
     first,
-    make("div", { class: "overview-charts" }, charts.flow.element, make("div", { class: "stack" }, charts.queued.element, charts.running.element)),
+    make(
+      "div",
+      { class: "overview-charts" },
+      charts.flow.element,
+      make("div", { class: "stack" }, charts.queued.element, charts.running.element),
+    ),
     make("div", { class: "cards" }, percentiles.element, busiest.element, dead.element),
   );
 
@@ -104,8 +113,20 @@ function makeCharts() {
         { name: "failed", field: "failed", tone: "failed", dashed: true },
       ],
     }),
-    queued: new Chart({ title: "Queued", format: count, low: true, integers: true, series: [{ name: "waiting", field: "queued", tone: "queued", area: true }] }),
-    running: new Chart({ title: "Running", format: count, low: true, integers: true, series: [{ name: "at work", field: "running", tone: "running", area: true }] }),
+    queued: new Chart({
+      title: "Queued",
+      format: count,
+      low: true,
+      integers: true,
+      series: [{ name: "waiting", field: "queued", tone: "queued", area: true }],
+    }),
+    running: new Chart({
+      title: "Running",
+      format: count,
+      low: true,
+      integers: true,
+      series: [{ name: "at work", field: "running", tone: "running", area: true }],
+    }),
   };
 }
 
@@ -154,7 +175,12 @@ function makePercentiles() {
     make("span", { class: "what" }, "Run"),
     ...rows.run,
   );
-  const head = make("div", { class: "card-head" }, make("h2", {}, "Time per job"), make("span", { class: "soft small push" }, "last minute"));
+  const head = make(
+    "div",
+    { class: "card-head" },
+    make("h2", {}, "Time per job"),
+    make("span", { class: "soft small push" }, "last minute"),
+  );
   return {
     element: make("section", { class: "card" }, head, grid),
     show(now) {
@@ -168,7 +194,12 @@ function makePercentiles() {
 function makeList(name, href) {
   const list = make("ul", { class: "plain" });
   const none = make("p", { class: "soft" }, "None.");
-  const head = make("div", { class: "card-head" }, make("h2", {}, name), make("a", { class: "push small", href }, "All"));
+  const head = make(
+    "div",
+    { class: "card-head" },
+    make("h2", {}, name),
+    make("a", { class: "push small", href }, "All"),
+  );
   return {
     element: make("section", { class: "card" }, head, list, none),
     show(rows) {
@@ -201,7 +232,13 @@ async function loadLists(busiest, dead, signal) {
       make(
         "li",
         { title: job.reason },
-        make("span", { class: "main" }, jobLink(job.handle), " ", make("span", { class: "soft" }, `${shown(job.function)}: ${job.reason}`)),
+        make(
+          "span",
+          { class: "main" },
+          jobLink(job.handle),
+          " ",
+          make("span", { class: "soft" }, `${shown(job.function)}: ${job.reason}`),
+        ),
         make("span", { class: "side-note" }, job.finished_at === null ? "" : time(job.finished_at)),
       ),
     ),

@@ -18,7 +18,8 @@ export function open(root, route, signal) {
   const table = new Table({ label: "Schedules", columns: columns(() => refresh()), key: (row) => row.name });
   const none = empty(
     "No schedules yet",
-    "A schedule submits a job by the clock. Five fields say when: minute, hour, day of the month, month, day of the week. “*/5 * * * *” is every five minutes.",
+    "A schedule submits a job by the clock. Five fields say when: minute, hour, day of the month, month, day of the " +
+      "week. “*/5 * * * *” is every five minutes.",
   );
   none.hidden = true;
 
@@ -30,8 +31,22 @@ export function open(root, route, signal) {
     none.hidden = rows.length > 0;
   }
 
-  const add = make("button", { type: "button", "data-needs": "admin", class: "primary", on: { click: action(async () => (await edit(null)) && refresh()) } }, "New schedule");
-  root.append(make("div", { class: "head" }, make("h1", {}, "Schedules"), make("span", { class: "push" }), add), problem.element, none, table.element);
+  const add = make(
+    "button",
+    {
+      type: "button",
+      "data-needs": "admin",
+      class: "primary",
+      on: { click: action(async () => (await edit(null)) && refresh()) },
+    },
+    "New schedule",
+  );
+  root.append(
+    make("div", { class: "head" }, make("h1", {}, "Schedules"), make("span", { class: "push" }), add),
+    problem.element,
+    none,
+    table.element,
+  );
   const refresh = keepFresh(load, signal, problem.show);
 }
 
@@ -45,7 +60,11 @@ function columns(changed) {
     },
     { label: "When", class: "mono", value: (row) => row.expression },
     { label: "Time zone", value: (row) => row.timezone },
-    { label: "Function", value: (row) => shown(row.function), fill: (cell, row) => cell.replaceChildren(functionLink(row.function)) },
+    {
+      label: "Function",
+      value: (row) => shown(row.function),
+      fill: (cell, row) => cell.replaceChildren(functionLink(row.function)),
+    },
     { label: "Next", value: (row) => row.next_at, fill: (cell, row) => fillTime(cell, row.next_at, "until") },
     { label: "Last", value: (row) => `${row.last_at} ${shown(row.last_handle)}`, fill: fillLast },
     { label: "", class: "actions", value: (row) => row.paused, fill: (cell, row) => fillActions(cell, row, changed) },
@@ -59,16 +78,24 @@ function fillTime(cell, at, style) {
 
 function fillLast(cell, row) {
   if (row.last_at === null) cell.replaceChildren(NONE);
-  else cell.replaceChildren(setTime(make("time"), row.last_at), " ", shown(row.last_handle) ? jobLink(row.last_handle) : "");
+  else
+    cell.replaceChildren(
+      setTime(make("time"), row.last_at),
+      " ",
+      shown(row.last_handle) ? jobLink(row.last_handle) : "",
+    );
 }
 
 function fillActions(cell, row, changed) {
   const path = () => `schedules/${encoded(cell.current().name)}`;
-  const button = (text, work, style = "tiny") => make("button", { type: "button", "data-needs": "admin", class: style, on: { click: action(work) } }, text);
+  const button = (text, work, style = "tiny") =>
+    make("button", { type: "button", "data-needs": "admin", class: style, on: { click: action(work) } }, text);
   const post = async (verb, said) => {
     const answer = await api.post(`${path()}/${verb}`);
     const handle = answer?.handle;
-    notice(`${cell.current().name} ${said}.`, { link: handle ? { href: link(`jobs/${encoded(handle)}`), text: "See the job" } : null });
+    notice(`${cell.current().name} ${said}.`, {
+      link: handle ? { href: link(`jobs/${encoded(handle)}`), text: "See the job" } : null,
+    });
     changed();
   };
   cell.replaceChildren(
@@ -76,7 +103,9 @@ function fillActions(cell, row, changed) {
       "div",
       { class: "row" },
       button("Run now", () => post("run", "was run")),
-      row.paused ? button("Resume", () => post("resume", "is resumed")) : button("Pause", () => post("pause", "is paused")),
+      row.paused
+        ? button("Resume", () => post("resume", "is resumed"))
+        : button("Pause", () => post("pause", "is paused")),
       button("Edit", async () => (await edit(cell.current())) && changed()),
       button("Remove", () => removeSchedule(cell.current(), path(), changed), "tiny danger"),
     ),
@@ -84,7 +113,14 @@ function fillActions(cell, row, changed) {
 }
 
 async function removeSchedule(row, path, changed) {
-  if (!(await confirm(`Remove the schedule ${row.name}?`, { detail: "Jobs that it has submitted stay.", yes: "Remove", danger: true }))) return;
+  if (
+    !(await confirm(`Remove the schedule ${row.name}?`, {
+      detail: "Jobs that it has submitted stay.",
+      yes: "Remove",
+      danger: true,
+    }))
+  )
+    return;
   await api.remove(path);
   notice(`${row.name} is removed.`);
   changed();
@@ -96,17 +132,33 @@ function edit(row) {
   payload.value = row === null ? "" : shown(row.payload);
   const unique = make("input", { type: "checkbox", name: "unique", checked: row?.unique ?? true });
   const fields = [
-    field("Name", input("name", { required: true, value: row?.name, readonly: row !== null, autofocus: row === null, placeholder: "nightly-report" })),
+    field(
+      "Name",
+      input("name", {
+        required: true,
+        value: row?.name,
+        readonly: row !== null,
+        autofocus: row === null,
+        placeholder: "nightly-report",
+      }),
+    ),
     make(
       "div",
       { class: "columns" },
-      field("When", input("expression", { required: true, value: row?.expression, placeholder: "0 3 * * *" }), "minute hour day month weekday"),
+      field(
+        "When",
+        input("expression", { required: true, value: row?.expression, placeholder: "0 3 * * *" }),
+        "minute hour day month weekday",
+      ),
       field("Time zone", input("timezone", { value: row?.timezone ?? "UTC" })),
     ),
     make(
       "div",
       { class: "columns" },
-      field("Function", input("function", { required: true, value: row === null ? "" : shown(row.function), placeholder: "report" })),
+      field(
+        "Function",
+        input("function", { required: true, value: row === null ? "" : shown(row.function), placeholder: "report" }),
+      ),
       field("Priority", select("priority", ["high", "normal", "low"], row?.priority ?? "normal")),
     ),
     field("Payload", payload),

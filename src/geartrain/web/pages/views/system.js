@@ -31,13 +31,18 @@ export function open(root, route, signal) {
     make("h2", {}, "Doors"),
     doors.element,
   );
-  keepFresh(async () => {
-    const system = await get("system", {}, signal);
-    tiles.show(system);
-    about.replaceChildren(aboutServer(system));
-    store.replaceChildren(aboutStore(system.store));
-    doors.update(system.doors);
-  }, signal, problem.show, 3);
+  keepFresh(
+    async () => {
+      const system = await get("system", {}, signal);
+      tiles.show(system);
+      about.replaceChildren(aboutServer(system));
+      store.replaceChildren(aboutStore(system.store));
+      doors.update(system.doors);
+    },
+    signal,
+    problem.show,
+    3,
+  );
 }
 
 function card(name, content) {
@@ -71,7 +76,16 @@ function makeTiles() {
 
 function aboutServer(system) {
   return facts([
-    ["Started", make("span", {}, moment(system.started_at), " ", make("span", { class: "soft" }, "(", time(system.started_at), ")"))],
+    [
+      "Started",
+      make(
+        "span",
+        {},
+        moment(system.started_at),
+        " ",
+        make("span", { class: "soft" }, "(", time(system.started_at), ")"),
+      ),
+    ],
     ["Process", String(system.pid)],
     ["Python", system.python],
     ["Event loop", system.loop],

@@ -22,8 +22,19 @@ function attempt(number, trial) {
 
 function lastAttempt(job) {
   const running = job.state === "running";
-  const took = running ? make("span", {}, "for ", time(job.started_at, "age")) : job.finished_at === null ? "" : `lasted ${duration(job.finished_at - job.started_at)}`;
-  return step(running ? "running" : job.state, `Attempt ${job.trials.length + 1}${whose(job.worker, job.worker_door)}`, job.started_at, took, "", running);
+  const took = running
+    ? make("span", {}, "for ", time(job.started_at, "age"))
+    : job.finished_at === null
+      ? ""
+      : `lasted ${duration(job.finished_at - job.started_at)}`;
+  return step(
+    running ? "running" : job.state,
+    `Attempt ${job.trials.length + 1}${whose(job.worker, job.worker_door)}`,
+    job.started_at,
+    took,
+    "",
+    running,
+  );
 }
 
 function ending(job) {
@@ -48,7 +59,13 @@ function step(tone, text, at, took = "", why = "", now = false) {
   return make(
     "li",
     { class: now ? "now" : null, "data-tone": tone },
-    make("div", { class: "moment" }, text, at ? make("span", { class: "soft" }, timeOfDay(at)) : null, took ? make("span", { class: "soft" }, took) : null),
+    make(
+      "div",
+      { class: "moment" },
+      text,
+      at ? make("span", { class: "soft" }, timeOfDay(at)) : null,
+      took ? make("span", { class: "soft" }, took) : null,
+    ),
     why ? make("div", { class: "why soft small" }, why) : null,
   );
 }

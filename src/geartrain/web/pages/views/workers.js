@@ -34,17 +34,40 @@ export function open(root, route, signal) {
     pager.reset();
     refresh();
   });
-  root.append(make("div", { class: "head" }, make("h1", {}, "Workers"), search, make("span", { class: "push" }), pager.element), problem.element, none, table.element);
+  root.append(
+    make("div", { class: "head" }, make("h1", {}, "Workers"), search, make("span", { class: "push" }), pager.element),
+    problem.element,
+    none,
+    table.element,
+  );
   const refresh = keepFresh(load, signal, problem.show);
 }
 
 const COLUMNS = [
   { label: "Worker", class: "title", value: (row) => shown(row.name) || `worker ${row.id}` },
-  { label: "Protocol", value: (row) => row.door, fill: (cell, row) => cell.replaceChildren(make("span", { class: "chip" }, row.door)) },
-  { label: "State", value: stateOf, fill: (cell, row) => cell.replaceChildren(badge(stateOf(row), row.running.length ? "running" : "cancelled")) },
+  {
+    label: "Protocol",
+    value: (row) => row.door,
+    fill: (cell, row) => cell.replaceChildren(make("span", { class: "chip" }, row.door)),
+  },
+  {
+    label: "State",
+    value: stateOf,
+    fill: (cell, row) => cell.replaceChildren(badge(stateOf(row), row.running.length ? "running" : "cancelled")),
+  },
   { label: "Current job", value: (row) => row.running.map(shown).join(), fill: fillJobs },
-  { label: "Running for", class: "number", value: (row) => row.running_since, fill: (cell, row) => fillAge(cell, row.running_since) },
-  { label: "Functions", class: "wrap", value: (row) => `${row.function_count} ${row.functions.slice(0, FUNCTIONS_SHOWN).map(shown).join()}`, fill: fillFunctions },
+  {
+    label: "Running for",
+    class: "number",
+    value: (row) => row.running_since,
+    fill: (cell, row) => fillAge(cell, row.running_since),
+  },
+  {
+    label: "Functions",
+    class: "wrap",
+    value: (row) => `${row.function_count} ${row.functions.slice(0, FUNCTIONS_SHOWN).map(shown).join()}`,
+    fill: fillFunctions,
+  },
   { label: "Peer", class: "mono", value: (row) => row.peer },
   { label: "Connected for", class: "number", value: (row) => row.since, fill: (cell, row) => fillAge(cell, row.since) },
 ];
@@ -74,12 +97,18 @@ function fillFunctions(cell, row) {
     return chip;
   });
   const hidden = row.function_count - chips.length;
-  cell.replaceChildren(make("span", { class: "chips" }, ...chips, hidden > 0 ? make("span", { class: "soft small" }, `+${hidden}`) : null));
+  cell.replaceChildren(
+    make("span", { class: "chips" }, ...chips, hidden > 0 ? make("span", { class: "soft small" }, `+${hidden}`) : null),
+  );
   mark(cell, "title", row.functions.map(shown).join(", "));
 }
 
 function noWorkers(search) {
   return search
     ? empty("No worker fits", `Nothing fits “${search}”. Names, addresses and functions are searched.`)
-    : empty("No workers are connected", "Any worker of the protocols this server speaks shows up here as soon as it offers a function.", "gearman -w -f reverse -- rev");
+    : empty(
+        "No workers are connected",
+        "Any worker of the protocols this server speaks shows up here as soon as it offers a function.",
+        "gearman -w -f reverse -- rev",
+      );
 }
