@@ -138,6 +138,17 @@ def _row(board: Board, group: Group, row: Row) -> dict[str, Any]:
     }
 
 
+def caption(found: Mapping[str, Any]) -> str:
+    """What stands below each picture."""
+    if found["quick"]:
+        return "A quick run: it shows that everything runs, its figures mean nothing."
+    ours, host = found["geartrain"], found["machine"]
+    return (
+        f"Medians of {found['effort']['rounds']} rounds, all in one run on one machine with {host['cores']} cores; "
+        f"Geartrain {ours.get('version')}, {ours.get('core')} core."
+    )
+
+
 def pictures(board: Board, caption: str) -> dict[str, str]:
     """An SVG for each group that has a figure, by file name."""
     drawn = {}
@@ -158,7 +169,8 @@ def _panel(board: Board, row: Row) -> picture.Panel:
             continue
         times = figures.ratio(found[each.name], found[reference], False) if reference else None
         hint = f"{each.name}: {_number(value)} {row.unit}. {each.on}."
-        bars.append(picture.Bar(each.name, value, f"{figures.short(times)} x" if times else "", hint, each.ours))
+        label = f"{figures.short(times)} x" if times else ""
+        bars.append(picture.Bar(each.name, times or value, label, hint, each.ours))
     less = ", less is better" if row.less_is_better else ""
-    beside = f"; {reference} = 1" if reference else f": {_number(bars[0].value)} {row.unit}" if bars else ""
-    return picture.Panel(f"{row.title} ({row.unit}{less}{beside})", tuple(bars))
+    scale = f"{row.unit}; {reference} = 1" if reference else f"{_number(bars[0].value) if bars else ''} {row.unit}"
+    return picture.Panel(f"{row.title} ({scale}{less})", tuple(bars))

@@ -157,8 +157,7 @@ def _write(asked: argparse.Namespace, board: report.Board, found: Mapping[str, o
         asked.json.write_text(json.dumps(found, indent=1) + "\n")
     if asked.svg:
         asked.svg.mkdir(parents=True, exist_ok=True)
-        caption = f"Medians of {found['effort']['rounds']} round(s), all in one run on one machine."  # type: ignore[index]
-        for name, drawing in report.pictures(board, caption).items():
+        for name, drawing in report.pictures(board, report.caption(found)).items():
             (asked.svg / name).write_text(drawing)
 
 

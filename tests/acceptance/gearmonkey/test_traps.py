@@ -289,14 +289,15 @@ def test_redis_that_is_started_again(function: str) -> None:
     work = threading.Event()
     with redis_server.serve() as first:
         client = Client(first.url)
-        worker = Worker(first.url, lambda payload: work.set() or payload.upper())
+        # A job that came while the worker was finding its connections broken is back after a lease.
+        worker = Worker(first.url, lambda payload: work.set() or payload.upper(), lease=2.0)
         worker.accept(function)
         thread = threading.Thread(target=worker.run, daemon=True)
         thread.start()
-        client.run(function, b"x", options=OPT_BLOCKING, timeout=10)
+        client.run(function, b"x", options=OPT_BLOCKING, timeout=20)
         work.clear()
     with redis_server.serve(first.port), plain.connect(first.port) as raw:
-        number = client.run(function, b"again", options=OPT_BLOCKING, timeout=10)
+        number = client.run(function, b"again", options=OPT_BLOCKING, timeout=20)
         assert client.get(function, number).output == b"AGAIN"
         # The job may have been popped by a command that was under way; the worker is counted again after it.
         until(lambda: raw.get(f"count:{function}") == b"1", "the worker is counted again")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from geartrain.cli import operating
+from geartrain.cli import reporting
 from geartrain.store.sqlite import SqliteStore
 from tests.unit.cli.conftest import Outcome, Run
 from tests.unit.cli.stores import change, damage, fill, job

@@ -26,8 +26,8 @@ export function open(root, route, signal) {
           )
         : empty(
             "No dead jobs",
-            "A job that loses its workers again and again is set aside here with the reason, until somebody retries or " +
-              "deletes it.",
+            "A job that loses its workers again and again is set aside here with the reason, until somebody " +
+              "retries or deletes it.",
           ),
   });
 
