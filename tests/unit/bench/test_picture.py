@@ -24,7 +24,7 @@ def test_it_is_well_formed_whatever_the_words_are() -> None:
     root = drawn(PANEL)
     texts = [each.text for each in root.iter(f"{SVG}text")]
     assert {'A "title" & <more>', "jobs <each> & all", "a caption > none"} <= set(texts)
-    assert [each.text for each in root.iter(f"{SVG}title")][0] == 'a "hint" & more'
+    assert next(each.text for each in root.iter(f"{SVG}title")) == 'a "hint" & more'
 
 
 def test_bars_are_as_long_as_their_figures() -> None:

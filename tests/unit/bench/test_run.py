@@ -84,7 +84,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
     names = ["Geartrain, memory", "Geartrain, durable", "gearmand", "Redis lists"]
     assert [each["name"] for each in row["contenders"]] == names
     for each in row["contenders"]:
-        assert [sample["value"] > 0 and sample["server_us"] > 0 for sample in each["rounds"]] == [True, True]
+        assert [sample["value"] > 0 and sample["server_us"] >= 0 for sample in each["rounds"]] == [True, True]
     assert set(row["geartrain_is_times_better"]) == {"Geartrain, memory", "Geartrain, durable"}
     assert {"gearmand", "redis-server"} <= set(found["peers"])
     assert found["geartrain"]["core"] in ("compiled", "pure")
