@@ -17,7 +17,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
-from bench import load
+from bench import crowd, load
 from tests.support import serving
 
 FUNCTION = b"durable"
@@ -31,7 +31,7 @@ class Submitter(threading.Thread):
         super().__init__()
         self.until = until
         self.times: list[float] = []
-        self.socket = load.connect(port)
+        self.socket = crowd.connect(port)
 
     def run(self) -> None:
         request = load.packet(SUBMIT_BG, FUNCTION + b"\0\0" + b"x" * 64)

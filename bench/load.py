@@ -14,8 +14,6 @@ HEADER = struct.Struct(">4sII")
 CAN_DO, PRE_SLEEP, NOOP, SUBMIT, CREATED, GRAB, NO_JOB, ASSIGN, COMPLETE = 1, 4, 6, 7, 8, 9, 10, 11, 13
 SUBMIT_BG, ERROR = 18, 19
 
-__all__ = ["Drain", "Load", "Peer", "Submits", "connect", "packet"]
-
 
 def packet(kind: int, body: bytes = b"") -> bytes:
     """A request."""

@@ -28,6 +28,7 @@ def _redis() -> str:
         return "redis-server"
 
 
+DISTRIBUTIONS = frozenset({"pynng"})  # peers that are installed beside us
 PROGRAMS = {
     "gearmand": ["gearmand", "--version"],
     "beanstalkd": ["beanstalkd", "-v"],
@@ -114,6 +115,8 @@ def _version(name: str) -> str:
     environment = queues.ENVIRONMENTS / name.lower() / "bin" / "python"
     if environment.exists():
         return _said([str(environment), "-c", f"import importlib.metadata as m; print(m.version({name.lower()!r}))"])
+    if name not in DISTRIBUTIONS:
+        return ""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:

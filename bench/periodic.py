@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
-from bench import load
+from bench import crowd, load
 from tests.support import serving
 
 FUNCTION = b"echo"
@@ -64,7 +64,7 @@ class Peer:
     """A connection that answers frames as they come."""
 
     def __init__(self, port: int, dialect: Dialect, kind: int, answer: Callable[[bytes], bytes]) -> None:
-        self.socket = load.connect(port)
+        self.socket = crowd.connect(port)
         self.dialect = dialect
         self.answer = answer
         self.rest = b""

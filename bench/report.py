@@ -9,7 +9,7 @@ from bench.figures import Rounds, Sample
 from bench.groups import Effort, Finding, Group, Row, Step
 
 FORMAT = 1
-NAME, WORK = 24, 68
+NAME = 24
 TABLE = f"{{:{NAME}}} {{:>12}} {{:>7}} {{:>11}} {{:>9}} {{:>9}} {{:>6}} {{:>16}}"
 HEAD = TABLE.format("", "median", "spread", "server us", "p50 us", "p99 us", "load", "Geartrain is")
 LEGEND = (

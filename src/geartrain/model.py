@@ -41,7 +41,6 @@ class Expiry(enum.Enum):
     REQUEUE = "requeue"
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Trial(NamedTuple):
     """An attempt that did not end its job."""
 
@@ -52,6 +51,7 @@ class Trial(NamedTuple):
     why: str  # it came to nothing
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Job:
     """A unit of work as it is submitted, kept and listed; everything in it is plain data.
 

@@ -30,8 +30,8 @@ async def functions(url: str, search: str) -> dict[str, Any]:
             items.append(
                 {
                     "name": name.decode("utf-8", "replace"), "queued": int(total) - int(running),
-                    "running": int(running), "scheduled": 0, "dead": 0, "workers": int(workers), "paused": False, "limits": (0, 0, 0),
-                    "oldest": None, "submitted": 0, "completed": 0, "failed": 0,
+                    "running": int(running), "scheduled": 0, "dead": 0, "workers": int(workers), "paused": False,
+                    "limits": (0, 0, 0), "oldest": None, "submitted": 0, "completed": 0, "failed": 0,
                 }
             )  # fmt: skip
     return {"items": items, "after": ""}

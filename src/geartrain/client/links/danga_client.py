@@ -250,6 +250,7 @@ class Desk:
         self._forgotten: set[Sink] = set()
         self._statuses: deque[asyncio.Future[wire.Status]] = deque()
         self._completions: deque[asyncio.Future[wire.Completion]] = deque()
+        self._ended: Exception | None = None  # why nothing is answered any more
 
     async def open(self, client: Client) -> None:
         """Connect, and ask about no job in particular."""
@@ -279,6 +280,7 @@ class Desk:
     def abandon(self, error: Exception) -> list[Sink]:
         """Hang up; whoever asked something is told, and whoever waits for a job to be created is returned."""
         self.line.abandon()
+        self._ended = error
         _leave_open(self._statuses, error)
         _leave_open(self._completions, error)
         sinks = [sink for _, sink in self._creations if sink not in self._forgotten]
@@ -286,6 +288,8 @@ class Desk:
         return sinks
 
     def _ask(self, questions: "deque[asyncio.Future[Answer]]", packet: bytes) -> "asyncio.Future[Answer]":
+        if self._ended is not None:
+            raise _broken(self._ended)
         question: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         questions.append(question)
         self.line.write(packet)
@@ -330,7 +334,11 @@ def _leave_open(questions: "deque[asyncio.Future[Answer]]", error: Exception) ->
     while questions:
         question = questions.popleft()
         if not question.done():
-            question.set_exception(ServerGoneError(f"the connection broke: {error}"))
+            question.set_exception(_broken(error))
+
+
+def _broken(error: Exception) -> ServerGoneError:
+    return ServerGoneError(f"the connection broke: {error}")
 
 
 def ending(completion: wire.Completion) -> Event:

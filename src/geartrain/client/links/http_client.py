@@ -15,7 +15,7 @@ from geartrain.client.job_events import Completed, Event, Failed
 from geartrain.client.link import ClientLink, Lost, Sink
 from geartrain.client.links.http_exchange import API, Exchange, quoted, raw, shown
 from geartrain.client.order import Capabilities, Order, Receipt, Status
-from geartrain.errors import ClientError, RefusedError, WireError
+from geartrain.errors import ClientError, RefusedError, ServerGoneError
 
 CLIENT: Final = Capabilities(
     background=True, priority=True, unique=True, run_at=True, timeout=True, status=True, cancel=True,
@@ -25,7 +25,6 @@ CLIENT: Final = Capabilities(
 _LONGEST_WAIT: Final = 300  # seconds, as the server has it
 _ALIVE: Final = frozenset({"scheduled", "queued", "running"})
 _NOT_THERE: Final = (404, 409)
-TROUBLES: Final = (OSError, WireError)
 
 Errand = Callable[[Order, Sink], Awaitable[None]]
 
@@ -106,7 +105,7 @@ class Client(ClientLink):
     async def _carry_out(self, errand: Errand, order: Order, sink: Sink) -> None:
         try:
             await errand(order, sink)
-        except TROUBLES as error:
+        except ServerGoneError as error:
             self._broken(error)
         finally:
             self._errands.pop(sink, None)

@@ -146,19 +146,13 @@ class Exchange:
             raise ClientError(f"{self._address} is no Geartrain server")
 
     async def ask(self, method: str, path: str, body: Any = None, raw: bytes | None = None) -> Answer:
-        """One request, with a body in JSON or of plain bytes; a connection that breaks is an error."""
+        """One request, with a body in JSON or of plain bytes; a ServerGoneError if it is not answered."""
         request = self._request(method, path, body, raw)
         async with self._room:
-            connection = await self._connection()
-            self._busy.add(connection)
             try:
-                return await connection.ask(request)
-            except ServerGoneError as error:
-                raise ConnectionError(str(error)) from error
-            finally:
-                self._busy.discard(connection)
-                if connection.usable:
-                    self._idle.append(connection)
+                return await self._ask(request)
+            except (OSError, WireError) as error:
+                raise ServerGoneError(f"{self._address} does not answer: {error}") from error
 
     async def close(self) -> None:
         """Hang up everywhere."""
@@ -166,6 +160,16 @@ class Exchange:
             connection.hang_up()
         idle, self._idle = self._idle, []
         await asyncio.gather(*(connection.close() for connection in idle))
+
+    async def _ask(self, request: bytes) -> Answer:
+        connection = await self._connection()
+        self._busy.add(connection)
+        try:
+            return await connection.ask(request)
+        finally:
+            self._busy.discard(connection)
+            if connection.usable:
+                self._idle.append(connection)
 
     async def _connection(self) -> Connection:
         too_old = asyncio.get_running_loop().time() - _IDLE_SECONDS

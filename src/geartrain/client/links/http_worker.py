@@ -12,7 +12,7 @@ from geartrain.address import Address
 from geartrain.client.link import Assignment, Hands, Lost, WorkerLink
 from geartrain.client.links.http_exchange import API, Exchange, quoted, raw, shown
 from geartrain.client.order import Capabilities
-from geartrain.errors import ClientError, ServerGoneError, WireError
+from geartrain.errors import ClientError, ServerGoneError
 
 WORKER: Final = Capabilities(progress=True, data=True, failure=True, reschedule=True)
 
@@ -22,7 +22,6 @@ _FAREWELL_SECONDS: Final = 5.0
 _LAST_CODE: Final = 255
 # Fractions of a step are counted in thousandths: the server counts whole numbers.
 _FINER: Final = 1000
-_TROUBLES: Final = (OSError, ClientError, WireError)
 
 
 class Report(NamedTuple):
@@ -152,7 +151,7 @@ class Worker(WorkerLink):
                         continue
                     await job.reports.join()
                 await self._leave()
-        except (*_TROUBLES, TimeoutError):
+        except (ClientError, TimeoutError):
             pass  # then it is silent, which says the same in the end
         await self._end()
 
@@ -260,7 +259,7 @@ class Worker(WorkerLink):
     async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
-        except _TROUBLES as error:
+        except ClientError as error:
             if not self._over:
                 self._over = True
                 self._start(self._end)

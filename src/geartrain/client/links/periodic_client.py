@@ -48,6 +48,7 @@ class Client(ClientLink):
         self._questions: set[asyncio.Future[bool]] = set()
         self._prefix = secrets.token_hex(8)
         self._numbers = itertools.count(1)
+        self._over = False
 
     @classmethod
     def objection(cls, order: Order) -> str:
@@ -79,6 +80,8 @@ class Client(ClientLink):
 
     async def cancel(self, receipt: Receipt) -> bool:
         """REMOVE_JOB, whose answer does not say whether there was one."""
+        if self._over:
+            raise ServerGoneError("the connection is closed")
         question: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._questions.add(question)
 
@@ -119,6 +122,7 @@ class Client(ClientLink):
         self.lost(error)
 
     def _leave_open(self, why: str) -> None:
+        self._over = True
         for question in self._questions:
             if not question.done():
                 question.set_exception(ServerGoneError(f"the connection broke before the answer: {why}"))

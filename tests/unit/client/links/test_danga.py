@@ -9,7 +9,7 @@ from geartrain.address import parse
 from geartrain.client.job_events import Completed, Failed, Progressed
 from geartrain.client.links import danga
 from geartrain.client.order import Order, Receipt, Status
-from geartrain.errors import RefusedError
+from geartrain.errors import RefusedError, ServerGoneError
 from tests.support import danga_peer, serving
 from tests.support.link_parties import ClientParty, OrderSink, WorkerParty, client_of, fresh, stand_in, until, worker_of
 
@@ -263,8 +263,10 @@ def test_everybody_hears_that_the_server_is_gone() -> None:
                 await client.link.status(receipt)
                 await asyncio.to_thread(server.kill)
                 assert isinstance(await waiting.ending(), Exception)
-                with pytest.raises(Exception, match="broke"):
+                with pytest.raises(ServerGoneError):
                     await later
+                with pytest.raises(ServerGoneError):  # also who asks afterwards
+                    await client.link.result(receipt)
                 await client.lost.next()
                 await worker.lost.next()
                 assert client.lost.empty()

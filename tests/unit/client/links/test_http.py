@@ -11,7 +11,7 @@ from geartrain.client.job_events import Completed, Data, Failed, Progressed, War
 from geartrain.client.link import Assignment
 from geartrain.client.links import http, http_exchange
 from geartrain.client.order import Order, Status
-from geartrain.errors import ClientError, RefusedError
+from geartrain.errors import ClientError, RefusedError, ServerGoneError
 from geartrain.model import Priority
 from tests.support import serving
 from tests.support.link_parties import ClientParty, Heard, WorkerParty, client_of, fresh, stand_in, worker_of
@@ -299,8 +299,12 @@ def test_everybody_hears_that_the_server_is_gone() -> None:
             async with client_of(server.url) as client, worker_of(server.url, function, concurrency=2) as worker:
                 waiting = client.submit(function)
                 await worker.job()
+                receipt = await client.submit(function, background=True).receipt()
+                later = asyncio.create_task(client.link.result(receipt))
                 await asyncio.to_thread(server.kill)
                 assert isinstance(await waiting.ending(), Exception)
+                with pytest.raises(ServerGoneError):
+                    await later
                 await client.lost.next()
                 await worker.lost.next()
                 assert client.lost.empty()

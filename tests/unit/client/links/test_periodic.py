@@ -14,7 +14,7 @@ from geartrain.client.job_events import Completed, Data, Failed
 from geartrain.client.link import Assignment
 from geartrain.client.links import periodic, periodic_session
 from geartrain.client.order import Order
-from geartrain.errors import ClientError, NoWorkersError, RefusedError
+from geartrain.errors import ClientError, NoWorkersError, RefusedError, ServerGoneError
 from tests.interop import test_periodic as aio
 from tests.support import periodic_peer, serving
 from tests.support.link_parties import ClientParty, WorkerParty, client_of, fresh, stand_in, worker_of
@@ -256,9 +256,11 @@ def test_everybody_hears_that_the_server_is_gone() -> None:
                 await asyncio.to_thread(knows, server, function, 0, 1)
                 waiting = client.submit(function)
                 await worker.job()
-                await waiting.receipt()
+                receipt = await waiting.receipt()
                 await asyncio.to_thread(server.kill)
                 assert isinstance(await waiting.ending(), Exception)
+                with pytest.raises(ServerGoneError):
+                    await client.link.cancel(receipt)
                 await client.lost.next()
                 await worker.lost.next()
                 assert client.lost.empty()
