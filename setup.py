@@ -33,6 +33,7 @@ LIBRARIES = {
         "doors/gearman/*.py",
         "server/archive.py",
         "server/clock.py",
+        "server/committer.py",
         "store/contract.py",
         "store/memory.py",
     ),

@@ -25,7 +25,7 @@ from geartrain.engine.worker import Worker
 from geartrain.server import collector
 
 FLAT = 1.2  # at most so much more with much than with little
-BYTES_PER_JOB = 700
+BYTES_PER_JOB = 500
 BATCH = 1000  # calls of one verb per measurement
 SECONDS = 40.0  # what has not begun by then is left out
 SECONDS_PER_PAIR = 3.0

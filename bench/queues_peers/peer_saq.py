@@ -1,4 +1,4 @@
-"""SAQ: gathered submissions; a hundred at once in the worker."""
+"""SAQ: gathered submissions; a hundred at once in the worker, since with many more it stalls."""
 
 import asyncio
 from typing import Any

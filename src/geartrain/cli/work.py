@@ -32,6 +32,7 @@ the reason. It finds `GEARTRAIN_FUNCTION`, `GEARTRAIN_HANDLE` and `GEARTRAIN_UNI
 - `geartrain work shop.tasks:app --concurrency 20`
 """
 
+_TASKS_AT_ONCE: Final = 10
 _REASON_LIMIT: Final = 2000  # of what a command printed on stderr, its end
 
 
@@ -40,21 +41,27 @@ def work(
         list[str],
         typer.Argument(metavar="FUNCTION... -- COMMAND... | MODULE:APP", help="What to run.", show_default=False),
     ],
-    concurrency: Annotated[int, typer.Option("--concurrency", "-c", min=1, metavar="N", help="Jobs at once.")] = 1,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(
+            "--concurrency", "-c", min=1, metavar="N", help="Jobs at once; 1 for a command and 10 for an App."
+        ),
+    ] = None,
     timeout: Annotated[
         str,
         typer.Option(metavar="TIME", help="So long may a job take; its command is killed then.", show_default=False),
     ] = "",
     name: Annotated[str, typer.Option(metavar="NAME", help="What people see in lists.", show_default=False)] = "",
-    server: reaching.Server = reaching.USUAL,
+    server: reaching.OptionalServer = None,
 ) -> None:
     """Run a command for each job of a function, or the tasks of an App."""
     functions, command = _split(what)
     seconds = moments.duration(timeout, "--timeout")
     if command:
-        asyncio.run(_run_command(server, functions, command, concurrency, seconds, name))
+        asyncio.run(_run_command(server or reaching.USUAL, functions, command, concurrency or 1, seconds, name))
     elif len(functions) == 1 and ":" in functions[0]:
-        _app(functions[0]).run(*server.split(","), concurrency=concurrency, name=name)
+        urls = server.split(",") if server else []  # an App knows its own
+        _app(functions[0]).run(*urls, concurrency=concurrency or _TASKS_AT_ONCE, name=name)
     else:
         raise typer.BadParameter("say which command to run for each job: geartrain work reverse -- rev")
 

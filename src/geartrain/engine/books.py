@@ -35,6 +35,8 @@ from geartrain.model import JobState, Trial
 # Codes of failures that no worker has given one.
 GENERAL_FAILURE: Final = 1
 GIVEN_UP: Final = 255
+# After so many jobs an empty engine gives memory back.
+_TIDY_AFTER: Final = 10_000
 TRIALS_KEPT: Final = 20  # of a job; what comes to nothing more often does so for the same reasons
 LONGEST_REASON: Final = 1000  # characters
 
@@ -75,6 +77,7 @@ class Books:
         self.alarms: list[Alarm] = []  # whom to call at a time, besides jobs
         self.residents: dict[bytes, Resident] = {}  # who moves in with a function that only the server itself offers
         self._attending: list[Audience] = []
+        self._tidied_at = first_id  # the next id when the memory of many jobs was last given back
         self._wake_again: deque[tuple[float, Function]] = deque()
         self._dead_foreground: OrderedDict[bytes, None] = OrderedDict()  # handles, the oldest first
 
@@ -256,12 +259,22 @@ class Books:
         del self.jobs[job.handle]
         if job.unique:
             del function.unique[job.unique]
+        if not self.jobs and self.next_id - self._tidied_at > _TIDY_AFTER:
+            self._tidy(function)
         watchers = job.watchers
         if watchers:
             job.watchers = None
             for watcher in watchers:
                 watcher.watching.discard(job)
         return watchers
+
+    def _tidy(self, function: Function) -> None:
+        """All of very many jobs are over. A dictionary keeps its size when it is emptied, unless it is told."""
+        self._tidied_at = self.next_id
+        self.jobs.clear()
+        if not function.unique:
+            function.unique.clear()
+        self.journal.emptied()
 
     def _holders(self, job: LiveJob) -> list[Worker]:
         """Who runs a job: its owner, or all who have a copy of it."""
@@ -365,7 +378,11 @@ class Books:
         if leases < soonest:
             soonest = leases
         if self._wake_again:
-            soonest = min(soonest, self._wake_again[0][0], self.now + self.policy.wake_grace)
+            at, latest = self._wake_again[0][0], self.now + self.policy.wake_grace
+            if latest < at:
+                at = latest
+            if at < soonest:
+                soonest = at
         for alarm in self.alarms:
             if alarm.at < soonest:
                 soonest = alarm.at

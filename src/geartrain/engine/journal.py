@@ -23,5 +23,8 @@ class Journal:
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
         """A job that was accepted before has ended (done, failed or cancelled) and need not run again."""
 
+    def emptied(self) -> None:
+        """The last of very many jobs is over: a good time to give memory back."""
+
     def keep(self, name: str, value: bytes) -> None:
         """Remember a value under a name, for whoever asks at the next start."""

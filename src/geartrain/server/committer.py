@@ -24,14 +24,15 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.journal import Journal
 from geartrain.engine.worker import Worker
 from geartrain.model import Record
-from geartrain.server import archive
+from geartrain.server import archive, collector
 from geartrain.store import contract
 
 # Ids are promised so many at a time: a handle must not come back after a crash, and a write per id is too much.
-IDS_PROMISED: Final = 10_000_000
-_RETRY_SECONDS: Final = 1.0
-_PRUNE_SECONDS: Final = 60.0
-_PRUNE_EVERY: Final = 1000  # records
+# (Not Final, like the three below: a compiled Final is everywhere at once, and tests want smaller ones.)
+IDS_PROMISED = 10_000_000
+_RETRY_SECONDS = 1.0
+_PRUNE_SECONDS = 60.0
+_PRUNE_EVERY = 1000  # records
 _DURATIONS: Final = 1000  # of commits, for percentiles
 
 _log = logging.getLogger("geartrain.store")
@@ -68,7 +69,7 @@ class Committer(Journal):
         self._waiting: set[Flushable] = set()  # for that ticket
         self._writing: tuple[contract.Batch, list[LiveJob], set[Flushable]] | None = None
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="store", daemon=True)
+        self._writer = threading.Thread(target=self._run, name="store", daemon=True)
         self._pending: dict[bytes, Record] = {}  # records that the store does not have yet, by handle
         self._failing = False
         self._retry: asyncio.TimerHandle | None = None
@@ -94,6 +95,10 @@ class Committer(Journal):
         self._batch.finished.append(record)
         self._pending[job.handle] = record
         self._stir()
+
+    def emptied(self) -> None:
+        """Give back what the jobs have used; in the thread, since it takes some milliseconds."""
+        self._work.put(collector.give_back)
 
     def keep(self, name: str, value: bytes) -> None:
         self._batch.kept[name] = value
@@ -148,7 +153,7 @@ class Committer(Journal):
         self._store.commit(promise)
         pulse.ledger = Tickets(self)
         pulse.after.append(self._pump)
-        self._thread.start()
+        self._writer.start()
         self._prune_timer = self._loop.call_later(_PRUNE_SECONDS, self._prune_now_and_then)
 
     async def stop(self) -> None:
@@ -167,7 +172,7 @@ class Committer(Journal):
             _log.error("the last changes could not be made durable", extra={"fields": fields})
         self._cancel_timers()
         self._work.put(None)
-        await self._loop.run_in_executor(None, self._thread.join)
+        await self._loop.run_in_executor(None, self._writer.join)
 
     def _cancel_timers(self) -> None:
         for timer in (self._prune_timer, self._retry):

@@ -3,7 +3,7 @@
 import heapq
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from geartrain.store import contract, rows
@@ -42,7 +42,8 @@ class MemoryStore:
         for row in batch.saved:
             self._rows[row[0]] = row  # type: ignore[index]
         for record in batch.finished:
-            self._rows.pop(record.id, None)
+            if self._rows:
+                self._rows.pop(record.id, None)
             self._records[record.id] = record
         self._kept.update(batch.kept)
         self._next_id = max(self._next_id, batch.ids_until)
@@ -54,7 +55,7 @@ class MemoryStore:
             candidates = [self._records[int(number)]]
         else:
             candidates = list(self._records.values())
-        found = (record for record in reversed(candidates) if query.fits(record))
+        found = _fitting(reversed(candidates), query)
         if query.by_id:
             return heapq.nlargest(query.limit, found, key=lambda record: record.id)
         return list(itertools.islice(found, query.limit))
@@ -70,3 +71,9 @@ class MemoryStore:
     def close(self, next_id: int) -> None:
         """The same object may be opened again, and goes on where it was."""
         self._next_id = next_id
+
+
+def _fitting(candidates: Iterable[contract.Record], query: contract.Query) -> Iterator[contract.Record]:
+    for record in candidates:
+        if query.fits(record):
+            yield record

@@ -9,7 +9,7 @@ import pytest
 from geartrain.app import App
 from tests.support import serving
 
-DOORS = ("gearman", "danga", "periodic", "gearmonkey", "memodb+tcp")
+DOORS = ("gearman", "danga", "periodic", "gearmonkey", "memodb+tcp", "http")
 
 
 @pytest.fixture(scope="module")

@@ -205,7 +205,7 @@ def test_a_client_that_knows_nothing_of_tasks(app: App, server: serving.ServerPr
     go(story())
 
 
-@pytest.mark.parametrize("door", range(5), ids=["gearman", "danga", "periodic", "gearmonkey", "memodb"])
+@pytest.mark.parametrize("door", range(6), ids=["gearman", "danga", "periodic", "gearmonkey", "memodb", "http"])
 def test_by_every_protocol(app: App, server: serving.ServerProcess, door: int) -> None:
     app.urls = (server.urls[door],)
     tries: dict[int, int] = {}
@@ -229,7 +229,7 @@ def test_by_every_protocol(app: App, server: serving.ServerProcess, door: int) -
     go(story())
 
 
-@pytest.mark.parametrize("door", [0, 2, 3], ids=["gearman", "periodic", "gearmonkey"])
+@pytest.mark.parametrize("door", [0, 2, 3, 5], ids=["gearman", "periodic", "gearmonkey", "http"])
 def test_dead_after_the_last_by_every_protocol_that_names_its_jobs(
     app: App, server: serving.ServerProcess, door: int
 ) -> None:

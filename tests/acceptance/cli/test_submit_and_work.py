@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -149,3 +150,34 @@ def test_json_of_a_result_that_is_no_text(geartrain: Geartrain, work: Work) -> N
     work("binary", "--", "printf", "\\377")
     outcome = geartrain("submit", "binary", "--wait", "--json")
     assert json.loads(outcome.out)["result"] == {"base64": "/w=="}
+
+
+SHOP = """
+from geartrain import App
+
+app = App("shop", {url!r})
+
+
+@app.task
+async def greet(name: str) -> str:
+    return "Hello, " + name
+
+
+if __name__ == "__main__":
+    print(greet.call_sync("Ada"))
+"""
+
+
+@pytest.mark.parametrize("named", ["its own", "named"])
+def test_the_tasks_of_an_app(server: serving.ServerProcess, tmp_path: Path, named: str) -> None:
+    """By the server that the App names, or by the one that the command names."""
+    (tmp_path / "shop.py").write_text(SHOP.format(url=server.url))
+    words = ["--server", server.url] if named == "named" else []
+    worker_process = process.Process([str(serving.installed_command()), "work", "shop:app", *words], tmp_path)
+    try:
+        done = subprocess.run([sys.executable, "shop.py"], cwd=tmp_path, capture_output=True, timeout=40)
+        assert done.stdout == b"Hello, Ada\n", done.stderr.decode()
+    finally:
+        worker_process.process.terminate()
+        assert worker_process.wait() == 0
+        assert "Traceback" not in worker_process.stderr

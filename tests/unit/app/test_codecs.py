@@ -22,7 +22,7 @@ class Point(msgspec.Struct):
     y: int
 
 
-@pytest.mark.parametrize("name", ALL, ids=str)
+@pytest.mark.parametrize("name", ALL, ids=[*NAMED, "pickle"])
 @pytest.mark.parametrize(
     ("value", "kind"),
     [
@@ -53,7 +53,7 @@ def test_what_cannot_be_pickled() -> None:
         PickleCodec().encode(lambda: None)
 
 
-@pytest.mark.parametrize("name", ALL, ids=str)
+@pytest.mark.parametrize("name", ALL, ids=[*NAMED, "pickle"])
 def test_bytes_that_are_something_else(name: str | Codec) -> None:
     with pytest.raises(CodecError, match="this is no"):
         codecs.codec_of(name).decode(b"\xff\xfe\xfd")

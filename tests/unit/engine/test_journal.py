@@ -175,3 +175,20 @@ def test_a_dead_foreground_job_is_mentioned_when_it_is_retried(
     engine.retry(job)
     assert journal.calls == [("accepted", job.handle)]
     assert job.background
+
+
+def test_the_end_of_very_many_jobs_is_told_once(engine: Engine) -> None:
+    told = []
+
+    class Tidy(Journal):
+        def emptied(self) -> None:
+            assert not engine.jobs
+            told.append(engine.next_id)
+
+    engine.journal = Tidy()
+    worker = hire(engine, b"f")
+    for count in (9_000, 2_000, 2_000):
+        for _ in range(count):
+            engine.submit(b"f", b"key", background=True)
+            engine.complete(worker, claim(engine, worker), b"")
+    assert len(told) == 1

@@ -1,6 +1,7 @@
 """Parts of the server that are too small for a file of their own: loop, collector, signals, privileges."""
 
 import asyncio
+import ctypes
 import gc
 import os
 import pwd
@@ -30,6 +31,18 @@ def test_asyncio_is_good_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     made.close()
     assert best.name == "asyncio"
     assert type(made).__module__.startswith("asyncio")
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="this C library gives back by itself")
+def test_memory_that_was_freed_is_given_back() -> None:
+    source = (
+        "import pathlib; from geartrain.server import collector;"
+        "size = lambda: int(pathlib.Path('/proc/self/status').read_text().split('VmRSS:')[1].split()[0]);"
+        "blocks = [b'%02000d' % number for number in range(50_000)]; last = blocks.pop(); blocks.clear();"
+        "before = size(); collector.give_back(); print(before - size() > 50_000)"
+    )
+    answer = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60)
+    assert (answer.stdout, answer.stderr) == ("True\n", "")
 
 
 def test_collector_freezes_what_the_start_has_built() -> None:
