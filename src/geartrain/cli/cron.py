@@ -1,5 +1,6 @@
 """`geartrain cron`: schedules that the server keeps: it submits their jobs by itself, no other process is needed."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 import typer
@@ -63,32 +64,27 @@ def make(
     tables.say([tables.json_line(cron) if json else f"{name} runs next at {moments.clock(cron['next_at'])}"])
 
 
-@group.command("remove", epilog=exits.EPILOG)
-def remove(name: Name, server: reaching.Server = reaching.USUAL, json: reaching.Json = False) -> None:
-    """Remove a schedule; jobs that it has submitted stay."""
-    answer = reaching.ask(server, "cron_remove", name=name)
-    tables.say([tables.json_line(answer) if json else f"{name} removed"])
+# What can be done with a schedule of that name: the verb, the server's word for it, what is said then, and its help.
+_DEEDS: Final = (
+    ("remove", "cron_remove", "{name} removed", "Remove a schedule; jobs that it has submitted stay."),
+    ("run", "cron_run", "{answer}", "Submit a schedule's job now, besides its times, and print its handle."),
+    ("pause", "cron_pause", "{name} paused", "Let a schedule rest."),
+    ("resume", "cron_resume", "{name} resumed", "Let a paused schedule run again."),
+)
 
 
-@group.command("run", epilog=exits.EPILOG)
-def run(name: Name, server: reaching.Server = reaching.USUAL, json: reaching.Json = False) -> None:
-    """Submit a schedule's job now, besides its times."""
-    answer = reaching.ask(server, "cron_run", name=name)
-    tables.say([tables.json_line(answer) if json else moments.value(answer, 100)])
+def _deed(verb: str, report: str, about: str) -> Callable[..., None]:
+    def act(name: Name, server: reaching.Server = reaching.USUAL, json: reaching.Json = False) -> None:
+        answer = reaching.ask(server, verb, name=name)
+        said = report.format(name=name, answer=moments.value(answer, 100) if isinstance(answer, str) else "")
+        tables.say([tables.json_line(answer) if json else said])
+
+    act.__doc__ = about
+    return act
 
 
-@group.command("pause", epilog=exits.EPILOG)
-def pause(name: Name, server: reaching.Server = reaching.USUAL, json: reaching.Json = False) -> None:
-    """Let a schedule rest."""
-    answer = reaching.ask(server, "cron_pause", name=name)
-    tables.say([tables.json_line(answer) if json else f"{name} paused"])
-
-
-@group.command("resume", epilog=exits.EPILOG)
-def resume(name: Name, server: reaching.Server = reaching.USUAL, json: reaching.Json = False) -> None:
-    """Let a paused schedule run again."""
-    answer = reaching.ask(server, "cron_resume", name=name)
-    tables.say([tables.json_line(answer) if json else f"{name} resumed"])
+for _name, _verb, _report, _about in _DEEDS:
+    group.command(_name, epilog=exits.EPILOG)(_deed(_verb, _report, _about))
 
 
 def _row(cron: dict[str, Any]) -> tuple[str, ...]:
