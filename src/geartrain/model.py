@@ -51,7 +51,7 @@ class Trial(NamedTuple):
     why: str  # it came to nothing
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
+@mypyc_attr(allow_interpreted_subclasses=True, acyclic=True)
 class Job:
     """A unit of work as it is submitted, kept and listed; everything in it is plain data.
 

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from mypy_extensions import mypyc_attr
+
 from geartrain.model import Job
 
 if TYPE_CHECKING:
@@ -18,11 +20,16 @@ class Progress(NamedTuple):
     verbatim: bytes = b""  # the worker's own words, for a watcher that speaks its protocol
 
 
+@mypyc_attr(acyclic=True)
 class LiveJob(Job):
     """One object per job from submit to end; a finished object is never used again.
 
-    So at most one place in a lane or on an agenda belongs to a live object, and places of finished objects
-    can be left behind and swept later.
+    So at most one place in a lane's heap or on an agenda belongs to a live object, and places of finished objects can
+    be left behind and swept later.
+
+    `acyclic`: once compiled, the garbage collector does not look at jobs, which is an eighth of the instructions of
+    queueing one. What a job points at and what points at the job (its neighbours, owner and watchers) is untied when
+    the job ends, so reference counts are enough; an engine that is dropped with jobs in it keeps their memory.
     """
 
     __slots__ = ("ahead", "behind", "code", "deadline", "owner", "progress", "started_at", "watchers")

@@ -103,13 +103,15 @@ class WorkComplete(Handler):
     def handle(self, connection: "GearmanConnection", data: bytes, start: i64, end: i64) -> None:
         """The job is done."""
         separator = wire.nul(data, start, end)
-        if separator < 0:
-            separator = end  # Perl's workers leave the NUL away when the result is empty
         worker = connection.work()
-        handle = data[start:separator]
+        if separator < 0:  # Perl's workers leave the NUL away when the result is empty
+            handle, result = data[start:end], b""
+        else:
+            # Never from behind `end`: compiled, a slice whose start lies behind its end is an error and not empty.
+            handle, result = data[start:separator], data[separator + 1 : end]
         job = worker.running.get(handle)
         if job is not None:
-            connection.engine.complete(worker, job, data[separator + 1 : end])
+            connection.engine.complete(worker, job, result)
         elif not worker.excuse(handle):
             connection.error("JOB_NOT_FOUND", _NO_SUCH_RESULT)
 

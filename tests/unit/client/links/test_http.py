@@ -296,7 +296,8 @@ def test_everybody_hears_that_the_server_is_gone() -> None:
     async def scenario() -> None:
         with serving.serve("--store", "memory", "--listen", "http://127.0.0.1:0") as server:
             function = fresh()
-            async with client_of(server.url) as client, worker_of(server.url, function, concurrency=2) as worker:
+            # Two jobs run, and a third claim waits: without one the loss is noticed when the lease is renewed.
+            async with client_of(server.url) as client, worker_of(server.url, function, concurrency=3) as worker:
                 waiting = client.submit(function)
                 await worker.job()
                 receipt = await client.submit(function, background=True).receipt()
