@@ -8,6 +8,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 ARGS   ?=
+# Tests wait for processes and disks a good part of their time: one more of them than there are cores.
+PARALLEL   := --numprocesses $(shell expr $$(nproc) + 1) --dist loadfile
+# Everything runs on the compiled core where there is one; what it is made of, on the plain sources as well.
+# `GEARTRAIN_PURE=1 make test` runs everything on those.
+PURE_TESTS := tests/unit/engine tests/unit/doors tests/unit/store tests/wire tests/property
 SOURCES := $(shell find src -name '*.py')
 
 .DEFAULT_GOAL := help
@@ -22,8 +27,8 @@ serve: $(VENV)/.compiled ## run the server with its defaults; it keeps its jobs 
 	$(BIN)/geartrain serve $(ARGS)
 
 test: $(VENV)/.installed-tests $(VENV)/.installed-peers check $(VENV)/.compiled ## install real peers, run every check and every test
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile $(ARGS)
-	$(if $(ARGS),,GEARTRAIN_PURE=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile tests/unit tests/wire tests/property)
+	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+	$(if $(ARGS),,GEARTRAIN_PURE=1 $(BIN)/python -m pytest $(PARALLEL) $(PURE_TESTS))
 
 compile: $(VENV)/.compiled ## turn the core into C and compile it; without a compiler the pure version stays
 

@@ -268,7 +268,8 @@ class Floor(Desk):
             self._finish(job, CANCELLED, b"")
         elif self._exhausted(job):
             self._note_trial(job, why)
-            self._bury(job, f"given to {job.attempts} workers in vain, the last time because {why}")
+            givers = f"{job.attempts} worker{'' if job.attempts == 1 else 's'}"
+            self._bury(job, f"given to {givers} in vain, the last time because {why}")
         else:
             self._note_trial(job, why)
             self._requeue(job, why, worker if revoked else None)

@@ -2,16 +2,18 @@
 
 import asyncio
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol
 
+from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
 from geartrain.engine.journal import Journal
 from geartrain.engine.worker import Worker
 from geartrain.model import THROW_AWAY, Record, pack
 from geartrain.server import collector
 from geartrain.steering import site
-from geartrain.store.contract import Batch, Query, Store
+from geartrain.store.contract import Query, Store
+from geartrain.store.memory import MemoryStore
 
 _made: Final = tuple.__new__  # what `Record(...)` does in the end, at a fifth of its cost
 _PRUNE_EVERY: Final = 10_000  # looking for the oldest costs as much as there are
@@ -42,19 +44,18 @@ class Pending(Protocol):
 class Chronicle(Journal):
     """The journal of a store that does not outlive the process: only endings are worth writing down."""
 
-    def __init__(self, store: Store, keep: int, result_limit: int, clock: Callable[[], float]) -> None:
+    def __init__(self, store: MemoryStore, keep: int, result_limit: int) -> None:
+        self.engine: Engine | None = None  # whose journal it is; it knows the time
         self._store = store
         self._keep = keep
         self._result_limit = result_limit
-        self._clock = clock
         self._count = 0
-        self._batch = Batch()  # used again and again
 
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
         """Keep the record; when there are clearly too many, forget the oldest."""
         kept = result if len(result) <= self._result_limit else result[: self._result_limit]
-        self._batch.finished = [record(job, kept, worker, self._clock())]
-        self._store.commit(self._batch)
+        assert self.engine is not None
+        self._store.note(record(job, kept, worker, self.engine.now))
         self._count += 1
         if self._count > self._keep + _PRUNE_EVERY:
             self._count -= self._store.prune(0.0, self._keep)

@@ -29,6 +29,7 @@ from geartrain.server.settings import Settings
 from geartrain.server.site import ServerSite
 from geartrain.steering.control import Control
 from geartrain.steering.steward import Steward
+from geartrain.store.memory import MemoryStore
 
 # How long a stop waits for peers to take the last bytes that were sent to them.
 FAREWELL_SECONDS = 1.0
@@ -48,6 +49,7 @@ class Server:
         self._account = account  # as whom it will run, if not as whom it was started
         self._notifier = Notifier()
         self._stopped = asyncio.Event()
+        self._committer: Committer | None = None  # of a durable store
         self._draining = False
         self._serving = False
 
@@ -73,9 +75,14 @@ class Server:
     async def _build(self, first_id: int) -> None:
         """Make the engine, and give it back the jobs that the store has kept."""
         settings, clock = self._settings, Clock()
-        self._committer = Committer(self._store, parts.keep(settings)) if self._store.durable else None
-        journal = self._committer or Chronicle(self._store, settings.keep_records, settings.result_limit, clock)
+        journal: Chronicle | Committer
+        if isinstance(self._store, MemoryStore):
+            journal = Chronicle(self._store, settings.keep_records, settings.result_limit)
+        else:
+            journal = self._committer = Committer(self._store, parts.keep(settings))
         self._engine = Engine(parts.policy(settings), table.handle_prefix(settings), first_id, journal)
+        if isinstance(journal, Chronicle):
+            journal.engine = self._engine
         self._engine.now = clock()
         self._pulse = Pulse(self._loop, self._engine, clock)
         kept, archive = self._store.kept(), StoreArchive(self._store, journal)

@@ -48,6 +48,10 @@ class MemoryStore:
         self._kept.update(batch.kept)
         self._next_id = max(self._next_id, batch.ids_until)
 
+    def note(self, record: contract.Record) -> None:
+        """Remember a record by itself, without the ceremony of a batch."""
+        self._records[record.id] = record
+
     def records(self, query: contract.Query) -> list[contract.Record]:
         """Newest first. Another thread may ask, so what there is is listed in one go before it is looked at."""
         number = query.handle.rpartition(b":")[2]
@@ -62,11 +66,12 @@ class MemoryStore:
 
     def prune(self, before: float, keep: int) -> int:
         """Forget the oldest."""
-        old = [record.id for record in self._records.values() if record.finished_at < before]
-        old += list(self._records)[: max(len(self._records) - keep, 0)]
-        for id in set(old):
+        old = set(itertools.islice(self._records, max(len(self._records) - keep, 0)))
+        if before > 0.0:  # to look at all of them takes a while
+            old.update(record.id for record in self._records.values() if record.finished_at < before)
+        for id in old:
             del self._records[id]
-        return len(set(old))
+        return len(old)
 
     def close(self, next_id: int) -> None:
         """The same object may be opened again, and goes on where it was."""
