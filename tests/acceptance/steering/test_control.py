@@ -31,9 +31,10 @@ def test_pause_and_resume(ports: Ports, door: str, peer: Peer, function: bytes) 
 
 
 def test_nobody_sees_it(peer: Peer, ask: Ask) -> None:
-    before = [peer.listing(command) for command in ("status", "workers", "prioritystatus")]
     answers = [ask("overview")["answer"] for _ in range(3)]
-    assert [peer.listing(command) for command in ("status", "workers", "prioritystatus")] == before
+    # Only this function is looked for: workers of earlier tests may still be on their way out.
+    for command in ("status", "workers", "prioritystatus"):
+        assert not any(CONTROL in word for line in peer.listing(command) for word in line), command
     assert len({(answer["submitted"], answer["completed"], answer["running"]) for answer in answers}) == 1
     assert all(view["name"] != CONTROL.decode() for view in ask("functions")["answer"]["items"])
     assert all(view["function"] != CONTROL.decode() for view in ask("jobs")["answer"]["items"])
