@@ -11,40 +11,18 @@ from geartrain.doors.door import Door, Limits
 from geartrain.doors.gearman import door as gearman
 from geartrain.doors.pulse import Pulse
 from geartrain.model import Record
+from tests.support import transport
 
 
-class Transport:
-    """Takes what a connection writes, and remembers whether it was closed."""
+class Transport(transport.Transport):
+    """The usual one, which can also be handed to another protocol."""
 
     def __init__(self) -> None:
-        self.written = b""
-        self.closed = False
+        super().__init__()
         self.protocol: Any = None
-
-    def pause_reading(self) -> None: ...
-
-    def set_write_buffer_limits(self, high: int) -> None: ...
 
     def set_protocol(self, protocol: Any) -> None:
         self.protocol = protocol
-
-    def get_extra_info(self, name: str) -> Any:
-        return ("127.0.0.1", 1) if name == "peername" else None
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-    def write(self, data: bytes) -> None:
-        assert not self.closed
-        self.written += data
-
-    def writelines(self, parts: list[bytes]) -> None:
-        self.write(b"".join(parts))
-
-    def close(self) -> None:
-        self.closed = True
-
-    abort = close
 
 
 class OneRecord:
