@@ -4,7 +4,6 @@ Verbs answer with views (`views.py`) and refuse with a SteeringError. A change i
 on disk when `durable` does.
 """
 
-import asyncio
 import heapq
 import time
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from geartrain.steering.crons import Crons
 from geartrain.steering.events import Events, Listener
 from geartrain.steering.filters import JobFilter as JobFilter
 from geartrain.steering.orders import Orders
+from geartrain.steering.receipt import Receipt
 from geartrain.steering.rolls import Rolls
 from geartrain.steering.samples import KEPT, Samples
 from geartrain.steering.site import Archive, Site
@@ -31,23 +31,6 @@ _OLDEST_SHARE: Final = 0.01  # of the time, at most
 
 # What functions are sorted by: the first is the one to look at.
 _SORTS: Final = ("name", "queued", "oldest", "running", "failed")
-
-
-class Receipt:
-    """Waits until what was journalled so far is durable."""
-
-    def __init__(self, site: Site) -> None:
-        self._settled: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._ticket = site.hold(self)
-
-    def settle(self, ticket: int, failed: bool) -> None:
-        """The ledger has written, or failed to."""
-        if ticket >= self._ticket and not self._settled.done():
-            self._settled.set_result(not failed)
-
-    async def durable(self) -> bool:
-        """Whether it could be made durable."""
-        return not self._ticket or await self._settled
 
 
 class _Oldest(NamedTuple):
