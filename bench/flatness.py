@@ -25,14 +25,25 @@ class Flat(NamedTuple):
     much: str
 
 
-MANY_JOBS = ("jobs queued: 1 thousand, 1 million", "1 thousand queued", "1 million queued")
+MANY_JOBS = ("jobs queued: 1,000, 1,000,000", "1 thousand queued", "1 million queued")
 FLAT = (
     *(Flat(f"engine-{verb}", MANY_JOBS[0], verb, *MANY_JOBS[1:]) for verb in ("submit", "claim", "complete")),
     Flat("engine-cancel", "the same, cancelling", "cancel", *MANY_JOBS[1:]),
     Flat(
-        "engine-functions", "functions: 1, 10 thousand; offers all", "whole job", "1 function", "10 thousand functions"
+        "engine-functions",
+        "functions: 1,000, 10,000; offers all",
+        "whole job",
+        "1 thousand functions",
+        "10 thousand functions",
     ),
-    Flat("engine-workers", "workers: 10, 10 thousand; asleep", "whole job", "10 workers", "10 thousand workers"),
+    Flat("engine-workers", "workers: 1,000, 10,000; asleep", "whole job", "1 thousand workers", "10 thousand workers"),
+    Flat(
+        "engine-crews",
+        "workers: 1,000, 10,000; asleep (own functions)",
+        "whole job",
+        "1 thousand workers, no two alike",
+        "10 thousand workers, no two alike",
+    ),
 )
 BYTES = "engine-bytes"
 ENGINE = "the engine alone, without a server"

@@ -1,6 +1,6 @@
 """What the engine keeps, and the moves that keep it consistent.
 
-Every job that is not over is in `jobs` by its handle and in exactly one place besides, which its state names:
+Every job that is not over is in `jobs` by its id and in exactly one place besides, which its state names:
 
 - scheduled: `schedule`, counted in its function's `scheduled`;
 - queued: the lane of its function and priority;
@@ -23,7 +23,7 @@ from geartrain.engine.audience import Audience
 from geartrain.engine.broadcast import Broadcasts
 from geartrain.engine.crew import Crew
 from geartrain.engine.function import STATES, Function
-from geartrain.engine.job import LiveJob
+from geartrain.engine.job import LiveJob, id_in
 from geartrain.engine.journal import Journal
 from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter, number
 from geartrain.engine.meter import LONGEST, MICRO, fresh
@@ -56,8 +56,8 @@ class Books:
         self.handle_prefix = handle_prefix + b":"
         self.next_id = first_id
         self.now = 0.0  # the time of the current tick; whoever calls a verb sets it first
-        self.jobs: dict[bytes, LiveJob] = {}
-        self.dead: dict[bytes, LiveJob] = {}
+        self.jobs: dict[int, LiveJob] = {}  # by id: neighbours in it are neighbours in memory, as handles are not
+        self.dead: dict[int, LiveJob] = {}
         self.dead_of: dict[bytes, int] = {}  # how many, by function: it may have been dropped meanwhile
         self.functions: dict[bytes, Function] = {}
         self.crews: dict[frozenset[bytes], Crew] = {}
@@ -79,7 +79,8 @@ class Books:
         self._attending: list[Audience] = []
         self._tidied_at = first_id  # the next id when the memory of many jobs was last given back
         self._wake_again: deque[tuple[float, Function]] = deque()
-        self._dead_foreground: OrderedDict[bytes, None] = OrderedDict()  # handles, the oldest first
+        self._dead_foreground: OrderedDict[int, None] = OrderedDict()  # ids, the oldest first
+        self._odd: dict[bytes, int] = {}  # ids of those from before whose handles do not end in them
 
     # Jobs from before
 
@@ -88,11 +89,13 @@ class Books:
         function = self.function(job.function)
         job.function = function.name
         self.restored += 1
+        if id_in(job.handle) != job.id:
+            self._odd[job.handle] = job.id
         if job.state is DEAD:
-            self.dead[job.handle] = job
+            self.dead[job.id] = job
             self.dead_of[function.name] = self.dead_of.get(function.name, 0) + 1
             return
-        self.jobs[job.handle] = job
+        self.jobs[job.id] = job
         self.returned += 1
         function.returned += 1
         if job.unique in function.unique:
@@ -114,6 +117,20 @@ class Books:
     def queued(self) -> int:
         """How many jobs wait for a worker, over all functions."""
         return len(self.jobs) - self.running - self.scheduled
+
+    # Handles
+
+    def find(self, handle: bytes) -> LiveJob | None:
+        """The job of that handle, while it is scheduled, queued or running."""
+        return self._among(self.jobs, handle)
+
+    def find_dead(self, handle: bytes) -> LiveJob | None:
+        """The job of that handle, if it was set aside as dead."""
+        return self._among(self.dead, handle)
+
+    def _among(self, jobs: dict[int, LiveJob], handle: bytes) -> LiveJob | None:
+        job = jobs.get(self._odd.get(handle) or id_in(handle))
+        return job if job is not None and job.handle == handle else None
 
     # Who hears of everything
 
@@ -256,7 +273,7 @@ class Books:
             function.scheduled -= 1
             self.scheduled -= 1
             self.schedule.leave()
-        del self.jobs[job.handle]
+        del self.jobs[job.id]
         if job.unique:
             del function.unique[job.unique]
         if not self.jobs and self.next_id - self._tidied_at > _TIDY_AFTER:
@@ -330,12 +347,12 @@ class Books:
         function = self.functions[job.function]
         self._count(function, DEAD)
         watchers = self._detach(function, job, DEAD)
-        self.dead[job.handle] = job
+        self.dead[job.id] = job
         self.dead_of[function.name] = self.dead_of.get(function.name, 0) + 1
         if job.background:
             self.journal.changed(job)
         else:
-            self._dead_foreground[job.handle] = None
+            self._dead_foreground[job.id] = None
             while len(self._dead_foreground) > max(self.policy.dead_foreground_limit, 0):
                 self._exhume(self.dead[next(iter(self._dead_foreground))])
         if self.audience is not None:
@@ -354,8 +371,8 @@ class Books:
 
     def _exhume(self, job: LiveJob) -> None:
         """Take a job from among the dead."""
-        del self.dead[job.handle]
-        self._dead_foreground.pop(job.handle, None)
+        del self.dead[job.id]
+        self._dead_foreground.pop(job.id, None)
         left = self.dead_of[job.function] - 1
         if left:
             self.dead_of[job.function] = left

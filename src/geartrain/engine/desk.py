@@ -70,7 +70,7 @@ class Desk(Books):
         )
         if timeout or count or reducer:
             job.timeout, job.count, job.reducer = timeout, count, reducer
-        self.jobs[job.handle] = job
+        self.jobs[job.id] = job
         if unique:
             home.unique[unique] = job
         if watcher is not None:
@@ -88,10 +88,6 @@ class Desk(Books):
         number = self.next_id
         self.next_id = number + 1
         return number
-
-    def find(self, handle: bytes) -> LiveJob | None:
-        """The job of that handle, while it is scheduled, queued or running."""
-        return self.jobs.get(handle)
 
     def find_unique(self, unique: bytes) -> LiveJob | None:
         """The newest job with that unique key, over all functions."""
@@ -158,7 +154,7 @@ class Desk(Books):
         If nobody else waits for it and no worker has it yet, it is as if it had never been submitted.
         """
         job.background = False
-        if self.jobs.get(job.handle) is job and not job.watchers and job.state is not RUNNING:
+        if self.jobs.get(job.id) is job and not job.watchers and job.state is not RUNNING:
             self._finish(job, CANCELLED, b"")
 
     def _admit(self, home: Function, job: LiveJob) -> None:
@@ -200,7 +196,7 @@ class Desk(Books):
             old.submitted_at, old.door,
         )  # fmt: skip
         job.timeout, job.count, job.reducer = timeout, count, reducer
-        self.jobs[job.handle] = job
+        self.jobs[job.id] = job
         home.unique[job.unique] = job
         job.watchers = watchers
         for watcher in watchers or ():

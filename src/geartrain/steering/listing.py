@@ -100,7 +100,7 @@ async def _living(
 def _is_there(engine: Engine, job: LiveJob) -> bool:
     """Whether it is still this one, and not over or replaced."""
     home = engine.dead if job.state is JobState.DEAD else engine.jobs
-    return home.get(job.handle) is job
+    return home.get(job.id) is job
 
 
 def _query(sieve: Sieve) -> Query:

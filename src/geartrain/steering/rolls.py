@@ -1,12 +1,11 @@
 """Finding jobs among a million without holding up the loop.
 
 A list of all jobs is made in one go, which takes some ten nanoseconds for each: nothing for a thousand, too long for a
-million. So beyond some number jobs are looked up one by one by their ids, the newest first, since a handle ends in its
-job's id; whoever wants a page of the newest is done after a hundred. Between slices the loop comes round.
+million. So beyond some number jobs are looked up one by one by their ids, the newest first; whoever wants a page of the
+newest is done after a hundred. Between slices the loop comes round.
 
-Ids from before this start may lie far apart, and their handles may be those of another server. They are written down
-once, when they are first needed. Where ids of this start lie so far apart that looking them up would take too long, the
-list is made after all.
+Ids from before this start may lie far apart. They are written down once, when they are first needed. Where ids of this
+start lie so far apart that looking them up would take too long, the list is made after all.
 """
 
 import array
@@ -27,7 +26,7 @@ _LOOKUPS_PER_JOB: Final = 20  # before we give up looking ids up
 _SLICE: Final = 250  # jobs between two looks at the clock
 _SLICE_SECONDS: Final = 0.004
 
-Home = dict[bytes, LiveJob]
+Home = dict[int, LiveJob]
 
 
 class Breath:
@@ -50,7 +49,6 @@ class Rolls:
         self._engine = engine
         self._first_id = engine.next_id  # of this start
         self._before: array.array[int] | None = None  # ids from before it, in order; some of them are over by now
-        self._strangers: dict[int, bytes] = {}  # their handles, where they do not follow from the id
 
     async def newest(
         self, fits: Callable[[LiveJob], bool], state: JobState | None, below: int, most: int
@@ -73,7 +71,7 @@ class Rolls:
         found: list[LiveJob] = []
         breath = Breath()
         for ids in itertools.chain(_slices(range(top - 1, patience - 1, -1)), self._older(top, patience)):
-            found += filter(fits, self._looked_up(homes, ids))
+            found += filter(fits, _looked_up(homes, ids))
             if len(found) >= most:
                 return found[:most]
             await breath.take()
@@ -90,25 +88,12 @@ class Rolls:
         for places in _slices(range(last - 1, -1, -1)):
             yield [before[place] for place in places]
 
-    def _looked_up(self, homes: list[Home], ids: Iterable[int]) -> list[LiveJob]:
-        prefix, strangers = self._engine.handle_prefix, self._strangers
-        found = []
-        for id in ids:
-            handle = strangers.get(id) or prefix + b"%d" % id
-            for home in homes:
-                job = home.get(handle)
-                if job is not None:
-                    found.append(job)
-        return found
-
     def _from_before(self) -> "array.array[int]":
         if not self._engine.restored:
             return array.array("q")
         if self._before is None:
-            first, prefix = self._first_id, self._engine.handle_prefix
-            old = [job for home in self._homes(None) for job in home.values() if job.id < first]
-            self._before = array.array("q", sorted(job.id for job in old))
-            self._strangers = {job.id: job.handle for job in old if job.handle != prefix + b"%d" % job.id}
+            first = self._first_id
+            self._before = array.array("q", sorted(id for home in self._homes(None) for id in home if id < first))
         return self._before
 
 
@@ -124,6 +109,10 @@ async def _sifted(homes: list[Home], fits: Callable[[LiveJob], bool], below: int
             best = heapq.nlargest(most, best, key=_id)
         await breath.take()
     return heapq.nlargest(most, best, key=_id)
+
+
+def _looked_up(homes: list[Home], ids: Iterable[int]) -> list[LiveJob]:
+    return [home[id] for id in ids for home in homes if id in home]
 
 
 def _slices(places: range) -> Iterator[range]:

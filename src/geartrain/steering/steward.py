@@ -335,7 +335,7 @@ class Steward:
         return found
 
     def _find(self, handle: bytes) -> LiveJob | None:
-        return self._engine.jobs.get(handle) or self._engine.dead.get(handle)
+        return self._engine.find(handle) or self._engine.find_dead(handle)
 
     def _act(self, action: str, handle: bytes) -> None:
         self._touch()

@@ -201,5 +201,5 @@ def check_door(door: GearmonkeyDoor) -> None:
     """What the door remembers of jobs is there."""
     engine = door.pulse.engine
     assert door.popped == {job.handle for job in engine.jobs.values() if job.state is RUNNING}
-    assert door.scheduled <= engine.jobs.keys() | engine.dead.keys()
+    assert door.scheduled <= {job.handle for job in [*engine.jobs.values(), *engine.dead.values()]}
     assert door.waits.count == sum(peer.wait is not None for peer in door.peers())

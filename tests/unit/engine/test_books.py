@@ -1,5 +1,7 @@
 """The books stay consistent: crews and functions come and go, counters equal what is there."""
 
+import pytest
+
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
 from geartrain.engine.journal import Journal
@@ -137,12 +139,30 @@ def test_jobs_from_before_stand_where_they_stood(engine: Engine, journal: Record
         engine.restore(from_before(id, run_at))
     engine.restore(from_before(5, NOW - 7, state=JobState.DEAD))
     assert journal.entries == [], "the store knows them already"
-    assert list(engine.dead) == [b"H:old:5"]
+    assert [job.handle for job in engine.dead.values()] == [b"H:old:5"]
     worker = hire(engine, b"f")
     assert payloads(engine, worker) == [b"1", b"2", b"4"]
     engine.tick(NOW + 5)
     job = claim(engine, worker)
     assert (job.payload, job.attempts) == (b"3", 4)
+
+
+def test_jobs_from_before_are_found_by_whatever_handle_they_had(engine: Engine) -> None:
+    odd = [from_before(id, NOW - 1, state=state) for id, state in ((7, JobState.QUEUED), (8, JobState.DEAD))]
+    odd[0].handle, odd[1].handle = b"H:old:8", b"my own"
+    for job in odd:
+        engine.restore(job)
+    assert engine.find(b"H:old:8") is odd[0]
+    assert engine.find_dead(b"my own") is odd[1]
+    assert engine.find(b"H:old:7") is engine.find(b"my own") is engine.find_dead(b"H:old:8") is None
+
+
+@pytest.mark.parametrize(
+    "handle", [b"", b":", b"H:localhost:01", b"H:other:1", b"1", b"H:localhost:-1", b"H:localhost:" + b"9" * 5000]
+)
+def test_a_handle_is_the_whole_of_it(engine: Engine, handle: bytes) -> None:
+    assert engine.submit(b"f", background=True).handle == b"H:localhost:1"
+    assert engine.find(handle) is None
 
 
 def test_a_key_from_before_is_in_use(engine: Engine) -> None:

@@ -115,7 +115,7 @@ def test_not_waiting_for_a_job_that_is_over_changes_nothing(
     job, _ = job_in(engine, state, watcher)
     engine.unwatch(job, watcher)
     assert job.state is state
-    assert (job.handle in engine.dead) == (state is JobState.DEAD)
+    assert (engine.find_dead(job.handle) is job) == (state is JobState.DEAD)
 
 
 def test_a_stranger_cannot_end_a_job_by_not_waiting_for_it(engine: Engine, watcher: RecordingWatcher) -> None:

@@ -175,7 +175,7 @@ def test_a_dead_job_cannot_be_retried_while_another_has_its_key(engine: Engine, 
     with pytest.raises(DuplicateKeyError, match="unique key"):
         engine.retry(job)
     assert job.state is JobState.DEAD
-    assert engine.dead == {job.handle: job}
+    assert engine.dead == {job.id: job}
     assert journal.calls == calls
 
 
@@ -233,7 +233,7 @@ def test_a_foreground_job_that_was_retried_is_a_background_job_and_stays_when_it
     kill(engine, job)
     for _ in range(5):
         die(engine)
-    assert engine.dead.get(job.handle) is job
+    assert engine.dead.get(job.id) is job
     assert len(engine.dead) == 3
     assert journal.names == ["accepted", "changed"]
 

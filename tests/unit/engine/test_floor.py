@@ -112,7 +112,7 @@ def test_a_retry_waits_longer_every_time_until_the_job_is_dead(engine: Engine, w
     assert delays == [1.0, 2.0, 4.0]
     assert job.reason == "failed 4 times, the last time: again"
     assert watcher.words == [("fail", job.reason)]
-    assert engine.dead == {job.handle: job}
+    assert engine.dead == {job.id: job}
 
 
 @pytest.mark.parametrize("exhausted", [False, True])

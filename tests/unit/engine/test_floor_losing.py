@@ -73,7 +73,7 @@ def test_after_too_many_lost_workers_the_job_is_dead(engine: Engine, watcher: Re
     assert job.reason == "given to 3 workers in vain, the last time because its worker left"
     assert watcher.words == [("fail", job.reason)]
     assert watcher.heard[0].state is JobState.DEAD
-    assert (engine.jobs, engine.dead, engine.running) == ({}, {job.handle: job}, 0)
+    assert (engine.jobs, engine.dead, engine.running) == ({}, {job.id: job}, 0)
     assert engine.functions[b"f"].total == 0
     assert engine.functions[b"f"].unique == {}
 

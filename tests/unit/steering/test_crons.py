@@ -124,7 +124,9 @@ def test_unique_leaves_a_run_out_while_the_last_is_not_over(
 def test_running_one_now_changes_no_time(steward: Steward, engine: Engine, clock: Clock) -> None:
     every_minute(steward, unique=True)
     handle = steward.cron_run("tick")
-    assert engine.jobs[handle].state is JobState.QUEUED
+    job = engine.find(handle)
+    assert job is not None
+    assert job.state is JobState.QUEUED
     assert steward.cron("tick").next_at == NOW + MINUTE
     with pytest.raises(SteeringError, match="not over") as refused:
         steward.cron_run("tick")

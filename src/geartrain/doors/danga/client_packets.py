@@ -81,7 +81,7 @@ def _tell_completion(connection: "DangaConnection", handle: bytes) -> None:
     engine = connection.engine
     if not handle or engine.find(handle) is not None:
         connection.write(wire.INCOMPLETE_PACKET)
-    elif handle in engine.dead:
+    elif engine.find_dead(handle) is not None:
         connection.acknowledge(completion.GIVEN_UP_PACKET, wire.INCOMPLETE_PACKET)
     else:
         connection.inquire(handle)

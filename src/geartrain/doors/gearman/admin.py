@@ -143,7 +143,7 @@ def _delete(connection: "GearmanConnection", words: list[bytes]) -> bytes:
 
 def _dead_job(connection: "GearmanConnection", words: list[bytes]) -> LiveJob | None:
     named = len(words) == 2 and words[0].lower() == b"job"
-    return connection.engine.dead.get(words[1]) if named else None
+    return connection.engine.find_dead(words[1]) if named else None
 
 
 def _cancel(connection: "GearmanConnection", words: list[bytes]) -> bytes:

@@ -1,6 +1,6 @@
 """Where a job's hash is: in a draft, in the engine, among the dead, or among the endings.
 
-A job's id is its number in the engine, which its handle ends with. So every job has one, whichever door it came by.
+A job's id is its number in the engine. So every job has one, whichever door it came by.
 """
 
 from geartrain.doors.gearmonkey import keys
@@ -26,8 +26,11 @@ class Jobs:
 
     def handle(self, number: int) -> bytes:
         """What the engine calls a job."""
+        job = self._engine.jobs.get(number) or self._engine.dead.get(number)
+        if job is not None:
+            return job.handle
         handle = self._engine.handle_prefix + b"%d" % number
-        if number >= self._first_own or handle in self._engine.jobs or handle in self._engine.dead:
+        if number >= self._first_own:
             return handle
         if self._others is None:
             self._others = self._with_other_handles()
@@ -35,11 +38,11 @@ class Jobs:
 
     def live(self, key: keys.Key) -> LiveJob | None:
         """The job while it waits or runs."""
-        return self._of_function(self._engine.jobs.get(self.handle(key.id)), key)
+        return self._of_function(self._engine.jobs.get(key.id), key)
 
     def dead(self, key: keys.Key) -> LiveJob | None:
         """The job after it was given up."""
-        return self._of_function(self._engine.dead.get(self.handle(key.id)), key)
+        return self._of_function(self._engine.dead.get(key.id), key)
 
     def is_over(self, key: keys.Key) -> bool:
         """Whether it is known to be over."""
