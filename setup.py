@@ -35,6 +35,7 @@ LIBRARIES = {
         "server/clock.py",
         "server/committer.py",
         "store/contract.py",
+        "store/memo.py",
         "store/memory.py",
     ),
     "geartrain.doors.native": ("wire/*.py", "doors/*/*.py"),

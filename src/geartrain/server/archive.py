@@ -8,11 +8,13 @@ from typing import Final, Protocol
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
 from geartrain.engine.journal import Journal
+from geartrain.engine.lifecycle import number
 from geartrain.engine.worker import Worker
 from geartrain.model import THROW_AWAY, Record, pack
 from geartrain.server import collector
 from geartrain.steering import site
 from geartrain.store.contract import Query, Store
+from geartrain.store.memo import Memo
 from geartrain.store.memory import MemoryStore
 
 _made: Final = tuple.__new__  # what `Record(...)` does in the end, at a fifth of its cost
@@ -53,12 +55,23 @@ class Chronicle(Journal):
 
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
         """Keep the record; when there are clearly too many, forget the oldest."""
-        kept = result if len(result) <= self._result_limit else result[: self._result_limit]
         assert self.engine is not None
-        self._store.note(record(job, kept, worker, self.engine.now))
+        self._store.note(self._memo(job, result, worker, self.engine.now))
         self._count += 1
         if self._count > self._keep + _PRUNE_EVERY:
             self._count -= self._store.prune(0.0, self._keep)
+
+    def _memo(self, job: LiveJob, result: bytes, worker: Worker | None, now: float) -> Memo:
+        """What `record` says, in the form of the memory store."""
+        if len(result) > self._result_limit:
+            result = result[: self._result_limit]
+        if job.door.endswith(THROW_AWAY):
+            result = b""
+        worker_door, name = (worker.door, worker.name) if worker is not None else ("", b"")
+        return Memo(
+            job.id, job.handle, job.function, job.unique, job.priority, number(job.state), job.submitted_at,
+            job.started_at, now, job.attempts, job.door, worker_door, name, job.code, job.reason, result, job.trials,
+        )  # fmt: skip
 
     def emptied(self) -> None:
         """Give back what the jobs have used."""

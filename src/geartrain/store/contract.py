@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from geartrain.model import THROW_AWAY, Job, pack
 from geartrain.model import Record as Record
+from geartrain.store.memo import Memo
 
 J = TypeVar("J", bound=Job)
 
@@ -49,7 +50,7 @@ class Query(NamedTuple):
     below: int = 0  # only ids below this; 0: all
     by_id: bool = False  # the highest id first, instead
 
-    def fits(self, record: Record) -> bool:
+    def fits(self, record: Record | Memo) -> bool:
         """Whether a record is asked for."""
         return (
             (not self.handle or record.handle == self.handle)
@@ -63,7 +64,7 @@ class Query(NamedTuple):
         )
 
 
-def _searched(record: Record) -> tuple[bytes, ...]:
+def _searched(record: Record | Memo) -> tuple[bytes, ...]:
     return (record.handle, record.function, record.unique, record.reason.encode())
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from geartrain.store import contract, rows
+from geartrain.store.memo import Memo
 
 # Without a file to remember the last id, the first one is the time in microseconds since 2026: no server gives
 # out a million ids a second for long, so a handle never comes back for another job after a restart.
@@ -20,7 +21,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._rows: dict[int, tuple[Any, ...]] = {}
-        self._records: dict[int, contract.Record] = {}
+        self._records: dict[int, Memo | contract.Record] = {}
         self._kept: dict[str, bytes] = {}
         self._next_id = max(1, int((time.time() - _EPOCH) * 1_000_000))
 
@@ -48,9 +49,9 @@ class MemoryStore:
         self._kept.update(batch.kept)
         self._next_id = max(self._next_id, batch.ids_until)
 
-    def note(self, record: contract.Record) -> None:
+    def note(self, memo: Memo) -> None:
         """Remember a record by itself, without the ceremony of a batch."""
-        self._records[record.id] = record
+        self._records[memo.id] = memo
 
     def records(self, query: contract.Query) -> list[contract.Record]:
         """Newest first. Another thread may ask, so what there is is listed in one go before it is looked at."""
@@ -61,8 +62,8 @@ class MemoryStore:
             candidates = list(self._records.values())
         found = _fitting(reversed(candidates), query)
         if query.by_id:
-            return heapq.nlargest(query.limit, found, key=lambda record: record.id)
-        return list(itertools.islice(found, query.limit))
+            found = iter(heapq.nlargest(query.limit, found, key=lambda record: record.id))
+        return [each.record() if isinstance(each, Memo) else each for each in itertools.islice(found, query.limit)]
 
     def prune(self, before: float, keep: int) -> int:
         """Forget the oldest."""
@@ -78,7 +79,7 @@ class MemoryStore:
         self._next_id = next_id
 
 
-def _fitting(candidates: Iterable[contract.Record], query: contract.Query) -> Iterator[contract.Record]:
+def _fitting(candidates: Iterable[Memo | contract.Record], query: contract.Query) -> Iterator[Memo | contract.Record]:
     for record in candidates:
         if query.fits(record):
             yield record
