@@ -2,7 +2,8 @@
 
 Write-ahead log with synchronous=FULL: a commit is one append to the log and one fsync of it, however many jobs it
 holds. The log is copied into the file ("checkpointed") by the same thread after a thousand pages, and then
-overwritten from its start, so it stays small; pages that finished jobs leave are used again.
+overwritten from its start, so it stays small; pages that finished jobs leave are used again. Overwriting takes half the
+time of appending, since the file system need not note a new length; so the log is given its length when it is opened.
 """
 
 import contextlib
@@ -22,6 +23,9 @@ from geartrain.model import THROW_AWAY
 from geartrain.store import contract, lock, rows, salvage, schema
 
 _PAGES_PER_CHECKPOINT: Final = 1000
+_ROOM_TO_STRETCH: Final = 16  # the disk has to have so many times the length of the log
+_CACHE: Final = -32 * 1024  # KiB, as SQLite wants to be told
+_SMALL_CACHE: Final = 10  # pages
 _ROWS_PER_READ: Final = 2000
 _PRUNED_AT_ONCE: Final = 1000
 _RESULT_LIMIT: Final = 64 * 1024
@@ -71,6 +75,7 @@ class SqliteStore:
             # Payloads may be anybody's secrets; SQLite gives its other files the permissions of this one.
             os.close(os.open(self.path, os.O_CREAT | os.O_CLOEXEC, 0o600))
             self._connect_or_salvage()
+            self._stretch_log()
             next_id = self._meta("next_id", 1)
             self._set_meta("clean", 0)
             return next_id
@@ -215,6 +220,27 @@ class SqliteStore:
                 raise StoreError(f"{self.path} is not a store; use another file") from None
             self._renew(error)
 
+    def _stretch_log(self) -> None:
+        """Fill the log with pages that are not committed, so that the next commits write over them.
+
+        With a small cache SQLite writes pages out before their transaction ends. It is worth a moment and four
+        megabytes, not the last of a disk, and what goes wrong is left to the first commit to find.
+        """
+        connection = self._connected()
+        length = _PAGES_PER_CHECKPOINT * int(connection.pragma("page_size"))
+        if _length(f"{self.path}-wal") >= length or _free(self.path) < _ROOM_TO_STRETCH * length:
+            return
+        connection.pragma("cache_size", _SMALL_CACHE)
+        try:
+            connection.execute("BEGIN IMMEDIATE; CREATE TABLE stretch (bytes)")
+            connection.execute("INSERT INTO stretch VALUES (zeroblob(?))", (length,))
+        except apsw.Error as error:
+            _log.debug("the log could not be stretched", extra=_fields(self.path, _reason(error)))
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            connection.pragma("cache_size", _CACHE)
+
     def _renew(self, damage: apsw.Error) -> None:
         self._disconnect()
         salvage.renew(self.path, _reason(damage))
@@ -264,7 +290,7 @@ class SqliteStore:
             schema.recognise(connection, str(self.path))  # before anything is changed in a file that is not ours
             for pragma, value in (
                 ("journal_mode", "WAL"), ("synchronous", "FULL"),
-                ("journal_size_limit", 64 * 1024 * 1024), ("cache_size", -32 * 1024), ("temp_store", "MEMORY"),
+                ("journal_size_limit", 64 * 1024 * 1024), ("cache_size", _CACHE), ("temp_store", "MEMORY"),
             ):  # fmt: skip
                 connection.pragma(pragma, value)
             self._file = _identity(self.path)
@@ -314,6 +340,22 @@ def _identity(path: Path) -> tuple[int, int]:
     except OSError:
         return (-1, -1)
     return (status.st_dev, status.st_ino)
+
+
+def _length(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _free(path: Path) -> int:
+    """How much the disk has left for us."""
+    try:
+        disk = os.statvfs(path)
+    except OSError:
+        return 0
+    return disk.f_bavail * disk.f_frsize
 
 
 def _read_jobs(connection: apsw.Connection, after: int) -> list[tuple[Any, ...]]:

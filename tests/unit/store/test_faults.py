@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from geartrain.errors import StoreError
+from geartrain.store import sqlite
 from geartrain.store.contract import Batch, Store
 from geartrain.store.sqlite import SqliteStore
 from tests.contract.making import batch, ids, job, record, records, rows
@@ -154,14 +155,15 @@ def test_failing_prune_forgets_all_that_it_meant_to_or_nothing(tmp_path: Path, d
 
 
 @pytest.mark.parametrize("kind", ["write", "sync", "truncate"])
-def test_failing_open_and_close(tmp_path: Path, disk: FaultyDisk, kind: str) -> None:
+def test_failing_open_and_close(tmp_path: Path, disk: FaultyDisk, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever fails while a store opens or closes: a StoreError or nothing, and every job afterwards."""
+    monkeypatch.setattr(sqlite, "_PAGES_PER_CHECKPOINT", 30)  # instead of a thousand writes that could fail
     path = tmp_path / "jobs.db"
     store = SqliteStore(path)
     store.open()
     store.commit(batch([job(1), job(2)], ids_until=1000))
     store.close(500)
-    for number in range(1, 40):
+    for number in range(1, 150):
         disk.begin(Span(kind, number, 1))
         store = SqliteStore(path)
         try:

@@ -33,6 +33,26 @@ def test_result_is_cut_to_the_limit(path: Path) -> None:
     store.close(3)
 
 
+def test_first_commits_write_over_a_log_that_has_its_length(path: Path, opened: Opened) -> None:
+    store = opened()
+    log = path.with_name(path.name + "-wal")
+    length = log.stat().st_size
+    assert length >= 1000 * 4096
+    for id in range(1, 101):
+        store.commit(batch([job(id)]))
+    assert log.stat().st_size == length
+    assert path.stat().st_size < length
+    with contextlib.closing(apsw.Connection(str(path))) as operator:
+        assert operator.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'stretch'").get == 0
+        assert operator.pragma("page_count") < 100
+
+
+def test_log_does_not_take_the_last_of_a_disk(path: Path, opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "_ROOM_TO_STRETCH", 2**63)
+    opened()
+    assert path.with_name(path.name + "-wal").stat().st_size < MIB
+
+
 def test_records_can_be_asked_for_by_other_threads_while_batches_are_written(opened: Opened) -> None:
     store = opened()
     stop = threading.Event()
