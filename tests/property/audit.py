@@ -47,13 +47,13 @@ def _places(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> None:
     lined_up = [job for function in engine.functions.values() for job in function.queue()]
     _same(lined_up, _in(jobs, JobState.QUEUED))
     running = _in(jobs, JobState.RUNNING)
-    held = Counter(job for worker in workers for job in worker.running.values())
+    held = Counter(job for worker in workers for job in worker.running.jobs())
     for job in running:
         copies = engine.broadcasts.copies.get(job)
         if copies is None:
             assert job.owner is not None
             assert held[job] == 1
-            assert job.owner.running[job.handle] is job
+            assert job.owner.running.get(job.handle) is job
         else:
             assert job.owner is None
             holders = [worker for worker in workers if worker.running.get(job.handle) is job]
@@ -68,7 +68,7 @@ def _places(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> None:
     assert engine.queued == len(lined_up)
     assert engine.dead_of == Counter(job.function for job in engine.dead.values())
     assert all(job.trials is None or 0 < len(job.trials) <= TRIALS_KEPT for job in [*jobs, *engine.dead.values()])
-    assert sum(engine.runs) <= sum(engine.waits), "what ended while it ran was claimed before"
+    assert sum(engine.runs.counts()) <= sum(engine.waits.counts()), "what ended while it ran was claimed before"
 
 
 def _functions(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> None:

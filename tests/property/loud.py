@@ -101,6 +101,12 @@ class LoudWorker(Worker):
             elif job is not None and self.twin.manner == "swift":
                 self.day.engine.complete(self, job, b"swift")
 
+    def runs(self, handle: bytes) -> LiveJob:
+        """The job of that handle, which it must have."""
+        job = self.running.get(handle)
+        assert job is not None
+        return job
+
     def revoked(self, job: LiveJob) -> None:
         assert job.handle not in self.running
         self.hear("revoked", job.handle)

@@ -106,7 +106,7 @@ class EngineDay(RuleBasedStateMachine):
         job = self.engine.claim(worker)
         if job is not None:
             assert job.run_at <= self.engine.now
-            assert worker.running[job.handle] is job
+            assert worker.running.get(job.handle) is job
             self.handed.append(job.handle)
         return job
 
@@ -220,7 +220,7 @@ class EngineDay(RuleBasedStateMachine):
     @rule(which=INDEX, what=st.sampled_from(["progress", "data", "warning"]))
     def news(self, which: int, what: str) -> None:
         loud, twin = self.pick(self.held(), which)
-        getattr(self.engine, what)(loud.running[twin.handle], Progress(1, 2) if what == "progress" else b"news")
+        getattr(self.engine, what)(loud.runs(twin.handle), Progress(1, 2) if what == "progress" else b"news")
         for watcher in twin.watchers:
             self.naive.heard[f"watcher {watcher.number}"].append((what, twin.handle, "running"))
 
@@ -228,7 +228,7 @@ class EngineDay(RuleBasedStateMachine):
     @rule(which=INDEX, exception=st.booleans())
     def fail(self, which: int, exception: bool) -> None:
         loud, twin = self.pick(self.held(), which)
-        job = loud.running[twin.handle]
+        job = loud.runs(twin.handle)
         if exception:
             self.engine.raise_exception(loud, job, b"oh")
             self.naive.fail(loud.twin, twin, how="exception")
@@ -240,7 +240,7 @@ class EngineDay(RuleBasedStateMachine):
     @rule(which=INDEX, seconds=st.none() | TIMES)
     def hand_back_or_lease(self, which: int, seconds: float | None) -> None:
         loud, twin = self.pick(self.held(), which)
-        job = loud.running[twin.handle]
+        job = loud.runs(twin.handle)
         if seconds is None:
             self.engine.hand_back(loud, job)
             self.naive.hand_back(loud.twin, twin)
@@ -253,14 +253,14 @@ class EngineDay(RuleBasedStateMachine):
     @rule(which=INDEX)
     def complete(self, which: int) -> None:
         loud, twin = self.pick(self.held(), which)
-        self.engine.complete(loud, loud.running[twin.handle], b"result")
+        self.engine.complete(loud, loud.runs(twin.handle), b"result")
         self.naive.complete(loud.twin, twin)
 
     @precondition(lambda self: self.held())
     @rule(which=INDEX, delay=st.none() | TIMES, step=st.integers(0, 2))
     def postpone(self, which: int, delay: float | None, step: int) -> None:
         loud, twin = self.pick(self.held(), which)
-        job = loud.running[twin.handle]
+        job = loud.runs(twin.handle)
         if delay is None:
             self.engine.fail(loud, job, "not yet", retry=True)
             self.naive.fail(loud.twin, twin, retry=True)
@@ -399,7 +399,7 @@ class EngineDay(RuleBasedStateMachine):
             assert (job.run_at, job.attempts, job.count) == (twin.run_at, twin.attempts, twin.count)
             assert [watcher.twin for watcher in job.watchers or ()] == twin.watchers  # type: ignore[attr-defined]
         for loud in self.workers:
-            assert list(loud.running) == [twin.handle for twin in loud.twin.holding]
+            assert [job.handle for job in loud.running.jobs()] == [twin.handle for twin in loud.twin.holding]
             assert loud.idle == (loud.twin.crew is not None and loud.twin in loud.twin.crew.asleep)
             assert (loud.excused or set()) == loud.twin.pardoned
         assert engine.functions.keys() == naive.functions.keys()

@@ -22,12 +22,13 @@ from geartrain.engine.alarm import Alarm
 from geartrain.engine.audience import Audience
 from geartrain.engine.broadcast import Broadcasts
 from geartrain.engine.crew import Crew
-from geartrain.engine.function import STATES, Function
+from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob, id_in
 from geartrain.engine.journal import Journal
-from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter, number
-from geartrain.engine.meter import LONGEST, MICRO, fresh
+from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
+from geartrain.engine.meter import Meter
 from geartrain.engine.policy import Policy
+from geartrain.engine.tally import Tally
 from geartrain.engine.watcher import Watcher
 from geartrain.engine.worker import Resident, Worker
 from geartrain.model import JobState, Trial
@@ -70,9 +71,9 @@ class Books:
         self.scheduled = 0  # how many wait for their time
         self.restored = 0  # how many were kept from before
         self.returned = 0  # how many came back: kept from before, or dead and retried
-        self.ended = [0] * STATES  # how many ended, by the state they ended in
-        self.waits = fresh()  # from ready to run until a worker has it, for every attempt
-        self.runs = fresh()  # from then until the job is over
+        self.ended = Tally()
+        self.waits = Meter()  # from ready to run until a worker has it, for every attempt
+        self.runs = Meter()  # from then until the job is over
         self.audience: Audience | None = None  # who hears of every job
         self.alarms: list[Alarm] = []  # whom to call at a time, besides jobs
         self.residents: dict[bytes, Resident] = {}  # who moves in with a function that only the server itself offers
@@ -111,7 +112,7 @@ class Books:
     @property
     def submitted(self) -> int:
         """How many jobs came since the start. It follows from the others, so that submitting need not count."""
-        return sum(self.ended) + len(self.jobs) - self.returned
+        return self.ended.total + len(self.jobs) - self.returned
 
     @property
     def queued(self) -> int:
@@ -247,7 +248,7 @@ class Books:
         """Take a job from whoever runs it. Its state is no longer running."""
         owner = job.owner
         if owner is not None:
-            del owner.running[job.handle]
+            owner.running.drop(job)
             job.owner = None
         else:
             self.broadcasts.end(job)
@@ -263,9 +264,7 @@ class Books:
         before = job.state
         enter(job, state)
         if before is RUNNING:
-            took = self.now - job.started_at
-            bucket = int(took * MICRO).bit_length() if 0.0 < took < LONGEST else 0  # `meter.bucket`
-            self.runs[bucket] = self.runs[bucket] + 1
+            self.runs.note(self.now - job.started_at)
             self._release(function, job)
         elif before is QUEUED:
             function.lanes[job.priority].leave(job)
@@ -305,19 +304,14 @@ class Books:
         """End a job; returns who has to be told. `worker` is needed only where the job has no owner."""
         worker = job.owner or worker
         function = self.functions[job.function]
-        self._count(function, state)
+        function.ended.count(state)
+        self.ended.count(state)
         watchers = self._detach(function, job, state)
         if job.background:
             self.journal.finished(job, result, worker)
         if self.audience is not None:
             self.audience.finished(job, result)
         return watchers
-
-    def _count(self, function: Function, state: JobState) -> None:
-        """A job of this function comes to an end."""
-        place = number(state)
-        function.ended[place] = function.ended[place] + 1
-        self.ended[place] = self.ended[place] + 1
 
     def _fail(self, job: LiveJob, state: JobState, reason: str, worker: Worker | None = None) -> None:
         """End a job that has no result, and tell its watchers."""
@@ -345,7 +339,8 @@ class Books:
         job.reason = reason
         job.code = GIVEN_UP
         function = self.functions[job.function]
-        self._count(function, DEAD)
+        function.ended.count(DEAD)
+        self.ended.count(DEAD)
         watchers = self._detach(function, job, DEAD)
         self.dead[job.id] = job
         self.dead_of[function.name] = self.dead_of.get(function.name, 0) + 1

@@ -30,7 +30,7 @@ class Broadcasts:
         while worker.inbox:
             job = worker.inbox.pop(0)
             if job in self.copies:
-                worker.running[job.handle] = job
+                worker.running.add(job)
                 return job
         return None
 
@@ -38,11 +38,11 @@ class Broadcasts:
         """A worker gives up its copy; true if that was the last one."""
         copies = self.copies[job]
         copies.discard(worker)
-        worker.running.pop(job.handle, None)
+        worker.running.drop(job)
         return not copies
 
     def end(self, job: LiveJob) -> None:
         """The job is over: those who still work on a copy may answer in vain."""
         for worker in self.copies.pop(job):
-            if worker.running.pop(job.handle, None) is not None:
+            if worker.running.drop(job):
                 worker.pardon(job.handle)

@@ -13,7 +13,6 @@ idle, and when nobody is it goes over to the crew, which sends it back with the 
 """
 
 from geartrain.engine.function import Function
-from geartrain.engine.job import LiveJob
 from geartrain.engine.lane import Lane
 from geartrain.engine.line import Line, Place
 from geartrain.engine.worker import Worker
@@ -119,21 +118,20 @@ class Crew:
         self.idle.leave(worker)
 
     def has_work(self) -> bool:
-        """Whether `next_job` would find a job."""
-        return self._next_turn() is not None
+        """Whether `next_turn` would find a lane."""
+        return self._first_turn() is not None
 
-    def next_job(self) -> LiveJob | None:
-        """Take the next job: the highest priority first, within it each function in turn."""
-        turn = self._next_turn()
-        if turn is None:
-            return None
-        ready = self.ready[turn.priority]
-        if ready.last is not turn:
-            ready.leave(turn)
-            ready.join(turn)
-        return turn.lane.take()
+    def next_turn(self) -> Turn | None:
+        """Whose lane gives the next job: the highest priority first, within it each function in turn."""
+        turn = self._first_turn()
+        if turn is not None:
+            ready = self.ready[turn.priority]
+            if ready.last is not turn:
+                ready.leave(turn)
+                ready.join(turn)
+        return turn
 
-    def _next_turn(self) -> Turn | None:
+    def _first_turn(self) -> Turn | None:
         for ready in self.ready:
             turn = ready.first
             while turn is not None:

@@ -6,7 +6,6 @@ from geartrain.engine.desk import Desk
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.engine.lifecycle import CANCELLED, DONE, FAILED, RUNNING, SCHEDULED, enter
-from geartrain.engine.meter import LONGEST, MICRO
 from geartrain.engine.worker import Ability, Worker
 from geartrain.model import Expiry
 
@@ -70,8 +69,8 @@ class Floor(Desk):
             copy = self.broadcasts.collect(worker)
             if copy is not None:
                 return copy
-        job = crew.next_job()
-        return None if job is None else self._entrust(crew, worker, job)
+        turn = crew.next_turn()
+        return None if turn is None else self._entrust(crew, worker, turn.function, turn.lane.take())
 
     def claim_from(self, worker: Worker, function: bytes, priority: int) -> LiveJob | None:
         """The same, but only from the queue of one function and priority, which the worker offers."""
@@ -86,9 +85,9 @@ class Floor(Desk):
             crew = self._join(worker)
         if worker.idle:
             self.rouse(worker)
-        return self._entrust(crew, worker, lane.take())
+        return self._entrust(crew, worker, home, lane.take())
 
-    def _entrust(self, crew: Crew, worker: Worker, job: LiveJob) -> LiveJob | None:
+    def _entrust(self, crew: Crew, worker: Worker, home: Function, job: LiveJob) -> LiveJob | None:
         """A job that was taken from its queue is the worker's now."""
         now = self.now
         crew.claimed_at = now
@@ -96,16 +95,13 @@ class Floor(Desk):
         job.owner = worker
         job.attempts += 1
         job.started_at = now
-        worker.running[job.handle] = job
-        home = self.functions[job.function]
+        worker.running.add(job)
         home.running += 1
         self.running += 1
         ready = job.run_at
         if ready < job.submitted_at:  # a time in the past is only a place in the queue
             ready = job.submitted_at
-        waited = now - ready
-        bucket = int(waited * MICRO).bit_length() if 0.0 < waited < LONGEST else 0  # `meter.bucket`
-        self.waits[bucket] = self.waits[bucket] + 1
+        self.waits.note(now - ready)
         timeout = worker.abilities[job.function].timeout
         if job.timeout and (not timeout or job.timeout < timeout):
             timeout = job.timeout
@@ -158,7 +154,7 @@ class Floor(Desk):
     def complete(self, worker: Worker, job: LiveJob, result: bytes) -> None:
         """The worker is done with the job."""
         if job.owner is not worker:
-            worker.running.pop(job.handle, None)
+            worker.running.drop(job)
         watchers = self._finish(job, DONE, result, worker)
         if watchers:
             for watcher in watchers:
@@ -252,7 +248,7 @@ class Floor(Desk):
 
     def _entrusted(self, worker: Worker) -> list[LiveJob]:
         """What it runs, and the copies it has yet to claim."""
-        return [*worker.running.values(), *(worker.inbox or ())]
+        return [*worker.running.jobs(), *(worker.inbox or ())]
 
     def _lose(self, worker: Worker, jobs: list[LiveJob], why: str) -> None:
         """A worker will never answer for these jobs. Whoever hears of one loss may have ended the others."""

@@ -5,15 +5,13 @@ from typing import TYPE_CHECKING, Final
 
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lane import Lane
-from geartrain.engine.lifecycle import DEAD, DONE, FAILED
 from geartrain.engine.line import Line
-from geartrain.model import JobState
+from geartrain.engine.tally import Tally
 
 if TYPE_CHECKING:
     from geartrain.engine.crew import Call, Crew
 
 UNLIMITED: Final = 0
-STATES: Final = len(JobState)
 
 
 class Function:
@@ -51,7 +49,7 @@ class Function:
         self.broadcast = False  # its jobs go to every waiting worker
         self.paused = False  # its jobs wait until somebody resumes it
         self.returned = 0  # how many of its jobs came back: kept from before, or dead and retried
-        self.ended = [0] * STATES  # how many came to an end, by the state they ended in: done, failed, cancelled, dead
+        self.ended = Tally()
         self.wake_again_at = 0.0  # when a job that is still queued wakes one more worker; 0: no need
 
     @property
@@ -69,17 +67,17 @@ class Function:
     @property
     def submitted(self) -> int:
         """How many jobs came since the start; one that joined another does not count."""
-        return sum(self.ended) + self.total - self.returned
+        return self.ended.total + self.total - self.returned
 
     @property
     def completed(self) -> int:
         """How many jobs were done."""
-        return self.ended[DONE]
+        return self.ended.done
 
     @property
     def failed(self) -> int:
         """How many jobs failed or were given up. One that somebody cancelled is no failure."""
-        return self.ended[FAILED] + self.ended[DEAD]
+        return self.ended.failed + self.ended.dead
 
     def oldest(self) -> float:
         """When the job that waits longest was ready to run; 0 if none waits."""

@@ -2,8 +2,11 @@
 
 Bucket 0 is for less than a microsecond, and for a clock that was moved back; bucket n for less than 2**n of them.
 
->>> bucket(0.0), bucket(0.000001), bucket(0.0015), bucket(-5.0)
-(0, 1, 11, 0)
+>>> meter = Meter()
+>>> for seconds in (0.0, 0.000001, 0.0015, 0.0015, -5.0):
+...     meter.note(seconds)
+>>> {bucket: count for bucket, count in enumerate(meter.counts()) if count}, round(meter.seconds, 6)
+({0: 2, 1: 1, 11: 2}, 0.003001)
 """
 
 from typing import Final
@@ -13,11 +16,39 @@ MICRO: Final = 1_000_000.0
 LONGEST: Final = 4e12  # seconds; what is longer, or no number at all, is in the first bucket
 
 
-def bucket(seconds: float) -> int:
-    """Where so many seconds are counted. The engine has these words in line: a call costs as much again."""
-    return int(seconds * MICRO).bit_length() if 0.0 < seconds < LONGEST else 0
+class Meter:
+    """Counts durations. Neighbours mostly fall into the same bucket, so a run of them is counted by itself first."""
 
+    __slots__ = ("_bucket", "_counts", "_run", "seconds")
 
-def fresh() -> list[int]:
-    """Nothing counted yet."""
-    return [0] * BUCKETS
+    def __init__(self) -> None:
+        self.seconds = 0.0  # of all that were noted, but for those that make no sense
+        self._counts = [0] * BUCKETS
+        self._bucket = 0
+        self._run = 0  # how many more there are in that bucket
+
+    def note(self, seconds: float) -> None:
+        """One more."""
+        bucket = 0
+        if 0.0 < seconds < LONGEST:
+            bucket = int(seconds * MICRO).bit_length()
+            self.seconds += seconds
+        if bucket != self._bucket:
+            self._counts[self._bucket] += self._run
+            self._bucket = bucket
+            self._run = 0
+        self._run += 1
+
+    def forget(self, seconds: float) -> None:
+        """One less: it was noted, or will be, and is not to count."""
+        if 0.0 < seconds < LONGEST:
+            self._counts[int(seconds * MICRO).bit_length()] -= 1
+            self.seconds -= seconds
+        else:
+            self._counts[0] -= 1
+
+    def counts(self) -> list[int]:
+        """How many there were, by bucket."""
+        counts = list(self._counts)
+        counts[self._bucket] += self._run
+        return counts

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import mypyc_attr
 
+from geartrain.engine.held import Held
 from geartrain.engine.job import LiveJob
 from geartrain.engine.line import Place
 from geartrain.model import Expiry
@@ -40,7 +41,7 @@ class Worker(Place):
         self.number = 0  # what the engine calls it, once it offers a function; below 0: it is not to be listed
         self.since = 0.0  # when it first offered a function
         self.abilities: dict[bytes, Ability] = {}
-        self.running: dict[bytes, LiveJob] = {}  # by handle
+        self.running = Held()
         self.crew: Crew | None = None  # None until it asks for work with these abilities
         self.idle = False  # waits to be woken
         self.inbox: list[LiveJob] | None = None  # broadcast jobs that it has yet to claim

@@ -2,7 +2,6 @@
 
 from geartrain.engine.engine import Engine
 from geartrain.engine.function import Function
-from geartrain.model import JobState
 
 
 class Census:
@@ -29,12 +28,12 @@ class Census:
 
     @property
     def completed(self) -> int:
-        return self._engine.ended[JobState.DONE]
+        return self._engine.ended.done
 
     @property
     def failed(self) -> int:
         """Jobs that failed or were given up; one that somebody cancelled is no failure."""
-        return self._engine.ended[JobState.FAILED] + self._engine.ended[JobState.DEAD]
+        return self._engine.ended.failed + self._engine.ended.dead
 
     @property
     def functions(self) -> int:

@@ -18,8 +18,7 @@ import msgspec
 import geartrain
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
-from geartrain.engine.lifecycle import DONE, RUNNING
-from geartrain.engine.meter import bucket
+from geartrain.engine.lifecycle import RUNNING
 from geartrain.engine.worker import Resident
 from geartrain.errors import GeartrainError, SteeringError
 from geartrain.steering.filters import JobFilter
@@ -147,7 +146,7 @@ class Control(Resident):
     def wake(self) -> None:
         """Take what there is, to be answered in the next turn: whoever submitted it must be told its handle first."""
         while (job := self._engine.claim(self)) is not None:
-            self._engine.waits[bucket(self._engine.now - max(job.run_at, job.submitted_at))] -= 1
+            self._engine.waits.forget(self._engine.now - max(job.run_at, job.submitted_at))
             self._waiting.append(job)
         self._engine.sleep(self)
         if self._waiting:
@@ -213,8 +212,8 @@ class Control(Resident):
         engine = self._engine
         engine.now = self._site.clock()
         if job.state is RUNNING:  # and was not cancelled meanwhile
-            engine.runs[bucket(engine.now - job.started_at)] -= 1
-            engine.ended[DONE] -= 1
+            engine.runs.forget(engine.now - job.started_at)
+            engine.ended.done -= 1
             engine.complete(self, job, result)
         self._move_out()
         self._site.soon()

@@ -30,11 +30,12 @@ def function(engine: Engine, found: Function) -> views.FunctionView:
 
 def worker(found: Worker) -> views.WorkerView:
     """A worker."""
-    started = [job.started_at for job in found.running.values()]
+    running = found.running.jobs()
+    started = [job.started_at for job in running]
     return views.WorkerView(
         found.number, text(found.name), found.door, found.peer, found.since,
         [text(name) for name in islice(found.abilities, _NAMES_SHOWN)], len(found.abilities), found.idle,
-        [text(handle) for handle in islice(found.running, _NAMES_SHOWN)], min(started, default=None),
+        [text(job.handle) for job in running[:_NAMES_SHOWN]], min(started, default=None),
     )  # fmt: skip
 
 

@@ -68,18 +68,18 @@ class Samples(Alarm):
 
     def wait(self) -> Latency:
         """How long jobs that were ready to run waited for a worker, over the last minute."""
-        return _latency(self._meters[0][0], self._engine.waits)
+        return _latency(self._meters[0][0], self._engine.waits.counts())
 
     def run(self) -> Latency:
         """How long the last attempts of jobs took, over the last minute."""
-        return _latency(self._meters[0][1], self._engine.runs)
+        return _latency(self._meters[0][1], self._engine.runs.counts())
 
     def _totals(self, now: float) -> _Totals:
         census = self._census
         return _Totals(now, census.submitted, census.completed, census.failed, census.queued, census.running)
 
     def _read(self) -> tuple[list[int], list[int]]:
-        return list(self._engine.waits), list(self._engine.runs)
+        return self._engine.waits.counts(), self._engine.runs.counts()
 
 
 def _between(before: _Totals, after: _Totals) -> Sample:

@@ -5,16 +5,15 @@ Series per function are bounded: the busiest functions have their own, and the o
 
 import asyncio
 import heapq
-import math
 import resource
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from starlette.responses import Response
 
-from geartrain.engine import meter
 from geartrain.engine.engine import Engine
 from geartrain.engine.function import Function
+from geartrain.engine.meter import MICRO, Meter
 from geartrain.steering import views
 from geartrain.web import exposition
 from geartrain.web.call import Call
@@ -29,7 +28,7 @@ OTHERS: Final = "_other"
 # The engine's buckets double from a microsecond on. These tell something about jobs: from an eighth of a millisecond to
 # a day and a half, each four times the one before.
 _EXPONENTS: Final = range(7, 39, 2)
-BOUNDS: Final = tuple(2.0**exponent / meter.MICRO for exponent in _EXPONENTS)
+BOUNDS: Final = tuple(2.0**exponent / MICRO for exponent in _EXPONENTS)
 
 
 class PerFunction(NamedTuple):
@@ -170,8 +169,9 @@ def _info(name: str, help: str, labels: str) -> Family:
     return family
 
 
-def _histogram(name: str, help: str, buckets: list[int]) -> Family:
-    """The engine's buckets, a few of them together. Their sum is estimated: it keeps counts, no sums."""
+def _histogram(name: str, help: str, measured: Meter) -> Family:
+    """The engine's buckets, a few of them together."""
+    buckets = measured.counts()
     family = Family(name, "histogram", help)
     counts: list[int] = []
     begin = 0
@@ -179,7 +179,5 @@ def _histogram(name: str, help: str, buckets: list[int]) -> Family:
         counts.append(sum(buckets[begin : exponent + 1]))
         begin = exponent + 1
     counts.append(sum(buckets[begin:]))
-    # A bucket's values lie between half its bound and its bound; the middle of these, on a scale that doubles.
-    estimated = sum(count * 2.0 ** (bucket - 0.5) for bucket, count in enumerate(buckets) if bucket) / meter.MICRO
-    family.add_histogram(BOUNDS, counts, estimated if math.isfinite(estimated) else 0.0)
+    family.add_histogram(BOUNDS, counts, max(measured.seconds, 0.0))
     return family

@@ -95,6 +95,8 @@ _REQ: Final = 0x00524551
 _RES: Final = 0x00524553
 # How a response of each type begins; the size of its body follows.
 _BEGINNINGS: Final = [b"\0RES" + kind.to_bytes(4, "big") for kind in range(LAST_TYPE + 1)]
+_READY_MADE: Final = 1024
+_LENGTHS: Final = [size.to_bytes(4, "big") for size in range(_READY_MADE)]
 
 
 class Reader(Stream):
@@ -236,13 +238,18 @@ def response(kind: int, body: bytes = b"") -> bytes:
 def about_job(kind: int, handle: bytes, data: bytes) -> bytes:
     """A packet from a server whose body is a handle and something more."""
     size = len(handle) + 1 + len(data)
-    return b"%b%b%b\0%b" % (_BEGINNINGS[kind], size.to_bytes(4, "big"), handle, data)
+    return b"%b%b%b\0%b" % (_BEGINNINGS[kind], _length(size), handle, data)
 
 
 def assignment(kind: int, handle: bytes, names: bytes, payload: bytes) -> bytes:
     """A packet that hands a job to a worker; `names` are its fields between handle and payload, NUL between them."""
     size = len(handle) + len(names) + len(payload) + 2
-    return b"%b%b%b\0%b\0%b" % (_BEGINNINGS[kind], size.to_bytes(4, "big"), handle, names, payload)
+    return b"%b%b%b\0%b\0%b" % (_BEGINNINGS[kind], _length(size), handle, names, payload)
+
+
+def _length(size: int) -> bytes:
+    """The last field of a header."""
+    return _LENGTHS[size] if size < _READY_MADE else size.to_bytes(4, "big")
 
 
 def nul(data: bytes, start: i64, end: i64) -> i64:

@@ -144,7 +144,7 @@ def who_works(peers: list[PeriodicConnection], number: int) -> int:
 
 
 def held(peer: PeriodicConnection, place: int) -> tuple[bytes, bytes, bytes]:
-    jobs = list(peer.worker.running.values()) if peer.worker is not None else []
+    jobs = peer.worker.running.jobs() if peer.worker is not None else []
     if not jobs:
         return b"f", b"a", b"H:t:1"
     job = jobs[place % len(jobs)]

@@ -44,7 +44,7 @@ class Bench:
 
     @property
     def running(self) -> list[LiveJob]:
-        return list(self.worker.running.values())
+        return self.worker.running.jobs()
 
     def acquire(self, job: LiveJob, lock: bytes = b"lock", limit: int = 1) -> bool:
         return self.locks.acquire(lock, limit, self.worker, job, PATIENCE)

@@ -1,8 +1,12 @@
 """What the engine counts, so that nobody has to count again."""
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from geartrain.engine.alarm import Alarm
 from geartrain.engine.engine import Engine
-from geartrain.engine.meter import BUCKETS, bucket
+from geartrain.engine.meter import Meter
 from geartrain.model import Duplicate, JobState
 from tests.unit.engine.recording import NOW, claim, hire, job_in
 
@@ -15,7 +19,8 @@ def test_every_end_has_its_count(engine: Engine) -> None:
     f = engine.functions[b"f"]
     assert (f.submitted, f.completed, f.failed) == (5, 2, 2)
     assert engine.submitted == 5
-    assert [engine.ended[state] for state in JobState] == [f.ended[state] for state in JobState]
+    for ended in (engine.ended, f.ended):
+        assert (ended.done, ended.failed, ended.cancelled, ended.dead, ended.total) == (2, 1, 1, 1, 5)
     assert engine.dead_of == {b"f": 1}
 
 
@@ -23,7 +28,7 @@ def test_joining_and_replacing_is_no_second_submission(engine: Engine) -> None:
     for duplicate in (Duplicate.COALESCE, Duplicate.REPLACE):
         engine.submit(b"f", b"key", duplicate=duplicate)
         engine.submit(b"f", b"key", duplicate=duplicate)
-    assert (engine.submitted, engine.functions[b"f"].submitted, sum(engine.ended)) == (1, 1, 0)
+    assert (engine.submitted, engine.functions[b"f"].submitted, engine.ended.total) == (1, 1, 0)
 
 
 def test_a_retried_job_was_submitted_once(engine: Engine) -> None:
@@ -82,8 +87,8 @@ def test_waiting_and_running_are_measured(engine: Engine) -> None:
     job = claim(engine, worker)
     engine.now = NOW + 1.25
     engine.complete(worker, job, b"")
-    assert (engine.waits[bucket(0.25)], sum(engine.waits)) == (1, 1)
-    assert (engine.runs[bucket(1.0)], sum(engine.runs)) == (1, 1)
+    assert (measured(engine.waits), engine.waits.seconds) == ({18: 1}, 0.25)
+    assert (measured(engine.runs), engine.runs.seconds) == ({20: 1}, 1.0)
 
 
 def test_a_clock_that_was_moved_spoils_nothing(engine: Engine) -> None:
@@ -93,14 +98,35 @@ def test_a_clock_that_was_moved_spoils_nothing(engine: Engine) -> None:
     job = claim(engine, worker)
     engine.now = NOW - 7200
     engine.complete(worker, job, b"")
-    assert (engine.waits[0], engine.runs[0]) == (1, 1)
+    assert measured(engine.waits) == measured(engine.runs) == {0: 1}
+    assert engine.waits.seconds == engine.runs.seconds == 0.0
+
+
+NUMBERS = [float("-inf"), -1.0, 0.0, 1e-9, 1e-6, 1.0, 3600.0, 4e12 - 1, 4e12, 1e300, float("inf"), float("nan")]
 
 
 def test_every_number_has_a_bucket() -> None:
-    numbers = [float("-inf"), -1.0, 0.0, 1e-9, 1e-6, 1.0, 3600.0, 4e12 - 1, 4e12, 1e300, float("inf"), float("nan")]
-    found = [bucket(number) for number in numbers]
-    assert all(0 <= each < BUCKETS for each in found)
-    assert found[4:7] == [1, 20, 32]
+    meter = Meter()
+    for number in NUMBERS:
+        meter.note(number)
+    assert measured(meter) == {0: 8, 1: 1, 20: 1, 32: 1, 62: 1}
+
+
+@given(st.lists(st.sampled_from(NUMBERS[1:7])), st.data())
+def test_a_meter_counts_whatever_the_order(numbers: list[float], data: st.DataObject) -> None:
+    meter = Meter()
+    for number in numbers:
+        meter.note(number)
+    assert sum(meter.counts()) == len(numbers)
+    for number in data.draw(st.permutations(numbers)):
+        meter.forget(number)
+    assert measured(meter) == {}
+    assert meter.seconds == pytest.approx(0.0, abs=1e-6)
+
+
+def measured(meter: Meter) -> dict[int, int]:
+    """What it has counted, without empty buckets."""
+    return {bucket: count for bucket, count in enumerate(meter.counts()) if count}
 
 
 def test_workers_are_listed_from_their_first_function_until_they_leave(engine: Engine) -> None:

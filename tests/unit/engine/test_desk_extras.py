@@ -80,7 +80,7 @@ def test_a_withdrawn_job_that_somebody_waits_for_goes_on_in_the_foreground(
 def test_a_withdrawn_job_that_runs_runs_on(engine: Engine, journal: RecordingJournal) -> None:
     job, worker = job_in(engine, JobState.RUNNING, background=True)
     engine.withdraw(job)
-    assert worker.running == {job.handle: job}
+    assert worker.running.jobs() == [job]
     engine.complete(worker, job, b"")
     assert journal.names == ["accepted"]
 

@@ -67,7 +67,7 @@ def test_a_running_foreground_job_runs_on_and_its_result_is_swallowed(
     job, worker = job_in(engine, JobState.RUNNING, watcher)
     engine.forget(watcher)
     assert job.state is JobState.RUNNING
-    assert worker.running == {job.handle: job}
+    assert worker.running.jobs() == [job]
     engine.data(job, b"part")
     engine.complete(worker, job, b"out")
     assert job.state is JobState.DONE
@@ -135,7 +135,7 @@ def test_cancelling_ends_a_job_in_any_state(
     assert job.reason == "not wanted"
     assert watcher.words == [("fail", "not wanted")]
     assert watcher.heard[0].state is JobState.CANCELLED
-    assert (engine.jobs, worker.running, engine.running) == ({}, {}, 0)
+    assert (engine.jobs, worker.running.jobs(), engine.running) == ({}, [], 0)
     assert engine.functions[b"f"].total == 0
     assert engine.functions[b"f"].unique == {}
     engine.tick(NOW + 60)
@@ -165,7 +165,7 @@ def test_the_worker_of_a_cancelled_job_is_told_and_excused(engine: Engine, watch
     job, worker = job_in(engine, JobState.RUNNING, watcher)
     engine.cancel(job)
     assert worker.taken == [job.handle]
-    assert worker.running == {}
+    assert not worker.running
     assert worker.excuse(job.handle)
 
 

@@ -129,7 +129,7 @@ def test_a_dropped_function_may_come_back(engine: Engine) -> None:
     worker = hire(engine, b"f", asleep=True)
     engine.submit(b"f", background=True)
     claim(engine, worker)
-    engine.complete(worker, next(iter(worker.running.values())), b"")
+    engine.complete(worker, worker.running.jobs()[0], b"")
     engine.leave(worker)
     assert engine.drop(b"f")
     engine.tick(NOW + 1)

@@ -62,7 +62,7 @@ def test_a_claimed_job_has_one_owner(engine: Engine) -> None:
     assert claim(engine, one) is job
     assert engine.claim(two) is None
     assert (job.state, job.owner, job.attempts, job.started_at) == (JobState.RUNNING, one, 1, NOW + 2)
-    assert (one.running, two.running) == ({job.handle: job}, {})
+    assert (one.running.jobs(), two.running.jobs()) == ([job], [])
     assert (engine.running, engine.functions[b"f"].running) == (1, 1)
 
 
@@ -70,9 +70,9 @@ def test_a_worker_may_run_many_jobs(engine: Engine) -> None:
     worker = hire(engine, b"f")
     jobs = [engine.submit(b"f", background=True) for _ in range(3)]
     assert [claim(engine, worker) for _ in jobs] == jobs
-    assert list(worker.running.values()) == jobs
+    assert worker.running.jobs() == jobs
     engine.complete(worker, jobs[1], b"")
-    assert list(worker.running.values()) == [jobs[0], jobs[2]]
+    assert worker.running.jobs() == [jobs[0], jobs[2]]
 
 
 def test_completing_ends_the_job(engine: Engine, watcher: RecordingWatcher) -> None:
@@ -80,7 +80,7 @@ def test_completing_ends_the_job(engine: Engine, watcher: RecordingWatcher) -> N
     job = engine.submit(b"f", b"key", watcher=watcher)
     claim(engine, worker)
     engine.complete(worker, job, b"out")
-    assert (job.state, job.owner, worker.running, engine.jobs) == (JobState.DONE, None, {}, {})
+    assert (job.state, job.owner, worker.running.jobs(), engine.jobs) == (JobState.DONE, None, [], {})
     assert watcher.words == [("complete", b"out")]
     assert (engine.running, engine.functions[b"f"].total, len(engine.leases)) == (0, 0, 0)
     assert engine.functions[b"f"].unique == {}
@@ -146,7 +146,7 @@ def test_rescheduling_counts_steps_and_forgets_attempts(engine: Engine, watcher:
     claim(engine, worker)
     engine.reschedule(worker, job, NOW + 30, step=2)
     assert (job.state, job.count, job.attempts, job.run_at) == (JobState.SCHEDULED, 7, 0, NOW + 30)
-    assert (worker.running, engine.running, engine.functions[b"f"].scheduled) == ({}, 0, 1)
+    assert (worker.running.jobs(), engine.running, engine.functions[b"f"].scheduled) == ([], 0, 1)
     assert watcher.heard == []
     engine.tick(NOW + 30)
     assert claim(engine, worker) is job

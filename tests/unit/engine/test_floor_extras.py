@@ -65,7 +65,7 @@ def test_a_job_that_is_handed_back_was_never_given(engine: Engine, journal: Reco
     job = engine.submit(b"f", background=True)
     claim(engine, worker)
     engine.hand_back(worker, job)
-    assert (job.state, job.attempts, job.owner, worker.running) == (JobState.QUEUED, 0, None, {})
+    assert (job.state, job.attempts, job.owner, worker.running.jobs()) == (JobState.QUEUED, 0, None, [])
     assert journal.names == ["accepted", "changed"]
     assert engine.tick(NOW) == NOW + 0.05, "no lease any more, but a sleeper to look after"
     assert claim(engine, other) is job

@@ -23,7 +23,7 @@ def test_an_ability_that_fails_on_timeout(engine: Engine, watcher: RecordingWatc
     assert job.state is JobState.FAILED
     assert watcher.words == [("fail", "it did not finish within the 5 seconds that its worker allows")]
     assert worker.taken == [job.handle]
-    assert worker.running == {}
+    assert not worker.running
     assert not worker.excuse(job.handle), "it is the worker's own fault"
     assert len(engine.leases) == 0
 
@@ -158,7 +158,7 @@ def test_a_worker_whose_time_is_up_may_be_given_the_job_again_at_once(
     worker.react = lambda: order.append((engine.claim(worker), list(worker.taken)))
     engine.tick(NOW + 1)
     assert order == [(job, [job.handle])], "told that it lost the job before it is given it again"
-    assert worker.running == {job.handle: job}
+    assert worker.running.jobs() == [job]
     assert journal.names == ["accepted", "changed"]
 
 

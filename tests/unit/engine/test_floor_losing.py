@@ -24,7 +24,7 @@ def test_a_lost_job_goes_to_the_end_of_its_lane(engine: Engine, how: str) -> Non
     else:
         engine.dismiss(worker, b"f")
     assert (job.state, job.attempts, job.owner, job.progress) == (JobState.QUEUED, 1, None, None)
-    assert (worker.running, engine.running) == ({}, 0)
+    assert (worker.running.jobs(), engine.running) == ([], 0)
     engine.submit(b"f", payload=b"4", background=True)
     assert payloads(engine, hire(engine, b"f")) == [b"2", b"3", b"1", b"4"]
     assert job.attempts == 2
@@ -46,7 +46,7 @@ def test_dismissing_loses_only_the_jobs_of_that_function(engine: Engine) -> None
     claim(engine, worker)
     engine.dismiss(worker, b"f")
     assert (f.state, g.state) == (JobState.QUEUED, JobState.RUNNING)
-    assert worker.running == {g.handle: g}
+    assert worker.running.jobs() == [g]
 
 
 def test_an_abandoned_job_of_a_lost_worker_is_dropped(engine: Engine, watcher: RecordingWatcher) -> None:

@@ -65,7 +65,7 @@ def test_postponing_frees_the_worker_in_silence(engine: Engine, journal: Recordi
     job, worker = job_in(engine, JobState.RUNNING, background=True)
     assert engine.postpone(job, NOW + 60, "busy")
     assert (job.state, job.run_at, job.attempts) == (JobState.SCHEDULED, NOW + 60, 1)
-    assert (worker.running, worker.taken, worker.excuse(job.handle)) == ({}, [], True)
+    assert (worker.running.jobs(), worker.taken, worker.excuse(job.handle)) == ([], [], True)
     assert journal.names == ["accepted", "changed"]
     engine.tick(NOW + 60)
     assert claim(engine, worker) is job
@@ -74,7 +74,7 @@ def test_postponing_frees_the_worker_in_silence(engine: Engine, journal: Recordi
 def test_burying_sets_it_aside(engine: Engine) -> None:
     job, worker = job_in(engine, JobState.RUNNING, background=True)
     assert engine.bury(job, "hopeless")
-    assert (job.state, job.reason, worker.running, worker.taken) == (JobState.DEAD, "hopeless", {}, [])
+    assert (job.state, job.reason, worker.running.jobs(), worker.taken) == (JobState.DEAD, "hopeless", [], [])
     assert [trial.why for trial in job.trials or ()] == ["hopeless"]
 
 

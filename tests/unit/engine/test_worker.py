@@ -9,7 +9,7 @@ from tests.unit.engine.recording import RecordingWorker
 
 def test_a_new_worker_offers_nothing_and_runs_nothing() -> None:
     worker = RecordingWorker(b"ann", door="gearman")
-    assert (worker.door, worker.name, worker.abilities, worker.running) == ("gearman", b"ann", {}, {})
+    assert (worker.door, worker.name, worker.abilities, worker.running.jobs()) == ("gearman", b"ann", {}, [])
     assert (worker.crew, worker.idle, worker.inbox) == (None, False, None)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from geartrain.engine.engine import Engine
-from geartrain.engine.meter import bucket, fresh
+from geartrain.engine.meter import BUCKETS, Meter
 from geartrain.steering.samples import KEPT, percentile
 from geartrain.steering.steward import Steward
 from tests.unit.engine.recording import claim, hire
@@ -69,13 +69,14 @@ def test_percentiles_are_of_the_last_minute(steward: Steward, engine: Engine, si
 
 @pytest.mark.parametrize("seconds", [0.000_5, 0.02, 1.5, 3600.0])
 def test_a_percentile_is_right_within_its_bucket(seconds: float) -> None:
-    counts = fresh()
-    counts[bucket(seconds)] = 100
-    assert seconds / 2 <= percentile(counts, 0.5) <= seconds * 2
+    meter = Meter()
+    for _ in range(100):
+        meter.note(seconds)
+    assert seconds / 2 <= percentile(meter.counts(), 0.5) <= seconds * 2
 
 
 def test_percentiles_are_in_order() -> None:
-    counts = fresh()
+    counts = [0] * BUCKETS
     for exponent in range(30):
         counts[exponent] = 30 - exponent
     shares = [percentile(counts, share / 100) for share in range(1, 100)]

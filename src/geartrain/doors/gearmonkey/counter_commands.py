@@ -66,7 +66,7 @@ def _add(connection: "GearmonkeyConnection", raw: bytes, by: int) -> int:
     connection.counted.add(key.function)
     counts.change(key.function, connection, by)
     worker = connection.worker
-    if by < 0 and worker is not None and not any(job.function == key.function for job in worker.running.values()):
+    if by < 0 and worker is not None and not any(job.function == key.function for job in worker.running.jobs()):
         worker.withdraw(key.function)
     return counts.value(key.function)
 

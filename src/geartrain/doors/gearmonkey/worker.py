@@ -37,7 +37,7 @@ class GearmonkeyWorker(Worker):
         monkey = self.connection.monkey
         for function in self.abilities:
             monkey.counts.enrolled[function] -= 1
-        monkey.popped.difference_update(self.running)
+        monkey.popped.difference_update(job.handle for job in self.running.jobs())
         self.connection.engine.leave(self)
 
     def wake(self) -> None:

@@ -159,7 +159,7 @@ class PeriodicConnection(Connection):
         worker = self.worker
         if worker is not None:
             worker.grabs.clear()
-            jobs = list(worker.running.values())
+            jobs = worker.running.jobs()
             self.engine.leave(worker)
             for job in jobs:
                 self.periodic.locks.release_all(job)

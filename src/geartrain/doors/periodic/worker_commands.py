@@ -25,7 +25,7 @@ def broadcast(connection: "PeriodicConnection", message_id: bytes, arguments: wi
 def cant_do(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """CANT_DO: the worker offers a function no longer."""
     worker, function = connection.work(), arguments.short()
-    jobs = [job for job in worker.running.values() if job.function == function]
+    jobs = [job for job in worker.running.jobs() if job.function == function]
     connection.engine.dismiss(worker, function)
     for job in jobs:
         worker.done(job)
