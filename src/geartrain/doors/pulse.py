@@ -60,6 +60,7 @@ class Pulse:
         self._call_soon = loop.call_soon
         self._on_beat: Callable[[], None] = self._beat
         self._due = False  # a beat has been asked for
+        self._looked_again = False  # before this beat
         self._timed = False  # the engine knows what time it is in this tick
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = NEVER
@@ -92,6 +93,15 @@ class Pulse:
             self._timer = None
 
     def _beat(self) -> None:
+        engine = self.engine
+        if engine.pressed and not self._looked_again:
+            # Jobs were handed out and others wait behind them, so their peers have more to say by now: what they are
+            # answered leaves together, in half the writes. Where nobody waits, an answer must not either.
+            self._looked_again = True
+            self._timed = False
+            self._call_soon(self._on_beat)
+            return
+        engine.pressed = self._looked_again = False
         self._due = self._timed = False
         dirty = self._dirty
         self._dirty = []

@@ -5,6 +5,7 @@ from geartrain.engine.crew import Crew
 from geartrain.engine.desk import Desk
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob, Progress
+from geartrain.engine.lane import Lane
 from geartrain.engine.lifecycle import CANCELLED, DONE, FAILED, RUNNING, SCHEDULED, enter
 from geartrain.engine.worker import Ability, Worker
 from geartrain.model import Expiry
@@ -70,7 +71,7 @@ class Floor(Desk):
             if copy is not None:
                 return copy
         turn = crew.next_turn()
-        return None if turn is None else self._entrust(crew, worker, turn.function, turn.lane.take())
+        return None if turn is None else self._entrust(crew, worker, turn.function, turn.lane)
 
     def claim_from(self, worker: Worker, function: bytes, priority: int) -> LiveJob | None:
         """The same, but only from the queue of one function and priority, which the worker offers."""
@@ -85,10 +86,13 @@ class Floor(Desk):
             crew = self._join(worker)
         if worker.idle:
             self.rouse(worker)
-        return self._entrust(crew, worker, home, lane.take())
+        return self._entrust(crew, worker, home, lane)
 
-    def _entrust(self, crew: Crew, worker: Worker, home: Function, job: LiveJob) -> LiveJob | None:
-        """A job that was taken from its queue is the worker's now."""
+    def _entrust(self, crew: Crew, worker: Worker, home: Function, lane: Lane) -> LiveJob | None:
+        """The first job of a lane is the worker's now."""
+        job = lane.take()
+        if lane.size:
+            self.pressed = True
         now = self.now
         crew.claimed_at = now
         enter(job, RUNNING)
