@@ -3,6 +3,7 @@
 So the synchronous and the asyncio library are the same, and only differ in who carries out the commands.
 """
 
+import contextlib
 import math
 from collections.abc import Generator
 from typing import Any, Final, NamedTuple, TypeVar
@@ -37,6 +38,8 @@ class Moves(NamedTuple):
 # A wait that had not begun when it was called off is called off again after so many seconds.
 CALL_OFF_AGAIN: Final = 0.005
 
+_LOADS: Final = 5  # of one script, before its absence is an error
+
 T = TypeVar("T")
 Request = Command | Moves
 Flow = Generator[Request, Any, T]
@@ -70,13 +73,16 @@ def together(*commands: tuple[Any, ...]) -> Command:
 
 
 def evaluate(script: Script, keys: list[str], arguments: list[Any]) -> Flow[Any]:
-    """Run a script by its hash; where it is not known, load it first."""
+    """Run a script by its hash; where it is not known, load it first.
+
+    More than once, if need be: a server that is started anew between the two does not know it again.
+    """
     call = again("EVALSHA", script.sha1, len(keys), *keys, *arguments)
-    try:
-        return (yield call)
-    except NoScriptError:
+    for _ in range(_LOADS):
+        with contextlib.suppress(NoScriptError):
+            return (yield call)
         yield from load(script)
-        return (yield call)
+    return (yield call)
 
 
 def load(script: Script) -> Flow[None]:
