@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from bench import (
+    bystanders,
     connections,
     contenders,
     crowd,
@@ -73,6 +74,8 @@ SPEECHES = {
     LISTS: LISTS_SPEECH,
     LISTS_ON_DISK: LISTS_SPEECH,
     BEANSTALKD: Speech(None, tubes.Submits, tubes.Drain),
+    bystanders.FEW: GEARMAN_SPEECH,
+    bystanders.MANY: GEARMAN_SPEECH,
 }
 
 
@@ -119,6 +122,8 @@ ON_DISK = (DURABLE, GEARMAND_SQLITE, BEANSTALKD, LISTS_ON_DISK)
 TRIP = (
     "Foreground jobs with 64 bytes, from the submission until the client has the result, by workers that give them back"
 )
+SUBMIT = "Background jobs with 64 bytes, from the submission to the acknowledgement, with no worker"
+DRAINED = "8 workers come to a queue of background jobs with 64 bytes, and finish one after the other"
 
 
 def trips(key: str, clients: int, window: int, workers: int) -> tuple[Row, Act]:
@@ -141,8 +146,7 @@ GEARMAN = SideBySide(
             Row(
                 "gearman-submit",
                 "background submits, 4 clients, 64 in flight each",
-                "Background jobs with 64 bytes, from the submission to the acknowledgement, with no worker; "
-                "on disk for Geartrain, durable; in memory for all others.",
+                f"{SUBMIT}; on disk for Geartrain, durable; in memory for all others.",
                 RATE,
                 QUEUES_IN_MEMORY,
             ),
@@ -152,7 +156,7 @@ GEARMAN = SideBySide(
             Row(
                 "gearman-drain",
                 "drain, 8 workers",
-                "8 workers come to a queue of background jobs with 64 bytes, and finish one after the other.",
+                f"{DRAINED}.",
                 RATE,
                 QUEUES_IN_MEMORY,
             ),
@@ -344,6 +348,24 @@ PERIODIC = SideBySide(
     ],
 )
 
+BESIDE = "One server of ours has 10,000 connections beside this load, the other 1,000: 1 means that they cost nothing."
+
+
+def beside(key: str, title: str, what: str, act: Act) -> tuple[Row, Act]:
+    taking_part = (bystanders.MANY, bystanders.FEW)
+    return Row(key, f"{title}, 10 thousand connections", f"{what} {BESIDE}", RATE, taking_part), act
+
+
+BYSTANDERS = SideBySide(
+    "bystanders",
+    "What a job costs beside many connections",
+    [
+        beside("bystanders-trips", "round trips, 8 clients, 8 workers", f"{TRIP}.", round_trips(8, 1, 8)),
+        beside("bystanders-submits", "submits, 4 clients, 64 in flight each", f"{SUBMIT}.", submits(4, 64)),
+        beside("bystanders-drain", "drain the queue, 8 workers", f"{DRAINED}.", drain(8)),
+    ],
+)
+
 GROUPS: Sequence[Group] = (
     GEARMAN,
     DISK,
@@ -351,6 +373,7 @@ GROUPS: Sequence[Group] = (
     GEARMONKEY,
     PERIODIC,
     connections.group(MEMORY, GEARMAND),
+    BYSTANDERS,
     flatness.Flatness(),
     task_queues.TaskQueues(),
 )
