@@ -30,10 +30,12 @@ def _in(jobs: Iterable[LiveJob], state: JobState) -> list[LiveJob]:
 
 def _places(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> None:
     """Every job is in the one place that its state names, and nowhere else."""
-    assert all(id == job.id for id, job in [*engine.jobs.items(), *engine.dead.items()])
+    assert all(engine.jobs.get(job.id) is job for job in jobs)
+    assert len(engine.jobs) == len(jobs)
+    assert all(id == job.id for id, job in engine.dead.items())
     assert all(engine.find(job.handle) is job for job in jobs)
     assert all(engine.find_dead(job.handle) is job for job in engine.dead.values())
-    assert not engine.jobs.keys() & engine.dead.keys()
+    assert not set(engine.jobs) & engine.dead.keys()
     assert all(job.state is JobState.DEAD for job in engine.dead.values())
     assert {job.state for job in jobs} <= {JobState.SCHEDULED, JobState.QUEUED, JobState.RUNNING}
 

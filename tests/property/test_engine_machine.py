@@ -162,17 +162,17 @@ class EngineDay(RuleBasedStateMachine):
     def audience(self, job: int, watcher: int, come: bool) -> None:
         twin, loud = self.pick(self.naive.alive(), job), self.pick(self.watchers, watcher)
         if come:
-            self.engine.watch(self.engine.jobs[twin.number], loud)
+            self.engine.watch(self.engine.jobs.get(twin.number), loud)
             self.naive.join(twin, False, loud.twin)
         else:
-            self.engine.unwatch(self.engine.jobs[twin.number], loud)
+            self.engine.unwatch(self.engine.jobs.get(twin.number), loud)
             self.naive.unwatch(twin, loud.twin)
 
     @precondition(lambda self: self.naive.alive())
     @rule(job=INDEX)
     def hasten(self, job: int) -> None:
         twin = self.pick(self.naive.alive(), job)
-        self.engine.hasten(self.engine.jobs[twin.number])
+        self.engine.hasten(self.engine.jobs.get(twin.number))
         self.naive.hasten(twin)
 
     # Workers
@@ -327,7 +327,7 @@ class EngineDay(RuleBasedStateMachine):
         """Cancel some of the jobs, here and there in their lines."""
         for twin in self.naive.alive()[which % 3 :: 3]:
             if twin in self.naive.alive():
-                self.engine.cancel(self.engine.jobs[twin.number])
+                self.engine.cancel(self.engine.jobs.get(twin.number))
                 self.naive.cancel(twin)
 
     def withdraw(self, which: int, function: bytes) -> None:
@@ -336,7 +336,7 @@ class EngineDay(RuleBasedStateMachine):
         if durable:
             twin = self.pick(durable, which)
             del self.journal.kept[twin.handle]
-            self.engine.withdraw(self.engine.jobs[twin.number])
+            self.engine.withdraw(self.engine.jobs.get(twin.number))
             self.naive.withdraw(twin)
 
     def forget(self, which: int, function: bytes) -> None:
@@ -387,7 +387,7 @@ class EngineDay(RuleBasedStateMachine):
     @invariant()
     def every_job_is_where_the_model_has_it(self) -> None:
         engine, naive = self.engine, self.naive
-        assert engine.jobs.keys() == {twin.number for twin in naive.alive()}
+        assert set(engine.jobs) == {twin.number for twin in naive.alive()}
         assert engine.dead.keys() == {twin.number for twin in naive.dead()}
         for twin in naive.alive() + naive.dead():
             job = engine.find(twin.handle) or engine.find_dead(twin.handle)

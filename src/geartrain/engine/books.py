@@ -28,6 +28,7 @@ from geartrain.engine.journal import Journal
 from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
 from geartrain.engine.meter import Meter
 from geartrain.engine.policy import Policy
+from geartrain.engine.roster import Roster
 from geartrain.engine.tally import Tally
 from geartrain.engine.watcher import Watcher
 from geartrain.engine.worker import Resident, Worker
@@ -57,8 +58,8 @@ class Books:
         self.handle_prefix = handle_prefix + b":"
         self.next_id = first_id
         self.now = 0.0  # the time of the current tick; whoever calls a verb sets it first
-        self.jobs: dict[int, LiveJob] = {}  # by id: neighbours in it are neighbours in memory, as handles are not
-        self.dead: dict[int, LiveJob] = {}
+        self.jobs = Roster()
+        self.dead: dict[int, LiveJob] = {}  # by id
         self.dead_of: dict[bytes, int] = {}  # how many, by function: it may have been dropped meanwhile
         self.functions: dict[bytes, Function] = {}
         self.crews: dict[frozenset[bytes], Crew] = {}
@@ -97,7 +98,7 @@ class Books:
             self.dead[job.id] = job
             self.dead_of[function.name] = self.dead_of.get(function.name, 0) + 1
             return
-        self.jobs[job.id] = job
+        self.jobs.add(job)
         self.returned += 1
         function.returned += 1
         if job.unique in function.unique:
@@ -124,15 +125,14 @@ class Books:
 
     def find(self, handle: bytes) -> LiveJob | None:
         """The job of that handle, while it is scheduled, queued or running."""
-        return self._among(self.jobs, handle)
+        return _of_handle(self.jobs.get(self._id(handle)), handle)
 
     def find_dead(self, handle: bytes) -> LiveJob | None:
         """The job of that handle, if it was set aside as dead."""
-        return self._among(self.dead, handle)
+        return _of_handle(self.dead.get(self._id(handle)), handle)
 
-    def _among(self, jobs: dict[int, LiveJob], handle: bytes) -> LiveJob | None:
-        job = jobs.get(self._odd.get(handle) or id_in(handle))
-        return job if job is not None and job.handle == handle else None
+    def _id(self, handle: bytes) -> int:
+        return self._odd.get(handle) or id_in(handle)
 
     # Who hears of everything
 
@@ -273,10 +273,10 @@ class Books:
             function.scheduled -= 1
             self.scheduled -= 1
             self.schedule.leave()
-        del self.jobs[job.id]
+        self.jobs.drop(job)
         if job.unique:
             del function.unique[job.unique]
-        if not self.jobs and self.next_id - self._tidied_at > _TIDY_AFTER:
+        if not len(self.jobs) and self.next_id - self._tidied_at > _TIDY_AFTER:
             self._tidy(function)
         watchers = job.watchers
         if watchers:
@@ -400,3 +400,8 @@ class Books:
             if alarm.at < soonest:
                 soonest = alarm.at
         return soonest
+
+
+def _of_handle(job: LiveJob | None, handle: bytes) -> LiveJob | None:
+    """The job that was found by its id, if the whole handle is its own."""
+    return job if job is not None and job.handle == handle else None

@@ -70,7 +70,7 @@ class Desk(Books):
         )
         if timeout or count or reducer:
             job.timeout, job.count, job.reducer = timeout, count, reducer
-        self.jobs[job.id] = job
+        self.jobs.add(job)
         if unique:
             home.unique[unique] = job
         if watcher is not None:
@@ -196,7 +196,7 @@ class Desk(Books):
             old.submitted_at, old.door,
         )  # fmt: skip
         job.timeout, job.count, job.reducer = timeout, count, reducer
-        self.jobs[job.id] = job
+        self.jobs.add(job)
         home.unique[job.unique] = job
         job.watchers = watchers
         for watcher in watchers or ():

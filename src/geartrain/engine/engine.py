@@ -72,7 +72,7 @@ class Engine(Floor):
         job.reason, job.code = "", 0
         job.attempts = 0
         job.run_at = self.now
-        self.jobs[job.id] = job
+        self.jobs.add(job)
         self.returned += 1
         home.returned += 1
         if job.unique:

@@ -97,10 +97,10 @@ def test_the_limit_is_that_of_the_submitted_priority_and_counts_everything(engin
 def test_a_refused_job_leaves_no_trace(engine: Engine, watcher: RecordingWatcher, journal: RecordingJournal) -> None:
     engine.limit(b"f", 1, 1, 1)
     engine.submit(b"f", watcher=watcher)
-    before = (dict(engine.jobs), set(watcher.watching), engine.next_id)
+    before = (list(engine.jobs.values()), set(watcher.watching), engine.next_id)
     with pytest.raises(QueueFullError):
         engine.submit(b"f", b"key", watcher=watcher, background=True)
-    assert (engine.jobs, watcher.watching, engine.next_id) == before
+    assert (list(engine.jobs.values()), watcher.watching, engine.next_id) == before
     assert engine.functions[b"f"].unique == {}
     assert journal.entries == []
 

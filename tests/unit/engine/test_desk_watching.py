@@ -51,7 +51,7 @@ def test_a_waiting_foreground_job_is_dropped_with_its_last_watcher(
     assert job.state is state
     engine.forget(other)
     assert job.state is JobState.CANCELLED
-    assert engine.jobs == {}
+    assert not engine.jobs
     assert engine.functions[b"f"].total == 0
     assert engine.functions[b"f"].unique == {}
     engine.tick(NOW + 60)
@@ -135,7 +135,7 @@ def test_cancelling_ends_a_job_in_any_state(
     assert job.reason == "not wanted"
     assert watcher.words == [("fail", "not wanted")]
     assert watcher.heard[0].state is JobState.CANCELLED
-    assert (engine.jobs, worker.running.jobs(), engine.running) == ({}, [], 0)
+    assert (list(engine.jobs), worker.running.jobs(), engine.running) == ([], [], 0)
     assert engine.functions[b"f"].total == 0
     assert engine.functions[b"f"].unique == {}
     engine.tick(NOW + 60)

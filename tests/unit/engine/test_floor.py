@@ -80,7 +80,7 @@ def test_completing_ends_the_job(engine: Engine, watcher: RecordingWatcher) -> N
     job = engine.submit(b"f", b"key", watcher=watcher)
     claim(engine, worker)
     engine.complete(worker, job, b"out")
-    assert (job.state, job.owner, worker.running.jobs(), engine.jobs) == (JobState.DONE, None, [], {})
+    assert (job.state, job.owner, worker.running.jobs(), list(engine.jobs)) == (JobState.DONE, None, [], [])
     assert watcher.words == [("complete", b"out")]
     assert (engine.running, engine.functions[b"f"].total, len(engine.leases)) == (0, 0, 0)
     assert engine.functions[b"f"].unique == {}
@@ -93,7 +93,8 @@ def test_failing_is_final_unless_the_worker_asks_for_a_retry(engine: Engine, wat
     engine.fail(worker, job, "cannot")
     assert (job.state, job.reason) == (JobState.FAILED, "cannot")
     assert watcher.words == [("fail", "cannot")]
-    assert engine.jobs == engine.dead == {}
+    assert not engine.jobs
+    assert not engine.dead
 
 
 def test_a_retry_waits_longer_every_time_until_the_job_is_dead(engine: Engine, watcher: RecordingWatcher) -> None:
@@ -126,7 +127,8 @@ def test_nobody_waits_for_an_abandoned_job_to_be_tried_again(
     engine.forget(watcher)
     engine.fail(worker, job, retry=True)
     assert job.state is JobState.CANCELLED
-    assert engine.jobs == engine.dead == {}
+    assert not engine.jobs
+    assert not engine.dead
 
 
 def test_an_exception_is_a_failure_with_words(engine: Engine, watcher: RecordingWatcher) -> None:
@@ -185,4 +187,4 @@ def test_rescheduling_an_abandoned_job_ends_it(engine: Engine, watcher: Recordin
     engine.forget(watcher)
     engine.reschedule(worker, job, NOW + 30)
     assert job.state is JobState.CANCELLED
-    assert engine.jobs == {}
+    assert not engine.jobs

@@ -78,7 +78,7 @@ def test_an_abandoned_job_that_is_handed_back_is_dropped(engine: Engine, watcher
     engine.forget(watcher)
     engine.hand_back(worker, job)
     assert job.state is JobState.CANCELLED
-    assert engine.jobs == {}
+    assert not engine.jobs
 
 
 def test_a_copy_of_a_broadcast_that_is_handed_back_is_given_up(engine: Engine) -> None:

@@ -56,7 +56,7 @@ def test_an_abandoned_job_of_a_lost_worker_is_dropped(engine: Engine, watcher: R
     engine.forget(watcher)
     engine.leave(worker)
     assert job.state is JobState.CANCELLED
-    assert (engine.jobs, engine.dead, engine.running) == ({}, {}, 0)
+    assert (list(engine.jobs), engine.dead, engine.running) == ([], {}, 0)
     assert engine.functions[b"f"].unique == {}
 
 
@@ -73,7 +73,7 @@ def test_after_too_many_lost_workers_the_job_is_dead(engine: Engine, watcher: Re
     assert job.reason == "given to 3 workers in vain, the last time because its worker left"
     assert watcher.words == [("fail", job.reason)]
     assert watcher.heard[0].state is JobState.DEAD
-    assert (engine.jobs, engine.dead, engine.running) == ({}, {job.id: job}, 0)
+    assert (list(engine.jobs), engine.dead, engine.running) == ([], {job.id: job}, 0)
     assert engine.functions[b"f"].total == 0
     assert engine.functions[b"f"].unique == {}
 

@@ -135,7 +135,7 @@ def test_a_watcher_may_cancel_the_other_jobs_of_a_worker_that_is_leaving(
     watcher.react = cancel_the_other
     engine.leave(worker)
     assert (one.state, two.state) == (JobState.DEAD, JobState.CANCELLED)
-    assert (engine.running, worker.running.jobs(), engine.jobs) == (0, [], {})
+    assert (engine.running, worker.running.jobs(), list(engine.jobs)) == (0, [], [])
 
 
 def test_a_watcher_may_cancel_the_other_jobs_of_a_dismissed_function(engine: Engine, watcher: RecordingWatcher) -> None:
