@@ -95,8 +95,8 @@ class Pulse:
     def _beat(self) -> None:
         engine = self.engine
         if engine.pressed and not self._looked_again:
-            # Jobs were handed out and others wait behind them, so their peers have more to say by now: what they are
-            # answered leaves together, in half the writes. Where nobody waits, an answer must not either.
+            # Clients have more jobs under way than workers can take, so there is more to say to them in a moment: it
+            # leaves together, in half the writes. Where nothing queues, an answer must not wait either.
             self._looked_again = True
             self._timed = False
             self._call_soon(self._on_beat)

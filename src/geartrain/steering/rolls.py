@@ -1,6 +1,6 @@
 """Finding jobs among a million without holding up the loop.
 
-A list of all jobs is made in one go, which takes some fifty nanoseconds for each: nothing for a thousand, too long for a
+A list of all jobs is made in one go, which takes fifty nanoseconds for each: nothing for a thousand, too long for a
 million. So beyond some number jobs are looked up one by one by their ids, the newest first; whoever wants a page of the
 newest is done after a hundred. Between slices the loop comes round.
 

@@ -7,6 +7,7 @@ import pytest
 
 from geartrain.doors.pulse import Flushable, Pulse
 from geartrain.engine.engine import Engine, SilentWorker
+from geartrain.engine.watcher import Watcher
 
 
 class Speaker(Flushable):
@@ -31,6 +32,7 @@ class Scene:
         self.engine = Engine()
         self.pulse = Pulse(loop, self.engine, lambda: self.time)
         self.speaker = Speaker()
+        self.watcher = Watcher()
         self.worker = SilentWorker("test")
         self.engine.enroll(self.worker, b"f")
 
@@ -58,7 +60,7 @@ def scene() -> Iterator[Scene]:
 
 def submit(scene: Scene, count: int) -> None:
     for _ in range(count):
-        scene.engine.submit(b"f", background=True)
+        scene.engine.submit(b"f", watcher=scene.watcher)
 
 
 def test_an_answer_leaves_in_its_turn_where_nobody_waits(scene: Scene) -> None:
@@ -76,6 +78,13 @@ def test_where_jobs_wait_answers_of_two_turns_leave_together(scene: Scene) -> No
     assert scene.engine.now == 1001.0, "the second turn has a time of its own"
     assert scene.turn() == 2
     assert scene.turn() == 2
+
+
+def test_a_queue_that_nobody_waits_for_holds_up_nothing(scene: Scene) -> None:
+    for _ in range(10):
+        scene.engine.submit(b"f", background=True)
+    scene.claim()
+    assert scene.turn() == 1
 
 
 def test_no_answer_waits_for_a_third_turn(scene: Scene) -> None:
