@@ -60,7 +60,6 @@ class Pulse:
         self._call_soon = loop.call_soon
         self._on_beat: Callable[[], None] = self._beat
         self._due = False  # a beat has been asked for
-        self._looked_again = False  # before this beat
         self._timed = False  # the engine knows what time it is in this tick
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = NEVER
@@ -93,15 +92,6 @@ class Pulse:
             self._timer = None
 
     def _beat(self) -> None:
-        engine = self.engine
-        if engine.pressed and not self._looked_again:
-            # Clients have more jobs under way than workers can take, so there is more to say to them in a moment: it
-            # leaves together, in half the writes. Where nothing queues, an answer must not wait either.
-            self._looked_again = True
-            self._timed = False
-            self._call_soon(self._on_beat)
-            return
-        engine.pressed = self._looked_again = False
         self._due = self._timed = False
         dirty = self._dirty
         self._dirty = []

@@ -68,7 +68,6 @@ class Books:
         self.broadcasts = Broadcasts()
         self.workers: dict[int, Worker] = {}  # by number: those who offer something, or did and have not left
         self.next_worker = 1
-        self.pressed = False  # a job that somebody waits for was handed out, and others queue behind it; see `Pulse`
         self.running = 0  # how many jobs run, over all functions
         self.scheduled = 0  # how many wait for their time
         self.restored = 0  # how many were kept from before

@@ -91,8 +91,6 @@ class Floor(Desk):
     def _entrust(self, crew: Crew, worker: Worker, home: Function, lane: Lane) -> LiveJob | None:
         """The first job of a lane is the worker's now."""
         job = lane.take()
-        if lane.size and job.watchers:
-            self.pressed = True
         now = self.now
         crew.claimed_at = now
         enter(job, RUNNING)

@@ -1,4 +1,4 @@
-"""When what was said leaves: once per turn of the loop, or once in two where work is waiting."""
+"""When what was said leaves: once per turn of the loop, all of it together."""
 
 import asyncio
 from collections.abc import Iterator
@@ -6,8 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from geartrain.doors.pulse import Flushable, Pulse
-from geartrain.engine.engine import Engine, SilentWorker
-from geartrain.engine.watcher import Watcher
+from geartrain.engine.engine import Engine
 
 
 class Speaker(Flushable):
@@ -23,74 +22,32 @@ class Speaker(Flushable):
         raise AssertionError("nothing was held")
 
 
-class Scene:
-    """A pulse on a loop that is turned by hand."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self.time = 1000.0
-        self.engine = Engine()
-        self.pulse = Pulse(loop, self.engine, lambda: self.time)
-        self.speaker = Speaker()
-        self.watcher = Watcher()
-        self.worker = SilentWorker("test")
-        self.engine.enroll(self.worker, b"f")
-
-    def claim(self) -> None:
-        """The worker is answered with a job."""
-        self.pulse.begin()
-        assert self.engine.claim(self.worker) is not None
-        self.pulse.flush_later(self.speaker)
-
-    def turn(self) -> int:
-        """One turn of the loop; how often something has left by then."""
-        self.loop.call_soon(self.loop.stop)
-        self.loop.run_forever()
-        return self.speaker.flushes
-
-
 @pytest.fixture
-def scene() -> Iterator[Scene]:
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
     loop = asyncio.new_event_loop()
-    try:
-        yield Scene(loop)
-    finally:
-        loop.close()
+    yield loop
+    loop.close()
 
 
-def submit(scene: Scene, count: int) -> None:
-    for _ in range(count):
-        scene.engine.submit(b"f", watcher=scene.watcher)
+def turn(loop: asyncio.AbstractEventLoop) -> None:
+    loop.call_soon(loop.stop)
+    loop.run_forever()
 
 
-def test_an_answer_leaves_in_its_turn_where_nobody_waits(scene: Scene) -> None:
-    submit(scene, 1)
-    scene.claim()
-    assert scene.turn() == 1
-
-
-def test_where_jobs_wait_answers_of_two_turns_leave_together(scene: Scene) -> None:
-    submit(scene, 10)
-    scene.claim()
-    assert scene.turn() == 0
-    scene.time = 1001.0
-    scene.claim()
-    assert scene.engine.now == 1001.0, "the second turn has a time of its own"
-    assert scene.turn() == 2
-    assert scene.turn() == 2
-
-
-def test_a_queue_that_nobody_waits_for_holds_up_nothing(scene: Scene) -> None:
-    for _ in range(10):
-        scene.engine.submit(b"f", background=True)
-    scene.claim()
-    assert scene.turn() == 1
-
-
-def test_no_answer_waits_for_a_third_turn(scene: Scene) -> None:
-    submit(scene, 10)
-    for _ in range(3):
-        scene.claim()
-        before = scene.speaker.flushes
-        assert scene.turn() == before
-        assert scene.turn() == before + 1
+def test_time_is_told_once_per_turn_and_answers_leave_at_its_end(loop: asyncio.AbstractEventLoop) -> None:
+    times = iter([1000.0, 1001.0])
+    engine = Engine()
+    pulse = Pulse(loop, engine, lambda: next(times))
+    after: list[int] = []
+    speakers = [Speaker(), Speaker()]
+    pulse.after.append(lambda: after.append(sum(speaker.flushes for speaker in speakers)))
+    for now, flushes in ((1000.0, 1), (1001.0, 2)):
+        for speaker in speakers:
+            pulse.begin()
+            pulse.flush_later(speaker)
+        assert engine.now == now
+        assert [speaker.flushes for speaker in speakers] == [flushes - 1] * 2
+        turn(loop)
+        assert [speaker.flushes for speaker in speakers] == [flushes] * 2
+    turn(loop)
+    assert after == [2, 4], "called when all are flushed, and only then"
