@@ -2,6 +2,7 @@
 
 import heapq
 import itertools
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
@@ -15,13 +16,18 @@ _EPOCH: Final = 1_767_225_600
 
 
 class MemoryStore:
-    """Jobs and records in dictionaries."""
+    """Jobs and records in dictionaries.
+
+    A record that is noted is only put down, and finds its place when somebody asks: most go again before anybody does.
+    """
 
     durable = False
 
     def __init__(self) -> None:
         self._rows: dict[int, tuple[Any, ...]] = {}
         self._records: dict[int, Memo | contract.Record] = {}
+        self._notes: list[Memo] = []  # newer than all of them
+        self._sorting = threading.Lock()  # any thread may ask
         self._kept: dict[str, bytes] = {}
         self._next_id = max(1, int((time.time() - _EPOCH) * 1_000_000))
 
@@ -42,24 +48,27 @@ class MemoryStore:
         """Remember a batch."""
         for row in batch.saved:
             self._rows[row[0]] = row  # type: ignore[index]
-        for record in batch.finished:
-            if self._rows:
+        with self._sorting:
+            self._sort()
+            for record in batch.finished:
                 self._rows.pop(record.id, None)
-            self._records[record.id] = record
+                self._records[record.id] = record
         self._kept.update(batch.kept)
         self._next_id = max(self._next_id, batch.ids_until)
 
     def note(self, memo: Memo) -> None:
         """Remember a record by itself, without the ceremony of a batch."""
-        self._records[memo.id] = memo
+        self._notes.append(memo)
 
     def records(self, query: contract.Query) -> list[contract.Record]:
-        """Newest first. Another thread may ask, so what there is is listed in one go before it is looked at."""
+        """Newest first. What there is is listed in one go before it is looked at: the loop goes on meanwhile."""
         number = query.handle.rpartition(b":")[2]
-        if number.isdigit() and int(number) in self._records:  # a handle ends in its job's id
-            candidates = [self._records[int(number)]]
-        else:
-            candidates = list(self._records.values())
+        with self._sorting:
+            self._sort()
+            if number.isdigit() and int(number) in self._records:  # a handle ends in its job's id
+                candidates = [self._records[int(number)]]
+            else:
+                candidates = list(self._records.values())
         found = _fitting(reversed(candidates), query)
         if query.by_id:
             found = iter(heapq.nlargest(query.limit, found, key=lambda record: record.id))
@@ -67,16 +76,29 @@ class MemoryStore:
 
     def prune(self, before: float, keep: int) -> int:
         """Forget the oldest."""
-        old = set(itertools.islice(self._records, max(len(self._records) - keep, 0)))
-        if before > 0.0:  # to look at all of them takes a while
-            old.update(record.id for record in self._records.values() if record.finished_at < before)
-        for id in old:
-            del self._records[id]
-        return len(old)
+        with self._sorting:
+            if before > 0.0:
+                self._sort()
+            excess = max(len(self._records) + len(self._notes) - keep, 0)
+            old = set(itertools.islice(self._records, excess))
+            if before > 0.0:  # to look at all of them takes a while
+                old.update(record.id for record in self._records.values() if record.finished_at < before)
+            for id in old:
+                del self._records[id]
+            unsorted = max(excess - len(old), 0)
+            del self._notes[:unsorted]
+            return len(old) + unsorted
 
     def close(self, next_id: int) -> None:
         """The same object may be opened again, and goes on where it was."""
         self._next_id = next_id
+
+    def _sort(self) -> None:
+        """Give every note its place. More may be noted meanwhile, at the end."""
+        count = len(self._notes)
+        for memo in self._notes[:count]:
+            self._records[memo.id] = memo
+        del self._notes[:count]
 
 
 def _fitting(candidates: Iterable[Memo | contract.Record], query: contract.Query) -> Iterator[Memo | contract.Record]:

@@ -1,0 +1,78 @@
+"""Records that are only noted: they are there for whoever asks, whenever that is."""
+
+import threading
+
+import pytest
+
+from geartrain.store.contract import Query
+from geartrain.store.memo import Memo
+from geartrain.store.memory import MemoryStore
+from tests.contract.making import batch, record, records
+
+
+def memo(id: int, finished_at: float = 0.0) -> Memo:
+    return Memo(
+        id, b"H:host:%d" % id, b"f", b"", 1, 3, 1.0, 2.0, finished_at or float(id), 1, "gearman", "gearman", b"ann", 0,
+        "", b"result", None,
+    )  # fmt: skip
+
+
+def noted(*ids: int) -> MemoryStore:
+    store = MemoryStore()
+    for id in ids:
+        store.note(memo(id))
+    return store
+
+
+def test_a_note_is_found_like_any_record() -> None:
+    store = noted(1, 2)
+    (found,) = store.records(Query(handle=b"H:host:2"))
+    assert (found.id, found.worker, found.result, found.trials) == (2, b"ann", b"result", b"")
+    store.note(memo(3))
+    assert records(store) == [3, 2, 1]
+    assert store.records(Query(handle=b"H:host:4")) == []
+
+
+def test_notes_and_batches_keep_their_order() -> None:
+    store = noted(5)
+    store.commit(batch(finished=[record(2)]))
+    store.note(memo(4))
+    assert records(store) == [4, 2, 5]
+
+
+@pytest.mark.parametrize("asked", [(), (3,), (3, 6)], ids=["never", "once", "twice"])
+@pytest.mark.parametrize("keep", [0, 2, 4, 6, 10])
+def test_the_oldest_go_first_whether_they_were_asked_for_or_not(asked: tuple[int, ...], keep: int) -> None:
+    store = MemoryStore()
+    for id in range(1, 7):
+        store.note(memo(id))
+        if id in asked:
+            records(store)
+    assert store.prune(0.0, keep) == max(6 - keep, 0)
+    assert records(store) == list(range(6, max(6 - keep, 0), -1))
+
+
+def test_what_ended_before_a_time_goes() -> None:
+    store = noted(1, 2, 3)
+    assert store.prune(3.0, 10) == 2
+    assert records(store) == [3]
+
+
+def test_another_thread_may_ask_while_more_is_noted() -> None:
+    store = MemoryStore()
+    count = 20_000
+    sizes: list[int] = []
+    done = threading.Event()
+
+    def ask() -> None:
+        while not done.is_set():
+            sizes.append(len(store.records(Query(limit=count))))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    for id in range(1, count + 1):
+        store.note(memo(id))
+    done.set()
+    thread.join()
+    assert sizes == sorted(sizes)
+    assert [found.id for found in store.records(Query(limit=count))] == list(range(count, 0, -1))
