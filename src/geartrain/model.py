@@ -110,6 +110,19 @@ class Job:
         self.trials: list[Trial] | None = None  # the last attempts that did not end it
 
 
+_DIGITS: Final = 18  # of an id, at most
+
+
+def id_in(handle: bytes) -> int:
+    """The id that a handle ends in; 0 where there is none.
+
+    >>> id_in(b"H:host:7"), id_in(b"H:host:"), id_in(b"7")
+    (7, 0, 7)
+    """
+    digits = handle[handle.rfind(b":") + 1 :]
+    return int(digits) if len(digits) <= _DIGITS and digits.isdigit() else 0
+
+
 # Ends the `door` of a job whose result is not to be kept, since whoever submitted it does not want it.
 THROW_AWAY: Final = "+throw-away"
 

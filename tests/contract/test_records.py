@@ -56,7 +56,17 @@ def test_by_handle(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    "unknown", [b"H:host:4", b"H:other:2", b"2", b"H:host:", b"nobody", b"H:host:99999999999999999999", b"\xff\0"]
+    "unknown",
+    [
+        b"H:host:4",
+        b"H:other:2",
+        b"2",
+        b"H:host:",
+        b"nobody",
+        b"H:host:99999999999999999999",
+        b"H:host:" + b"9" * 5000,
+        b"\xff\0",
+    ],
 )
 def test_by_a_handle_that_no_record_has(store: Store, unknown: bytes) -> None:
     finish(store, 1, 2, 3)

@@ -23,7 +23,7 @@ from geartrain.engine.audience import Audience
 from geartrain.engine.broadcast import Broadcasts
 from geartrain.engine.crew import Crew
 from geartrain.engine.function import Function
-from geartrain.engine.job import LiveJob, id_in
+from geartrain.engine.job import LiveJob
 from geartrain.engine.journal import Journal
 from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
 from geartrain.engine.meter import Meter
@@ -32,7 +32,7 @@ from geartrain.engine.roster import Roster
 from geartrain.engine.tally import Tally
 from geartrain.engine.watcher import Watcher
 from geartrain.engine.worker import Resident, Worker
-from geartrain.model import JobState, Trial
+from geartrain.model import JobState, Trial, id_in
 
 # Codes of failures that no worker has given one.
 GENERAL_FAILURE: Final = 1
@@ -82,7 +82,7 @@ class Books:
         self._tidied_at = first_id  # the next id when the memory of many jobs was last given back
         self._wake_again: deque[tuple[float, Function]] = deque()
         self._dead_foreground: OrderedDict[int, None] = OrderedDict()  # ids, the oldest first
-        self._odd: dict[bytes, int] = {}  # ids of those from before whose handles do not end in them
+        self.odd_handles: dict[bytes, int] = {}  # ids of those from before whose handles do not end in them
 
     # Jobs from before
 
@@ -92,7 +92,7 @@ class Books:
         job.function = function.name
         self.restored += 1
         if id_in(job.handle) != job.id:
-            self._odd[job.handle] = job.id
+            self.odd_handles[job.handle] = job.id
         if job.state is DEAD:
             self.dead[job.id] = job
             self.dead_of[function.name] = self.dead_of.get(function.name, 0) + 1
@@ -119,19 +119,6 @@ class Books:
     def queued(self) -> int:
         """How many jobs wait for a worker, over all functions."""
         return len(self.jobs) - self.running - self.scheduled
-
-    # Handles
-
-    def find(self, handle: bytes) -> LiveJob | None:
-        """The job of that handle, while it is scheduled, queued or running."""
-        return _of_handle(self.jobs.get(self._id(handle)), handle)
-
-    def find_dead(self, handle: bytes) -> LiveJob | None:
-        """The job of that handle, if it was set aside as dead."""
-        return _of_handle(self.dead.get(self._id(handle)), handle)
-
-    def _id(self, handle: bytes) -> int:
-        return self._odd.get(handle) or id_in(handle)
 
     # Who hears of everything
 
@@ -399,8 +386,3 @@ class Books:
             if alarm.at < soonest:
                 soonest = alarm.at
         return soonest
-
-
-def _of_handle(job: LiveJob | None, handle: bytes) -> LiveJob | None:
-    """The job that was found by its id, if the whole handle is its own."""
-    return job if job is not None and job.handle == handle else None

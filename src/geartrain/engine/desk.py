@@ -8,7 +8,7 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
 from geartrain.engine.watcher import Watcher
 from geartrain.errors import QueueFullError
-from geartrain.model import THROW_AWAY, Duplicate, Priority
+from geartrain.model import THROW_AWAY, Duplicate, Priority, id_in
 
 _NORMAL: Final = int(Priority.NORMAL)
 _COALESCE: Final = Duplicate.COALESCE
@@ -88,6 +88,17 @@ class Desk(Books):
         number = self.next_id
         self.next_id = number + 1
         return number
+
+    def find(self, handle: bytes) -> LiveJob | None:
+        """The job of that handle, while it is scheduled, queued or running."""
+        return _of_handle(self.jobs.get(self._id(handle)), handle)
+
+    def find_dead(self, handle: bytes) -> LiveJob | None:
+        """The job of that handle, if it was set aside as dead."""
+        return _of_handle(self.dead.get(self._id(handle)), handle)
+
+    def _id(self, handle: bytes) -> int:
+        return self.odd_handles.get(handle) or id_in(handle)
 
     def find_unique(self, unique: bytes) -> LiveJob | None:
         """The newest job with that unique key, over all functions."""
@@ -209,3 +220,8 @@ class Desk(Books):
 
 def _by_id(job: LiveJob) -> int:
     return job.id
+
+
+def _of_handle(job: LiveJob | None, handle: bytes) -> LiveJob | None:
+    """The job that was found by its id, if the whole handle is its own."""
+    return job if job is not None and job.handle == handle else None

@@ -1,6 +1,6 @@
 """A job while the engine has it: the plain record, and who has to do with it right now."""
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mypy_extensions import mypyc_attr
 
@@ -9,8 +9,6 @@ from geartrain.model import Job
 if TYPE_CHECKING:
     from geartrain.engine.watcher import Watcher
     from geartrain.engine.worker import Worker
-
-_DIGITS: Final = 18  # of an id, at most
 
 
 class Progress(NamedTuple):
@@ -66,13 +64,3 @@ class LiveJob(Job):
     def __hash__(self) -> int:
         """Said aloud: a compiled class that has an order has no hash by itself."""
         return self.id
-
-
-def id_in(handle: bytes) -> int:
-    """The id that a handle ends in; 0 where there is none.
-
-    >>> id_in(b"H:host:7"), id_in(b"H:host:"), id_in(b"7")
-    (7, 0, 7)
-    """
-    digits = handle[handle.rfind(b":") + 1 :]
-    return int(digits) if len(digits) <= _DIGITS and digits.isdigit() else 0

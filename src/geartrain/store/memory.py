@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from geartrain.model import id_in
 from geartrain.store import contract, rows
 from geartrain.store.memo import Memo
 
@@ -62,13 +63,10 @@ class MemoryStore:
 
     def records(self, query: contract.Query) -> list[contract.Record]:
         """Newest first. What there is is listed in one go before it is looked at: the loop goes on meanwhile."""
-        number = query.handle.rpartition(b":")[2]
+        id = id_in(query.handle)
         with self._sorting:
             self._sort()
-            if number.isdigit() and int(number) in self._records:  # a handle ends in its job's id
-                candidates = [self._records[int(number)]]
-            else:
-                candidates = list(self._records.values())
+            candidates = [self._records[id]] if id in self._records else list(self._records.values())
         found = _fitting(reversed(candidates), query)
         if query.by_id:
             found = iter(heapq.nlargest(query.limit, found, key=lambda record: record.id))

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 import apsw
 
 from geartrain.errors import StoreError
-from geartrain.model import THROW_AWAY
+from geartrain.model import THROW_AWAY, id_in
 from geartrain.store import contract, lock, rows, salvage, schema
 
 _PAGES_PER_CHECKPOINT: Final = 1000
@@ -31,7 +31,6 @@ _PRUNED_AT_ONCE: Final = 1000
 _RESULT_LIMIT: Final = 64 * 1024
 _BUSY_MILLISECONDS: Final = 5000
 _BEFORE_ALL: Final = -(2**63)
-_LAST_ROW: Final = 2**63 - 1
 
 _COLUMNS: Final = ", ".join(contract.COLUMNS)
 _DOOR: Final = contract.COLUMNS.index("door")  # and after it the reason
@@ -136,9 +135,8 @@ class SqliteStore:
             (f"replace(door, '{THROW_AWAY}', '') = ?", query.door), (_SEARCHED, query.search),
         ]  # fmt: skip
         chosen = [(test, value) for test, value in tests if value]
-        number = query.handle.rpartition(b":")[2]
-        if number.isdigit() and int(number) <= _LAST_ROW:
-            chosen.append(("id = ?", int(number)))  # which has an index: a handle ends in its job's id
+        if id := id_in(query.handle):
+            chosen.append(("id = ?", id))  # which has an index
         if query.state >= 0:
             chosen.append(("state = ?", query.state))
         where = "WHERE " + " AND ".join(test for test, _ in chosen) if chosen else ""
