@@ -72,7 +72,7 @@ class Stage:
         self.worker = Hand(self.woken)
         self.targets: list[bytes] = []  # the functions that jobs are submitted to, in turn
         for name in functions:
-            self.engine.enroll(self.worker, name)
+            self.engine.register(self.worker, name)
             self.targets.append(name)
         self.engine.claim(self.worker)
         self.serial = 0
@@ -87,9 +87,9 @@ class Stage:
         """So many other workers of the common function: asleep, or each with a job that it runs."""
         for number in range(count):
             other = Hand(self.woken)
-            self.engine.enroll(other, COMMON)
+            self.engine.register(other, COMMON)
             if own_function:
-                self.engine.enroll(other, b"own %d" % number)
+                self.engine.register(other, b"own %d" % number)
             if asleep:
                 self.engine.sleep(other)
             else:

@@ -11,16 +11,16 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # for `from tests.support import serving`, however pytest is started
 
-from geartrain import core  # noqa: E402
-from tests.support import compiled, serving  # noqa: E402
+from geartrain import compiled  # noqa: E402
+from tests.support import compiled_core, serving  # noqa: E402
 
 NOT_TESTED = pytest.StashKey[dict[str, str]]()  # why, by peer
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "peer(*names): needs these real programs or libraries (tools/peers.py)")
-    outdated = compiled.outdated(ROOT / "src")
-    if outdated and not core.pure_wanted():
+    outdated = compiled_core.outdated(ROOT / "src")
+    if outdated and not compiled.pure_wanted():
         names = " ".join(str(path.relative_to(ROOT)) for path in outdated)
         raise pytest.UsageError(f"the compiled core is older than its source; run `make compile` first: {names}")
 

@@ -4,10 +4,10 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from geartrain import core
+from geartrain import compiled
 
-if core.pure_wanted():
-    sys.meta_path.insert(0, core.SourceFinder())
+if compiled.pure_wanted():
+    sys.meta_path.insert(0, compiled.SourceFinder())
 
 if TYPE_CHECKING:
     __version__: str

@@ -41,7 +41,7 @@ class Expiry(enum.Enum):
     REQUEUE = "requeue"
 
 
-class Trial(NamedTuple):
+class Attempt(NamedTuple):
     """An attempt that did not end its job."""
 
     started_at: float
@@ -107,7 +107,7 @@ class Job:
         self.timeout = 0.0  # seconds a worker may take; 0 means no limit
         self.reducer = b""  # Gearman's map/reduce: stored and passed on, no more
         self.reason = ""  # why it is dead
-        self.trials: list[Trial] | None = None  # the last attempts that did not end it
+        self.trials: list[Attempt] | None = None  # the last attempts that did not end it
 
 
 _DIGITS: Final = 18  # of an id, at most
@@ -149,7 +149,7 @@ class Record(NamedTuple):
     trials: bytes = b""  # packed
 
 
-def pack(trials: list[Trial] | None) -> bytes:
+def pack_attempts(trials: list[Attempt] | None) -> bytes:
     """Trials as they are kept: nothing, or JSON.
 
     >>> unpack(pack([Trial(1.0, 2.0, "gearman", b"bob", "it left")]))
@@ -161,14 +161,14 @@ def pack(trials: list[Trial] | None) -> bytes:
     return json.dumps(rows, separators=(",", ":")).encode()
 
 
-def unpack(data: bytes) -> list[Trial]:
+def unpack_attempts(data: bytes) -> list[Attempt]:
     """The same back. What makes no sense is left out: no job is to be lost for the sake of its past."""
     if not data:
         return []
     try:
         rows = json.loads(data)
         return [
-            Trial(float(began), float(ended), str(door), str(worker).encode("latin-1"), str(why))
+            Attempt(float(began), float(ended), str(door), str(worker).encode("latin-1"), str(why))
             for began, ended, door, worker, why in rows
         ]
     except (ValueError, TypeError, RecursionError):

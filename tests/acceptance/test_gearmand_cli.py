@@ -156,7 +156,7 @@ def test_port_from_the_environment(tmp_path: Path) -> None:
 def test_handle_prefix_and_exceptions(tmp_path: Path) -> None:
     words = [*FOREGROUND, "--job-handle-prefix=X:pre", "--exceptions"]
     with running(tmp_path, *words) as server, Peer(server.port) as client, Peer(server.port) as worker:
-        worker.enroll(b"f")
+        worker.register(b"f")
         handle = client.submit(b"f")
         assert handle.startswith(b"X:pre:")
         worker.grab()
@@ -166,7 +166,7 @@ def test_handle_prefix_and_exceptions(tmp_path: Path) -> None:
 
 def lose_a_worker(port: int) -> None:
     with Peer(port) as worker:
-        worker.enroll(b"f")
+        worker.register(b"f")
         worker.grab()
 
 
@@ -186,7 +186,7 @@ def test_job_retries_are_unlimited_by_default(tmp_path: Path) -> None:
         for _ in range(12):
             lose_a_worker(server.port)
         with Peer(server.port) as worker:
-            worker.enroll(b"f")
+            worker.register(b"f")
             worker.grab()
             worker.send(Kind.WORK_COMPLETE, handle, b"at last")
             client.expect(Kind.WORK_COMPLETE, handle, b"at last")
@@ -198,7 +198,7 @@ def test_worker_wakeup(tmp_path: Path, words: list[str], woken: int) -> None:
     with contextlib.ExitStack() as stack:
         grace = {"GEARTRAIN_WAKE_GRACE": "1h"}
         server = stack.enter_context(running(tmp_path, *FOREGROUND, *words, **grace))
-        sleepers = [stack.enter_context(Peer(server.port)).enroll(b"f").sleep() for _ in range(3)]
+        sleepers = [stack.enter_context(Peer(server.port)).register(b"f").sleep() for _ in range(3)]
         client = stack.enter_context(Peer(server.port))
         for sleeper in sleepers:
             sleeper.silence()
@@ -217,7 +217,7 @@ def test_jobs_survive_with_libsqlite3(tmp_path: Path) -> None:
         server.process.kill()
         server.wait()
     with running(tmp_path, *words) as server, Peer(server.port) as worker:
-        job = worker.enroll(b"f").grab()
+        job = worker.register(b"f").grab()
         assert (job.handle, job.data) == (handle, b"kept")
 
 

@@ -84,7 +84,7 @@ def test_several_doors() -> None:
 
 def test_jobs_run() -> None:
     with serving.serve(*FREE_PORT) as server, Peer(server.port) as client, Peer(server.port) as worker:
-        worker.enroll(b"reverse")
+        worker.register(b"reverse")
         handle = client.submit(b"reverse", data=b"test")
         assert worker.grab().data == b"test"
         worker.send(Kind.WORK_COMPLETE, handle, b"tset")
@@ -217,7 +217,7 @@ def test_second_signal_changes_nothing() -> None:
 
 def hold_a_job(worker: Peer, client: Peer, kind: Kind = Kind.SUBMIT_JOB) -> bytes:
     """A job that runs; its handle."""
-    worker.enroll(b"f")
+    worker.register(b"f")
     handle = client.submit(b"f", kind=kind)
     assert worker.grab().handle == handle
     return handle
@@ -233,7 +233,7 @@ def refuses(port: int) -> bool:
 
 def test_graceful_stop_without_jobs() -> None:
     with serving.serve(*FREE_PORT) as server, Peer(server.port) as idle:
-        idle.enroll(b"f")
+        idle.register(b"f")
         server.signal(signal.SIGUSR1)
         assert server.wait() == 0
         assert idle.socket.recv(100) == b""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from geartrain.model import Job, JobState, Priority, Trial
+from geartrain.model import Attempt, Job, JobState, Priority
 from geartrain.store.contract import Store
 from tests.contract.conftest import Reopen
 from tests.contract.making import NOW, batch, facts, ids, job, rows
@@ -36,8 +36,11 @@ ODD_JOBS = {
     "low": {"priority": int(Priority.LOW)},
     "dead": {"state": JobState.DEAD, "reason": "gave up: \N{SNOWMAN} \0 'quoted'", "attempts": 10},
     "the last id": {"id": 2**63 - 1},
-    "tried in vain": {"attempts": 2, "trials": [Trial(NOW, NOW + 0.125, "gearman", EVERY_BYTE, "it left \N{SNOWMAN}")]},
-    "tried in vain, and counted anew": {"trials": [Trial(NOW, NOW + 1, "", b"", "")] * 20},
+    "tried in vain": {
+        "attempts": 2,
+        "trials": [Attempt(NOW, NOW + 0.125, "gearman", EVERY_BYTE, "it left \N{SNOWMAN}")],
+    },
+    "tried in vain, and counted anew": {"trials": [Attempt(NOW, NOW + 1, "", b"", "")] * 20},
 }
 
 

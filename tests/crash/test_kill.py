@@ -48,7 +48,7 @@ def check_after_restart(peer: Peer, account: Account, when: str) -> None:
 def drain(port: int, account: Account) -> None:
     """Take every job that is due, in order: each comes once, with its handle, unique and payload."""
     taken: list[Job] = []
-    with Peer(port).enroll(FUNCTION) as worker:
+    with Peer(port).register(FUNCTION) as worker:
         while (given := worker.take(Kind.GRAB_JOB_UNIQ)) is not None:
             job = account.give(given.data, given.handle)
             assert job is not None, account.problems

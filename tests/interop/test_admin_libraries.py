@@ -15,7 +15,7 @@ from tests.support.gearman_peer import Kind, Peer
 @pytest.fixture
 def busy(dial: Dial, function: str) -> tuple[Peer, str]:
     """A named worker that runs one of two jobs, and the handle of the one that waits."""
-    worker = dial().enroll(function.encode())
+    worker = dial().register(function.encode())
     worker.send(Kind.SET_CLIENT_ID, f"worker-of-{function}".encode()).silence()
     client = dial()
     client.submit(function.encode(), f"first-{function}".encode(), kind=Kind.SUBMIT_JOB_BG)

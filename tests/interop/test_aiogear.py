@@ -11,7 +11,7 @@ pytestmark = pytest.mark.peer("aiogear")
 
 def test_unique_keys_are_any_bytes(ask: Ask, dial: Dial, function: str) -> None:
     handles = {ask(AIOGEAR, "background", function, b"same").handle() for _ in range(8)}
-    worker = dial().enroll(function.encode())
+    worker = dial().register(function.encode())
     jobs = [worker.grab(Kind.GRAB_JOB_UNIQ) for _ in range(8)]
     assert {job.handle.decode() for job in jobs} == handles
     assert {len(job.unique) for job in jobs} == {16}

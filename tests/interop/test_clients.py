@@ -16,7 +16,7 @@ LARGE = b"0123456789abcdef" * (1 << 17)  # 2 MiB: many reads and writes on both 
 
 @pytest.fixture
 def worker(dial: Dial, function: str) -> Peer:
-    return dial().enroll(function.encode())
+    return dial().register(function.encode())
 
 
 @CLIENTS
@@ -33,7 +33,7 @@ def test_job_that_waits_for_its_worker(ask: Ask, client: Library, dial: Dial, fu
     asked = ask(client, "run", function, b"early")
     admin = dial()
     until(lambda: [function.encode(), b"1", b"0", b"0"] in admin.listing("status"), "the job is queued")
-    worker = dial().enroll(function.encode())
+    worker = dial().register(function.encode())
     job = worker.grab()
     worker.send(Kind.WORK_COMPLETE, job.handle, b"late")
     assert asked.heard() == ["complete late"]
@@ -98,7 +98,7 @@ def test_progress(ask: Ask, client: Library, worker: Peer, function: str) -> Non
 @CLIENTS
 def test_background_job_is_there_after_its_client_left(ask: Ask, client: Library, dial: Dial, function: str) -> None:
     handle = ask(client, "background", function, b"later").handle()
-    job = dial().enroll(function.encode()).grab()
+    job = dial().register(function.encode()).grab()
     assert (job.handle.decode(), job.data) == (handle, b"later")
 
 
@@ -113,7 +113,7 @@ def test_same_unique_key_is_the_same_job(ask: Ask, client: Library, dial: Dial, 
     first = ask(client, "background", function, b"first", unique="the-key").handle()
     second = ask(client, "background", function, b"second", unique="the-key").handle()
     assert first == second
-    worker = dial().enroll(function.encode())
+    worker = dial().register(function.encode())
     assert worker.grab().data == b"first"
     assert worker.take() is None
 
@@ -140,7 +140,7 @@ def _waiting(peer: Peer, unique: bytes) -> int:
 def test_priorities(ask: Ask, client: Library, dial: Dial, function: str) -> None:
     for priority in ("low", "normal", "high"):
         ask(client, "background", function, priority.encode(), priority=priority).handle()
-    worker = dial().enroll(function.encode())
+    worker = dial().register(function.encode())
     assert [worker.grab().data for _ in range(3)] == [b"high", b"normal", b"low"]
 
 
@@ -152,7 +152,7 @@ def test_priorities_of_jobs_that_clients_wait_for(ask: Ask, client: Library, dia
         asked[priority.encode()] = ask(client, "run", function, priority.encode(), priority=priority)
         queued = [function.encode(), b"%d" % count, b"0", b"0"]
         until(lambda queued=queued: queued in admin.listing("status"), "the job is queued")  # type: ignore[misc]
-    worker = dial().enroll(function.encode())
+    worker = dial().register(function.encode())
     jobs = [worker.grab() for _ in range(3)]
     assert [job.data for job in jobs] == [b"high", b"normal", b"low"]
     for job in jobs:
@@ -182,5 +182,5 @@ def test_client_that_is_killed_leaves_no_job_behind(ask: Ask, client: Library, d
     admin = dial()
     until(lambda: [function.encode(), b"1", b"0", b"0"] in admin.listing("status"), "the job is queued")
     asked.kill()
-    worker = dial().enroll(function.encode())
+    worker = dial().register(function.encode())
     until(lambda: worker.take() is None, "nobody's job is not handed out")

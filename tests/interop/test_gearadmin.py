@@ -42,7 +42,7 @@ def lines(ran: subprocess.CompletedProcess[str]) -> list[str]:
 @pytest.fixture
 def worker(target: serving.ServerProcess) -> Iterator[Peer]:
     """A named worker of two functions."""
-    with Peer(target.port).enroll(b"one", b"two") as worker:
+    with Peer(target.port).register(b"one", b"two") as worker:
         worker.send(Kind.SET_CLIENT_ID, b"the-worker").silence()
         yield worker
 

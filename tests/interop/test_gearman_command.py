@@ -70,7 +70,7 @@ def test_p_puts_the_function_before_each_result(gearman: Gearman, worker: Work, 
 
 def test_s_sends_an_empty_payload(gearman: Gearman, dial: Dial, function: str) -> None:
     gearman("-f", function, "-b", "-s", stdin=b"unread")
-    assert dial().enroll(function.encode()).grab().data == b""
+    assert dial().register(function.encode()).grab().data == b""
 
 
 def test_one_client_asks_several_functions(gearman: Gearman, worker: Work, function: str) -> None:
@@ -97,7 +97,7 @@ def test_many_jobs_and_several_workers(gearman: Gearman, worker: Work, function:
 def test_background_says_nothing_unless_asked(gearman: Gearman, dial: Dial, function: str) -> None:
     assert gearman("-f", function, "-b", "first").stdout == b""
     said = gearman("-f", function, "-b", "-v", "second").stdout
-    peer = dial().enroll(function.encode())
+    peer = dial().register(function.encode())
     assert peer.grab().data == b"first"
     assert said == b"Task created: %s\n" % peer.grab().handle
 
@@ -109,14 +109,14 @@ def test_priorities(spawn: Spawn, command: list[str], dial: Dial, function: str,
         spawn(*command, "-f", function, flag, *flags, payload)
         queued = [function.encode(), b"%d" % count, b"0", b"0"]
         until(lambda queued=queued: queued in admin.listing("status"), "the job is queued")  # type: ignore[misc]
-    peer = dial().enroll(function.encode())
+    peer = dial().register(function.encode())
     assert [peer.grab().data for _ in range(3)] == [b"high", b"normal", b"low"]
 
 
 def test_u_sets_the_unique_key(gearman: Gearman, dial: Dial, function: str) -> None:
     gearman("-f", function, "-b", "-u", "the-key", "first")
     gearman("-f", function, "-b", "-u", "the-key", "second")
-    peer = dial().enroll(function.encode())
+    peer = dial().register(function.encode())
     job = peer.grab(Kind.GRAB_JOB_ALL)
     assert (job.unique, job.data) == (b"the-key", b"first")
     assert peer.take() is None
@@ -126,14 +126,14 @@ def test_unique_key_of_number_sign_is_made_from_the_payload(gearman: Gearman, di
     """The library hashes it, so equal payloads are one job and others are not."""
     for payload in ("same", "same", "different"):
         gearman("-f", function, "-b", "-u", "#", payload)
-    peer = dial().enroll(function.encode())
+    peer = dial().register(function.encode())
     assert peer.grab().data == b"same"
     assert peer.grab().data == b"different"
     assert peer.take() is None
 
 
 def test_progress_is_shown(spawn: Spawn, command: list[str], dial: Dial, function: str) -> None:
-    peer = dial().enroll(function.encode())
+    peer = dial().register(function.encode())
     client = spawn(*command, "-f", function, "go")
     handle = peer.grab().handle
     peer.send(Kind.WORK_STATUS, handle, b"1", b"4")

@@ -14,7 +14,7 @@ def test_do_task_with_the_old_word_for_priority(ask: Ask, dial: Dial, function: 
     asked = ask(PERL, "do_task", function, b"high")
     admin = dial()
     until(lambda: [function.encode(), b"2", b"0", b"0"] in admin.listing("status"), "both jobs are queued")
-    worker = dial().enroll(function.encode())
+    worker = dial().register(function.encode())
     job = worker.grab()
     assert job.data == b"high"
     worker.send(Kind.WORK_COMPLETE, job.handle, b"done")
@@ -42,7 +42,7 @@ def test_task_set_of_different_tasks(ask: Ask, hire: Hire, function: str) -> Non
 
 
 def test_retries_are_new_jobs(ask: Ask, dial: Dial, function: str) -> None:
-    worker = dial().enroll(function.encode())
+    worker = dial().register(function.encode())
     asked = ask(PERL, "retry", function, b"stubborn")
     handles = []
     for _ in range(3):
@@ -57,20 +57,20 @@ def test_unique_key_minus_means_the_payload(ask: Ask, dial: Dial, function: str)
     second = ask(PERL, "background", function, b"same", unique="-").handle()
     other = ask(PERL, "background", function, b"different", unique="-").handle()
     assert first == second != other
-    worker = dial().enroll(function.encode())
+    worker = dial().register(function.encode())
     assert [worker.grab().data, worker.grab().data] == [b"same", b"different"]
     assert worker.take() is None
 
 
 def test_prefix_puts_a_tab_into_the_function_name(ask: Ask, dial: Dial, function: str) -> None:
     ask(PERL, "prefixed", function, b"inside").handle()
-    worker = dial().enroll(b"space\t" + function.encode())
+    worker = dial().register(b"space\t" + function.encode())
     job = worker.grab()
     assert (job.function, job.data) == (b"space\t" + function.encode(), b"inside")
 
 
 def test_job_server_status(ask: Ask, dial: Dial, function: str) -> None:
-    worker = dial().enroll(function.encode())
+    worker = dial().register(function.encode())
     for _ in range(3):
         ask(PERL, "background", function, b"count me").handle()
     worker.grab()

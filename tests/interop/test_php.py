@@ -18,7 +18,7 @@ def test_status_by_unique_key(ask: Ask, dial: Dial, function: str) -> None:
     assert status() == ["status 0 0 0/0"]
     ask(PHP, "background", function, b"job", unique=unique).handle()
     assert status() == ["status 1 0 0/0"]
-    worker = dial().enroll(function.encode())
+    worker = dial().register(function.encode())
     job = worker.grab()
     worker.send(Kind.WORK_STATUS, job.handle, b"2", b"5").silence()
     assert status() == ["status 1 1 2/5"]
@@ -33,7 +33,7 @@ def test_ping(ask: Ask) -> None:
 def test_each_background_job_has_a_unique_key_of_its_own(ask: Ask, dial: Dial, function: str) -> None:
     """The library makes them up, so that equal jobs stay two."""
     handles = {ask(PHP, "background", function, b"same").handle() for _ in range(2)}
-    worker = dial().enroll(function.encode())
+    worker = dial().register(function.encode())
     jobs = [worker.grab(Kind.GRAB_JOB_UNIQ) for _ in range(2)]
     assert {job.handle.decode() for job in jobs} == handles
     assert len({job.unique for job in jobs} - {b""}) == 2

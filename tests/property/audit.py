@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from geartrain.engine.books import TRIALS_KEPT
 from geartrain.engine.engine import Engine
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
-from geartrain.engine.lane import Lane
+from geartrain.engine.queue import JobQueue
+from geartrain.engine.state import ATTEMPTS_KEPT
 from geartrain.engine.worker import Worker
 from geartrain.model import JobState
 
@@ -46,7 +46,7 @@ def _places(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> None:
     _same(engine.leases.jobs(), leased)
     assert len(engine.leases) == len(leased)
 
-    lined_up = [job for function in engine.functions.values() for job in function.queue()]
+    lined_up = [job for function in engine.functions.values() for job in function.queued_jobs()]
     _same(lined_up, _in(jobs, JobState.QUEUED))
     running = _in(jobs, JobState.RUNNING)
     held = Counter(job for worker in workers for job in worker.running.jobs())
@@ -69,7 +69,7 @@ def _places(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> None:
     assert engine.scheduled == len(_in(jobs, JobState.SCHEDULED))
     assert engine.queued == len(lined_up)
     assert engine.dead_of == Counter(job.function for job in engine.dead.values())
-    assert all(job.trials is None or 0 < len(job.trials) <= TRIALS_KEPT for job in [*jobs, *engine.dead.values()])
+    assert all(job.trials is None or 0 < len(job.trials) <= ATTEMPTS_KEPT for job in [*jobs, *engine.dead.values()])
     assert sum(engine.runs.counts()) <= sum(engine.waits.counts()), "what ended while it ran was claimed before"
 
 
@@ -87,11 +87,11 @@ def _functions(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> No
         assert function.submitted >= 0
         assert function.oldest() == min((max(job.run_at, job.submitted_at) for job in _heads(function)), default=0.0)
         assert function.workers == sum(name in worker.abilities for worker in workers)
-        for priority, lane in enumerate(function.lanes):
-            line = list(lane)
-            assert lane.size == len(line)
+        for priority, queue in enumerate(function.queues):
+            line = list(queue)
+            assert queue.size == len(line)
             _same(line, [job for job in queued if job.priority == priority])
-            assert lane.first() is (line[0] if line else None)
+            assert queue.first() is (line[0] if line else None)
             assert [job.run_at for job in line] == sorted(job.run_at for job in line)
             assert all(job.run_at <= engine.now for job in line), "nothing runs before its time"
 
@@ -114,11 +114,11 @@ def _crews(engine: Engine, workers: list[Worker]) -> None:
         for function in crew.functions:
             assert engine.functions[function.name] is function
             assert crew in function.crews
-            for priority, lane in enumerate(function.lanes):
+            for priority, queue in enumerate(function.queues):
                 turns = [turn for turn in crew.ready[priority] if turn.function is function]
-                others = [turn for turn in lane.unaware if turn.crew is crew]
+                others = [turn for turn in queue.unaware if turn.crew is crew]
                 assert [turn.listed for turn in (*turns, *others)] in ([True], [False])
-                if lane.size and not function.paused:
+                if queue.size and not function.paused:
                     assert turns
             calls = [call for call in function.calls if call.crew is crew]
             others_calls = [call for call in crew.unheard if call.function is function]
@@ -128,7 +128,7 @@ def _crews(engine: Engine, workers: list[Worker]) -> None:
     for function in engine.functions.values():
         assert set(function.crews) <= set(members)
         assert {call.crew for call in function.calls} <= set(members), "nobody calls a crew that is no more"
-        assert {turn.crew for lane in function.lanes for turn in lane.unaware} <= set(members)
+        assert {turn.crew for queue in function.queues for turn in queue.unaware} <= set(members)
     for worker in workers:
         assert worker.crew is None or worker.crew.key == worker.abilities.keys()
 
@@ -160,14 +160,14 @@ def _heads(function: Function) -> list[LiveJob]:
     """The first of those that were put in order, and of those that came with an earlier time, of each lane."""
     return [
         line[0]
-        for lane in function.lanes
-        for line in ([job for job in lane._line() if job.state is JobState.QUEUED], _early(lane))
+        for queue in function.queues
+        for line in ([job for job in queue._line() if job.state is JobState.QUEUED], _early(queue))
         if line
     ]
 
 
-def _early(lane: Lane) -> list[LiveJob]:
-    return sorted(job for job in lane._early or () if job.state is JobState.QUEUED)
+def _early(queue: JobQueue) -> list[LiveJob]:
+    return sorted(job for job in queue._early or () if job.state is JobState.QUEUED)
 
 
 def _same(some: list[LiveJob], others: list[LiveJob]) -> None:

@@ -4,9 +4,8 @@ from collections import defaultdict
 from typing import NamedTuple, Protocol
 
 from geartrain.engine.engine import Engine
+from geartrain.engine.interfaces import Journal, Watcher
 from geartrain.engine.job import LiveJob, Progress
-from geartrain.engine.journal import Journal
-from geartrain.engine.watcher import Watcher
 from geartrain.engine.worker import Worker
 from geartrain.errors import QueueFullError
 from geartrain.model import JobState

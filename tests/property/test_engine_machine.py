@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from geartrain.engine import agenda, lane
+from geartrain.engine import deadlines, queue
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.engine.policy import Policy
@@ -35,7 +35,7 @@ WORKER_MANNERS = st.sampled_from(["slow", "slow", "quick", "parked", "swift"])
 INDEX = st.integers(0, 15)
 DELAYS = st.sampled_from([None, None, None, -2.0, -1.0, 0.0, 1.0, 2.0])
 MISHAPS = (
-    "cancel", "withdraw", "forget", "dismiss", "leave", "leave", "rouse", "pause", "pause", "drop", "limit",
+    "cancel", "retract", "forget", "unregister", "leave", "leave", "stop_sleeping", "pause", "pause", "drop", "limit",
 )  # fmt: skip
 EXPIRIES = st.sampled_from(Expiry)
 
@@ -96,7 +96,7 @@ class EngineDay(RuleBasedStateMachine):
         self.workers = [LoudWorker(self, twin) for twin in self.naive.workers]
         for number, (_, abilities) in enumerate(workers):
             for function, timeout, action in abilities:
-                self.enroll(number, function, timeout, action, True)
+                self.register(number, function, timeout, action, True)
             self.sleep([number])
 
     def pick(self, things: list[Any], index: int) -> Any:
@@ -170,19 +170,19 @@ class EngineDay(RuleBasedStateMachine):
 
     @precondition(lambda self: self.naive.alive())
     @rule(job=INDEX)
-    def hasten(self, job: int) -> None:
+    def run_now(self, job: int) -> None:
         twin = self.pick(self.naive.alive(), job)
-        self.engine.hasten(self.engine.jobs.get(twin.number))
-        self.naive.hasten(twin)
+        self.engine.run_now(self.engine.jobs.get(twin.number))
+        self.naive.run_now(twin)
 
     # Workers
 
     @rule(worker=INDEX, function=FUNCTIONS, timeout=TIMEOUTS, action=EXPIRIES, broadcast=st.booleans())
-    def enroll(self, worker: int, function: bytes, timeout: float, action: Expiry, broadcast: bool) -> None:
+    def register(self, worker: int, function: bytes, timeout: float, action: Expiry, broadcast: bool) -> None:
         loud = self.pick(self.workers, worker)
         broadcast = broadcast and function == b"b"
-        self.engine.enroll(loud, function, timeout, action, broadcast)
-        self.naive.enroll(loud.twin, function, timeout, action, broadcast)
+        self.engine.register(loud, function, timeout, action, broadcast)
+        self.naive.register(loud.twin, function, timeout, action, broadcast)
 
     def busy(self) -> list[LoudWorker]:
         """Those who have something to lose, or everybody."""
@@ -330,14 +330,14 @@ class EngineDay(RuleBasedStateMachine):
                 self.engine.cancel(self.engine.jobs.get(twin.number))
                 self.naive.cancel(twin)
 
-    def withdraw(self, which: int, function: bytes) -> None:
+    def retract(self, which: int, function: bytes) -> None:
         """The store could not keep a job after all."""
         durable = [twin for twin in self.naive.alive() if twin.background]
         if durable:
             twin = self.pick(durable, which)
             del self.journal.kept[twin.handle]
-            self.engine.withdraw(self.engine.jobs.get(twin.number))
-            self.naive.withdraw(twin)
+            self.engine.retract(self.engine.jobs.get(twin.number))
+            self.naive.retract(twin)
 
     def forget(self, which: int, function: bytes) -> None:
         loud = self.pick(self.watchers, which)
@@ -345,22 +345,22 @@ class EngineDay(RuleBasedStateMachine):
         self.naive.forget(loud.twin)
         assert not loud.watching
 
-    def dismiss(self, which: int, function: bytes) -> None:
+    def unregister(self, which: int, function: bytes) -> None:
         loud = self.pick(self.busy(), which)
-        self.engine.dismiss(loud, function)
-        self.naive.dismiss(loud.twin, function)
+        self.engine.unregister(loud, function)
+        self.naive.unregister(loud.twin, function)
 
     def leave(self, which: int, function: bytes) -> None:
         """Lose a worker; it comes back for one function."""
         loud = self.pick(self.busy(), which)
         self.engine.leave(loud)
         self.naive.leave(loud.twin)
-        self.enroll(loud.twin.number, function, 0.0, Expiry.FAIL, True)
+        self.register(loud.twin.number, function, 0.0, Expiry.FAIL, True)
 
-    def rouse(self, which: int, function: bytes) -> None:
+    def stop_sleeping(self, which: int, function: bytes) -> None:
         loud = self.pick(self.workers, which)
-        self.engine.rouse(loud)
-        self.naive.rouse(loud.twin)
+        self.engine.stop_sleeping(loud)
+        self.naive.stop_sleeping(loud.twin)
 
     def pause(self, which: int, function: bytes) -> None:
         self.engine.pause(function)
@@ -401,7 +401,7 @@ class EngineDay(RuleBasedStateMachine):
         for loud in self.workers:
             assert [job.handle for job in loud.running.jobs()] == [twin.handle for twin in loud.twin.holding]
             assert loud.idle == (loud.twin.crew is not None and loud.twin in loud.twin.crew.asleep)
-            assert (loud.excused or set()) == loud.twin.pardoned
+            assert (loud.forgiven or set()) == loud.twin.pardoned
         assert engine.functions.keys() == naive.functions.keys()
         assert engine.next_id == len(naive.jobs) + 1
 
@@ -424,8 +424,8 @@ class EngineDay(RuleBasedStateMachine):
 @pytest.fixture(autouse=True)
 def sweep_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """A day is too short to leave many void places behind: sweep from the second one on."""
-    monkeypatch.setattr(agenda, "_SWEEP_FROM", 1)
-    monkeypatch.setattr(lane, "_SWEEP_FROM", 1)
+    monkeypatch.setattr(deadlines, "_SWEEP_FROM", 1)
+    monkeypatch.setattr(queue, "_SWEEP_FROM", 1)
 
 
 EngineDay.TestCase.settings = settings(max_examples=500, stateful_step_count=80)

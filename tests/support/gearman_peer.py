@@ -121,7 +121,7 @@ def until(condition: Callable[[], bool], what: str, patience: float = PATIENCE) 
 
 def worker(port: int, *functions: bytes) -> "Peer":
     """A peer that offers the functions, once the server knows it."""
-    return Peer(port).enroll(*functions)
+    return Peer(port).register(*functions)
 
 
 def _shown(kind: int, body: bytes) -> str:
@@ -255,7 +255,7 @@ class Peer:
 
     # Conversations
 
-    def enroll(self, *functions: bytes) -> Self:
+    def register(self, *functions: bytes) -> Self:
         for function in functions:
             self.send(Kind.CAN_DO, function)
         self.silence()

@@ -53,7 +53,7 @@ def test_allowed_imports_pass(tmp_path: Path) -> None:
         ("engine__queue", "from ..store import memory\n", "engine", "store"),
         ("engine__queue", "from .. import store\n", "engine", "store"),
         ("doors__gearman__door", "from ...server import settings\n", "doors", "server"),
-        ("wire__gearman", "from geartrain.engine.lane import Lane\n", "wire", "engine"),
+        ("wire__gearman", "from geartrain.engine.queue import Lane\n", "wire", "engine"),
         ("client__sync", "from geartrain import engine\n", "client", "engine"),
         ("cli__main", "from geartrain.engine import queue\n", "cli", "engine"),
         ("model", "from geartrain import engine\n", "model", "engine"),

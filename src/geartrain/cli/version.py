@@ -7,7 +7,7 @@ import msgspec
 import typer
 
 import geartrain
-from geartrain import core
+from geartrain import compiled
 from geartrain.server import loop
 
 
@@ -19,7 +19,7 @@ def version(
         "version": geartrain.__version__,
         "python": platform.python_version(),
         "loop": loop.best().name,
-        "core": core.form(),
+        "core": compiled.form(),
     }
     if json:
         print(msgspec.json.encode(facts).decode())

@@ -10,7 +10,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from geartrain.engine.agenda import NEVER
+from geartrain.engine.deadlines import NEVER
 from geartrain.engine.engine import Engine
 
 # Timers closer together than this are one timer: loops count in milliseconds.

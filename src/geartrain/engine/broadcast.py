@@ -45,4 +45,4 @@ class Broadcasts:
         """The job is over: those who still work on a copy may answer in vain."""
         for worker in self.copies.pop(job):
             if worker.running.drop(job):
-                worker.pardon(job.handle)
+                worker.forgive_late(job.handle)

@@ -13,44 +13,43 @@ idle, and when nobody is it goes over to the crew, which sends it back with the 
 """
 
 from geartrain.engine.function import Function
-from geartrain.engine.lane import Lane
-from geartrain.engine.line import Line, Place
+from geartrain.engine.queue import JobQueue, LinkedList, Node
 from geartrain.engine.worker import Worker
 
 
-class Turn(Place):
+class ReadyQueue(Node):
     """What one crew knows of one lane: that it may have jobs, or that it has none."""
 
-    __slots__ = ("crew", "function", "lane", "listed", "priority")
+    __slots__ = ("crew", "function", "listed", "priority", "queue")
 
     def __init__(self, crew: "Crew", function: Function, priority: int) -> None:
         super().__init__()
         self.crew = crew
         self.function = function
         self.priority = priority
-        self.lane = function.lanes[priority]
+        self.queue = function.queues[priority]
         self.listed = False  # stands in the crew's list; otherwise in the lane's
-        self.lane.unaware.join(self)
+        self.queue.unaware.join(self)
 
-    def enlist(self) -> None:
+    def announce(self) -> None:
         """There are jobs."""
         self.listed = True
-        self.lane.unaware.leave(self)
+        self.queue.unaware.leave(self)
         self.crew.ready[self.priority].join(self)
 
     def strike(self) -> None:
         """There are none."""
         self.listed = False
         self.crew.ready[self.priority].leave(self)
-        self.lane.unaware.join(self)
+        self.queue.unaware.join(self)
 
     def end(self) -> None:
         """The crew is no more."""
-        line = self.crew.ready[self.priority] if self.listed else self.lane.unaware
+        line = self.crew.ready[self.priority] if self.listed else self.queue.unaware
         line.leave(self)
 
 
-class Call(Place):
+class IdleCrew(Node):
     """What one function knows of one crew: that somebody there may be idle, or that nobody is."""
 
     __slots__ = ("crew", "function", "listed")
@@ -77,20 +76,20 @@ class Crew:
         self.key = key
         self.functions = functions
         self.size = 0  # how many workers it has
-        self.idle: Line[Worker] = Line()
-        self.ready: list[Line[Turn]] = [Line(), Line(), Line()]  # by priority
-        self.unheard: Line[Call] = Line()  # calls to be sent back when a worker goes idle
+        self.idle: LinkedList[Worker] = LinkedList()
+        self.ready: list[LinkedList[ReadyQueue]] = [LinkedList(), LinkedList(), LinkedList()]  # by priority
+        self.unheard: LinkedList[IdleCrew] = LinkedList()  # calls to be sent back when a worker goes idle
         self.claimed_at = 0.0  # when one of its workers last got a job: doors linger by it
-        self._turns: list[Turn] = []
-        self._calls: list[Call] = []
+        self._turns: list[ReadyQueue] = []
+        self._calls: list[IdleCrew] = []
         for function in functions:
             function.crews[self] = None
-            self._calls.append(Call(self, function))
-            for priority in range(len(function.lanes)):
-                turn = Turn(self, function, priority)
+            self._calls.append(IdleCrew(self, function))
+            for priority in range(len(function.queues)):
+                turn = ReadyQueue(self, function, priority)
                 self._turns.append(turn)
-                if turn.lane.size and not function.paused:
-                    turn.enlist()
+                if turn.queue.size and not function.paused:
+                    turn.announce()
 
     def end(self) -> None:
         """Its last worker has left."""
@@ -101,7 +100,7 @@ class Crew:
         for call in self._calls:
             call.end()
 
-    def rest(self, worker: Worker) -> None:
+    def add_idle(self, worker: Worker) -> None:
         """A worker goes idle: whoever asked in vain may ask again."""
         worker.idle = True
         self.idle.join(worker)
@@ -112,7 +111,7 @@ class Crew:
             call.function.calls.join(call)
             call = self.unheard.first
 
-    def rouse(self, worker: Worker) -> None:
+    def remove_idle(self, worker: Worker) -> None:
         """An idle worker is idle no more."""
         worker.idle = False
         self.idle.leave(worker)
@@ -121,7 +120,7 @@ class Crew:
         """Whether `next_turn` would find a lane."""
         return self._first_turn() is not None
 
-    def next_turn(self) -> Turn | None:
+    def next_turn(self) -> ReadyQueue | None:
         """Whose lane gives the next job: the highest priority first, within it each function in turn."""
         turn = self._first_turn()
         if turn is not None:
@@ -131,23 +130,23 @@ class Crew:
                 ready.join(turn)
         return turn
 
-    def _first_turn(self) -> Turn | None:
+    def _first_turn(self) -> ReadyQueue | None:
         for ready in self.ready:
             turn = ready.first
             while turn is not None:
-                if turn.lane.size and not turn.function.paused:
+                if turn.queue.size and not turn.function.paused:
                     return turn
                 turn.strike()
                 turn = ready.first
         return None
 
 
-def enlist(lane: Lane) -> None:
+def announce(queue: JobQueue) -> None:
     """A lane has jobs: everybody who believes that it has none is told."""
-    turn = lane.unaware.first
+    turn = queue.unaware.first
     while turn is not None:
-        turn.enlist()
-        turn = lane.unaware.first
+        turn.announce()
+        turn = queue.unaware.first
 
 
 def next_idle(function: Function) -> Worker | None:
@@ -159,7 +158,7 @@ def next_idle(function: Function) -> Worker | None:
         worker = crew.idle.first
         calls.leave(call)
         if worker is not None:
-            crew.rouse(worker)
+            crew.remove_idle(worker)
         if crew.idle.first is not None:
             calls.join(call)
         else:

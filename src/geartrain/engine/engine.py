@@ -5,7 +5,7 @@ Nothing here does I/O or reads a clock: `now` is set by whoever calls.
 
 >>> engine = Engine()
 >>> worker = SilentWorker("example")
->>> engine.enroll(worker, b"reverse")
+>>> engine.register(worker, b"reverse")
 >>> handle = engine.submit(b"reverse", payload=b"test", background=True).handle
 >>> job = engine.claim(worker)
 >>> job.handle == handle, job.payload
@@ -16,10 +16,10 @@ True
 """
 
 from geartrain.engine import crew
-from geartrain.engine.floor import Floor
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import QUEUED, enter
 from geartrain.engine.worker import Worker
+from geartrain.engine.worker_verbs import WorkerVerbs
 from geartrain.errors import DuplicateKeyError
 
 
@@ -32,7 +32,7 @@ class SilentWorker(Worker):
         """It asks by itself."""
 
 
-class Engine(Floor):
+class Engine(WorkerVerbs):
     """One engine per server; every door works on it. Here are the operators' verbs, and time."""
 
     def limit(self, function: bytes, high: int, normal: int, low: int) -> None:
@@ -49,9 +49,9 @@ class Engine(Floor):
         """Hand out jobs of this function again."""
         home = self.function(function)
         home.paused = False
-        for lane in home.lanes:
-            if lane.size:
-                crew.enlist(lane)
+        for queue in home.queues:
+            if queue.size:
+                crew.announce(queue)
         self._wake(home, home.queued)
 
     def drop(self, function: bytes) -> bool:
@@ -67,7 +67,7 @@ class Engine(Floor):
         home = self.function(job.function)
         if job.unique and job.unique in home.unique:
             raise DuplicateKeyError(f"job {job.handle!r} cannot be retried: its unique key is in use again")
-        self._exhume(job)
+        self._revive(job)
         enter(job, QUEUED)
         job.reason, job.code = "", 0
         job.attempts = 0
@@ -84,7 +84,7 @@ class Engine(Floor):
             self.journal.accepted(job)
         if self.audience is not None:
             self.audience.requeued(job, "retried")
-        self._line_up(home, job)
+        self._enqueue(home, job)
 
     def postpone(self, job: LiveJob, run_at: float, reason: str) -> bool:
         """The worker that runs a job wants it to be tried again at a time; whether there is one that runs it.
@@ -93,18 +93,18 @@ class Engine(Floor):
         """
         if job.owner is None:
             return False
-        job.owner.pardon(job.handle)
-        self._note_trial(job, reason)
+        job.owner.forgive_late(job.handle)
+        self._note_attempt(job, reason)
         self._postpone(job, run_at, reason)
         return True
 
-    def bury(self, job: LiveJob, reason: str) -> bool:
+    def mark_dead(self, job: LiveJob, reason: str) -> bool:
         """The same, but it has given the job up: set it aside as dead."""
         if job.owner is None:
             return False
-        job.owner.pardon(job.handle)
-        self._note_trial(job, reason)
-        self._bury(job, reason)
+        job.owner.forgive_late(job.handle)
+        self._note_attempt(job, reason)
+        self._mark_dead(job, reason)
         return True
 
     def delete(self, job: LiveJob) -> None:
@@ -117,6 +117,6 @@ class Engine(Floor):
         self._move_due()
         self._expire_due()
         self._wake_for_leftovers()
-        for alarm in self.alarms:
-            alarm.look(now)
+        for timer in self.timers:
+            timer.fire(now)
         return self.deadline()

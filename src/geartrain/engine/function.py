@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from geartrain.engine.counters import OutcomeCounts
 from geartrain.engine.job import LiveJob
-from geartrain.engine.lane import Lane
-from geartrain.engine.line import Line
-from geartrain.engine.tally import Tally
+from geartrain.engine.queue import JobQueue, LinkedList
 
 if TYPE_CHECKING:
-    from geartrain.engine.crew import Call, Crew
+    from geartrain.engine.crew import Crew, IdleCrew
 
 UNLIMITED: Final = 0
 
@@ -22,11 +21,11 @@ class Function:
         "calls",
         "crews",
         "ended",
-        "lanes",
         "limited",
         "limits",
         "name",
         "paused",
+        "queues",
         "returned",
         "running",
         "scheduled",
@@ -37,31 +36,31 @@ class Function:
 
     def __init__(self, name: bytes) -> None:
         self.name = name
-        self.lanes = [Lane(), Lane(), Lane()]  # by priority
+        self.queues = [JobQueue(), JobQueue(), JobQueue()]  # by priority
         self.limited = False  # whether one of the limits is one
         self.limits = (UNLIMITED, UNLIMITED, UNLIMITED)  # by the priority of the job that wants in
         self.unique: dict[bytes, LiveJob] = {}  # jobs that wait or run, by unique key
         self.crews: dict[Crew, None] = {}  # with at least one worker that offers it
-        self.calls: Line[Call] = Line()  # of crews that may have somebody idle
+        self.calls: LinkedList[IdleCrew] = LinkedList()  # of crews that may have somebody idle
         self.workers = 0  # how many workers offer it
         self.running = 0
         self.scheduled = 0
         self.broadcast = False  # its jobs go to every waiting worker
         self.paused = False  # its jobs wait until somebody resumes it
         self.returned = 0  # how many of its jobs came back: kept from before, or dead and retried
-        self.ended = Tally()
+        self.ended = OutcomeCounts()
         self.wake_again_at = 0.0  # when a job that is still queued wakes one more worker; 0: no need
 
     @property
     def queued(self) -> int:
         """How many jobs wait for a worker."""
-        high, normal, low = self.lanes
+        high, normal, low = self.queues
         return high.size + normal.size + low.size
 
     @property
     def total(self) -> int:
         """How many jobs it has in all: scheduled, queued and running."""
-        high, normal, low = self.lanes
+        high, normal, low = self.queues
         return high.size + normal.size + low.size + self.running + self.scheduled
 
     @property
@@ -82,14 +81,14 @@ class Function:
     def oldest(self) -> float:
         """When the job that waits longest was ready to run; 0 if none waits."""
         found = 0.0
-        for lane in self.lanes:
-            if lane.size:
-                ready = lane.oldest()
+        for queue in self.queues:
+            if queue.size:
+                ready = queue.oldest()
                 if not found or ready < found:
                     found = ready
         return found
 
-    def queue(self) -> Iterator[LiveJob]:
+    def queued_jobs(self) -> Iterator[LiveJob]:
         """The queued jobs, in the order in which they will be handed out."""
-        for lane in self.lanes:
-            yield from lane
+        for queue in self.queues:
+            yield from queue

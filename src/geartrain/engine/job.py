@@ -7,7 +7,7 @@ from mypy_extensions import mypyc_attr
 from geartrain.model import Job
 
 if TYPE_CHECKING:
-    from geartrain.engine.watcher import Watcher
+    from geartrain.engine.interfaces import Watcher
     from geartrain.engine.worker import Worker
 
 

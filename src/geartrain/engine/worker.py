@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import mypyc_attr
 
-from geartrain.engine.held import Held
 from geartrain.engine.job import LiveJob
-from geartrain.engine.line import Place
+from geartrain.engine.job_table import HeldJobs
+from geartrain.engine.queue import Node
 from geartrain.model import Expiry
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ class Ability:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Worker(Place):
+class Worker(Node):
     """Whoever runs jobs. Doors make one per worker and override `wake`."""
 
-    __slots__ = ("abilities", "crew", "door", "excused", "idle", "inbox", "name", "number", "peer", "running", "since")
+    __slots__ = ("abilities", "crew", "door", "forgiven", "idle", "inbox", "name", "number", "peer", "running", "since")
 
     def __init__(self, door: str, name: bytes = b"", peer: str = "") -> None:
         super().__init__()
@@ -41,12 +41,12 @@ class Worker(Place):
         self.number = 0  # what the engine calls it, once it offers a function; below 0: it is not to be listed
         self.since = 0.0  # when it first offered a function
         self.abilities: dict[bytes, Ability] = {}
-        self.running = Held()
+        self.running = HeldJobs()
         self.crew: Crew | None = None  # None until it asks for work with these abilities
         self.idle = False  # waits to be woken
         self.inbox: list[LiveJob] | None = None  # broadcast jobs that it has yet to claim
         # Handles of jobs taken from it whose late answer is no mistake of its own. Doors ask `excuse`.
-        self.excused: set[bytes] | None = None
+        self.forgiven: set[bytes] | None = None
 
     def wake(self) -> None:
         """There may be work: come and claim. It is no longer idle; called from inside engine verbs."""
@@ -55,26 +55,26 @@ class Worker(Place):
     def revoked(self, job: LiveJob) -> None:
         """A job that it runs was taken from it: its time ran out, or it was cancelled."""
 
-    def pardon(self, handle: bytes) -> None:
+    def forgive_late(self, handle: bytes) -> None:
         """A job was taken from it through no fault of its own: `excuse` will know its handle."""
-        if self.excused is None or len(self.excused) >= _PARDONS_KEPT:
-            self.excused = set()
-        self.excused.add(handle)
+        if self.forgiven is None or len(self.forgiven) >= _PARDONS_KEPT:
+            self.forgiven = set()
+        self.forgiven.add(handle)
 
-    def excuse(self, handle: bytes) -> bool:
+    def is_forgiven(self, handle: bytes) -> bool:
         """Whether a late answer for this handle is to be passed over in silence; true only once."""
-        if self.excused is None or handle not in self.excused:
+        if self.forgiven is None or handle not in self.forgiven:
             return False
-        self.excused.discard(handle)
+        self.forgiven.discard(handle)
         return True
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Resident(Worker):
+class BuiltinWorker(Worker):
     """A part of the server that offers a function itself, which exists only while such a job does."""
 
     __slots__ = ()
 
-    def move_in(self) -> None:
+    def activate(self) -> None:
         """Somebody has used the function's name, and it is there now: offer it, and wait to be woken."""
         raise NotImplementedError

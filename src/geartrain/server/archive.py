@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from geartrain.engine.engine import Engine
+from geartrain.engine.interfaces import Journal
 from geartrain.engine.job import LiveJob
-from geartrain.engine.journal import Journal
 from geartrain.engine.lifecycle import number
 from geartrain.engine.worker import Worker
-from geartrain.model import THROW_AWAY, Record, pack
+from geartrain.model import THROW_AWAY, Record, pack_attempts
 from geartrain.server import collector
 from geartrain.steering import site
 from geartrain.store.contract import Query, Store
@@ -28,7 +28,7 @@ def record(job: LiveJob, result: bytes, worker: Worker | None, now: float) -> Re
     facts = (
         job.id, job.handle, job.function, job.unique, job.priority, job.state, job.submitted_at,
         job.started_at, now, job.attempts, job.door, worker.door if worker else "",
-        worker.name if worker else b"", job.code, job.reason, result, pack(job.trials),
+        worker.name if worker else b"", job.code, job.reason, result, pack_attempts(job.trials),
     )  # fmt: skip
     return _made(Record, facts)
 

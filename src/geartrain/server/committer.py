@@ -20,8 +20,8 @@ from collections.abc import Callable
 from typing import Final
 
 from geartrain.doors.pulse import Flushable, Ledger, Pulse
+from geartrain.engine.interfaces import Journal
 from geartrain.engine.job import LiveJob
-from geartrain.engine.journal import Journal
 from geartrain.engine.worker import Worker
 from geartrain.model import Record
 from geartrain.server import archive, collector
@@ -256,7 +256,7 @@ class Committer(Journal):
         undone = {job.id for job in accepted}
         for job in accepted:
             self._pending.pop(job.handle, None)
-            self._engine.withdraw(self._engine.find(job.handle) or job)  # it may have been replaced meanwhile
+            self._engine.retract(self._engine.find(job.handle) or job)  # it may have been replaced meanwhile
         since = self._batch
         since.saved = [row for row in (*batch.saved, *since.saved) if row[0] not in undone]
         since.finished = [record for record in (*batch.finished, *since.finished) if record.id not in undone]

@@ -8,7 +8,7 @@ import heapq
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from geartrain.engine.books import GIVEN_UP
+from geartrain.engine.state import GIVEN_UP
 from geartrain.errors import StoreError
 from geartrain.model import Job, JobState, Record
 from geartrain.store import contract

@@ -16,7 +16,7 @@ import geartrain
 from geartrain.address import Address
 from geartrain.doors.pulse import Pulse
 from geartrain.engine.engine import Engine
-from geartrain.engine.journal import Journal
+from geartrain.engine.interfaces import Journal
 from geartrain.server import collector, parts, pid_file, privileges, signals, stores
 from geartrain.server import settings as table
 from geartrain.server.archive import Chronicle, StoreArchive
@@ -186,7 +186,7 @@ class Server:
         # From here on workers are lost because we go, not because a job is bad. The store must not hear of that:
         # it gives the jobs back at the next start as they were before.
         self._engine.journal = Journal()
-        self._engine.alarms.clear()
+        self._engine.timers.clear()
         if self._control is not None:
             await self._control.close()
         self._doors.close()

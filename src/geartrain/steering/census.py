@@ -41,4 +41,4 @@ class Census:
 
     def _own(self) -> list[Function]:
         engine = self._engine
-        return [engine.functions[name] for name in engine.residents if name in engine.functions]
+        return [engine.functions[name] for name in engine.builtin_workers if name in engine.functions]

@@ -19,7 +19,7 @@ import geartrain
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import RUNNING
-from geartrain.engine.worker import Resident
+from geartrain.engine.worker import BuiltinWorker
 from geartrain.errors import GeartrainError, SteeringError
 from geartrain.steering.filters import JobFilter
 from geartrain.steering.site import Site
@@ -120,7 +120,7 @@ class Loop(Protocol):
         """Call it in the next turn."""
 
 
-class Control(Resident):
+class Control(BuiltinWorker):
     """The server's own worker."""
 
     __slots__ = ("_engine", "_loop", "_site", "_steward", "_tails", "_tasks", "_waiting")
@@ -135,11 +135,11 @@ class Control(Resident):
         self._tails = Tails(engine, steward, self._finish)
         self._waiting: list[LiveJob] = []  # claimed, and not begun with
         self._tasks: set[asyncio.Task[None]] = set()
-        engine.residents[FUNCTION] = self
+        engine.builtin_workers[FUNCTION] = self
 
-    def move_in(self) -> None:
+    def activate(self) -> None:
         """Somebody has used the name: offer the function, until there is nothing to do."""
-        self._engine.enroll(self, FUNCTION)
+        self._engine.register(self, FUNCTION)
         self._engine.sleep(self)
         self._loop.call_soon(self._work)
 

@@ -16,9 +16,9 @@ from typing import Final
 
 import msgspec
 
-from geartrain.engine.agenda import NEVER
-from geartrain.engine.alarm import Alarm
+from geartrain.engine.deadlines import NEVER
 from geartrain.engine.engine import Engine
+from geartrain.engine.interfaces import Timer
 from geartrain.engine.job import LiveJob
 from geartrain.errors import QueueFullError, SteeringError
 from geartrain.model import JobState
@@ -63,7 +63,7 @@ class Cron(msgspec.Struct):
         )  # fmt: skip
 
 
-class Crons(Alarm):
+class Crons(Timer):
     """All schedules, by name."""
 
     def __init__(self, engine: Engine, site: Site, kept: Mapping[str, bytes]) -> None:
@@ -136,7 +136,7 @@ class Crons(Alarm):
         self._keep(cron)
         return job.handle
 
-    def look(self, now: float) -> None:
+    def fire(self, now: float) -> None:
         """Submit what is due."""
         if now < self._seen - _WRONG_BEFORE:
             self._follow_clock(now)

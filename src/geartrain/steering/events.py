@@ -3,8 +3,8 @@
 from collections.abc import Callable, Container
 from typing import Final
 
-from geartrain.engine.audience import Audience
 from geartrain.engine.engine import Engine
+from geartrain.engine.interfaces import Observer
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.model import THROW_AWAY
 from geartrain.steering.portraits import STATES
@@ -15,7 +15,7 @@ Listener = Callable[[JobEvent], None]
 WHAT: Final = ("submitted", "started", "progress", "requeued", "scheduled", "done", "failed", "cancelled", "dead")
 
 
-class Events(Audience):
+class Events(Observer):
     """In the engine's audience only while it has listeners of its own."""
 
     def __init__(self, engine: Engine, hidden: Container[bytes]) -> None:
@@ -23,19 +23,19 @@ class Events(Audience):
         self._hidden = hidden  # functions that nobody is to hear of
         self._listeners: list[Listener] = []
 
-    def attend(self, listener: Listener) -> None:
+    def subscribe(self, listener: Listener) -> None:
         """One more; it is called from inside engine verbs, so it only takes a note."""
         if not self._listeners:
-            self._engine.attend(self)
+            self._engine.subscribe(self)
         self._listeners = [*self._listeners, listener]
 
-    def excuse(self, listener: Listener) -> None:
+    def unsubscribe(self, listener: Listener) -> None:
         """One less."""
         if not self._listeners:
             return
         self._listeners = [other for other in self._listeners if other != listener]
         if not self._listeners:
-            self._engine.excuse(self)
+            self._engine.unsubscribe(self)
 
     def created(self, job: LiveJob) -> None:
         self._tell("submitted", job)

@@ -34,7 +34,7 @@ ACTIONS: Final = {
     "cancel": Action(_WAITING, Engine.cancel),
     "retry": Action(frozenset({JobState.DEAD}), Engine.retry),
     "delete": Action(frozenset({JobState.DEAD}), Engine.delete),
-    "run": Action(frozenset({JobState.SCHEDULED}), Engine.hasten),
+    "run": Action(frozenset({JobState.SCHEDULED}), Engine.run_now),
 }
 
 
@@ -49,7 +49,9 @@ async def page(engine: Engine, rolls: Rolls, archive: Archive, wanted: JobFilter
     shown = found[: sieve.limit]
     after = str(shown[-1].id) if len(found) > len(shown) else ""
     # Records of the server's own jobs are passed over: a page may be shorter for it.
-    return Page([_view(each) for each in shown if each.function not in engine.residents], after, _total(engine, sieve))
+    return Page(
+        [_view(each) for each in shown if each.function not in engine.builtin_workers], after, _total(engine, sieve)
+    )
 
 
 async def bulk(engine: Engine, rolls: Rolls, site: Site, action: str, wanted: JobFilter) -> BulkReport:
@@ -88,10 +90,10 @@ async def _living(
     engine: Engine, rolls: Rolls, sieve: Sieve, most: int, states: frozenset[JobState] | None = None
 ) -> list[LiveJob]:
     """The newest jobs that fit and are not over."""
-    residents = engine.residents
+    builtin_workers = engine.builtin_workers
 
     def fits(job: LiveJob) -> bool:
-        return (states is None or job.state in states) and sieve.fits(job) and job.function not in residents
+        return (states is None or job.state in states) and sieve.fits(job) and job.function not in builtin_workers
 
     found = await rolls.newest(fits, sieve.state, sieve.below, most)
     return [job for job in found if sieve.fits(job) and _is_there(engine, job)]

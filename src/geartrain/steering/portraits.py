@@ -3,12 +3,12 @@
 from itertools import islice
 from typing import Final
 
-from geartrain.engine.books import GIVEN_UP
 from geartrain.engine.engine import Engine
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
+from geartrain.engine.state import GIVEN_UP
 from geartrain.engine.worker import Worker
-from geartrain.model import THROW_AWAY, JobState, Priority, Record, Trial, unpack
+from geartrain.model import THROW_AWAY, Attempt, JobState, Priority, Record, unpack_attempts
 from geartrain.steering import views
 from geartrain.steering.views import text
 
@@ -65,9 +65,9 @@ def record(found: Record, longest: int) -> views.JobView:
         PRIORITIES[found.priority], True, found.door.removesuffix(THROW_AWAY), found.submitted_at, None,
         found.started_at or None, found.finished_at, found.attempts, 0.0, text(found.worker), found.worker_door,
         None, None, found.code, found.reason, None, None, text(found.result, longest), len(found.result),
-        _trials(unpack(found.trials)),
+        _trials(unpack_attempts(found.trials)),
     )  # fmt: skip
 
 
-def _trials(trials: list[Trial]) -> list[views.TrialView]:
+def _trials(trials: list[Attempt]) -> list[views.TrialView]:
     return [views.TrialView(*trial[:3], text(trial.worker), trial.why) for trial in trials]

@@ -19,7 +19,7 @@ from typing import Final
 
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
-from geartrain.engine.roster import Roster
+from geartrain.engine.job_table import JobTable
 from geartrain.model import JobState
 
 LISTED_IN_ONE_GO: Final = 20_000
@@ -27,7 +27,7 @@ _LOOKUPS_PER_JOB: Final = 20  # before we give up looking ids up
 _SLICE: Final = 250  # jobs between two looks at the clock
 _SLICE_SECONDS: Final = 0.004
 
-Home = Roster | dict[int, LiveJob]
+Home = JobTable | dict[int, LiveJob]
 
 
 class Breath:

@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from geartrain.engine.alarm import Alarm
+from geartrain.engine.counters import MICRO
 from geartrain.engine.engine import Engine
-from geartrain.engine.meter import MICRO
+from geartrain.engine.interfaces import Timer
 from geartrain.steering.census import Census
 from geartrain.steering.views import Latency, Sample
 
@@ -31,7 +31,7 @@ class _Totals(NamedTuple):
     running: int
 
 
-class Samples(Alarm):
+class Samples(Timer):
     """The last hour."""
 
     def __init__(self, engine: Engine, now: float) -> None:
@@ -43,7 +43,7 @@ class Samples(Alarm):
         self._count = 0
         self.at = now + _INTERVAL
 
-    def look(self, now: float) -> None:
+    def fire(self, now: float) -> None:
         """Take a sample if a second has passed. Where the clock was moved back, count from there."""
         if now >= self.at:
             self._taken.append(self._totals(now))

@@ -54,9 +54,9 @@ class Steward:
         self._rolls = Rolls(engine)
         self._samples = Samples(engine, engine.now)
         self._crons = Crons(engine, site, kept)
-        self._events = Events(engine, engine.residents)
+        self._events = Events(engine, engine.builtin_workers)
         self._oldest = _Oldest(0.0, 0.0, 0.0)
-        engine.alarms += [self._samples, self._crons]
+        engine.timers += [self._samples, self._crons]
 
     # The whole
 
@@ -227,7 +227,7 @@ class Steward:
     ) -> None:
         """Set a job aside as dead, at the wish of the worker that runs it; it is not to answer for it."""
         job = self._running(handle, function, unique, id)
-        if not self._engine.bury(job, reason):
+        if not self._engine.mark_dead(job, reason):
             raise _not_running(job)
 
     # Workers
@@ -298,13 +298,13 @@ class Steward:
 
     # Listening, and certainty
 
-    def attend(self, listener: Listener) -> None:
+    def subscribe(self, listener: Listener) -> None:
         """From now on `listener` is called for every moment in the life of a job; it only takes a note of it."""
-        self._events.attend(listener)
+        self._events.subscribe(listener)
 
-    def excuse(self, listener: Listener) -> None:
+    def unsubscribe(self, listener: Listener) -> None:
         """It hears no more."""
-        self._events.excuse(listener)
+        self._events.unsubscribe(listener)
 
     async def durable(self) -> None:
         """Return when everything that was changed so far is on disk."""
@@ -326,7 +326,7 @@ class Steward:
         self._site.soon()
 
     def _is_ours(self, function: bytes) -> bool:
-        return function in self._engine.residents
+        return function in self._engine.builtin_workers
 
     def _function(self, name: bytes) -> Function:
         found = self._engine.functions.get(name)

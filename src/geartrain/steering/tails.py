@@ -5,9 +5,9 @@ from typing import Final
 
 import msgspec
 
-from geartrain.engine.agenda import NEVER
-from geartrain.engine.alarm import Alarm
+from geartrain.engine.deadlines import NEVER
 from geartrain.engine.engine import Engine
+from geartrain.engine.interfaces import Timer
 from geartrain.engine.job import LiveJob
 from geartrain.errors import SteeringError
 from geartrain.steering.events import WHAT
@@ -40,7 +40,7 @@ class Tail:
         return (not self.function or event.function == self.function) and (not self.what or event.what in self.what)
 
 
-class Tails(Alarm):
+class Tails(Timer):
     """All listeners. Once a second, while there are any, it is looked whether they are still there."""
 
     def __init__(self, engine: Engine, steward: Steward, finish: Callable[[LiveJob, bytes], None]) -> None:
@@ -49,14 +49,14 @@ class Tails(Alarm):
         self._steward = steward
         self._finish = finish
         self._tails: list[Tail] = []
-        engine.alarms.append(self)
+        engine.timers.append(self)
 
     def add(self, tail: Tail) -> None:
         """One more."""
         if len(self._tails) >= MOST:
             raise SteeringError("conflict", f"{MOST} listen already")
         if not self._tails:
-            self._steward.attend(self._hear)
+            self._steward.subscribe(self._hear)
         self._tails = [*self._tails, tail]
         self.at = self._engine.now + _SECOND
 
@@ -65,7 +65,7 @@ class Tails(Alarm):
         for tail in self._tails:
             self._drop(tail)
 
-    def look(self, now: float) -> None:
+    def fire(self, now: float) -> None:
         """Tell what was left out, and forget those who are gone."""
         if not self._tails:
             self.at = NEVER
@@ -95,5 +95,5 @@ class Tails(Alarm):
     def _drop(self, tail: Tail) -> None:
         self._tails = [other for other in self._tails if other is not tail]
         if not self._tails:
-            self._steward.excuse(self._hear)
+            self._steward.unsubscribe(self._hear)
         self._finish(tail.job, b'{"answer":null}')

@@ -14,7 +14,7 @@ thread of the server's and `records` from any, never from its loop, so they may 
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol, TypeVar
 
-from geartrain.model import THROW_AWAY, Job, pack
+from geartrain.model import THROW_AWAY, Job, pack_attempts
 from geartrain.model import Record as Record
 from geartrain.store.memo import Memo
 
@@ -110,5 +110,5 @@ def row(job: Job) -> tuple[object, ...]:
     return (
         job.id, job.handle, job.function, job.unique, job.payload, job.priority, job.state, job.run_at,
         job.submitted_at, job.attempts, job.count, job.timeout, job.reducer, job.door, job.reason,
-        pack(job.trials),
+        pack_attempts(job.trials),
     )  # fmt: skip

@@ -20,7 +20,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from geartrain.errors import GeartrainError
-from geartrain.model import Job, JobState, Trial, pack, unpack
+from geartrain.model import Attempt, Job, JobState, pack_attempts, unpack_attempts
 from geartrain.store import rows
 from geartrain.store.contract import Record
 
@@ -161,7 +161,7 @@ def record_line(record: Record) -> bytes:
         record.id, _octets(record.handle), _octets(record.function), _octets(record.unique),
         _PRIORITIES[record.priority], _END_NAMES[record.state], *times, record.attempts, record.door,
         record.worker_door, _octets(record.worker), record.code, record.reason, _octets(record.result),
-        _shown_trials(unpack(record.trials)),
+        _shown_trials(unpack_attempts(record.trials)),
     )  # fmt: skip
     return _line(entry)
 
@@ -238,7 +238,7 @@ class Reader:
             entry.id, _bytes(entry.handle), _bytes(entry.function), _bytes(entry.unique), _bytes(entry.payload),
             _PRIORITIES.index(entry.priority), int(_STATES[entry.state]), entry.run_at, entry.submitted_at,
             entry.attempts, entry.count, entry.timeout, _bytes(entry.reducer), entry.door, entry.reason,
-            pack(_read_trials(entry.trials)),
+            pack_attempts(_read_trials(entry.trials)),
         )  # fmt: skip
         try:
             job = rows.job(row, Job)
@@ -255,7 +255,7 @@ class Reader:
             entry.id, _bytes(entry.handle), _bytes(entry.function), _bytes(entry.unique),
             _PRIORITIES.index(entry.priority), int(_ENDS[entry.state]), entry.submitted_at, entry.started_at,
             entry.finished_at, entry.attempts, entry.door, entry.worker_door, _bytes(entry.worker),
-            entry.code, entry.reason, _bytes(entry.result), pack(_read_trials(entry.trials)),
+            entry.code, entry.reason, _bytes(entry.result), pack_attempts(_read_trials(entry.trials)),
         )  # fmt: skip
 
     def _first(self, name: int | bytes, what: str) -> None:
@@ -281,14 +281,14 @@ def _line(entry: _Line) -> bytes:
     return _encoder.encode(entry) + b"\n"
 
 
-def _shown_trials(trials: list[Trial]) -> list[_Trial]:
+def _shown_trials(trials: list[Attempt]) -> list[_Trial]:
     for trial in trials:
         _refuse_endless(started_at=trial.started_at, ended_at=trial.ended_at)
     return [_Trial(*trial[:3], _octets(trial.worker), trial.why) for trial in trials]
 
 
-def _read_trials(trials: list[_Trial]) -> list[Trial]:
-    return [Trial(each.started_at, each.ended_at, each.door, _bytes(each.worker), each.why) for each in trials]
+def _read_trials(trials: list[_Trial]) -> list[Attempt]:
+    return [Attempt(each.started_at, each.ended_at, each.door, _bytes(each.worker), each.why) for each in trials]
 
 
 def _octets(data: bytes) -> _Octets:

@@ -2,7 +2,7 @@
 
 from mypy_extensions import mypyc_attr
 
-from geartrain.model import Record, Trial, pack
+from geartrain.model import Attempt, Record, pack_attempts
 
 
 @mypyc_attr(acyclic=True)
@@ -51,7 +51,7 @@ class Memo:
         code: int,
         reason: str,
         result: bytes,
-        trials: list[Trial] | None,
+        trials: list[Attempt] | None,
     ) -> None:
         self.id = id
         self.handle = handle
@@ -76,5 +76,5 @@ class Memo:
         return Record(
             self.id, self.handle, self.function, self.unique, self.priority, self.state, self.submitted_at,
             self.started_at, self.finished_at, self.attempts, self.door, self.worker_door, self.worker, self.code,
-            self.reason, self.result, pack(self.trials),
+            self.reason, self.result, pack_attempts(self.trials),
         )  # fmt: skip

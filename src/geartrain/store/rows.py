@@ -3,7 +3,7 @@
 import sys
 from typing import Any, Final
 
-from geartrain.model import JobState, Priority, unpack
+from geartrain.model import JobState, Priority, unpack_attempts
 from geartrain.store.contract import COLUMNS, J
 
 _BYTES: Final = ("handle", "function", "unique_key", "payload", "reducer", "trials")
@@ -48,7 +48,7 @@ def job(row: tuple[Any, ...], kind: type[J]) -> J:
     if attempts or count or timeout or reducer or reason or trials:
         found.attempts, found.count, found.timeout = attempts, count, float(timeout)
         found.reducer, found.reason = reducer, reason
-        found.trials = unpack(trials) or None
+        found.trials = unpack_attempts(trials) or None
     return found
 
 

@@ -3,8 +3,8 @@
 from starlette.responses import Response
 
 from geartrain.engine.engine import Engine
+from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob, Progress
-from geartrain.engine.watcher import Watcher
 from geartrain.steering import portraits, views
 from geartrain.web import stream
 from geartrain.web.call import Call

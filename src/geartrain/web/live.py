@@ -87,9 +87,9 @@ class Live:
         """Hear of jobs only while somebody wants to."""
         wanted = any(listener.jobs for listener in self._listeners)
         if wanted and not self._attending:
-            self._house.steward.attend(self._heard)
+            self._house.steward.subscribe(self._heard)
         elif self._attending and not wanted:
-            self._house.steward.excuse(self._heard)
+            self._house.steward.unsubscribe(self._heard)
         self._attending = wanted
 
     def _heard(self, event: views.JobEvent) -> None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from starlette.responses import Response
 
+from geartrain.engine.counters import MICRO, DurationHistogram
 from geartrain.engine.engine import Engine
 from geartrain.engine.function import Function
-from geartrain.engine.meter import MICRO, Meter
 from geartrain.steering import views
 from geartrain.web import exposition
 from geartrain.web.call import Call
@@ -169,7 +169,7 @@ def _info(name: str, help: str, labels: str) -> Family:
     return family
 
 
-def _histogram(name: str, help: str, measured: Meter) -> Family:
+def _histogram(name: str, help: str, measured: DurationHistogram) -> Family:
     """The engine's buckets, a few of them together."""
     buckets = measured.counts()
     family = Family(name, "histogram", help)

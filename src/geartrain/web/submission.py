@@ -9,8 +9,8 @@ import msgspec
 from starlette.responses import Response
 
 from geartrain.engine.engine import Engine
+from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
-from geartrain.engine.watcher import Watcher
 from geartrain.errors import QueueFullError
 from geartrain.model import Priority
 from geartrain.steering import portraits, views

@@ -61,7 +61,7 @@ class HttpWorker(Worker):
         self.claims.pop(claim, None)
         engine = self._house.engine
         if not self.claims:
-            engine.rouse(self)
+            engine.stop_sleeping(self)
         if claim.done() and not claim.cancelled():
             job = claim.result()
             if job.handle in self.running:

@@ -101,7 +101,7 @@ class Workers:
         worker = HttpWorker(house, views.raw(registration.name), lease, self.remove)
         worker.peer = peer
         for function in registration.functions:
-            engine.enroll(worker, views.raw(function), registration.timeout, Expiry.REQUEUE)
+            engine.register(worker, views.raw(function), registration.timeout, Expiry.REQUEUE)
         self._workers[worker.key] = worker
         return worker
 

@@ -12,7 +12,7 @@ Gearman = Callable[[], gearman_peer.Peer]
 
 class TestGearmanWorker:
     def test_an_async_job(self, application: Peer, gearman: Gearman, name: bytes) -> None:
-        worker = gearman().enroll(name)
+        worker = gearman().register(name)
         handle = application.create(name, b"key", b"args\0binary")
         job = worker.grab(Kind.GRAB_JOB_UNIQ)
         assert (job.handle, job.unique, job.data) == (handle, b"key", b"args\0binary")
@@ -25,7 +25,7 @@ class TestGearmanWorker:
     def test_a_sync_job_hears_status_and_result_but_no_parts(
         self, application: Peer, gearman: Gearman, name: bytes
     ) -> None:
-        worker = gearman().enroll(name)
+        worker = gearman().register(name)
         handle = application.create(name, type=SYNC)
         worker.grab()
         worker.send(Kind.WORK_DATA, handle, b"part")
@@ -36,7 +36,7 @@ class TestGearmanWorker:
         assert application.streamed_completion() == (1, 0, b"the rest")
 
     def test_a_failure_has_code_1(self, application: Peer, gearman: Gearman, name: bytes) -> None:
-        worker = gearman().enroll(name)
+        worker = gearman().register(name)
         for type in (SYNC, 1):
             handle = application.create(name, type=type)
             worker.send(Kind.WORK_FAIL, worker.grab().handle)
@@ -44,7 +44,7 @@ class TestGearmanWorker:
             assert answer == (1, 1, b"")
 
     def test_an_exception_has_code_1_and_its_words(self, application: Peer, gearman: Gearman, name: bytes) -> None:
-        worker = gearman().enroll(name)
+        worker = gearman().register(name)
         for type in (SYNC, 1):
             handle = application.create(name, type=type)
             worker.send(Kind.WORK_EXCEPTION, worker.grab().handle, b"out of paper")
@@ -145,7 +145,7 @@ def test_a_lost_draft_worker_leaves_its_job_to_a_gearman_worker(
     lost = dial().connect(name)
     lost.grab()
     lost.close()
-    worker = gearman().enroll(name)
+    worker = gearman().register(name)
     job = worker.grab()
     assert (job.handle, job.data) == (handle, b"x")
     worker.send(Kind.WORK_COMPLETE, handle, b"done")

@@ -29,7 +29,7 @@ def test_both_at_once(server: serving.ServerProcess) -> None:
         gearman_peer.Peer(server.port) as gearman_worker,
     ):
         worker.connect(b"draft")
-        gearman_worker.enroll(b"final")
+        gearman_worker.register(b"final")
         handle = client.submit(b"draft", b"", b"to the draft")
         assert worker.grab() == (b"draft", b"to the draft")
         worker.finish(b"from the draft")

@@ -100,7 +100,7 @@ def dial(port: int, peers: contextlib.ExitStack) -> Dial:
 @pytest.fixture
 def hire(dial: Dial) -> Hire:
     """Opens a connection that offers the functions given."""
-    return lambda *functions: dial().enroll(*functions)
+    return lambda *functions: dial().register(*functions)
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ def test_prioritystatus_counts_what_waits(client: Peer, admin: Peer, worker: Pee
 
 def test_workers_shows_address_name_and_functions(admin: Peer, dial: Dial, function: bytes) -> None:
     name = b"worker-of-" + function
-    peer = dial().enroll(function, function + b"b")
+    peer = dial().register(function, function + b"b")
     peer.send(Kind.SET_CLIENT_ID, name).silence()
     (line,) = worker_lines(admin, name)
     assert re.fullmatch(rb"[0-9]+ 127\.0\.0\.1 %b : %bb %b" % (name, function, function), line), (
@@ -97,7 +97,7 @@ def test_workers_lists_every_connection_even_the_one_that_asks(admin: Peer, dial
 
 
 def test_a_name_may_contain_spaces(admin: Peer, dial: Dial, function: bytes) -> None:
-    dial().enroll(function).send(Kind.SET_CLIENT_ID, b"a name of " + function).silence()
+    dial().register(function).send(Kind.SET_CLIENT_ID, b"a name of " + function).silence()
     admin.text("workers")
     (line,) = [line for line in admin.block() if b"a name of " + function in line]
     assert line.endswith(b" 127.0.0.1 a name of %b : %b" % (function, function))

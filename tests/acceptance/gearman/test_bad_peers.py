@@ -46,7 +46,7 @@ def test_a_peer_that_leaves_in_the_middle_of_a_packet(cut: int, dial: Dial, func
     bystander, leaver = dial(), dial()
     leaver.raw(request(Kind.SUBMIT_JOB_BG, function, b"", b"data")[:cut]).close()
     bystander.silence()
-    assert dial().enroll(function).take() is None
+    assert dial().register(function).take() is None
 
 
 @pytest.mark.differs_from_gearmand

@@ -102,7 +102,7 @@ def test_grabs_sent_together_are_answered_one_by_one(client: Peer, worker: Peer,
 
 
 def test_client_and_worker_on_one_connection(dial: Dial, function: bytes) -> None:
-    peer = dial().enroll(function)
+    peer = dial().register(function)
     handle = peer.submit(function, b"", b"mine")
     peer.send(Kind.GRAB_JOB)
     peer.expect(Kind.JOB_ASSIGN, handle, function, b"mine")

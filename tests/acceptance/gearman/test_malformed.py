@@ -72,7 +72,7 @@ def test_too_few_arguments(kind: Kind, body: bytes, dial: Dial) -> None:
 
 @pytest.mark.differs_from_gearmand
 def test_what_came_before_is_answered_first_and_what_comes_after_is_not_read(dial: Dial, function: bytes) -> None:
-    bystander, peer = dial().enroll(function), dial()
+    bystander, peer = dial().register(function), dial()
     peer.raw(
         request(Kind.ECHO_REQ, b"before")
         + header(b"\0XYZ", 1, 0)
@@ -111,7 +111,7 @@ def test_a_text_line_too_long(data: bytes, dial: Dial) -> None:
 
 @pytest.mark.differs_from_gearmand
 def test_the_job_of_a_worker_that_sends_nonsense_goes_to_another(dial: Dial, function: bytes) -> None:
-    client, bad, good = dial(), dial().enroll(function), dial().enroll(function)
+    client, bad, good = dial(), dial().register(function), dial().register(function)
     handle = client.submit(function, b"", b"data")
     assert bad.grab().handle == handle
     bad.raw(header(b"\0XYZ", 13, 0))

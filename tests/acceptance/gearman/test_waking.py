@@ -182,7 +182,7 @@ class TestAllYours:
     """A worker that belongs to this server alone is handed its job without being woken first."""
 
     def devoted(self, dial: Dial, function: bytes) -> Peer:
-        return dial().send(Kind.ALL_YOURS).enroll(function)
+        return dial().send(Kind.ALL_YOURS).register(function)
 
     def test_the_job_comes_to_the_sleeper(self, client: Peer, dial: Dial, function: bytes) -> None:
         worker = asleep(self.devoted(dial, function))

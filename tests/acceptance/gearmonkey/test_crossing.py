@@ -44,7 +44,7 @@ def raw(both: tuple[int, str]) -> Iterator[Any]:
 
 class TestGearmanWorker:
     def test_success(self, gearman: gearman_peer.Peer, client: gearmonkey.Client, function: str) -> None:
-        gearman.enroll(function.encode())
+        gearman.register(function.encode())
         number = client.run(function, b"\0binary", "high")
         job = gearman.grab()
         assert job.data == b"\0binary"
@@ -62,7 +62,7 @@ class TestGearmanWorker:
     def test_failure(
         self, gearman: gearman_peer.Peer, client: gearmonkey.Client, function: str, words: Any, output: bytes
     ) -> None:
-        gearman.enroll(function.encode())
+        gearman.register(function.encode())
         number = client.run(function, b"x")
         kind, *rest = words
         gearman.send(kind, gearman.grab().handle, *rest)
@@ -72,7 +72,7 @@ class TestGearmanWorker:
     def test_blocking_client_is_woken_without_a_word_of_redis(
         self, gearman: gearman_peer.Peer, client: gearmonkey.Client, function: str
     ) -> None:
-        gearman.enroll(function.encode())
+        gearman.register(function.encode())
         worker = threading.Thread(
             daemon=True, target=lambda: gearman.send(Kind.WORK_COMPLETE, gearman.grab().handle, b"done")
         )
@@ -86,11 +86,11 @@ class TestGearmanWorker:
     ) -> None:
         with pytest.raises(NoWorkersError):
             client.run(function, options=OPT_ROLLCALL)
-        gearman.enroll(function.encode())
+        gearman.register(function.encode())
         assert client.run(function, options=OPT_ROLLCALL)
 
     def test_scheduled(self, gearman: gearman_peer.Peer, client: gearmonkey.Client, function: str) -> None:
-        gearman.enroll(function.encode())
+        gearman.register(function.encode())
         client.run(function, b"later", "scheduled", scheduled=4e9)
         client.run(function, b"due", "scheduled", scheduled=1)
         assert gearman.grab().data == b"due"
@@ -99,7 +99,7 @@ class TestGearmanWorker:
     def test_late_word_of_a_gearmonkey_worker_is_refused(
         self, gearman: gearman_peer.Peer, client: gearmonkey.Client, function: str, raw: Any
     ) -> None:
-        gearman.enroll(function.encode())
+        gearman.register(function.encode())
         number = client.run(function, b"x")
         gearman.grab()
         with pytest.raises(Exception, match="is not yours"):
@@ -159,14 +159,14 @@ class TestGearmonkeyWorker:
         number = client.run(function, b"x")
         with plain.connect(int(both[1].rpartition(":")[2])) as dying:
             assert dying.rpop(f"queue:{function}:normal") == b"%d" % number
-        gearman.enroll(function.encode())
+        gearman.register(function.encode())
         assert gearman.grab().data == b"x"
 
     def test_events_of_gearman_jobs(self, gearman: gearman_peer.Peer, function: str, raw: Any) -> None:
         subscriber = raw.pubsub(ignore_subscribe_messages=True)
         subscriber.psubscribe("channel:*")
         assert subscriber.get_message(timeout=5) is None
-        gearman.enroll(function.encode())
+        gearman.register(function.encode())
         handle = gearman.submit(function.encode(), data=b"abc")
         gearman.send(Kind.WORK_COMPLETE, gearman.grab().handle, b"out")
         number = handle.rpartition(b":")[2]

@@ -18,7 +18,7 @@ def gearman(server: serving.ServerProcess) -> Iterator[gearman_peer.Peer]:
 
 
 def test_submitted_by_http_and_run_by_gearman(peer: Peer, gearman: gearman_peer.Peer, function: str) -> None:
-    gearman.enroll(function.encode())
+    gearman.register(function.encode())
     with concurrent.futures.ThreadPoolExecutor() as pool:
         waiting = pool.submit(peer.submit, function, "hello", wait=15)
         gearman.send(Kind.PRE_SLEEP)
@@ -33,7 +33,7 @@ def test_submitted_by_http_and_run_by_gearman(peer: Peer, gearman: gearman_peer.
 
 def test_a_gearman_workers_news_are_events(peer: Peer, gearman: gearman_peer.Peer, function: str) -> None:
     handle = peer.submit(function)["handle"].encode()
-    gearman.enroll(function.encode())
+    gearman.register(function.encode())
     gearman.send(Kind.GRAB_JOB)
     gearman.body(Kind.JOB_ASSIGN)
     with peer.stream(f"/jobs/{handle.decode()}/events") as stream:

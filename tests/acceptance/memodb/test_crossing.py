@@ -9,7 +9,7 @@ from tests.support.memodb_peer import JOB, Pipe
 
 
 def test_a_gearman_worker_runs_a_memodb_job(client: Pipe, gearman: Callable[[], Peer], service: str) -> None:
-    worker = gearman().enroll(service.encode())
+    worker = gearman().register(service.encode())
     request = client.job(service, b"payload\0with a NUL")
     job = worker.grab()
     assert (job.function, job.data) == (service.encode(), b"payload\0with a NUL")
@@ -62,7 +62,7 @@ def test_a_name_that_is_not_text_stays_with_gearman(worker: Pipe, gearman: Calla
     worker.silence()
     client.submit(service.encode(), b"", b"but this is for it")
     assert worker.reply(asked).payload == b"but this is for it"
-    assert gearman().enroll(name).grab().handle == handle
+    assert gearman().register(name).grab().handle == handle
 
 
 @pytest.mark.parametrize("report", [(Kind.WORK_FAIL,), (Kind.WORK_EXCEPTION, b"it broke")])
@@ -70,7 +70,7 @@ def test_a_failure_is_silence_and_the_pipe_stays(
     client: Pipe, gearman: Callable[[], Peer], service: str, report: tuple[Kind, ...]
 ) -> None:
     kind, *words = report
-    worker = gearman().enroll(service.encode())
+    worker = gearman().register(service.encode())
     request = client.job(service, b"payload")
     job = worker.grab()
     worker.send(kind, job.handle, *words)
@@ -83,7 +83,7 @@ def test_a_failure_is_silence_and_the_pipe_stays(
 
 
 def test_a_gearman_worker_that_vanishes(client: Pipe, gearman: Callable[[], Peer], service: str) -> None:
-    dying, other = gearman().enroll(service.encode()), gearman().enroll(service.encode())
+    dying, other = gearman().register(service.encode()), gearman().register(service.encode())
     request = client.job(service, b"payload")
     dying.grab()
     dying.close()

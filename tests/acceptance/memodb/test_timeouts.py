@@ -117,7 +117,7 @@ def test_milliseconds_beside_minutes(client: Pipe, worker: Pipe, service: str) -
 def test_a_gearman_worker_that_takes_too_long(
     client: Pipe, gearman: Callable[[], gearman_peer.Peer], service: str
 ) -> None:
-    first, second = gearman().enroll(service.encode()), gearman().enroll(service.encode())
+    first, second = gearman().register(service.encode()), gearman().register(service.encode())
     client.job(service, b"payload", 500)
     assert first.grab().data == b"payload"
     second.sleep()

@@ -118,7 +118,7 @@ class TestPeriodicClient:
 
     @pytest.fixture
     def runner(self, gearman: Gearman, function: bytes) -> GearmanPeer:
-        return gearman().enroll(function)
+        return gearman().register(function)
 
     def test_result(self, client: Peer, runner: GearmanPeer, function: bytes) -> None:
         waiting = client.run(function, b"name", b"payload")
@@ -146,7 +146,7 @@ class TestPeriodicClient:
         waiting = client.run(function, b"name")
         runner.grab()
         runner.close()
-        other = gearman().enroll(function)
+        other = gearman().register(function)
         given = other.grab()
         other.send(Kind.WORK_COMPLETE, given.handle, b"of the second")
         assert client.data(waiting) == b"of the second"

@@ -20,7 +20,7 @@ def test_ping(ports: Ports, door: str) -> None:
 @EVERY_DOOR
 def test_pause_and_resume(ports: Ports, door: str, peer: Peer, function: bytes) -> None:
     ask = asker(ports, door)
-    peer.enroll(function)
+    peer.register(function)
     assert ask("pause", function=function.decode()) == {"answer": None}
     handle = peer.submit(function, b"", b"payload", kind=Kind.SUBMIT_JOB_BG)
     assert peer.take() is None
@@ -42,7 +42,7 @@ def test_nobody_sees_it(peer: Peer, ask: Ask) -> None:
 
 
 def test_nobody_else_can_offer_it(peer: Peer, ask: Ask) -> None:
-    peer.enroll(CONTROL)
+    peer.register(CONTROL)
     peer.sleep()
     peer.silence()
     assert ask("ping")["answer"]["server"] == "geartrain"
@@ -95,7 +95,7 @@ def test_a_job_from_beginning_to_end(ask: Ask, peer: Peer, function: bytes) -> N
     )  # fmt: skip
     assert ask("payload", handle=handle.decode())["answer"] == "payload"
     assert ask("result", handle=handle.decode())["error"]["kind"] == "conflict"
-    peer.send(Kind.SET_CLIENT_ID, b"bob").enroll(function)
+    peer.send(Kind.SET_CLIENT_ID, b"bob").register(function)
     peer.grab()
     peer.send(Kind.WORK_STATUS, handle, b"1", b"2").silence()
     job = ask("job", handle=handle.decode())["answer"]
@@ -117,7 +117,7 @@ def test_a_job_from_beginning_to_end(ask: Ask, peer: Peer, function: bytes) -> N
 
 
 def test_a_worker_postpones_and_buries(ask: Ask, peer: Peer, function: bytes) -> None:
-    peer.enroll(function)
+    peer.register(function)
     handle = peer.submit(function, b"", b"", kind=Kind.SUBMIT_JOB_BG)
     peer.grab()
     assert ask("postpone", handle=handle.decode(), seconds=3600, reason="busy") == {"answer": None}
@@ -153,7 +153,7 @@ def test_tail(peer: Peer, ports: Ports, ask: Ask, function: bytes) -> None:
         until(lambda: ask("overview")["answer"]["running"] == 0, "nobody counts a tail")
         job = peer.submit(function, b"", b"", kind=Kind.SUBMIT_JOB_BG)
         peer.submit(b"another " + function, b"", b"", kind=Kind.SUBMIT_JOB_BG)
-        peer.enroll(function).grab()
+        peer.register(function).grab()
         peer.send(Kind.WORK_STATUS, job, b"1", b"2").send(Kind.WORK_COMPLETE, job, b"")
         heard = []
         for _ in range(4):

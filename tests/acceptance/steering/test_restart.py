@@ -34,7 +34,7 @@ def test_what_was_answered_outlives_a_kill(start: Start) -> None:
         with Peer(server.port) as peer:
             handle = peer.submit(b"h", b"", b"", kind=Kind.SUBMIT_JOB_BG)
             for reason in ("first", "second"):
-                peer.enroll(b"h").grab()
+                peer.register(b"h").grab()
                 assert ask("postpone", handle=handle.decode(), seconds=0, reason=reason) == {"answer": None}
         server.kill()
     with start() as server:
@@ -46,7 +46,7 @@ def test_what_was_answered_outlives_a_kill(start: Start) -> None:
         assert [(trial["why"], trial["door"]) for trial in trials] == [("first", "gearman"), ("second", "gearman")]
         assert all(trial["ended_at"] >= trial["started_at"] > 0 for trial in trials)
         with Peer(server.port) as peer:
-            peer.enroll(b"h").grab()
+            peer.register(b"h").grab()
             peer.send(Kind.WORK_COMPLETE, handle, b"done").silence()
             job = ask("job", handle=handle.decode())["answer"]
             assert (job["state"], job["attempts"], len(job["trials"])) == ("done", 3, 2)
@@ -69,7 +69,7 @@ def test_a_graceful_stop_does_not_wait_for_a_listener(start: Start) -> None:
 
 def test_it_can_be_switched_off(start: Start) -> None:
     with start("--no-control") as server, Peer(server.port) as client, Peer(server.port) as worker:
-        worker.enroll(CONTROL)
+        worker.register(CONTROL)
         client.send(Kind.SUBMIT_JOB, CONTROL, b"", json.dumps({"do": "ping"}).encode())
         handle = client.body(Kind.JOB_CREATED)
         assert worker.grab().data == b'{"do": "ping"}'

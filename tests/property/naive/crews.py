@@ -100,12 +100,12 @@ class Floorplan:
             worker.crew = crew
         return worker.crew
 
-    def rouse(self, worker: NaiveWorker) -> None:
+    def stop_sleeping(self, worker: NaiveWorker) -> None:
         if worker.crew is not None and worker in worker.crew.asleep:
             worker.crew.asleep.remove(worker)
 
     def part(self, worker: NaiveWorker) -> None:
-        self.rouse(worker)
+        self.stop_sleeping(worker)
         crew, worker.crew = worker.crew, None
         if crew is None:
             return

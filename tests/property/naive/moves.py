@@ -61,7 +61,7 @@ class Moves(Floorplan):
     def fail_all(self, job: NaiveJob, state: str) -> None:
         self.tell(self.end(job, state), "fail", job)
 
-    def bury(self, job: NaiveJob) -> None:
+    def mark_dead(self, job: NaiveJob) -> None:
         self.stop(job)
         job.state = "dead"
         watchers, job.watchers = job.watchers, []
@@ -99,7 +99,7 @@ class Moves(Floorplan):
         if job.abandoned:
             self.end(job, "cancelled")
         elif 0 < self.max_attempts <= job.attempts:
-            self.bury(job)
+            self.mark_dead(job)
         else:
             self.stop(job)
             job.run_at = self.now

@@ -80,27 +80,29 @@ class Naive(Moves):
         for worker in holders:
             self.hear(worker, "revoked", job.handle)
 
-    def hasten(self, job: NaiveJob) -> None:
+    def run_now(self, job: NaiveJob) -> None:
         if job.state == "scheduled":
             job.run_at = self.now
             self.note("changed", job)
             self.line_up(job)
 
-    def withdraw(self, job: NaiveJob) -> None:
+    def retract(self, job: NaiveJob) -> None:
         job.background = False
         if not job.watchers and job.state != "running":
             self.end(job, "cancelled")
 
     # Workers
 
-    def enroll(self, worker: NaiveWorker, function: bytes, timeout: float, on_timeout: Expiry, broadcast: bool) -> None:
+    def register(
+        self, worker: NaiveWorker, function: bytes, timeout: float, on_timeout: Expiry, broadcast: bool
+    ) -> None:
         self.functions[function].broadcast = broadcast
         known = function in worker.abilities
         worker.abilities[function] = (timeout, on_timeout)
         if not known:
             self.regroup(worker)
 
-    def dismiss(self, worker: NaiveWorker, function: bytes) -> None:
+    def unregister(self, worker: NaiveWorker, function: bytes) -> None:
         if worker.abilities.pop(function, None) is None:
             return
         self.regroup(worker)
@@ -117,7 +119,7 @@ class Naive(Moves):
 
     def claim(self, worker: NaiveWorker) -> NaiveJob | None:
         crew = self.crew_of(worker)
-        self.rouse(worker)
+        self.stop_sleeping(worker)
         while worker.invited:
             copy = worker.invited.pop(0)
             if copy.state == "running":
@@ -139,7 +141,7 @@ class Naive(Moves):
         if not queue or self.functions[function].paused:
             return None
         self.crew_of(worker)
-        self.rouse(worker)
+        self.stop_sleeping(worker)
         job = self.first(queue)
         self.start(worker, job)
         return job if job in worker.holding else None
@@ -167,7 +169,7 @@ class Naive(Moves):
             worker.holding = [other for other in worker.holding if other is not job]
             self.tell(self.end(job, "failed", worker), how, job)
         elif 0 < self.max_attempts <= job.attempts and not job.abandoned:
-            self.bury(job)
+            self.mark_dead(job)
         else:
             self.postpone(job, self.now + 2.0 ** (job.attempts - 1))
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 import geartrain
-from geartrain import core
+from geartrain import compiled
 from geartrain.cli import exits, main
 from geartrain.server import launch, loop, sources
 from geartrain.server.settings import TABLE, Settings
@@ -35,7 +35,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
 def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(monkeypatch, "version") == 0
     words = capsys.readouterr().out
-    facts = f"Python {platform.python_version()}, {loop.best().name}, {core.form()} core"
+    facts = f"Python {platform.python_version()}, {loop.best().name}, {compiled.form()} core"
     assert words == f"geartrain {geartrain.__version__} ({facts})\n"
 
 
@@ -45,7 +45,7 @@ def test_version_for_machines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
         "version": geartrain.__version__,
         "python": platform.python_version(),
         "loop": loop.best().name,
-        "core": core.form(),
+        "core": compiled.form(),
     }
 
 

@@ -154,7 +154,7 @@ def test_a_bug_ends_only_the_connection_it_is_in(scene: Scene, caplog: pytest.Lo
     scene.say(scene.worker, wire.job_assign_req())
     for _ in range(2):  # one for each job that is submitted below
         bug = Bug("test")
-        scene.engine.enroll(bug, b"f")
+        scene.engine.register(bug, b"f")
         scene.engine.sleep(bug)
     scene.say(scene.worker, wire.job_complete_announce(0))
     assert (scene.application.closed, scene.worker.closed) == (True, False)

@@ -28,7 +28,7 @@ class Bench:
         self.engine.now = 1000.0
         self.locks = Locks(self.engine)
         self.worker = SilentWorker("test")
-        self.engine.enroll(self.worker, b"f")
+        self.engine.register(self.worker, b"f")
         for number in range(jobs):
             self.submit(b"%d" % number)
         self.claim()

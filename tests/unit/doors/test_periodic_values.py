@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from geartrain.doors.periodic.calendar import Calendar
 from geartrain.doors.periodic.config import DEFAULTS, Config
-from geartrain.engine.agenda import Schedule
+from geartrain.engine.deadlines import ScheduledJobs
 from geartrain.engine.engine import Engine, SilentWorker
 from geartrain.engine.job import LiveJob
 
@@ -41,7 +41,7 @@ def engine() -> Engine:
     return engine
 
 
-class Counted(Schedule):
+class Counted(ScheduledJobs):
     """Knows how often all of it was gone through."""
 
     __slots__ = ("scans",)
@@ -63,7 +63,7 @@ def first(calendar: Calendar, engine: Engine, function: bytes = b"f") -> float |
 class TestCalendar:
     def test_first_times(self, engine: Engine) -> None:
         calendar = Calendar(engine)
-        engine.enroll(SilentWorker("test"), b"f")
+        engine.register(SilentWorker("test"), b"f")
         assert first(calendar, engine) is None
         for run_at in (3000.0, 2000.0):
             engine.submit(b"f", background=True, run_at=run_at)

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from geartrain.engine.engine import Engine
+from geartrain.engine.interfaces import Journal, Watcher
 from geartrain.engine.job import LiveJob, Progress
-from geartrain.engine.journal import Journal
-from geartrain.engine.watcher import Watcher
 from geartrain.engine.worker import Worker
 from geartrain.model import Expiry, JobState
 
@@ -146,7 +145,7 @@ def hire(
     """A worker that offers these functions, and sleeps if asked."""
     worker = RecordingWorker(name)
     for function in functions:
-        engine.enroll(worker, function, timeout, on_timeout, broadcast)
+        engine.register(worker, function, timeout, on_timeout, broadcast)
     if asleep:
         engine.sleep(worker)
     return worker

@@ -66,9 +66,9 @@ def test_the_first_completion_completes_the_job(
     assert watcher.words == [("complete", b"yes")]
     assert job.state is JobState.DONE
     assert [worker.running.jobs() for worker in (one, two, three)] == [[], [], []]
-    assert one.excuse(job.handle)
-    assert three.excuse(job.handle)
-    assert not two.excuse(job.handle), "who answered has nothing to be excused for"
+    assert one.is_forgiven(job.handle)
+    assert three.is_forgiven(job.handle)
+    assert not two.is_forgiven(job.handle), "who answered has nothing to be excused for"
     assert (engine.running, engine.functions[b"b"].total) == (0, 0)
     assert journal.names == ["accepted", "finished"]
     assert engine.find(job.handle) is None
@@ -140,7 +140,7 @@ def test_lost_workers_give_up_their_copies_and_the_last_one_fails_the_job(
     engine.leave(one)
     engine.leave(three)  # woken, but it never came
     assert job.state is JobState.RUNNING
-    engine.dismiss(two, b"b")
+    engine.unregister(two, b"b")
     assert job.state is JobState.FAILED
     assert watcher.words == [("fail", "every worker that got it is gone")]
     assert engine.running == 0
@@ -162,7 +162,7 @@ def test_a_worker_that_comes_too_late_finds_nothing(engine: Engine) -> None:
     engine.complete(one, job, b"")
     assert engine.claim(two) is None
     assert not two.running
-    assert not two.excuse(job.handle), "it never had it"
+    assert not two.is_forgiven(job.handle), "it never had it"
 
 
 def test_a_worker_that_sleeps_instead_of_coming_is_woken_again(engine: Engine) -> None:
@@ -212,7 +212,7 @@ def test_cancelling_a_broadcast_ends_every_copy(engine: Engine, watcher: Recordi
     assert job.state is JobState.CANCELLED
     assert watcher.words == [("fail", "cancelled")]
     assert all(not worker.running for worker in workers)
-    assert all(worker.excuse(job.handle) for worker in workers)
+    assert all(worker.is_forgiven(job.handle) for worker in workers)
 
 
 @pytest.mark.parametrize("how", ["cancelled", "expired"])
@@ -231,10 +231,10 @@ def test_every_worker_with_a_copy_is_told_that_it_was_taken(
 
 def test_a_worker_that_stopped_offering_the_function_gets_no_copy(engine: Engine, watcher: RecordingWatcher) -> None:
     one, two = crowd(engine, 2)
-    engine.enroll(two, b"other")
+    engine.register(two, b"other")
     job = engine.submit(b"b", background=True, watcher=watcher)
     assert claim(engine, one) is job
-    engine.dismiss(two, b"b")
+    engine.unregister(two, b"b")
     assert engine.claim(two) is None
     engine.fail(one, job, "the only copy")
     assert job.state is JobState.FAILED

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geartrain.engine.alarm import Alarm
+from geartrain.engine.counters import DurationHistogram
 from geartrain.engine.engine import Engine
-from geartrain.engine.meter import Meter
+from geartrain.engine.interfaces import Timer
 from geartrain.model import Duplicate, JobState
 from tests.unit.engine.recording import NOW, claim, hire, job_in
 
@@ -106,7 +106,7 @@ NUMBERS = [float("-inf"), -1.0, 0.0, 1e-9, 1e-6, 1.0, 3600.0, 4e12 - 1, 4e12, 1e
 
 
 def test_every_number_has_a_bucket() -> None:
-    meter = Meter()
+    meter = DurationHistogram()
     for number in NUMBERS:
         meter.note(number)
     assert measured(meter) == {0: 8, 1: 1, 20: 1, 32: 1, 62: 1}
@@ -114,7 +114,7 @@ def test_every_number_has_a_bucket() -> None:
 
 @given(st.lists(st.sampled_from(NUMBERS[1:7])), st.data())
 def test_a_meter_counts_whatever_the_order(numbers: list[float], data: st.DataObject) -> None:
-    meter = Meter()
+    meter = DurationHistogram()
     for number in numbers:
         meter.note(number)
     assert sum(meter.counts()) == len(numbers)
@@ -124,7 +124,7 @@ def test_a_meter_counts_whatever_the_order(numbers: list[float], data: st.DataOb
     assert meter.seconds == pytest.approx(0.0, abs=1e-6)
 
 
-def measured(meter: Meter) -> dict[int, int]:
+def measured(meter: DurationHistogram) -> dict[int, int]:
     """What it has counted, without empty buckets."""
     return {bucket: count for bucket, count in enumerate(meter.counts()) if count}
 
@@ -133,30 +133,30 @@ def test_workers_are_listed_from_their_first_function_until_they_leave(engine: E
     first, second = hire(engine, b"f"), hire(engine, b"f", b"g")
     assert engine.workers == {1: first, 2: second}
     assert (first.number, first.since) == (1, NOW)
-    engine.dismiss(first, b"f")
+    engine.unregister(first, b"f")
     assert engine.workers == {1: first, 2: second}
     engine.leave(first)
     engine.now = NOW + 5
     assert engine.workers == {2: second}
-    engine.enroll(first, b"f")
+    engine.register(first, b"f")
     assert engine.workers == {1: first, 2: second}
     assert first.since == NOW
 
 
 def test_alarms_are_part_of_the_deadline_and_called_at_every_tick(engine: Engine) -> None:
-    class Recording(Alarm):
+    class Recording(Timer):
         def __init__(self) -> None:
             super().__init__()
             self.looks: list[float] = []
 
-        def look(self, now: float) -> None:
+        def fire(self, now: float) -> None:
             self.looks.append(now)
 
-    alarm = Recording()
-    engine.alarms.append(alarm)
+    timer = Recording()
+    engine.timers.append(timer)
     assert engine.deadline() == float("inf")
-    alarm.at = NOW + 7
+    timer.at = NOW + 7
     assert engine.deadline() == NOW + 7
     engine.tick(NOW + 1)
     engine.tick(NOW + 7)
-    assert alarm.looks == [NOW + 1, NOW + 7]
+    assert timer.looks == [NOW + 1, NOW + 7]

@@ -13,7 +13,7 @@ def test_a_new_function_has_nothing() -> None:
     assert function.limits == (UNLIMITED,) * 3
     assert not function.paused
     assert not function.broadcast
-    assert list(function.queue()) == []
+    assert list(function.queued_jobs()) == []
 
 
 def test_the_counters_follow_the_jobs(engine: Engine) -> None:
@@ -40,7 +40,7 @@ def test_the_queue_is_listed_as_it_will_be_handed_out(engine: Engine) -> None:
         (b"later", Priority.HIGH, NOW + 10),
     ):
         engine.submit(b"f", payload=payload, priority=priority, run_at=run_at, background=True)
-    listed = [job.payload for job in engine.functions[b"f"].queue()]
+    listed = [job.payload for job in engine.functions[b"f"].queued_jobs()]
     assert listed == [b"high", b"ahead", b"normal", b"low"]
     worker = hire(engine, b"f")
     assert [claim(engine, worker).payload for _ in range(4)] == listed

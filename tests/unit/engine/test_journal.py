@@ -4,7 +4,7 @@ The recording journal itself fails a test as soon as a foreground job is mention
 """
 
 from geartrain.engine.engine import Engine
-from geartrain.engine.journal import Journal
+from geartrain.engine.interfaces import Journal
 from geartrain.model import Duplicate, Expiry, JobState
 from tests.unit.engine.recording import NOW, RecordingJournal, RecordingWatcher, claim, hire
 

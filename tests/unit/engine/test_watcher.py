@@ -1,8 +1,8 @@
 """What a watching client hears, and that it may answer with another verb at once."""
 
 from geartrain.engine.engine import Engine
+from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob, Progress
-from geartrain.engine.watcher import Watcher
 from geartrain.model import JobState
 from tests.unit.engine.recording import NOW, RecordingWatcher, claim, hire
 
@@ -145,7 +145,7 @@ def test_a_watcher_may_cancel_the_other_jobs_of_a_dismissed_function(engine: Eng
     claim(engine, worker)
     claim(engine, worker)
     watcher.react = lambda what, job: [engine.cancel(other) for other in jobs if other.owner is worker]
-    engine.dismiss(worker, b"f")
+    engine.unregister(worker, b"f")
     assert [job.state for job in jobs] == [JobState.DEAD, JobState.CANCELLED]
 
 

@@ -25,31 +25,31 @@ def test_an_ability_without_words_has_no_timeout() -> None:
 
 def test_a_pardon_excuses_one_answer() -> None:
     worker = RecordingWorker()
-    worker.pardon(b"H:1")
-    assert worker.excuse(b"H:1")
-    assert not worker.excuse(b"H:1")
+    worker.forgive_late(b"H:1")
+    assert worker.is_forgiven(b"H:1")
+    assert not worker.is_forgiven(b"H:1")
 
 
 def test_nothing_is_excused_without_a_pardon() -> None:
     worker = RecordingWorker()
-    assert not worker.excuse(b"H:1")
-    worker.pardon(b"H:1")
-    assert not worker.excuse(b"H:2")
-    assert worker.excuse(b"H:1"), "asking for another handle uses nothing up"
+    assert not worker.is_forgiven(b"H:1")
+    worker.forgive_late(b"H:1")
+    assert not worker.is_forgiven(b"H:2")
+    assert worker.is_forgiven(b"H:1"), "asking for another handle uses nothing up"
 
 
 def test_two_pardons_for_one_handle_are_one() -> None:
     worker = RecordingWorker()
-    worker.pardon(b"H:1")
-    worker.pardon(b"H:1")
-    assert worker.excuse(b"H:1")
-    assert not worker.excuse(b"H:1")
+    worker.forgive_late(b"H:1")
+    worker.forgive_late(b"H:1")
+    assert worker.is_forgiven(b"H:1")
+    assert not worker.is_forgiven(b"H:1")
 
 
 def test_a_worker_that_never_answers_does_not_gather_pardons_for_ever() -> None:
     worker = RecordingWorker()
     for number in range(5000):
-        worker.pardon(b"H:%d" % number)
-        assert worker.excused is not None
-        assert len(worker.excused) <= 1000
-    assert worker.excuse(b"H:4999"), "the newest is always kept"
+        worker.forgive_late(b"H:%d" % number)
+        assert worker.forgiven is not None
+        assert len(worker.forgiven) <= 1000
+    assert worker.is_forgiven(b"H:4999"), "the newest is always kept"

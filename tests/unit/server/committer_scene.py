@@ -95,7 +95,7 @@ class Scene:
         self.pulse = Pulse(asyncio.get_running_loop(), self.engine, lambda: NOW)
         self.door = Door(self.pulse, Limits())
         self.worker = SilentWorker("test")
-        self.engine.enroll(self.worker, b"f")
+        self.engine.register(self.worker, b"f")
 
     def connect(self, kind: type[Connection] = Connection) -> tuple[Connection, Wire]:
         wire = Wire()

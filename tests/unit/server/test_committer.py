@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
-from geartrain.engine.watcher import Watcher
 from geartrain.errors import StoreError
 from geartrain.model import JobState
 from geartrain.server import committer as subject

@@ -9,8 +9,8 @@ import pytest
 
 from geartrain.doors.connection import Connection
 from geartrain.engine.engine import SilentWorker
+from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
-from geartrain.engine.watcher import Watcher
 from geartrain.model import Duplicate
 from geartrain.server import committer as subject
 from tests.contract.making import ids, records
@@ -145,7 +145,7 @@ def test_other_changes_are_kept_and_written_after_recovery(play: Play, path: Pat
         done, lost = s.submit(connection, b"done"), s.submit(connection, b"lost")
         await s.until(lambda: b"".join(wire.heard) == b"donelost")
         other = SilentWorker("other")
-        s.engine.enroll(other, b"f")
+        s.engine.register(other, b"f")
         assert s.engine.claim(s.worker) is done
         assert s.engine.claim(other) is lost
         s.store.failures = failures(1)

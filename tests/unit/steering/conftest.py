@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from geartrain.engine.engine import Engine
-from geartrain.engine.journal import Journal
+from geartrain.engine.interfaces import Journal
 from geartrain.model import Record
 from geartrain.steering.site import Query, Waiting
 from geartrain.steering.steward import Steward

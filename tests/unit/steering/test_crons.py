@@ -164,7 +164,7 @@ def test_a_run_that_cannot_be_made_durable_is_tried_again(
     site.slow = True
     clock.go(MINUTE)
     (job,) = engine.jobs.values()
-    engine.withdraw(job)  # as the committer does before it tells who waits
+    engine.retract(job)  # as the committer does before it tells who waits
     site.settle(failed=True)
     assert jobs(engine) == []
     assert steward.cron("tick").last_at is None
@@ -183,7 +183,7 @@ def test_a_run_that_was_begun_with_is_not_tried_again(
     worker = hire(engine, b"f")
     clock.go(MINUTE)
     job = claim(engine, worker)
-    engine.withdraw(job)
+    engine.retract(job)
     site.settle(failed=True)
     engine.complete(worker, job, b"")
     clock.go(MINUTE)

@@ -9,7 +9,7 @@ import pytest
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
 from geartrain.errors import SteeringError
-from geartrain.model import THROW_AWAY, JobState, Record, Trial, pack
+from geartrain.model import THROW_AWAY, Attempt, JobState, Record, pack_attempts
 from geartrain.steering import listing, rolls
 from geartrain.steering.steward import JobFilter, Steward
 from geartrain.steering.views import JobView, Page
@@ -26,7 +26,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 def record(id: int, **changes: Any) -> Record:
     made = Record(
         id, b"H:localhost:%d" % id, b"old", b"", 1, int(JobState.DONE), NOW, NOW + 1, NOW + 2, 2, "gearman", "danga",
-        b"bob", 0, "", b"result", pack([Trial(NOW, NOW + 1, "periodic", b"al", "it left")]),
+        b"bob", 0, "", b"result", pack_attempts([Attempt(NOW, NOW + 1, "periodic", b"al", "it left")]),
     )  # fmt: skip
     return made._replace(**changes)
 
@@ -39,7 +39,7 @@ def everything(engine: Engine) -> dict[str, LiveJob]:
     claim(engine, worker)
     found["dead"] = engine.submit(b"f", b"", b"dead", background=True, door="danga" + THROW_AWAY)
     claim(engine, worker)
-    engine.bury(found["dead"], "hopeless")
+    engine.mark_dead(found["dead"], "hopeless")
     found["queued"] = engine.submit(b"f", b"", b"queued", background=True, door="gearman")
     found["scheduled"] = engine.submit(b"g", b"", b"scheduled", background=True, run_at=NOW + 60, door="periodic")
     return found
@@ -200,7 +200,7 @@ def test_actions_on_one(steward: Steward, engine: Engine) -> None:
     steward.retry(found["dead"].handle)
     assert found["dead"].state is JobState.QUEUED
     claim(engine, hire(engine, b"f"))
-    engine.bury(found["dead"], "again")
+    engine.mark_dead(found["dead"], "again")
     steward.delete(found["dead"].handle)
     assert engine.dead == {}
 
@@ -220,7 +220,7 @@ def test_actions_in_the_wrong_state_are_conflicts(steward: Steward, engine: Engi
 def test_a_key_that_is_taken_again_is_a_conflict(steward: Steward, engine: Engine) -> None:
     job = engine.submit(b"f", b"key", background=True)
     claim(engine, hire(engine, b"f"))
-    engine.bury(job, "")
+    engine.mark_dead(job, "")
     engine.submit(b"f", b"key", background=True)
     with pytest.raises(SteeringError, match="unique key is in use") as refused:
         steward.retry(job.handle)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from geartrain.engine.counters import BUCKETS, DurationHistogram
 from geartrain.engine.engine import Engine
-from geartrain.engine.meter import BUCKETS, Meter
 from geartrain.steering.samples import KEPT, percentile
 from geartrain.steering.steward import Steward
 from tests.unit.engine.recording import claim, hire
@@ -69,7 +69,7 @@ def test_percentiles_are_of_the_last_minute(steward: Steward, engine: Engine, si
 
 @pytest.mark.parametrize("seconds", [0.000_5, 0.02, 1.5, 3600.0])
 def test_a_percentile_is_right_within_its_bucket(seconds: float) -> None:
-    meter = Meter()
+    meter = DurationHistogram()
     for _ in range(100):
         meter.note(seconds)
     assert seconds / 2 <= percentile(meter.counts(), 0.5) <= seconds * 2

@@ -131,15 +131,15 @@ def test_events_are_told_only_while_somebody_attends(steward: Steward, engine: E
     heard: list[JobEvent] = []
     others: list[JobEvent] = []
     assert engine.audience is None
-    steward.attend(heard.append)
-    steward.attend(others.append)
+    steward.subscribe(heard.append)
+    steward.subscribe(others.append)
     worker = hire(engine, b"f", name=b"bob")
     job = engine.submit(b"f", background=True, door="gearman")
     claim(engine, worker)
     engine.fail(worker, job, "broken")
-    steward.excuse(heard.append)
+    steward.unsubscribe(heard.append)
     engine.submit(b"f", background=True)
-    steward.excuse(others.append)
+    steward.unsubscribe(others.append)
     assert engine.audience is None
     assert [(event.what, event.worker, event.reason) for event in heard] == [
         ("submitted", "", ""), ("started", "bob", ""), ("failed", "", "broken"),
@@ -151,7 +151,7 @@ def test_events_are_told_only_while_somebody_attends(steward: Steward, engine: E
         NOW,
     )
     assert len(others) == 4
-    steward.excuse(heard.append)
+    steward.unsubscribe(heard.append)
 
 
 def test_durable_waits_for_the_disk(steward: Steward, site: FakeSite) -> None:

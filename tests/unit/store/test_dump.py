@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geartrain.errors import StoreError
-from geartrain.model import Job, JobState, Trial, pack
+from geartrain.model import Attempt, Job, JobState, pack_attempts
 from geartrain.store import contract, dump, loader, rows
 from geartrain.store.contract import Record
 from geartrain.store.dump import DumpError
@@ -22,7 +22,7 @@ TEXT = st.text(max_size=20)
 TIMES = st.floats(allow_nan=False, allow_infinity=False).map(lambda time: time + 0.0)  # there is one zero
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 IDS = st.integers(1, dump.LAST_ID)
-TRIALS = st.lists(st.builds(Trial, TIMES, TIMES, TEXT, OCTETS, TEXT), max_size=3)
+TRIALS = st.lists(st.builds(Attempt, TIMES, TIMES, TEXT, OCTETS, TEXT), max_size=3)
 
 
 def job(id: int = 7, handle: bytes = b"", **changes: object) -> Job:
@@ -54,7 +54,7 @@ def jobs(draw: st.DrawFn) -> Job:
 RECORDS = st.builds(
     Record, IDS, OCTETS, OCTETS, OCTETS, st.integers(0, 2),
     st.sampled_from([int(JobState.DONE), int(JobState.FAILED), int(JobState.CANCELLED)]),
-    TIMES, TIMES, TIMES, INTEGERS, TEXT, TEXT, OCTETS, INTEGERS, TEXT, OCTETS, TRIALS.map(pack),
+    TIMES, TIMES, TIMES, INTEGERS, TEXT, TEXT, OCTETS, INTEGERS, TEXT, OCTETS, TRIALS.map(pack_attempts),
 )  # fmt: skip
 
 

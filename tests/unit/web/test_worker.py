@@ -20,7 +20,7 @@ class Scene:
         self.gone: asyncio.Future[HttpWorker] = asyncio.get_running_loop().create_future()
         house: Any = SimpleNamespace(engine=self.engine, pulse=self.pulse, now=lambda: self.engine)
         self.worker = HttpWorker(house, b"", lease, self.gone.set_result)
-        self.engine.enroll(self.worker, b"f")
+        self.engine.register(self.worker, b"f")
 
 
 def play(scene: Coroutine[Any, Any, None]) -> None:

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from geartrain.doors.danga import completion
+from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob, Progress
-from geartrain.engine.watcher import Watcher
 from geartrain.wire import danga as wire
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ def worker_connect(connection: "DangaConnection", body: bytes) -> None:
     worker = connection.work()
     names = wire.job_names(body)
     for name in names:
-        connection.engine.enroll(worker, name)
+        connection.engine.register(worker, name)
     for name in worker.abilities.keys() - set(names):
-        connection.engine.dismiss(worker, name)
+        connection.engine.unregister(worker, name)
 
 
 def worker_disconnect(connection: "DangaConnection", body: bytes) -> None:

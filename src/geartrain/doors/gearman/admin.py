@@ -72,7 +72,7 @@ def _status(connection: "GearmanConnection", words: list[bytes]) -> bytes:
 def _priority_status(connection: "GearmanConnection", words: list[bytes]) -> bytes:
     lines = []
     for function in connection.engine.functions.values():
-        high, normal, low = (lane.size for lane in function.lanes)
+        high, normal, low = (queue.size for queue in function.queues)
         lines.append(b"%b\t%d\t%d\t%d\t%d\n" % (function.name, high, normal, low, function.workers))
     return _list(lines)
 

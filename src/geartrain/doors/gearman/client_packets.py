@@ -6,8 +6,8 @@ from mypy_extensions import i64
 
 from geartrain.doors.gearman import dates, unique
 from geartrain.doors.gearman.handler import Function, Handler
+from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
-from geartrain.engine.watcher import Watcher
 from geartrain.errors import QueueFullError, WireError
 from geartrain.model import Priority
 from geartrain.wire import gearman as wire

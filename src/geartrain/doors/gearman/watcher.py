@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob, Progress
-from geartrain.engine.watcher import Watcher
 from geartrain.wire import gearman as wire
 
 if TYPE_CHECKING:

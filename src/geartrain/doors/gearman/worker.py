@@ -48,7 +48,7 @@ class GearmanWorker(Worker):
     def give_up(self) -> None:
         """Its grab has lingered long enough."""
         self.grab = 0
-        self.connection.engine.rouse(self)
+        self.connection.engine.stop_sleeping(self)
         self.connection.write(wire.NO_JOB_PACKET)
 
     def assign(self, job: LiveJob, kind: int) -> None:

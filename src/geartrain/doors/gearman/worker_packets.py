@@ -29,7 +29,7 @@ _HANDLE_TOO_LONG: Final = "Error occurred due to GEARMAND_JOB_HANDLE_SIZE being 
 
 def can_do(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
     """CAN_DO: the worker offers a function."""
-    connection.engine.enroll(connection.work(), data[start:end])
+    connection.engine.register(connection.work(), data[start:end])
 
 
 def can_do_timeout(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
@@ -41,13 +41,13 @@ def can_do_timeout(connection: "GearmanConnection", data: bytes, start: int, end
         raise WireError("ARGUMENT_TOO_LARGE", f"A timeout has at most {_LAST_TIMEOUT} {options.timeout_unit}")
     seconds = count / 1000 if options.timeout_unit == "milliseconds" else float(count)
     timeout = max(seconds, _SHORTEST_TIMEOUT) if seconds > 0 else 0.0
-    connection.engine.enroll(connection.work(), function, timeout, options.timeout_action)
+    connection.engine.register(connection.work(), function, timeout, options.timeout_action)
 
 
 def cant_do(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
     """CANT_DO: the worker offers a function no longer."""
     if connection.worker is not None:
-        connection.engine.dismiss(connection.worker, data[start:end])
+        connection.engine.unregister(connection.worker, data[start:end])
 
 
 def reset_abilities(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
@@ -112,7 +112,7 @@ class WorkComplete(Handler):
         job = worker.running.get(handle)
         if job is not None:
             connection.engine.complete(worker, job, result)
-        elif not worker.excuse(handle):
+        elif not worker.is_forgiven(handle):
             connection.error("JOB_NOT_FOUND", _NO_SUCH_RESULT)
 
 
@@ -125,7 +125,7 @@ def work_fail(connection: "GearmanConnection", data: bytes, start: int, end: int
     job = worker.running.get(handle)
     if job is not None:
         connection.engine.fail(worker, job)
-    elif not worker.excuse(handle):
+    elif not worker.is_forgiven(handle):
         connection.error("JOB_NOT_FOUND", _NO_SUCH_RESULT)
 
 
@@ -136,7 +136,7 @@ def work_exception(connection: "GearmanConnection", data: bytes, start: int, end
     job = _running(connection, handle, _NO_SUCH_EXCEPTION)
     if job is not None:
         connection.engine.raise_exception(worker, job, words)
-        worker.pardon(handle)
+        worker.forgive_late(handle)
 
 
 def work_status(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
@@ -175,6 +175,6 @@ def _running(connection: "GearmanConnection", handle: bytes, complaint: str) -> 
     """The job of that handle if this worker has it; otherwise the worker is told so."""
     worker = connection.work()
     job = worker.running.get(handle)
-    if job is None and handle not in (worker.excused or ()):
+    if job is None and handle not in (worker.forgiven or ()):
         connection.error("JOB_NOT_FOUND", complaint)
     return job

@@ -4,7 +4,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.gearmonkey import glob
-from geartrain.engine.audience import Audience
+from geartrain.engine.interfaces import Observer
 from geartrain.engine.job import LiveJob
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def leave(subscribers: Subscribers, name: bytes, connection: "GearmonkeyConnecti
             del subscribers[name]
 
 
-class Events(Audience):
+class Events(Observer):
     """The engine's news: for subscribers, for clients that wait for the end of a job, and for who asks later."""
 
     def __init__(self, door: "GearmonkeyDoor") -> None:

@@ -225,7 +225,7 @@ class GearmonkeyConnection(Connection):
         self.wait = None
         self.monkey.waits.end(wait)
         if self.worker is not None:
-            self.engine.rouse(self.worker)
+            self.engine.stop_sleeping(self.worker)
         self.must_be_durable = False
         if isinstance(value, WireError):
             self.write(resp.fault(value.code, value.text))
@@ -296,8 +296,8 @@ class GearmonkeyConnection(Connection):
         if worker is None:
             return False
         if fields.get(b"status") in _ENDS:
-            return worker.excuse(handle)
-        return handle in (worker.excused or ())
+            return worker.is_forgiven(handle)
+        return handle in (worker.forgiven or ())
 
     # Ending
 
@@ -324,7 +324,7 @@ class GearmonkeyConnection(Connection):
             self.wait = None
             self.monkey.waits.end(wait)
             if self.worker is not None:
-                self.engine.rouse(self.worker)
+                self.engine.stop_sleeping(self.worker)
 
     def arriving(self) -> tuple[int, int]:
         """Which incomplete command is arriving, and how much of it is there."""

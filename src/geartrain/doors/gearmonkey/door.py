@@ -39,7 +39,7 @@ class GearmonkeyDoor(door.Door):
         self.outputs: dict[bytes, bytes] = {}  # by handle: written before the status that ends the job
         self.command_count = len(table.COMMANDS)
         self._numbers = itertools.count(1)
-        pulse.engine.attend(Events(self))
+        pulse.engine.subscribe(Events(self))
         pulse.after.append(self.waits.look_again)
 
     def connect(self, address: Address) -> GearmonkeyConnection:

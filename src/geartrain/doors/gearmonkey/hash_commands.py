@@ -136,7 +136,7 @@ def _report(connection: "GearmonkeyConnection", key: keys.Key, job: LiveJob, fie
 
 def _end(connection: "GearmonkeyConnection", worker: Worker, job: LiveJob, success: bool, output: bytes) -> None:
     if worker is not connection.worker:
-        worker.pardon(job.handle)  # should it report as well
+        worker.forgive_late(job.handle)  # should it report as well
     if success:
         connection.engine.complete(worker, job, output)
     elif output:
@@ -156,8 +156,8 @@ def _progress(connection: "GearmonkeyConnection", job: LiveJob, fields: Fields) 
 
 def _report_late(connection: "GearmonkeyConnection", key: keys.Key, fields: Fields) -> None:
     """Somebody reports on a job that is over: the same again is no harm, anything else comes too late."""
-    excused = connection.is_excused(connection.jobs.handle(key.id), fields)
-    if not excused and not _changes_nothing(connection, key, fields):
+    forgiven = connection.is_excused(connection.jobs.handle(key.id), fields)
+    if not forgiven and not _changes_nothing(connection, key, fields):
         raise keys.refusal(f"job {key.id} is over; a new one needs an id from INCR uid:{keys.text(key.function)}")
 
 

@@ -109,8 +109,8 @@ def fingerprint(connection: "GearmonkeyConnection", raw: bytes) -> object:
     home = connection.engine.functions.get(key.function)
     if home is None or key.last == keys.SCHEDULED:
         return home.scheduled if home is not None else 0
-    lane = home.lanes[keys.PRIORITIES[key.last]]
-    return (lane.size, lane.first())
+    queue = home.queues[keys.PRIORITIES[key.last]]
+    return (queue.size, queue.first())
 
 
 def _is_there(connection: "GearmonkeyConnection", key: keys.Key) -> bool:
@@ -125,7 +125,7 @@ def _is_there(connection: "GearmonkeyConnection", key: keys.Key) -> bool:
     home = connection.engine.functions.get(key.function)
     if home is None:
         return False
-    return home.scheduled > 0 if key.last == keys.SCHEDULED else home.lanes[keys.PRIORITIES[key.last]].size > 0
+    return home.scheduled > 0 if key.last == keys.SCHEDULED else home.queues[keys.PRIORITIES[key.last]].size > 0
 
 
 def _delete(connection: "GearmonkeyConnection", key: keys.Key) -> bool:
@@ -181,8 +181,8 @@ def _all(connection: "GearmonkeyConnection") -> Iterator[bytes]:
             yield b"count:" + name
         if home.scheduled:
             yield b"queue:%b:scheduled" % name
-        for priority, lane in enumerate(home.lanes):
-            if lane.size:
+        for priority, queue in enumerate(home.queues):
+            if queue.size:
                 yield b"queue:%b:%b" % (name, keys.NAMES[priority])
     for job in itertools.islice(engine.jobs.values(), _MOST_LISTED):
         if job.function:

@@ -71,7 +71,7 @@ def llen(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Val
     if key.kind is keys.Kind.LOCK:
         return int(connection.jobs.is_over(key))
     home = _home(connection, key)
-    return home.lanes[_priority(key)].size if home is not None else 0
+    return home.queues[_priority(key)].size if home is not None else 0
 
 
 def lrange(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
@@ -83,7 +83,7 @@ def lrange(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.V
     if key.kind is keys.Kind.LOCK:
         ids = [waits.OVER] if connection.jobs.is_over(key) else []
     elif home is not None:
-        ids = [b"%d" % job.id for job in home.lanes[_priority(key)]]
+        ids = [b"%d" % job.id for job in home.queues[_priority(key)]]
         ids.reverse()
     return ids[_slice(first, last, len(ids))]
 
@@ -166,7 +166,7 @@ def claim_due(connection: "GearmonkeyConnection", key: keys.Key, now: bytes) -> 
         raise keys.WRONG_TYPE
     high = _bound(now)
     home = _home(connection, key)
-    first = home.lanes[Priority.HIGH].first() if home is not None else None
+    first = home.queues[Priority.HIGH].first() if home is not None else None
     if first is None or first.handle not in connection.monkey.scheduled or first.run_at > high:
         return None
     return waits.claim(connection, key.function, int(Priority.HIGH))
@@ -178,9 +178,9 @@ def _push(connection: "GearmonkeyConnection", arguments: list[bytes], ahead: boo
         return len(arguments) - 2
     priority = _priority(key)
     home = connection.engine.function(key.function)
-    length = home.lanes[priority].size
+    length = home.queues[priority].size
     for number in arguments[2:]:
-        first = home.lanes[priority].first() if ahead else None
+        first = home.queues[priority].first() if ahead else None
         run_at = first.run_at - _JUST_BEFORE if first is not None else 0.0
         length += _submit(connection, key, number, priority, run_at)
     return length
@@ -243,7 +243,7 @@ def _waiting(connection: "GearmonkeyConnection", key: keys.Key) -> list[LiveJob]
         found = [job for _, job in standing if job.function == key.function]
     marked = connection.monkey.scheduled
     if marked:
-        found += [job for job in home.lanes[Priority.HIGH] if job.handle in marked]
+        found += [job for job in home.queues[Priority.HIGH] if job.handle in marked]
     return heapq.nsmallest(len(found), found, key=lambda job: (job.run_at, b"%d" % job.id))
 
 

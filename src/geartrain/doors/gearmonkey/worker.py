@@ -23,13 +23,13 @@ class GearmonkeyWorker(Worker):
     def offer(self, function: bytes) -> None:
         """It pops from a queue of this function."""
         if function not in self.abilities:
-            self.connection.engine.enroll(self, function)
+            self.connection.engine.register(self, function)
             self.connection.monkey.counts.enrolled[function] += function in self.abilities  # some are not to be had
 
     def withdraw(self, function: bytes) -> None:
         """It will pop no more from queues of this function."""
         if function in self.abilities:
-            self.connection.engine.dismiss(self, function)
+            self.connection.engine.unregister(self, function)
             self.connection.monkey.counts.enrolled[function] -= 1
 
     def leave(self) -> None:
@@ -61,4 +61,4 @@ class GearmonkeyWorker(Worker):
     def revoked(self, job: LiveJob) -> None:
         """Its time ran out, or it was cancelled; what it says of it is passed over."""
         self.connection.monkey.popped.discard(job.handle)
-        self.pardon(job.handle)
+        self.forgive_late(job.handle)

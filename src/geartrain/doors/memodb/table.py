@@ -25,7 +25,7 @@ def ready(connection: "MemodbConnection", backtrace: bytes, message: wire.Messag
         return  # a copy that crossed its answer: nobody would hear what a second worker is told
     worker = MemodbWorker(connection, backtrace, connection.memodb.new_id())
     for service in message.services:
-        connection.engine.enroll(worker, service)
+        connection.engine.register(worker, service)
     worker.wait(connection, backtrace)
 
 

@@ -9,9 +9,9 @@ import logging
 from typing import TYPE_CHECKING
 
 from geartrain.doors.memodb.timetable import NOT_DUE
+from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import RUNNING
-from geartrain.engine.watcher import Watcher
 from geartrain.wire import memodb as wire
 
 if TYPE_CHECKING:

@@ -74,7 +74,7 @@ class MemodbWorker(Worker):
         """It has answered its job; if that is no longer its own, the answer is passed over."""
         job = self.job
         self.job = None
-        if job is not None and not self.excuse(job.handle) and self.running.get(job.handle) is job:
+        if job is not None and not self.is_forgiven(job.handle) and self.running.get(job.handle) is job:
             self.connection.engine.complete(self, job, result)
 
     def due(self) -> None:
@@ -82,14 +82,14 @@ class MemodbWorker(Worker):
         if self.owes == wire.HEARTBEAT:
             self.leave("it did not answer a heartbeat")
             return
-        self.connection.engine.rouse(self)
+        self.connection.engine.stop_sleeping(self)
         self.owes = wire.HEARTBEAT
         self._answer(wire.heartbeat(self.id))
         self.connection.memodb.times.put(self, self.connection.memodb.options.worker_timeout)
 
     def revoked(self, job: LiveJob) -> None:
         """Its time ran out, which means that it is gone; or the job was cancelled, of which it hears nothing."""
-        if job.handle not in (self.excused or ()):
+        if job.handle not in (self.forgiven or ()):
             self.leave("it did not answer a job in time")
 
     def leave(self, why: str) -> None:

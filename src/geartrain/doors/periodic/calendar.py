@@ -27,7 +27,7 @@ class Calendar:
 
     def first(self, function: Function) -> float | None:
         """When the first waiting job is due; None if none waits."""
-        queued = [job.run_at for lane in function.lanes if (job := lane.first()) is not None]
+        queued = [job.run_at for queue in function.queues if (job := queue.first()) is not None]
         if queued:
             return min(queued)
         if not function.scheduled:

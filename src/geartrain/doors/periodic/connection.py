@@ -151,7 +151,7 @@ class PeriodicConnection(Connection):
         worker = self.worker
         if worker is not None:
             worker.grabs.clear()
-            self.engine.rouse(worker)
+            self.engine.stop_sleeping(worker)
         super().close()
 
     def lost(self) -> None:

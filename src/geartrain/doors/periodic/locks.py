@@ -85,7 +85,7 @@ class Locks:
         while lock.waiting:
             job = next(iter(lock.waiting))
             if self._waits(job, lock.waiting.pop(job)):
-                self._engine.hasten(job)
+                self._engine.run_now(job)
                 return
 
     def _waits(self, job: LiveJob, until: float) -> bool:

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import CANCELLED
-from geartrain.engine.watcher import Watcher
 
 if TYPE_CHECKING:
     from geartrain.doors.periodic.connection import PeriodicConnection

@@ -55,7 +55,7 @@ class PeriodicWorker(Worker):
         """Its time ran out, or it was removed."""
         self.done(job)
 
-    def pardon(self, handle: bytes) -> None:
+    def forgive_late(self, handle: bytes) -> None:
         """A broadcast is over because another worker completed it; what this one says of it is passed over."""
         for job in [job for job in self.grabbed_by if job.handle == handle]:
             self._forget(job)

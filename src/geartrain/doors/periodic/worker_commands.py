@@ -14,19 +14,19 @@ _SHORTEST_PATIENCE: Final = 1.0  # seconds; a job that is put off for less would
 
 def can_do(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """CAN_DO: the worker offers a function; each job of it goes to one worker."""
-    connection.engine.enroll(connection.work(), arguments.short())
+    connection.engine.register(connection.work(), arguments.short())
 
 
 def broadcast(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """BROADCAST: the same, and each job goes to every worker that waits."""
-    connection.engine.enroll(connection.work(), arguments.short(), broadcast=True)
+    connection.engine.register(connection.work(), arguments.short(), broadcast=True)
 
 
 def cant_do(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """CANT_DO: the worker offers a function no longer."""
     worker, function = connection.work(), arguments.short()
     jobs = [job for job in worker.running.jobs() if job.function == function]
-    connection.engine.dismiss(worker, function)
+    connection.engine.unregister(worker, function)
     for job in jobs:
         worker.done(job)
 

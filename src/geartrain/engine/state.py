@@ -15,35 +15,31 @@ everything is consistent again, since whoever is called may come straight back w
 from collections import OrderedDict, deque
 from typing import Final
 
-from geartrain.engine import audience
 from geartrain.engine import crew as crews
-from geartrain.engine.agenda import Leases, Schedule
-from geartrain.engine.alarm import Alarm
-from geartrain.engine.audience import Audience
+from geartrain.engine import interfaces
 from geartrain.engine.broadcast import Broadcasts
+from geartrain.engine.counters import DurationHistogram, OutcomeCounts
 from geartrain.engine.crew import Crew
+from geartrain.engine.deadlines import Leases, ScheduledJobs
 from geartrain.engine.function import Function
+from geartrain.engine.interfaces import Journal, Observer, Timer, Watcher
 from geartrain.engine.job import LiveJob
-from geartrain.engine.journal import Journal
+from geartrain.engine.job_table import JobTable
 from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
-from geartrain.engine.meter import Meter
 from geartrain.engine.policy import Policy
-from geartrain.engine.roster import Roster
-from geartrain.engine.tally import Tally
-from geartrain.engine.watcher import Watcher
-from geartrain.engine.worker import Resident, Worker
-from geartrain.model import JobState, Trial, id_in
+from geartrain.engine.worker import BuiltinWorker, Worker
+from geartrain.model import Attempt, JobState, id_in
 
 # Codes of failures that no worker has given one.
 GENERAL_FAILURE: Final = 1
 GIVEN_UP: Final = 255
 # After so many jobs an empty engine gives memory back.
 _TIDY_AFTER: Final = 10_000
-TRIALS_KEPT: Final = 20  # of a job; what comes to nothing more often does so for the same reasons
+ATTEMPTS_KEPT: Final = 20  # of a job; what comes to nothing more often does so for the same reasons
 LONGEST_REASON: Final = 1000  # characters
 
 
-class Books:
+class EngineState:
     """Jobs, functions, crews and times. The engine's verbs are built from its moves."""
 
     def __init__(
@@ -58,12 +54,12 @@ class Books:
         self.handle_prefix = handle_prefix + b":"
         self.next_id = first_id
         self.now = 0.0  # the time of the current tick; whoever calls a verb sets it first
-        self.jobs = Roster()
+        self.jobs = JobTable()
         self.dead: dict[int, LiveJob] = {}  # by id
         self.dead_of: dict[bytes, int] = {}  # how many, by function: it may have been dropped meanwhile
         self.functions: dict[bytes, Function] = {}
         self.crews: dict[frozenset[bytes], Crew] = {}
-        self.schedule = Schedule()
+        self.schedule = ScheduledJobs()
         self.leases = Leases()
         self.broadcasts = Broadcasts()
         self.workers: dict[int, Worker] = {}  # by number: those who offer something, or did and have not left
@@ -72,13 +68,15 @@ class Books:
         self.scheduled = 0  # how many wait for their time
         self.restored = 0  # how many were kept from before
         self.returned = 0  # how many came back: kept from before, or dead and retried
-        self.ended = Tally()
-        self.waits = Meter()  # from ready to run until a worker has it, for every attempt
-        self.runs = Meter()  # from then until the job is over
-        self.audience: Audience | None = None  # who hears of every job
-        self.alarms: list[Alarm] = []  # whom to call at a time, besides jobs
-        self.residents: dict[bytes, Resident] = {}  # who moves in with a function that only the server itself offers
-        self._attending: list[Audience] = []
+        self.ended = OutcomeCounts()
+        self.waits = DurationHistogram()  # from ready to run until a worker has it, for every attempt
+        self.runs = DurationHistogram()  # from then until the job is over
+        self.audience: Observer | None = None  # who hears of every job
+        self.timers: list[Timer] = []  # whom to call at a time, besides jobs
+        self.builtin_workers: dict[
+            bytes, BuiltinWorker
+        ] = {}  # who moves in with a function that only the server itself offers
+        self._attending: list[Observer] = []
         self._tidied_at = first_id  # the next id when the memory of many jobs was last given back
         self._wake_again: deque[tuple[float, Function]] = deque()
         self._dead_foreground: OrderedDict[int, None] = OrderedDict()  # ids, the oldest first
@@ -106,9 +104,9 @@ class Books:
             function.unique[job.unique] = job
         if job.run_at > self.now:
             job.state = SCHEDULED
-            self._put_off(function, job)
+            self._add_scheduled(function, job)
         else:
-            self._line_up(function, job)
+            self._enqueue(function, job)
 
     @property
     def submitted(self) -> int:
@@ -122,15 +120,15 @@ class Books:
 
     # Who hears of everything
 
-    def attend(self, listener: Audience) -> None:
+    def subscribe(self, listener: Observer) -> None:
         """From now on `listener` hears of every job."""
         self._attending = [*self._attending, listener]
-        self.audience = audience.seated(self._attending)
+        self.audience = interfaces.combined(self._attending)
 
-    def excuse(self, listener: Audience) -> None:
+    def unsubscribe(self, listener: Observer) -> None:
         """It hears no more."""
         self._attending = [other for other in self._attending if other is not listener]
-        self.audience = audience.seated(self._attending)
+        self.audience = interfaces.combined(self._attending)
 
     # Functions and crews
 
@@ -139,17 +137,17 @@ class Books:
         function = self.functions.get(name)
         if function is None:
             function = self.functions[name] = Function(name)
-            if name in self.residents:
-                self.residents[name].move_in()
+            if name in self.builtin_workers:
+                self.builtin_workers[name].activate()
         return function
 
     def offers(self, name: bytes) -> int:
         """How many offer a function. The server itself may, also while the function does not exist."""
         function = self.functions.get(name)
         count = function.workers if function is not None else 0
-        return max(count, 1) if name in self.residents else count
+        return max(count, 1) if name in self.builtin_workers else count
 
-    def _join(self, worker: Worker) -> Crew:
+    def _join_crew(self, worker: Worker) -> Crew:
         """Put a worker into the crew that offers what it offers."""
         key = frozenset(worker.abilities)
         crew = self.crews.get(key)
@@ -159,14 +157,14 @@ class Books:
         worker.crew = crew
         return crew
 
-    def _part(self, worker: Worker) -> None:
+    def _leave_crew(self, worker: Worker) -> None:
         """Take a worker out of its crew; a crew without workers is forgotten."""
         crew = worker.crew
         if crew is None:
             return
         worker.crew = None
         if worker.idle:
-            crew.rouse(worker)
+            crew.remove_idle(worker)
         crew.size -= 1
         if not crew.size:
             del self.crews[crew.key]
@@ -199,21 +197,21 @@ class Books:
 
     # Moving jobs
 
-    def _line_up(self, function: Function, job: LiveJob, taken_from: Worker | None = None) -> None:
+    def _enqueue(self, function: Function, job: LiveJob, taken_from: Worker | None = None) -> None:
         """Put a job that is in state queued into its lane, and wake somebody for it.
 
         A worker that it was taken from hears so before anybody is woken: that may be the same worker.
         """
-        lane = function.lanes[job.priority]
-        lane.put(job)
-        if lane.size == 1 and not function.paused:
-            crews.enlist(lane)
+        queue = function.queues[job.priority]
+        queue.put(job)
+        if queue.size == 1 and not function.paused:
+            crews.announce(queue)
         if taken_from is not None:
             taken_from.revoked(job)
         if not function.paused:
             self._wake(function, self.policy.wake_count)
 
-    def _put_off(self, function: Function, job: LiveJob) -> None:
+    def _add_scheduled(self, function: Function, job: LiveJob) -> None:
         """Put a job that is in state scheduled on the schedule."""
         function.scheduled += 1
         self.scheduled += 1
@@ -229,7 +227,7 @@ class Books:
             enter(job, QUEUED)
             function.scheduled -= 1
             self.scheduled -= 1
-            self._line_up(function, job)
+            self._enqueue(function, job)
 
     def _release(self, function: Function, job: LiveJob) -> None:
         """Take a job from whoever runs it. Its state is no longer running."""
@@ -254,7 +252,7 @@ class Books:
             self.runs.note(self.now - job.started_at)
             self._release(function, job)
         elif before is QUEUED:
-            function.lanes[job.priority].leave(job)
+            function.queues[job.priority].leave(job)
         elif before is SCHEDULED:
             function.scheduled -= 1
             self.scheduled -= 1
@@ -319,9 +317,9 @@ class Books:
             self.journal.changed(job)
         if self.audience is not None:
             self.audience.requeued(job, why)
-        self._line_up(function, job, taken_from)
+        self._enqueue(function, job, taken_from)
 
-    def _bury(self, job: LiveJob, reason: str) -> None:
+    def _mark_dead(self, job: LiveJob, reason: str) -> None:
         """Set a job aside as dead, where people can see it."""
         job.reason = reason
         job.code = GIVEN_UP
@@ -336,22 +334,22 @@ class Books:
         else:
             self._dead_foreground[job.id] = None
             while len(self._dead_foreground) > max(self.policy.dead_foreground_limit, 0):
-                self._exhume(self.dead[next(iter(self._dead_foreground))])
+                self._revive(self.dead[next(iter(self._dead_foreground))])
         if self.audience is not None:
             self.audience.finished(job, b"")
         if watchers:
             for watcher in watchers:
                 watcher.fail(job, reason)
 
-    def _note_trial(self, job: LiveJob, why: str) -> None:
+    def _note_attempt(self, job: LiveJob, why: str) -> None:
         """The attempt that is just ending does not end the job."""
         worker = job.owner
         door, name = (worker.door, worker.name) if worker is not None else ("", b"")
-        trials = job.trials[1 - TRIALS_KEPT :] if job.trials is not None else []
-        trials.append(Trial(job.started_at, self.now, door, name, why[:LONGEST_REASON]))
+        trials = job.trials[1 - ATTEMPTS_KEPT :] if job.trials is not None else []
+        trials.append(Attempt(job.started_at, self.now, door, name, why[:LONGEST_REASON]))
         job.trials = trials
 
-    def _exhume(self, job: LiveJob) -> None:
+    def _revive(self, job: LiveJob) -> None:
         """Take a job from among the dead."""
         del self.dead[job.id]
         self._dead_foreground.pop(job.id, None)
@@ -363,7 +361,7 @@ class Books:
 
     def _erase(self, job: LiveJob) -> None:
         """End a dead job for good."""
-        self._exhume(job)
+        self._revive(job)
         enter(job, CANCELLED)
         if job.background:
             self.journal.finished(job, b"", None)
@@ -382,7 +380,7 @@ class Books:
                 at = latest
             if at < soonest:
                 soonest = at
-        for alarm in self.alarms:
-            if alarm.at < soonest:
-                soonest = alarm.at
+        for timer in self.timers:
+            if timer.at < soonest:
+                soonest = timer.at
         return soonest

@@ -3,7 +3,7 @@
 import pytest
 
 from geartrain.engine.job import LiveJob
-from geartrain.engine.lane import Lane
+from geartrain.engine.queue import JobQueue
 from geartrain.model import JobState
 
 
@@ -11,31 +11,31 @@ class Line:
     """A lane and the jobs that were put into it, by number."""
 
     def __init__(self) -> None:
-        self.lane = Lane()
+        self.queue = JobQueue()
         self.jobs: dict[int, LiveJob] = {}
 
     def put(self, id: int, run_at: float = 10.0) -> LiveJob:
         job = LiveJob(id, b"H:test:%d" % id, b"f", b"", b"", 1, False, run_at, 0.0, "test")
         self.jobs[id] = job
-        self.lane.put(job)
+        self.queue.put(job)
         return job
 
     def cancel(self, id: int) -> None:
         """What the engine does with a queued job that is over."""
         self.jobs[id].state = JobState.CANCELLED
-        self.lane.leave(self.jobs[id])
+        self.queue.leave(self.jobs[id])
 
     def take(self) -> int:
         """What the engine does with the first job."""
-        job = self.lane.take()
+        job = self.queue.take()
         job.state = JobState.RUNNING
         return job.id
 
     def drain(self) -> list[int]:
-        return [self.take() for _ in range(self.lane.size)]
+        return [self.take() for _ in range(self.queue.size)]
 
     def listed(self) -> list[int]:
-        return [job.id for job in self.lane]
+        return [job.id for job in self.queue]
 
 
 @pytest.fixture
@@ -43,31 +43,31 @@ def line() -> Line:
     return Line()
 
 
-def places(lane: Lane) -> int:
+def places(queue: JobQueue) -> int:
     """How many jobs the lane still holds in memory, void places included."""
-    return len(list(lane._line())) + len(lane._early or ())
+    return len(list(queue._line())) + len(queue._early or ())
 
 
 def test_an_empty_lane(line: Line) -> None:
-    assert line.lane.size == 0
-    assert line.lane.first() is None
+    assert line.queue.size == 0
+    assert line.queue.first() is None
     assert line.listed() == []
 
 
 def test_first_come_first_served_at_one_time(line: Line) -> None:
     for id in range(1, 6):
         line.put(id)
-    assert line.lane.size == 5
+    assert line.queue.size == 5
     assert line.listed() == [1, 2, 3, 4, 5]
     assert line.drain() == [1, 2, 3, 4, 5]
-    assert line.lane.size == 0
+    assert line.queue.size == 0
 
 
 def test_a_job_that_comes_back_at_the_same_time_stands_last(line: Line) -> None:
     for id in (1, 2, 3):
         line.put(id)
-    back = line.lane.take()
-    line.lane.put(back)
+    back = line.queue.take()
+    line.queue.put(back)
     line.put(4)
     assert line.drain() == [2, 3, 1, 4]
 
@@ -101,8 +101,8 @@ def test_first_is_what_take_gives(line: Line) -> None:
         line.put(id, run_at)
     line.cancel(2)
     seen = []
-    while (first := line.lane.first()) is not None:
-        assert line.lane.first() is first, "looking changes nothing"
+    while (first := line.queue.first()) is not None:
+        assert line.queue.first() is first, "looking changes nothing"
         seen.append(first.id)
         assert line.take() == first.id
     assert seen == [3, 1, 4]
@@ -114,7 +114,7 @@ def test_whoever_leaves_is_passed_over(line: Line, gone: int) -> None:
         line.put(id, run_at)
     line.cancel(gone)
     left = [id for id in (4, 5, 1, 2, 3) if id != gone]
-    assert line.lane.size == 4
+    assert line.queue.size == 4
     assert line.listed() == left
     assert line.drain() == left
 
@@ -135,8 +135,8 @@ def test_all_may_leave_and_others_come(line: Line) -> None:
     line.put(4, 1.0)
     for id in (1, 2, 3, 4):
         line.cancel(id)
-    assert line.lane.size == 0
-    assert line.lane.first() is None
+    assert line.queue.size == 0
+    assert line.queue.first() is None
     line.put(5, 9.0)
     line.put(6, 8.0)
     assert line.drain() == [6, 5]
@@ -147,7 +147,7 @@ def test_void_places_are_swept_before_they_outnumber_the_jobs(line: Line) -> Non
         line.put(id, 10.0 if id % 2 else 5.0 + id / 1000)
     for id in range(990):
         line.cancel(id)
-        assert places(line.lane) <= 2 * line.lane.size + 65
+        assert places(line.queue) <= 2 * line.queue.size + 65
     assert line.drain() == [990, 992, 994, 996, 998, 991, 993, 995, 997, 999]
 
 

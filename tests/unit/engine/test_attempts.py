@@ -1,8 +1,8 @@
 """Attempts that did not end their job, and workers that ask for another one."""
 
-from geartrain.engine.books import TRIALS_KEPT
 from geartrain.engine.engine import Engine
-from geartrain.model import Expiry, JobState, Trial, pack, unpack
+from geartrain.engine.state import ATTEMPTS_KEPT
+from geartrain.model import Attempt, Expiry, JobState, pack_attempts, unpack_attempts
 from tests.unit.engine.recording import NOW, RecordingJournal, claim, hire, job_in
 
 
@@ -17,7 +17,7 @@ def test_a_lost_worker(engine: Engine) -> None:
     claim(engine, worker)
     engine.now = NOW + 5
     engine.leave(worker)
-    assert job.trials == [Trial(NOW, NOW + 5, "test", b"bob", "its worker left")]
+    assert job.trials == [Attempt(NOW, NOW + 5, "test", b"bob", "its worker left")]
 
 
 def test_a_lease_that_ran_out(engine: Engine) -> None:
@@ -25,7 +25,7 @@ def test_a_lease_that_ran_out(engine: Engine) -> None:
     job = engine.submit(b"f", background=True)
     claim(engine, worker)
     engine.tick(NOW + 3)
-    assert job.trials == [Trial(NOW, NOW + 3, "test", b"", "it did not finish within 3.0 seconds")]
+    assert job.trials == [Attempt(NOW, NOW + 3, "test", b"", "it did not finish within 3.0 seconds")]
 
 
 def test_failures_that_are_tried_again_and_the_last_one(engine: Engine) -> None:
@@ -54,18 +54,18 @@ def test_only_the_last_are_kept(engine: Engine) -> None:
     engine.policy.max_attempts = 0
     worker = hire(engine, b"f")
     job = engine.submit(b"f", background=True)
-    for number in range(TRIALS_KEPT + 5):
+    for number in range(ATTEMPTS_KEPT + 5):
         claim(engine, worker)
         engine.postpone(job, engine.now, f"no {number}")
         engine.tick(engine.now)
-    assert [trial.why for trial in job.trials or ()] == [f"no {number}" for number in range(5, TRIALS_KEPT + 5)]
+    assert [trial.why for trial in job.trials or ()] == [f"no {number}" for number in range(5, ATTEMPTS_KEPT + 5)]
 
 
 def test_postponing_frees_the_worker_in_silence(engine: Engine, journal: RecordingJournal) -> None:
     job, worker = job_in(engine, JobState.RUNNING, background=True)
     assert engine.postpone(job, NOW + 60, "busy")
     assert (job.state, job.run_at, job.attempts) == (JobState.SCHEDULED, NOW + 60, 1)
-    assert (worker.running.jobs(), worker.taken, worker.excuse(job.handle)) == ([], [], True)
+    assert (worker.running.jobs(), worker.taken, worker.is_forgiven(job.handle)) == ([], [], True)
     assert journal.names == ["accepted", "changed"]
     engine.tick(NOW + 60)
     assert claim(engine, worker) is job
@@ -73,7 +73,7 @@ def test_postponing_frees_the_worker_in_silence(engine: Engine, journal: Recordi
 
 def test_burying_sets_it_aside(engine: Engine) -> None:
     job, worker = job_in(engine, JobState.RUNNING, background=True)
-    assert engine.bury(job, "hopeless")
+    assert engine.mark_dead(job, "hopeless")
     assert (job.state, job.reason, worker.running.jobs(), worker.taken) == (JobState.DEAD, "hopeless", [], [])
     assert [trial.why for trial in job.trials or ()] == ["hopeless"]
 
@@ -82,14 +82,14 @@ def test_only_what_one_worker_runs_can_be_put_off(engine: Engine) -> None:
     for state in (JobState.QUEUED, JobState.SCHEDULED, JobState.DEAD):
         job, _ = job_in(engine, state, background=True)
         assert not engine.postpone(job, NOW + 1, "")
-        assert not engine.bury(job, "")
+        assert not engine.mark_dead(job, "")
         assert job.state is state
         engine.cancel(job)
     worker = hire(engine, b"b", broadcast=True)
     job = engine.submit(b"b", background=True)
     claim(engine, worker)
     assert not engine.postpone(job, NOW + 1, "")
-    assert not engine.bury(job, "")
+    assert not engine.mark_dead(job, "")
 
 
 def test_nonsense_is_no_past() -> None:
@@ -102,5 +102,5 @@ def test_nonsense_is_no_past() -> None:
         b"[" * 100_000,
         b'[[1,2,"","\\u2603",""]]',
     ):
-        assert unpack(nonsense) == []
-    assert pack(None) == pack([]) == b""
+        assert unpack_attempts(nonsense) == []
+    assert pack_attempts(None) == pack_attempts([]) == b""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from geartrain.engine.agenda import NEVER, Agenda, Leases, Schedule
+from geartrain.engine.deadlines import NEVER, DeadlineHeap, Leases, ScheduledJobs
 from geartrain.engine.job import LiveJob
 from geartrain.model import JobState
 
@@ -20,9 +20,9 @@ def leased(id: int, deadline: float) -> LiveJob:
     return job
 
 
-def planned(*times: float) -> tuple[Schedule, list[LiveJob]]:
+def planned(*times: float) -> tuple[ScheduledJobs, list[LiveJob]]:
     """A schedule with one job per time."""
-    schedule, jobs = Schedule(), []
+    schedule, jobs = ScheduledJobs(), []
     for id, run_at in enumerate(times, 1):
         job = scheduled(id, run_at)
         schedule.add(run_at, job)
@@ -30,7 +30,7 @@ def planned(*times: float) -> tuple[Schedule, list[LiveJob]]:
     return schedule, jobs
 
 
-def due_ids(agenda: Agenda, now: float) -> list[int]:
+def due_ids(agenda: DeadlineHeap, now: float) -> list[int]:
     """Take what is due, as the engine does."""
     ids = []
     while (job := agenda.due(now)) is not None:
@@ -40,14 +40,14 @@ def due_ids(agenda: Agenda, now: float) -> list[int]:
 
 
 def test_the_bare_mechanism_does_not_know_what_stands() -> None:
-    agenda = Agenda()
+    agenda = DeadlineHeap()
     agenda.add(1.0, scheduled(1, 1.0))
     with pytest.raises(NotImplementedError):
         agenda.next()
 
 
-@pytest.mark.parametrize("agenda", [Schedule(), Leases()])
-def test_an_empty_agenda(agenda: Agenda) -> None:
+@pytest.mark.parametrize("agenda", [ScheduledJobs(), Leases()])
+def test_an_empty_agenda(agenda: DeadlineHeap) -> None:
     assert agenda.next() == NEVER
     assert agenda.due(1e12) is None
     assert len(agenda) == 0

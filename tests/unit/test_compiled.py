@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 
 import geartrain
-from geartrain import core
-from tests.support import compiled
+from geartrain import compiled
+from tests.support import compiled_core
 
 PACKAGE = Path(geartrain.__file__).parent
 IS_COMPILED = any((PACKAGE / f"model{suffix}").exists() for suffix in EXTENSION_SUFFIXES)
-SHOW = "import geartrain.core, geartrain.model, geartrain.engine.engine as e; print(geartrain.core.form(), e.__file__)"
+SHOW = "from geartrain import compiled, model; from geartrain.engine import engine; print(compiled.form(), engine.__file__)"
 
 
 def run(pure: str | None) -> tuple[str, str]:
     """What a fresh interpreter says of the form of the core, and the ending of a core module's file."""
-    environment = {name: value for name, value in os.environ.items() if name != core.VARIABLE}
+    environment = {name: value for name, value in os.environ.items() if name != compiled.VARIABLE}
     if pure is not None:
-        environment[core.VARIABLE] = pure
+        environment[compiled.VARIABLE] = pure
     command = [sys.executable, "-c", SHOW]
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
     form, _, file = answer.stdout.strip().partition(" ")
@@ -40,12 +40,12 @@ def test_the_compiled_core_runs_where_there_is_one(wish: str | None) -> None:
 
 
 def test_other_packages_are_left_alone() -> None:
-    assert core.SourceFinder().find_spec("json.decoder", [os.path.dirname(os.__file__)]) is None
+    assert compiled.SourceFinder().find_spec("json.decoder", [os.path.dirname(os.__file__)]) is None
 
 
 def test_what_is_not_there_is_not_found() -> None:
-    assert core.SourceFinder().find_spec("geartrain.nothing", [str(PACKAGE)]) is None
-    assert core.SourceFinder().find_spec("geartrain.nothing") is None
+    assert compiled.SourceFinder().find_spec("geartrain.nothing", [str(PACKAGE)]) is None
+    assert compiled.SourceFinder().find_spec("geartrain.nothing") is None
 
 
 @pytest.fixture
@@ -58,20 +58,20 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_a_fresh_compilation_is_not_outdated(tree: Path) -> None:
-    assert compiled.outdated(tree) == []
+    assert compiled_core.outdated(tree) == []
 
 
 def test_a_source_that_was_changed_afterwards_is_named(tree: Path) -> None:
     os.utime(tree / "plain.py", (2000, 2000))
-    assert compiled.outdated(tree) == []
+    assert compiled_core.outdated(tree) == []
     os.utime(tree / "swift.py", (2000, 2000))
-    assert compiled.outdated(tree) == [tree / "swift.py"]
+    assert compiled_core.outdated(tree) == [tree / "swift.py"]
 
 
 def test_without_a_library_nothing_is_outdated(tree: Path) -> None:
     (tree / "native__mypyc.cpython-311.so").unlink()
     os.utime(tree / "swift.py", (2000, 2000))
-    assert compiled.outdated(tree) == []
+    assert compiled_core.outdated(tree) == []
 
 
 def test_a_build_without_a_compiler_says_so_and_leaves_nothing_compiled(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_build_without_a_compiler_says_so_and_leaves_nothing_compiled(tmp_path
     leftover = tmp_path / "src" / "geartrain" / f"model{EXTENSION_SUFFIXES[0]}"
     leftover.parent.mkdir(parents=True)
     leftover.touch()
-    environment = {name: value for name, value in os.environ.items() if name != core.VARIABLE}
+    environment = {name: value for name, value in os.environ.items() if name != compiled.VARIABLE}
     command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
     answer = subprocess.run(
         command, cwd=tmp_path, env=environment | {"CC": "no-such-compiler"}, capture_output=True, text=True, timeout=120

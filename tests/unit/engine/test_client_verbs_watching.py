@@ -166,14 +166,14 @@ def test_the_worker_of_a_cancelled_job_is_told_and_excused(engine: Engine, watch
     engine.cancel(job)
     assert worker.taken == [job.handle]
     assert not worker.running
-    assert worker.excuse(job.handle)
+    assert worker.is_forgiven(job.handle)
 
 
 def test_a_waiting_job_has_no_worker_to_tell(engine: Engine, watcher: RecordingWatcher) -> None:
     job, worker = job_in(engine, JobState.QUEUED, watcher)
     engine.cancel(job)
     assert worker.taken == []
-    assert not worker.excuse(job.handle)
+    assert not worker.is_forgiven(job.handle)
 
 
 def test_a_cancelled_lease_no_longer_ticks(engine: Engine) -> None:

@@ -16,16 +16,16 @@ from tests.unit.engine.recording import (
 
 def test_enrolling_twice_counts_once_and_takes_the_last_word(engine: Engine) -> None:
     worker = hire(engine, b"f")
-    engine.enroll(worker, b"f", timeout=9.0, on_timeout=Expiry.REQUEUE)
+    engine.register(worker, b"f", timeout=9.0, on_timeout=Expiry.REQUEUE)
     assert engine.functions[b"f"].workers == 1
     assert (worker.abilities[b"f"].timeout, worker.abilities[b"f"].on_timeout) == (9.0, Expiry.REQUEUE)
 
 
 def test_dismissing_what_was_not_offered_is_nothing(engine: Engine) -> None:
     worker = hire(engine, b"f")
-    engine.dismiss(worker, b"unknown")
+    engine.unregister(worker, b"unknown")
     engine.submit(b"g", background=True)
-    engine.dismiss(worker, b"g")
+    engine.unregister(worker, b"g")
     assert (engine.functions[b"f"].workers, engine.functions[b"g"].workers) == (1, 0)
 
 
@@ -33,7 +33,7 @@ def test_a_dismissed_function_is_no_longer_handed_out(engine: Engine) -> None:
     worker = hire(engine, b"f", b"g")
     engine.submit(b"f", payload=b"f", background=True)
     engine.submit(b"g", payload=b"g", background=True)
-    engine.dismiss(worker, b"f")
+    engine.unregister(worker, b"f")
     assert engine.functions[b"f"].workers == 0
     assert payloads(engine, worker) == [b"g"]
 
@@ -42,7 +42,7 @@ def test_a_worker_that_enrolls_between_claims_gets_the_new_function(engine: Engi
     worker = hire(engine, b"f")
     engine.submit(b"g", background=True)
     assert engine.claim(worker) is None
-    engine.enroll(worker, b"g")
+    engine.register(worker, b"g")
     assert claim(engine, worker).function == b"g"
 
 

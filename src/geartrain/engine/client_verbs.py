@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from geartrain.engine.books import Books
 from geartrain.engine.function import Function
+from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
-from geartrain.engine.watcher import Watcher
+from geartrain.engine.state import EngineState
 from geartrain.errors import QueueFullError
 from geartrain.model import THROW_AWAY, Duplicate, Priority, id_in
 
@@ -14,7 +14,7 @@ _NORMAL: Final = int(Priority.NORMAL)
 _COALESCE: Final = Duplicate.COALESCE
 
 
-class Desk(Books):
+class ClientVerbs(EngineState):
     """The engine's side that clients come to."""
 
     def submit(
@@ -133,12 +133,12 @@ class Desk(Books):
             return
         workers = self._holders(job)
         for worker in workers:
-            worker.pardon(job.handle)
+            worker.forgive_late(job.handle)
         self._fail(job, CANCELLED, reason)
         for worker in workers:
             worker.revoked(job)
 
-    def hasten(self, job: LiveJob) -> None:
+    def run_now(self, job: LiveJob) -> None:
         """Let a scheduled job run now."""
         if job.state is not SCHEDULED:
             return
@@ -150,7 +150,7 @@ class Desk(Books):
         job.run_at = self.now
         if job.background:
             self.journal.changed(job)
-        self._line_up(home, job)
+        self._enqueue(home, job)
 
     def keep_result(self, job: LiveJob) -> None:
         """Somebody will ask for the result of a job, also if it was submitted by one who would not."""
@@ -159,7 +159,7 @@ class Desk(Books):
             if job.background:
                 self.journal.changed(job)
 
-    def withdraw(self, job: LiveJob) -> None:
+    def retract(self, job: LiveJob) -> None:
         """A background job was accepted and could not be made durable: its submitter is told so.
 
         If nobody else waits for it and no worker has it yet, it is as if it had never been submitted.
@@ -172,9 +172,9 @@ class Desk(Books):
         """Give a new job its first place."""
         if job.run_at > self.now:
             job.state = SCHEDULED
-            self._put_off(home, job)
+            self._add_scheduled(home, job)
         else:
-            self._line_up(home, job)
+            self._enqueue(home, job)
 
     def _join_in(self, job: LiveJob, background: bool, watcher: Watcher | None) -> None:
         """A second submission of a job: it lives on in the background if any submitter wanted that."""

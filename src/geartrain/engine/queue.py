@@ -11,26 +11,28 @@ such places outnumber the jobs.
 
 import heapq
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
+
+from mypy_extensions import mypyc_attr
 
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import QUEUED
-from geartrain.engine.line import Line
 
 if TYPE_CHECKING:
-    from geartrain.engine.crew import Turn
+    from geartrain.engine.crew import ReadyQueue
+
 
 _SWEEP_FROM: Final = 64  # below this many void places sweeping is not worth it
 
 
-class Lane:
+class JobQueue:
     """First come, first served; `size` counts the jobs that wait."""
 
     __slots__ = ("_early", "_first", "_last", "_void", "size", "unaware")
 
     def __init__(self) -> None:
         self.size = 0
-        self.unaware: Line[Turn] = Line()  # of crews that believe it empty, or paused
+        self.unaware: LinkedList[ReadyQueue] = LinkedList()  # of crews that believe it empty, or paused
         self._first: LiveJob | None = None
         self._last: LiveJob | None = None
         self._early: list[LiveJob] | None = None  # made when first needed
@@ -129,3 +131,59 @@ class Lane:
             self._early = [job for job in early if job.state is QUEUED]
             heapq.heapify(self._early)
             self._void = 0
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Node:
+    """Whoever can stand in a line."""
+
+    __slots__ = ("ahead", "behind")
+
+    def __init__(self) -> None:
+        self.ahead: Node | None = None
+        self.behind: Node | None = None
+
+
+P = TypeVar("P", bound=Node)
+
+
+class LinkedList(Generic[P]):
+    """First come, first served."""
+
+    __slots__ = ("first", "last")
+
+    def __init__(self) -> None:
+        self.first: P | None = None
+        self.last: P | None = None
+
+    def join(self, place: P) -> None:
+        """Stand at the end; `place` must stand nowhere else."""
+        last = self.last
+        if last is None:
+            self.first = place
+        else:
+            last.behind = place
+            place.ahead = last
+        self.last = place
+
+    def leave(self, place: P) -> None:
+        """Go away; `place` must stand in this line."""
+        ahead, behind = place.ahead, place.behind
+        if ahead is None:
+            self.first = cast(P | None, behind)
+        else:
+            ahead.behind = behind
+            place.ahead = None
+        if behind is None:
+            self.last = cast(P | None, ahead)
+        else:
+            behind.ahead = ahead
+            place.behind = None
+
+    def __iter__(self) -> Iterator[P]:
+        """Everybody in order; whoever is asked may leave."""
+        place = self.first
+        while place is not None:
+            following = cast(P | None, place.behind)
+            yield place
+            place = following

@@ -1,23 +1,23 @@
 """What workers do: offer functions, claim jobs, report on them, leave."""
 
 from geartrain.engine import crew as crews
+from geartrain.engine.client_verbs import ClientVerbs
 from geartrain.engine.crew import Crew
-from geartrain.engine.desk import Desk
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob, Progress
-from geartrain.engine.lane import Lane
 from geartrain.engine.lifecycle import CANCELLED, DONE, FAILED, RUNNING, SCHEDULED, enter
+from geartrain.engine.queue import JobQueue
 from geartrain.engine.worker import Ability, Worker
 from geartrain.model import Expiry
 
 
-class Floor(Desk):
+class WorkerVerbs(ClientVerbs):
     """The engine's side that workers come to.
 
     The verbs that report on a job take one that the worker has (`worker.running` knows); doors refuse others.
     """
 
-    def enroll(
+    def register(
         self,
         worker: Worker,
         function: bytes,
@@ -26,7 +26,7 @@ class Floor(Desk):
         broadcast: bool = False,
     ) -> None:
         """The worker offers a function from now on."""
-        if function in self.residents and worker is not self.residents[function]:
+        if function in self.builtin_workers and worker is not self.builtin_workers[function]:
             return  # nobody else may answer for the server
         home = self.function(function)
         home.broadcast = broadcast
@@ -34,28 +34,28 @@ class Floor(Desk):
         worker.abilities[home.name] = Ability(timeout, on_timeout)
         if not known:
             home.workers += 1
-            self._register(worker)
+            self._list_worker(worker)
             self._regroup(worker)
 
-    def dismiss(self, worker: Worker, function: bytes) -> None:
+    def unregister(self, worker: Worker, function: bytes) -> None:
         """The worker offers a function no longer; what it runs of it goes back to the queue."""
         if worker.abilities.pop(function, None) is None:
             return
         self.functions[function].workers -= 1
         self._regroup(worker)
-        jobs = [job for job in self._entrusted(worker) if job.function == function]
+        jobs = [job for job in self._assigned_jobs(worker) if job.function == function]
         if worker.inbox:
             worker.inbox = [job for job in worker.inbox if job.function != function]
         self._lose(worker, jobs, "its worker stopped offering the function")
 
     def leave(self, worker: Worker) -> None:
         """The worker is gone, or offers nothing any more; what it runs goes back to the queue."""
-        self._part(worker)
+        self._leave_crew(worker)
         for function in worker.abilities:
             self.functions[function].workers -= 1
         worker.abilities.clear()
         self.workers.pop(worker.number, None)
-        jobs = self._entrusted(worker)
+        jobs = self._assigned_jobs(worker)
         worker.inbox = None
         self._lose(worker, jobs, "its worker left")
 
@@ -63,34 +63,34 @@ class Floor(Desk):
         """Give the worker its next job, if there is one. It is no longer idle."""
         crew = worker.crew
         if crew is None:
-            crew = self._join(worker)
+            crew = self._join_crew(worker)
         if worker.idle:
-            self.rouse(worker)
+            self.stop_sleeping(worker)
         if worker.inbox:
             copy = self.broadcasts.collect(worker)
             if copy is not None:
                 return copy
         turn = crew.next_turn()
-        return None if turn is None else self._entrust(crew, worker, turn.function, turn.lane)
+        return None if turn is None else self._assign(crew, worker, turn.function, turn.queue)
 
     def claim_from(self, worker: Worker, function: bytes, priority: int) -> LiveJob | None:
         """The same, but only from the queue of one function and priority, which the worker offers."""
         home = self.functions.get(function)
         if home is None or home.paused:
             return None
-        lane = home.lanes[priority]
-        if not lane.size or home.name not in worker.abilities:
+        queue = home.queues[priority]
+        if not queue.size or home.name not in worker.abilities:
             return None
         crew = worker.crew
         if crew is None:
-            crew = self._join(worker)
+            crew = self._join_crew(worker)
         if worker.idle:
-            self.rouse(worker)
-        return self._entrust(crew, worker, home, lane)
+            self.stop_sleeping(worker)
+        return self._assign(crew, worker, home, queue)
 
-    def _entrust(self, crew: Crew, worker: Worker, home: Function, lane: Lane) -> LiveJob | None:
+    def _assign(self, crew: Crew, worker: Worker, home: Function, queue: JobQueue) -> LiveJob | None:
         """The first job of a lane is the worker's now."""
-        job = lane.take()
+        job = queue.take()
         now = self.now
         crew.claimed_at = now
         enter(job, RUNNING)
@@ -124,16 +124,16 @@ class Floor(Desk):
             return
         crew = worker.crew
         if crew is None:
-            crew = self._join(worker)
+            crew = self._join_crew(worker)
         if worker.inbox or crew.has_work():
             worker.wake()
             return
-        crew.rest(worker)
+        crew.add_idle(worker)
 
-    def rouse(self, worker: Worker) -> None:
+    def stop_sleeping(self, worker: Worker) -> None:
         """The worker no longer waits to be woken."""
         if worker.idle and worker.crew is not None:
-            worker.crew.rouse(worker)
+            worker.crew.remove_idle(worker)
 
     def progress(self, job: LiveJob, progress: Progress) -> None:
         """The worker says how far it is."""
@@ -169,10 +169,10 @@ class Floor(Desk):
         if not retry or job.owner is not worker:
             self._fail(job, FAILED, reason, worker)
         elif self._exhausted(job) and not self._abandoned(job):
-            self._note_trial(job, reason)
-            self._bury(job, f"failed {job.attempts} times, the last time: {reason}")
+            self._note_attempt(job, reason)
+            self._mark_dead(job, f"failed {job.attempts} times, the last time: {reason}")
         else:
-            self._note_trial(job, reason)
+            self._note_attempt(job, reason)
             self._postpone(job, self.now + self.policy.delay_after(job.attempts), reason)
 
     def raise_exception(self, worker: Worker, job: LiveJob, data: bytes, code: int = 1) -> None:
@@ -215,7 +215,7 @@ class Floor(Desk):
         job.count += step
         self._postpone(job, run_at, "its worker put it off")
 
-    def _register(self, worker: Worker) -> None:
+    def _list_worker(self, worker: Worker) -> None:
         """The worker offers something: it is listed until it leaves."""
         if not worker.number:
             worker.number = self.next_worker
@@ -227,7 +227,7 @@ class Floor(Desk):
     def _regroup(self, worker: Worker) -> None:
         """The worker's abilities changed: leave its crew; if it was waiting, wait in the new one."""
         idle = worker.idle
-        self._part(worker)
+        self._leave_crew(worker)
         if idle:
             self.sleep(worker)
 
@@ -248,7 +248,7 @@ class Floor(Desk):
     def _abandoned(self, job: LiveJob) -> bool:
         return not job.background and not job.watchers
 
-    def _entrusted(self, worker: Worker) -> list[LiveJob]:
+    def _assigned_jobs(self, worker: Worker) -> list[LiveJob]:
         """What it runs, and the copies it has yet to claim."""
         return [*worker.running.jobs(), *(worker.inbox or ())]
 
@@ -265,11 +265,11 @@ class Floor(Desk):
         if self._abandoned(job):
             self._finish(job, CANCELLED, b"")
         elif self._exhausted(job):
-            self._note_trial(job, why)
+            self._note_attempt(job, why)
             givers = f"{job.attempts} worker{'' if job.attempts == 1 else 's'}"
-            self._bury(job, f"given to {givers} in vain, the last time because {why}")
+            self._mark_dead(job, f"given to {givers} in vain, the last time because {why}")
         else:
-            self._note_trial(job, why)
+            self._note_attempt(job, why)
             self._requeue(job, why, worker if revoked else None)
             return
         if revoked:
@@ -323,4 +323,4 @@ class Floor(Desk):
             self.journal.changed(job)
         if self.audience is not None:
             self.audience.postponed(job, why)
-        self._put_off(home, job)
+        self._add_scheduled(home, job)

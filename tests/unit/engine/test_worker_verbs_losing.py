@@ -12,7 +12,7 @@ from tests.unit.engine.recording import (
 )
 
 
-@pytest.mark.parametrize("how", ["leave", "dismiss"])
+@pytest.mark.parametrize("how", ["leave", "unregister"])
 def test_a_lost_job_goes_to_the_end_of_its_lane(engine: Engine, how: str) -> None:
     worker = hire(engine, b"f")
     for payload in (b"1", b"2"):
@@ -22,7 +22,7 @@ def test_a_lost_job_goes_to_the_end_of_its_lane(engine: Engine, how: str) -> Non
     if how == "leave":
         engine.leave(worker)
     else:
-        engine.dismiss(worker, b"f")
+        engine.unregister(worker, b"f")
     assert (job.state, job.attempts, job.owner, job.progress) == (JobState.QUEUED, 1, None, None)
     assert (worker.running.jobs(), engine.running) == ([], 0)
     engine.submit(b"f", payload=b"4", background=True)
@@ -44,7 +44,7 @@ def test_dismissing_loses_only_the_jobs_of_that_function(engine: Engine) -> None
     f, g = engine.submit(b"f", background=True), engine.submit(b"g", background=True)
     claim(engine, worker)
     claim(engine, worker)
-    engine.dismiss(worker, b"f")
+    engine.unregister(worker, b"f")
     assert (f.state, g.state) == (JobState.QUEUED, JobState.RUNNING)
     assert worker.running.jobs() == [g]
 
@@ -103,5 +103,5 @@ def test_a_worker_that_left_may_come_back(engine: Engine) -> None:
     worker = hire(engine, b"f")
     engine.leave(worker)
     engine.submit(b"g", background=True)
-    engine.enroll(worker, b"g")
+    engine.register(worker, b"g")
     assert claim(engine, worker).function == b"g"

@@ -3,8 +3,8 @@
 import pytest
 
 from geartrain.engine.engine import Engine
+from geartrain.engine.interfaces import Journal
 from geartrain.engine.job import LiveJob
-from geartrain.engine.journal import Journal
 from geartrain.engine.policy import Policy
 from geartrain.model import JobState, Priority
 from tests.unit.engine.recording import NOW, RecordingJournal, RecordingWatcher, claim, hire, payloads
@@ -33,7 +33,7 @@ def test_a_job_is_in_one_place_through_its_whole_life(engine: Engine) -> None:
     def places() -> tuple[int, int, int, int, int, int]:
         return (
             len(engine.schedule),
-            f.lanes[Priority.NORMAL].size,
+            f.queues[Priority.NORMAL].size,
             len(worker.running),
             len(engine.leases),
             len(engine.jobs),
@@ -50,7 +50,7 @@ def test_a_job_is_in_one_place_through_its_whole_life(engine: Engine) -> None:
     engine.tick(NOW + 2)
     claim(engine, worker)
     engine.policy.max_attempts = 1
-    engine.dismiss(worker, b"f")
+    engine.unregister(worker, b"f")
     assert places() == (0, 0, 0, 0, 0, 1)
     engine.retry(job)
     assert places() == (0, 1, 0, 0, 1, 0)
@@ -63,14 +63,14 @@ def test_every_priority_has_its_own_lane(engine: Engine) -> None:
     for priority in Priority:
         for _ in range(priority + 1):
             engine.submit(b"f", priority=priority, background=True)
-    assert [lane.size for lane in engine.functions[b"f"].lanes] == [1, 2, 3]
+    assert [queue.size for queue in engine.functions[b"f"].queues] == [1, 2, 3]
 
 
 def test_a_worker_that_changes_crews_is_idle_in_one_of_them(engine: Engine) -> None:
     worker = hire(engine, b"f", asleep=True)
     for function in (b"g", b"h"):
-        engine.enroll(worker, function)
-    engine.dismiss(worker, b"f")
+        engine.register(worker, function)
+    engine.unregister(worker, b"f")
     assert [list(crew.idle) for crew in engine.crews.values()] == [[worker]]
     assert list(engine.crews) == [frozenset({b"g", b"h"})]
     assert list(engine.functions[b"f"].crews) == []

@@ -19,7 +19,7 @@ def test_a_hastened_job_runs_now_and_only_once(engine: Engine, journal: Recordin
     job, worker = job_in(engine, JobState.SCHEDULED, background=True)
     engine.sleep(worker)
     engine.now = NOW + 10
-    engine.hasten(job)
+    engine.run_now(job)
     assert (job.state, job.run_at) == (JobState.QUEUED, NOW + 10)
     assert worker.woken == 1
     assert journal.names == ["accepted", "changed"]
@@ -32,7 +32,7 @@ def test_a_hastened_job_runs_now_and_only_once(engine: Engine, journal: Recordin
 def test_a_hastened_job_may_go_back_to_its_old_time(engine: Engine) -> None:
     job, worker = job_in(engine, JobState.SCHEDULED, background=True)
     time = job.run_at
-    engine.hasten(job)
+    engine.run_now(job)
     claim(engine, worker)
     engine.reschedule(worker, job, time)
     assert len(engine.schedule) == 1
@@ -48,7 +48,7 @@ def test_only_a_scheduled_job_can_be_hastened(
 ) -> None:
     job, _ = job_in(engine, state, watcher, background=True)
     calls, run_at = list(journal.calls), job.run_at
-    engine.hasten(job)
+    engine.run_now(job)
     assert (job.state, job.run_at, journal.calls) == (state, run_at, calls)
 
 
@@ -57,7 +57,7 @@ def test_a_withdrawn_job_that_nobody_waits_for_was_never_there(
     engine: Engine, journal: RecordingJournal, state: JobState
 ) -> None:
     job, worker = job_in(engine, state, background=True)
-    engine.withdraw(job)
+    engine.retract(job)
     assert not engine.jobs
     assert not engine.functions[b"f"].unique
     assert engine.functions[b"f"].total == 0
@@ -71,7 +71,7 @@ def test_a_withdrawn_job_that_somebody_waits_for_goes_on_in_the_foreground(
     engine: Engine, watcher: RecordingWatcher, journal: RecordingJournal, state: JobState
 ) -> None:
     job, _ = job_in(engine, state, watcher, background=True)
-    engine.withdraw(job)
+    engine.retract(job)
     assert (job.state, job.background) == (state, False)
     engine.cancel(job)
     assert journal.names == ["accepted"]
@@ -80,7 +80,7 @@ def test_a_withdrawn_job_that_somebody_waits_for_goes_on_in_the_foreground(
 
 def test_a_withdrawn_job_that_runs_runs_on(engine: Engine, journal: RecordingJournal) -> None:
     job, worker = job_in(engine, JobState.RUNNING, background=True)
-    engine.withdraw(job)
+    engine.retract(job)
     assert worker.running.jobs() == [job]
     engine.complete(worker, job, b"")
     assert journal.names == ["accepted"]
@@ -89,7 +89,7 @@ def test_a_withdrawn_job_that_runs_runs_on(engine: Engine, journal: RecordingJou
 @pytest.mark.parametrize("state", OVER)
 def test_withdrawing_what_is_over_changes_nothing(engine: Engine, watcher: RecordingWatcher, state: JobState) -> None:
     job, _ = job_in(engine, state, watcher, background=True)
-    engine.withdraw(job)
+    engine.retract(job)
     assert job.state is state
 
 

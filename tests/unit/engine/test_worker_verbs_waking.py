@@ -141,13 +141,13 @@ def test_a_requeued_job_wakes_somebody_else(engine: Engine) -> None:
 def test_a_sleeper_that_enrolls_a_function_with_jobs_is_woken(engine: Engine) -> None:
     worker = hire(engine, b"f", asleep=True)
     engine.submit(b"g", background=True)
-    engine.enroll(worker, b"g")
+    engine.register(worker, b"g")
     assert (worker.woken, worker.idle) == (1, False)
 
 
 def test_a_sleeper_that_enrolls_a_function_without_jobs_sleeps_on(engine: Engine) -> None:
     worker = hire(engine, b"f", asleep=True)
-    engine.enroll(worker, b"g")
+    engine.register(worker, b"g")
     assert (worker.woken, worker.idle) == (0, True)
     engine.submit(b"g", background=True)
     assert worker.woken == 1
@@ -155,7 +155,7 @@ def test_a_sleeper_that_enrolls_a_function_without_jobs_sleeps_on(engine: Engine
 
 def test_a_sleeper_that_dismisses_a_function_sleeps_on_for_the_others(engine: Engine) -> None:
     worker = hire(engine, b"f", b"g", asleep=True)
-    engine.dismiss(worker, b"g")
+    engine.unregister(worker, b"g")
     engine.submit(b"g", background=True)
     assert (worker.woken, worker.idle) == (0, True)
     engine.submit(b"f", background=True)
@@ -172,12 +172,12 @@ def test_claiming_ends_the_sleep(engine: Engine) -> None:
 
 def test_rousing_ends_the_sleep_without_a_word(engine: Engine) -> None:
     worker, other = hire(engine, b"f", asleep=True), hire(engine, b"f", asleep=True)
-    engine.rouse(worker)
-    engine.rouse(worker)
+    engine.stop_sleeping(worker)
+    engine.stop_sleeping(worker)
     assert (worker.idle, worker.woken) == (False, 0)
     engine.submit(b"f", background=True)
     assert woken(worker, other) == [0, 1]
-    engine.rouse(RecordingWorker())  # who never asked for anything
+    engine.stop_sleeping(RecordingWorker())  # who never asked for anything
 
 
 def test_a_paused_function_wakes_nobody(engine: Engine) -> None:
@@ -186,7 +186,7 @@ def test_a_paused_function_wakes_nobody(engine: Engine) -> None:
     engine.submit(b"f", background=True)
     engine.tick(NOW + 1)
     assert (worker.woken, worker.idle) == (0, True)
-    engine.rouse(worker)
+    engine.stop_sleeping(worker)
     engine.sleep(worker)
     assert worker.woken == 0
 

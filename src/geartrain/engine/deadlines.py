@@ -22,7 +22,7 @@ _SWEEP_FROM: Final = 64
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Agenda:
+class DeadlineHeap:
     """The shared mechanism; the two subclasses say which entries stand."""
 
     __slots__ = ("_entries", "_void")
@@ -94,7 +94,7 @@ class Agenda:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Schedule(Agenda):
+class ScheduledJobs(DeadlineHeap):
     """Jobs that wait for their time."""
 
     __slots__ = ()
@@ -103,7 +103,7 @@ class Schedule(Agenda):
         return job.state is SCHEDULED and job.run_at == when
 
 
-class Leases(Agenda):
+class Leases(DeadlineHeap):
     """Running jobs that must be finished by a time."""
 
     __slots__ = ()

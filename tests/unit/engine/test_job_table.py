@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geartrain.engine.job import LiveJob
-from geartrain.engine.roster import Roster
+from geartrain.engine.job_table import JobTable
 
 IDS = st.one_of(st.integers(0, 300), st.integers(2**40, 2**40 + 70), st.integers(0, 2**62 - 1))
 
@@ -15,7 +15,7 @@ def made(id: int) -> LiveJob:
 
 @given(st.lists(IDS))
 def test_it_is_what_a_dictionary_would_be(ids: list[int]) -> None:
-    roster = Roster()
+    roster = JobTable()
     model: dict[int, LiveJob] = {}
     for id in ids:  # each comes and goes in turn
         if id in model:
@@ -32,7 +32,7 @@ def test_it_is_what_a_dictionary_would_be(ids: list[int]) -> None:
 
 
 def test_queue_of_many_jobs_comes_and_goes() -> None:
-    roster = Roster()
+    roster = JobTable()
     jobs = [made(id) for id in range(1000)]
     for _ in range(2):
         for job in jobs:
@@ -46,13 +46,13 @@ def test_queue_of_many_jobs_comes_and_goes() -> None:
 
 
 def test_ids_that_no_job_can_have_are_not_there() -> None:
-    roster = Roster()
+    roster = JobTable()
     roster.add(made(5))
     assert [id for id in (-1, -59, 0, 5 + 64, 10**30, -(10**30)) if id in roster] == []
 
 
 def test_a_new_job_takes_the_place_of_the_old_one() -> None:
-    roster = Roster()
+    roster = JobTable()
     old, new = made(7), made(7)
     roster.add(old)
     roster.drop(old)

@@ -3,15 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geartrain.engine.held import Held
 from geartrain.engine.job import LiveJob
+from geartrain.engine.job_table import HeldJobs
 
 JOBS = [LiveJob(id, b"H:host:%d" % id, b"f", b"", b"", 1, True, 0.0, 0.0, "test") for id in range(4)]
 
 
 @given(st.lists(st.sampled_from(JOBS)))
 def test_it_is_what_a_dictionary_would_be(steps: list[LiveJob]) -> None:
-    held = Held()
+    held = HeldJobs()
     model: dict[bytes, LiveJob] = {}
     for job in steps:  # each comes and goes in turn
         if job.handle in model:

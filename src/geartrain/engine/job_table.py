@@ -18,7 +18,7 @@ _MASK: Final = 63
 _NOWHERE: Final = -1
 
 
-class Block:
+class JobBlock:
     """The jobs whose ids differ only in their last bits."""
 
     __slots__ = ("jobs", "live")
@@ -28,14 +28,14 @@ class Block:
         self.live = 0  # how many there are
 
 
-class Roster:
+class JobTable:
     """What comes is mostly the newest and what goes the oldest, so the block of each is at hand."""
 
     __slots__ = ("_blocks", "_coming", "_coming_number", "_going", "_going_number", "_size")
 
     def __init__(self) -> None:
-        self._blocks: dict[int, Block] = {}
-        self._coming = self._going = Block()  # that of the last job which came, and which went
+        self._blocks: dict[int, JobBlock] = {}
+        self._coming = self._going = JobBlock()  # that of the last job which came, and which went
         self._coming_number: i64 = _NOWHERE
         self._going_number: i64 = _NOWHERE
         self._size = 0
@@ -47,7 +47,7 @@ class Roster:
         if number != self._coming_number:
             block = self._blocks.get(number)
             if block is None:
-                block = self._blocks[number] = Block()
+                block = self._blocks[number] = JobBlock()
             self._coming = block
             self._coming_number = number
         block = self._coming
@@ -96,3 +96,51 @@ class Roster:
 
     def __len__(self) -> int:
         return self._size
+
+
+class HeldJobs:
+    """Nearly always none or one: that needs no table, and is found by looking at it. The first second job makes one."""
+
+    __slots__ = ("_one", "_table")
+
+    def __init__(self) -> None:
+        self._one: LiveJob | None = None
+        self._table: dict[bytes, LiveJob] | None = None  # where all of them are, once there is a table
+
+    def add(self, job: LiveJob) -> None:
+        """One that it does not have yet."""
+        if self._table is not None:
+            self._table[job.handle] = job
+        elif self._one is None:
+            self._one = job
+        else:
+            self._table = {self._one.handle: self._one, job.handle: job}
+            self._one = None
+
+    def get(self, handle: bytes) -> LiveJob | None:
+        """The job of that handle, if it is among them."""
+        one = self._one
+        if one is not None:
+            return one if one.handle == handle else None
+        return self._table.get(handle) if self._table is not None else None
+
+    def drop(self, job: LiveJob) -> bool:
+        """Take one out; whether it was there."""
+        if self._one is job:
+            self._one = None
+            return True
+        return self._table is not None and self._table.pop(job.handle, None) is not None
+
+    def jobs(self) -> list[LiveJob]:
+        """All of them, in the order in which they came."""
+        if self._one is not None:
+            return [self._one]
+        return list(self._table.values()) if self._table is not None else []
+
+    def __contains__(self, handle: bytes) -> bool:
+        return self.get(handle) is not None
+
+    def __len__(self) -> int:
+        if self._one is not None:
+            return 1
+        return len(self._table) if self._table is not None else 0

@@ -2,7 +2,7 @@
 
 Bucket 0 is for less than a microsecond, and for a clock that was moved back; bucket n for less than 2**n of them.
 
->>> meter = Meter()
+>>> meter = DurationHistogram()
 >>> for seconds in (0.0, 0.000001, 0.0015, 0.0015, -5.0):
 ...     meter.note(seconds)
 >>> {bucket: count for bucket, count in enumerate(meter.counts()) if count}, round(meter.seconds, 6)
@@ -11,12 +11,15 @@ Bucket 0 is for less than a microsecond, and for a clock that was moved back; bu
 
 from typing import Final
 
+from geartrain.engine.lifecycle import CANCELLED, DONE, FAILED
+from geartrain.model import JobState
+
 BUCKETS: Final = 64
 MICRO: Final = 1_000_000.0
 LONGEST: Final = 4e12  # seconds; what is longer, or no number at all, is in the first bucket
 
 
-class Meter:
+class DurationHistogram:
     """Counts durations. Neighbours mostly fall into the same bucket, so a run of them is counted by itself first."""
 
     __slots__ = ("_bucket", "_counts", "_run", "seconds")
@@ -52,3 +55,31 @@ class Meter:
         counts = list(self._counts)
         counts[self._bucket] += self._run
         return counts
+
+
+class OutcomeCounts:
+    """Attributes rather than a table: compiled, they are plain numbers."""
+
+    __slots__ = ("cancelled", "dead", "done", "failed")
+
+    def __init__(self) -> None:
+        self.done = 0
+        self.failed = 0
+        self.cancelled = 0
+        self.dead = 0
+
+    def count(self, state: JobState) -> None:
+        """One more."""
+        if state is DONE:
+            self.done += 1
+        elif state is FAILED:
+            self.failed += 1
+        elif state is CANCELLED:
+            self.cancelled += 1
+        else:
+            self.dead += 1
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.done + self.failed + self.cancelled + self.dead

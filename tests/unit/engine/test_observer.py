@@ -2,14 +2,14 @@
 
 import pytest
 
-from geartrain.engine.audience import Audience
 from geartrain.engine.engine import Engine
+from geartrain.engine.interfaces import Observer
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.model import Duplicate, JobState
 from tests.unit.engine.recording import NOW, RecordingWatcher, claim, hire
 
 
-class RecordingAudience(Audience):
+class RecordingAudience(Observer):
     def __init__(self) -> None:
         self.heard: list[tuple[object, ...]] = []
 
@@ -31,7 +31,7 @@ def audience(engine: Engine) -> RecordingAudience:
 
 
 def test_the_base_hears_everything_and_says_nothing(engine: Engine) -> None:
-    engine.audience = Audience()
+    engine.audience = Observer()
     worker = hire(engine, b"f")
     job = engine.submit(b"f", background=True)
     claim(engine, worker)
@@ -111,7 +111,7 @@ class Everything(RecordingAudience):
 
 def test_what_happens_between_start_and_end_is_heard(engine: Engine) -> None:
     audience = Everything()
-    engine.attend(audience)
+    engine.subscribe(audience)
     worker = hire(engine, b"f")
     job = engine.submit(b"f", background=True)
     claim(engine, worker)
@@ -122,7 +122,7 @@ def test_what_happens_between_start_and_end_is_heard(engine: Engine) -> None:
     engine.fail(worker, job, "not today", retry=True)
     engine.tick(job.run_at)
     claim(engine, worker)
-    engine.bury(job, "hopeless")
+    engine.mark_dead(job, "hopeless")
     engine.retry(job)
     assert [words[0] for words in audience.heard] == [
         "created", "started", "progress", "requeued", "started", "postponed", "started", "finished", "requeued",
@@ -134,13 +134,13 @@ def test_what_happens_between_start_and_end_is_heard(engine: Engine) -> None:
 
 def test_several_may_attend_and_leave(engine: Engine) -> None:
     first, second = RecordingAudience(), RecordingAudience()
-    engine.attend(first)
+    engine.subscribe(first)
     one = engine.submit(b"f")
-    engine.attend(second)
+    engine.subscribe(second)
     two = engine.submit(b"f")
-    engine.excuse(first)
+    engine.unsubscribe(first)
     three = engine.submit(b"f")
-    engine.excuse(second)
+    engine.unsubscribe(second)
     assert engine.audience is None
     assert [words[1] for words in first.heard] == [one.handle, two.handle]
     assert [words[1] for words in second.heard] == [two.handle, three.handle]
@@ -149,7 +149,7 @@ def test_several_may_attend_and_leave(engine: Engine) -> None:
 def test_a_hall_passes_everything_on(engine: Engine) -> None:
     members = [Everything(), Everything()]
     for member in members:
-        engine.attend(member)
+        engine.subscribe(member)
     worker = hire(engine, b"f")
     job = engine.submit(b"f", background=True)
     claim(engine, worker)

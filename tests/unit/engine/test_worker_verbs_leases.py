@@ -24,7 +24,7 @@ def test_an_ability_that_fails_on_timeout(engine: Engine, watcher: RecordingWatc
     assert watcher.words == [("fail", "it did not finish within the 5 seconds that its worker allows")]
     assert worker.taken == [job.handle]
     assert not worker.running
-    assert not worker.excuse(job.handle), "it is the worker's own fault"
+    assert not worker.is_forgiven(job.handle), "it is the worker's own fault"
     assert len(engine.leases) == 0
 
 
@@ -128,7 +128,7 @@ def test_a_lease_is_not_shortened_by_enrolling_again(engine: Engine) -> None:
     worker = hire(engine, b"f", timeout=5.0)
     job = engine.submit(b"f", background=True)
     claim(engine, worker)
-    engine.enroll(worker, b"f", timeout=1.0)
+    engine.register(worker, b"f", timeout=1.0)
     engine.tick(NOW + 1)
     assert job.state is JobState.RUNNING
     engine.tick(NOW + 5)
