@@ -31,9 +31,7 @@ LIBRARIES = {
         "wire/stream.py",
         "doors/*.py",
         "doors/gearman/*.py",
-        "server/archive.py",
-        "server/clock.py",
-        "server/committer.py",
+        "runtime/*.py",
         "store/contract.py",
         "store/memo.py",
         "store/memory.py",
@@ -57,6 +55,7 @@ COLD = (
     "doors/periodic/calendar.py",
     "doors/periodic/config.py",
     "doors/periodic/locks.py",
+    "runtime/memory.py",
     "wire/websocket.py",
     "wire/websocket_client.py",
 )

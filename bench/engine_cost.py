@@ -4,7 +4,7 @@ python bench/engine_cost.py [--rounds 15] [--json]
 
 Each scenario has a small and a large engine side by side in one process, and gives them the same work in turn.
 Costs are CPU time, the best of several rounds, so that a busy machine does not spoil the comparison. Memory is
-what a fresh process grows by. The garbage collector is set as the server sets it (geartrain.server.collector).
+what a fresh process grows by. The garbage collector is set as the server sets it (geartrain.runtime.memory).
 """
 
 import argparse
@@ -23,7 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
-from geartrain.server import collector
+from geartrain.runtime import memory as garbage
 
 FLAT = 1.2  # at most so much more with much than with little
 BYTES_PER_JOB = 500
@@ -243,7 +243,7 @@ def grow(count: int, unique: bool) -> float:
     """Queue so many background jobs with a 64-byte payload each."""
     engine = Engine()
     engine.now = 1000.0
-    collector.settle()
+    garbage.settle()
     before = _resident()
     for number in range(count):
         engine.submit(COMMON, b"key %d" % number if unique else b"", b"%064d" % number, 1, True)
@@ -261,7 +261,7 @@ def say(text: str) -> None:
 
 def measure(rounds: int) -> tuple[list[Cost], dict[str, float]]:
     began = time.monotonic()
-    collector.settle()
+    garbage.settle()
     costs: list[Cost] = []
     for name, small, large, action in scenarios():
         if time.monotonic() - began > SECONDS:
@@ -287,7 +287,7 @@ def table(costs: list[Cost], memory: dict[str, float]) -> str:
     for name, each in memory.items():
         most = BYTES_PER_JOB + (BYTES_PER_KEY if "unique" in name else 0)
         lines.append(f"{name:52} {each:8.0f}{'' if each <= most else '  TOO MUCH'}")
-    lines += ["", f"garbage collector: frozen at the start, thresholds {collector.THRESHOLDS}, as in the server"]
+    lines += ["", f"garbage collector: frozen at the start, thresholds {garbage.THRESHOLDS}, as in the server"]
     return "\n".join(lines)
 
 
@@ -304,7 +304,7 @@ def main() -> None:
     costs, memory = measure(options.rounds)
     if options.json:
         rows = [cost._asdict() | {"ratio": cost.ratio} for cost in costs]
-        print(json.dumps({"costs": rows, "bytes_per_job": memory, "gc": collector.THRESHOLDS}, indent=2))
+        print(json.dumps({"costs": rows, "bytes_per_job": memory, "gc": garbage.THRESHOLDS}, indent=2))
     else:
         print(table(costs, memory))
 

@@ -20,14 +20,15 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "wire": frozenset(),
     "engine": frozenset(),
     "store": frozenset(),
-    "doors": frozenset({"wire", "engine"}),
-    "steering": frozenset({"engine"}),
-    "server": frozenset({"wire", "engine", "store", "doors", "steering", "web"}),
+    "runtime": frozenset({"engine", "store"}),
+    "doors": frozenset({"wire", "engine", "runtime"}),
+    "steering": frozenset({"engine", "runtime"}),
+    "server": frozenset({"wire", "engine", "store", "runtime", "doors", "steering", "web"}),
     "client": frozenset({"wire"}),
     "app": frozenset({"client"}),
     "testing": frozenset({"app", "client"}),  # for users' own tests
     "cli": frozenset({"client", "server", "app"}),
-    "web": frozenset({"wire", "engine", "doors", "steering"}),
+    "web": frozenset({"wire", "engine", "runtime", "doors", "steering"}),
     **{plain: frozenset() for plain in PLAIN},
     "__init__": frozenset({"client", "app"}),  # the version, and the library's names for type checkers
     "__main__": frozenset({"cli"}),  # the way into the command

@@ -4,13 +4,13 @@ import asyncio
 from typing import Any
 
 from geartrain.address import parse
-from geartrain.doors.archive import Archive
 from geartrain.doors.danga.door import DangaDoor, Options
 from geartrain.doors.danga.shared import SharedDoor
 from geartrain.doors.door import Door, Limits
 from geartrain.doors.gearman import door as gearman
-from geartrain.doors.pulse import Pulse
 from geartrain.model import Record
+from geartrain.runtime.records import RecordArchive
+from geartrain.runtime.tick import TickLoop
 from tests.support import transport
 
 
@@ -58,9 +58,9 @@ def settle(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_forever()
 
 
-def made(pulse: Pulse, shared: bool = False, archive: Archive | None = None) -> Door:
+def made(tick_loop: TickLoop, shared: bool = False, archive: RecordArchive | None = None) -> Door:
     """A door for the draft, or the Gearman door that answers it too."""
-    danga = DangaDoor(pulse, Limits(), Options(result_limit=100), archive or OneRecord())
+    danga = DangaDoor(tick_loop, Limits(), Options(result_limit=100), archive or OneRecord())
     if not shared:
         return danga
-    return SharedDoor(gearman.GearmanDoor(pulse, Limits(), gearman.Options("test"), Control()), danga)
+    return SharedDoor(gearman.GearmanDoor(tick_loop, Limits(), gearman.Options("test"), Control()), danga)

@@ -15,7 +15,7 @@ from tests.support import compiled_core
 
 PACKAGE = Path(geartrain.__file__).parent
 IS_COMPILED = any((PACKAGE / f"model{suffix}").exists() for suffix in EXTENSION_SUFFIXES)
-SHOW = "from geartrain import compiled, model; from geartrain.engine import engine; print(compiled.form(), engine.__file__)"
+SHOW = "from geartrain import compiled; import geartrain.engine.engine as e; print(compiled.form(), e.__file__)"
 
 
 def run(pure: str | None) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from mypy_extensions import mypyc_attr
 
 from geartrain.doors.door import Door
-from geartrain.doors.pulse import Flushable
+from geartrain.runtime.tick import Flushable
 
 _HIGH_WATER: Final = 256 * 1024
 # Larger gatherings are handed over piece by piece instead of being copied into one.
@@ -41,9 +41,9 @@ class Connection(Flushable):
 
     def __init__(self, door: Door) -> None:
         self.door = door
-        self.pulse = door.pulse
-        self.engine = door.pulse.engine
-        self.clock = door.pulse.clock
+        self.tick_loop = door.tick_loop
+        self.engine = door.tick_loop.engine
+        self.clock = door.tick_loop.clock
         self.transport: Any = None
         self.peer = "?"
         self.closing = False
@@ -84,7 +84,7 @@ class Connection(Flushable):
         self.door.connections.discard(self)
         self.engine.now = self.clock()
         self.lost()
-        self.pulse.soon()
+        self.tick_loop.schedule_tick()
         if _log.isEnabledFor(logging.DEBUG):
             self.log(logging.DEBUG, "a peer is gone", str(error) if error else "")
 
@@ -118,7 +118,7 @@ class Connection(Flushable):
         """Say something at the end of the tick."""
         out = self.out
         if not out:
-            self.pulse.flush_later(self)
+            self.tick_loop.flush_later(self)
         out.append(data)
 
     def acknowledge(self, data: bytes, instead: bytes) -> None:
@@ -126,7 +126,7 @@ class Connection(Flushable):
 
         What is said after it waits as well: protocols match answers to requests by their order.
         """
-        ticket = self.pulse.ledger.hold(self)
+        ticket = self.tick_loop.durability.hold(self)
         if ticket:
             number = self._said + len(self.out)
             if not self._holds or self._holds[-1].ticket != ticket:

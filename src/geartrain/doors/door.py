@@ -17,7 +17,7 @@ from geartrain.address import PATH_SCHEMES, Address
 
 if TYPE_CHECKING:
     from geartrain.doors.connection import Connection
-    from geartrain.doors.pulse import Pulse
+    from geartrain.runtime.tick import TickLoop
 
 _log = logging.getLogger("geartrain.doors")
 
@@ -74,8 +74,8 @@ class Door:
 
     name = "door"
 
-    def __init__(self, pulse: "Pulse", limits: Limits) -> None:
-        self.pulse = pulse
+    def __init__(self, tick_loop: "TickLoop", limits: Limits) -> None:
+        self.tick_loop = tick_loop
         self.limits = limits
         self.connections: set[Connection] = set()
         self._servers: list[asyncio.Server] = []
@@ -88,7 +88,7 @@ class Door:
 
     async def open(self, address: Address, sockets: Socket) -> Address:
         """Listen; an OSError says why not. Returns the address with the port that was really bound."""
-        loop = self.pulse.loop
+        loop = self.tick_loop.loop
         bound = address
         if address.scheme in PATH_SCHEMES:
             await self._listen(address, _path_listener(address.path), sockets)
@@ -105,7 +105,11 @@ class Door:
     async def _listen(self, address: Address, listener: socket.socket, sockets: Socket) -> None:
         factory: Any = functools.partial(self.connect, address)
         tls = None if address.path and not address.port else sockets.tls  # a socket file needs none
-        make = self.pulse.loop.create_unix_server if address.scheme in PATH_SCHEMES else self.pulse.loop.create_server
+        make = (
+            self.tick_loop.loop.create_unix_server
+            if address.scheme in PATH_SCHEMES
+            else self.tick_loop.loop.create_server
+        )
         server = await make(factory, sock=listener, backlog=sockets.backlog, ssl=tls)
         self._servers.append(server)
         if address.scheme in PATH_SCHEMES:
@@ -132,7 +136,7 @@ class Door:
 
     def _look_later(self) -> None:
         interval = self.limits.stall_timeout / _LOOKS_PER_TIMEOUT
-        self._look = self.pulse.loop.call_later(interval, self._look_for_stalled)
+        self._look = self.tick_loop.loop.call_later(interval, self._look_for_stalled)
 
     def _look_for_stalled(self) -> None:
         for connection in list(self.connections):

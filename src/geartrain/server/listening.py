@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from geartrain.address import DEFAULT_PORTS, PATH_SCHEMES, Address
-from geartrain.doors.archive import Archive
 from geartrain.doors.danga.door import DangaDoor
 from geartrain.doors.danga.shared import SharedDoor
 from geartrain.doors.door import Control, Door, Socket
@@ -21,8 +20,9 @@ from geartrain.doors.gearman.door import GearmanDoor
 from geartrain.doors.gearmonkey.door import GearmonkeyDoor
 from geartrain.doors.memodb.door import MemodbDoor
 from geartrain.doors.periodic.door import PeriodicDoor
-from geartrain.doors.pulse import Pulse
 from geartrain.errors import StartError
+from geartrain.runtime.records import RecordArchive
+from geartrain.runtime.tick import TickLoop
 from geartrain.server import parts
 from geartrain.server.settings import Settings
 from geartrain.steering.steward import Steward
@@ -39,44 +39,44 @@ _log = logging.getLogger("geartrain.server")
 class Ground(NamedTuple):
     """What every door stands on."""
 
-    pulse: Pulse
+    tick_loop: TickLoop
     settings: Settings
     control: Control
-    archive: Archive
+    archive: RecordArchive
     kept: Mapping[str, bytes] = {}  # what doors have kept from before
     steward: Steward | None = None  # for doors through which people see and steer
 
 
 def _gearman(ground: Ground) -> Door:
     options = parts.gearman_options(ground.settings)
-    door = GearmanDoor(ground.pulse, parts.limits(ground.settings), options, ground.control)
+    door = GearmanDoor(ground.tick_loop, parts.limits(ground.settings), options, ground.control)
     return SharedDoor(door, _danga(ground)) if ground.settings.danga_on_gearman_port else door
 
 
 def _danga(ground: Ground) -> DangaDoor:
     options = parts.danga_options(ground.settings)
-    return DangaDoor(ground.pulse, parts.limits(ground.settings), options, ground.archive)
+    return DangaDoor(ground.tick_loop, parts.limits(ground.settings), options, ground.archive)
 
 
 def _periodic(ground: Ground) -> Door:
     options = parts.periodic_options(ground.settings)
-    return PeriodicDoor(ground.pulse, parts.limits(ground.settings), options, ground.control, ground.kept)
+    return PeriodicDoor(ground.tick_loop, parts.limits(ground.settings), options, ground.control, ground.kept)
 
 
 def _memodb(ground: Ground) -> Door:
-    return MemodbDoor(ground.pulse, parts.limits(ground.settings), parts.memodb_options(ground.settings))
+    return MemodbDoor(ground.tick_loop, parts.limits(ground.settings), parts.memodb_options(ground.settings))
 
 
 def _gearmonkey(ground: Ground) -> Door:
     options = parts.gearmonkey_options(ground.settings)
-    return GearmonkeyDoor(ground.pulse, parts.limits(ground.settings), options, ground.archive)
+    return GearmonkeyDoor(ground.tick_loop, parts.limits(ground.settings), options, ground.archive)
 
 
 def _http(ground: Ground) -> Door:
     if ground.steward is None:
         raise StartError("the HTTP door has nobody to ask")
     options = parts.http_options(ground.settings, ground.control.not_ready)
-    return HttpDoor(ground.pulse, parts.limits(ground.settings), options, ground.steward)
+    return HttpDoor(ground.tick_loop, parts.limits(ground.settings), options, ground.steward)
 
 
 # By protocol: the part of a scheme before `+`. A protocol has one door, however many addresses it has.

@@ -11,8 +11,8 @@ from geartrain.doors.gearmonkey import door as gearmonkey
 from geartrain.doors.memodb import door as memodb
 from geartrain.doors.periodic import door as periodic
 from geartrain.engine.policy import Policy
+from geartrain.runtime.durability import Retention
 from geartrain.server import tls
-from geartrain.server.committer import Keep
 from geartrain.server.settings import Settings
 from geartrain.web import options as http
 from geartrain.web import tokens
@@ -89,5 +89,5 @@ def http_options(settings: Settings, not_ready: Callable[[], str]) -> http.Optio
     )
 
 
-def keep(settings: Settings) -> Keep:
-    return Keep(settings.keep_records_for, settings.keep_records)
+def keep(settings: Settings) -> Retention:
+    return Retention(settings.keep_records_for, settings.keep_records)

@@ -14,14 +14,15 @@ from collections.abc import Callable, Sequence
 
 import geartrain
 from geartrain.address import Address
-from geartrain.doors.pulse import Pulse
 from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Journal
-from geartrain.server import collector, parts, pid_file, privileges, signals, stores
+from geartrain.runtime import memory
+from geartrain.runtime.clock import Clock
+from geartrain.runtime.durability import Committer
+from geartrain.runtime.records import MemoryJournal, StoreArchive
+from geartrain.runtime.tick import TickLoop
+from geartrain.server import parts, pid_file, privileges, signals, stores
 from geartrain.server import settings as table
-from geartrain.server.archive import Chronicle, StoreArchive
-from geartrain.server.clock import Clock
-from geartrain.server.committer import Committer
 from geartrain.server.listening import Doors, Ground
 from geartrain.server.log import Log
 from geartrain.server.notify import Notifier
@@ -75,29 +76,29 @@ class Server:
     async def _build(self, first_id: int) -> None:
         """Make the engine, and give it back the jobs that the store has kept."""
         settings, clock = self._settings, Clock()
-        journal: Chronicle | Committer
+        journal: MemoryJournal | Committer
         if isinstance(self._store, MemoryStore):
-            journal = Chronicle(self._store, settings.keep_records, settings.result_limit)
+            journal = MemoryJournal(self._store, settings.keep_records, settings.result_limit)
         else:
             journal = self._committer = Committer(self._store, parts.keep(settings))
         self._engine = Engine(parts.policy(settings), table.handle_prefix(settings), first_id, journal)
-        if isinstance(journal, Chronicle):
+        if isinstance(journal, MemoryJournal):
             journal.engine = self._engine
         self._engine.now = clock()
-        self._pulse = Pulse(self._loop, self._engine, clock)
+        self._tick_loop = TickLoop(self._loop, self._engine, clock)
         kept, archive = self._store.kept(), StoreArchive(self._store, journal)
-        site = ServerSite(self._pulse, self._store, settings.store or stores.usual(os.environ), self._committer)
+        site = ServerSite(self._tick_loop, self._store, settings.store or stores.usual(os.environ), self._committer)
         steward = Steward(self._engine, site, archive, kept)
         self._control = Control(self._engine, site, steward, self._loop) if settings.control else None
-        ground = Ground(self._pulse, settings, self, archive, kept, steward)
+        ground = Ground(self._tick_loop, settings, self, archive, kept, steward)
         self._doors = site.doors = Doors(ground, parts.sockets(settings))
-        with collector.at_rest():
+        with memory.at_rest():
             await stores.take_over(self._store, self._engine, self._stopped)
 
     async def _serve(self, ready: Ready) -> None:
         if self._committer is not None:
-            self._committer.start(self._pulse)
-        self._pulse.soon()  # what was to be done at a time may be due
+            self._committer.start(self._tick_loop)
+        self._tick_loop.schedule_tick()  # what was to be done at a time may be due
         try:
             self._serving = True
             await self._doors.open(self._settings.listen)
@@ -152,7 +153,7 @@ class Server:
         _log.info("started", extra={"fields": fields})
         for address in self._doors.addresses:
             _log.info("open", extra={"fields": {"door": address.scheme, "address": address}})
-        collector.settle()
+        memory.settle()
         ready(self._doors.addresses)
         self._notifier.ready(self._status())
 
@@ -168,8 +169,8 @@ class Server:
         _log.info("stopping when the running jobs are done", extra={"fields": {"jobs": self._engine.running}})
         if self._settings.drain_timeout:
             self._loop.call_later(self._settings.drain_timeout, self._give_up)
-        self._pulse.after.append(self._stop_when_drained)
-        self._pulse.soon()
+        self._tick_loop.after.append(self._stop_when_drained)
+        self._tick_loop.schedule_tick()
 
     def _stop_when_drained(self) -> None:
         if not self._engine.running:
@@ -193,7 +194,7 @@ class Server:
         deadline = self._loop.time() + FAREWELL_SECONDS
         while self._doors.connections and self._loop.time() < deadline:
             await asyncio.sleep(0.005)
-        self._pulse.close()
+        self._tick_loop.close()
         if self._committer is not None:
             await self._committer.stop()
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import geartrain
-from geartrain.doors.pulse import Flushable, Pulse
 from geartrain.engine import engine
+from geartrain.runtime.durability import Committer
+from geartrain.runtime.tick import Flushable, TickLoop
 from geartrain.server import upkeep
-from geartrain.server.committer import Committer
 from geartrain.steering.site import Waiting
 from geartrain.steering.views import DoorView, StoreView, System
 from geartrain.store.contract import Store
@@ -41,25 +41,25 @@ class _Held(Flushable):
 class ServerSite:
     """The steward's `Site`."""
 
-    def __init__(self, pulse: Pulse, store: Store, url: str, committer: Committer | None) -> None:
-        self._pulse = pulse
+    def __init__(self, tick_loop: TickLoop, store: Store, url: str, committer: Committer | None) -> None:
+        self._tick_loop = tick_loop
         self._store = store
         self._url = url  # of the store
         self._committer = committer
-        self._started_at = pulse.clock()
+        self._started_at = tick_loop.clock()
         self.doors: Doors | None = None  # until they are made
 
     def clock(self) -> float:
         """The time."""
-        return self._pulse.clock()
+        return self._tick_loop.clock()
 
-    def soon(self) -> None:
+    def schedule_tick(self) -> None:
         """Have a beat."""
-        self._pulse.soon()
+        self._tick_loop.schedule_tick()
 
     def hold(self, waiting: Waiting) -> int:
         """A ticket for what was journalled so far."""
-        return self._pulse.ledger.hold(_Held(waiting))
+        return self._tick_loop.durability.hold(_Held(waiting))
 
     def connections(self) -> int:
         """How many peers are in."""
@@ -71,7 +71,7 @@ class ServerSite:
             version=geartrain.__version__,
             compiled=not (engine.__file__ or "").endswith(".py"),
             python=platform.python_version(),
-            loop=type(self._pulse.loop).__module__.partition(".")[0],
+            loop=type(self._tick_loop.loop).__module__.partition(".")[0],
             platform=platform.platform(),
             pid=os.getpid(),
             started_at=self._started_at,

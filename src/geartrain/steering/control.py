@@ -216,7 +216,7 @@ class Control(BuiltinWorker):
             engine.ended.done -= 1
             engine.complete(self, job, result)
         self._move_out()
-        self._site.soon()
+        self._site.schedule_tick()
 
 
 def _read(payload: bytes) -> dict[str, Any]:

@@ -12,11 +12,12 @@ from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.errors import DuplicateKeyError, SteeringError
 from geartrain.model import JobState, Record
+from geartrain.runtime.records import RecordQuery
 from geartrain.steering import portraits
 from geartrain.steering.census import Census
 from geartrain.steering.filters import OVER, JobFilter, Sieve
 from geartrain.steering.rolls import Breath, Rolls
-from geartrain.steering.site import Archive, Query, Site
+from geartrain.steering.site import Archive, Site
 from geartrain.steering.views import BulkReport, JobView, Page
 
 BULK_MOST: Final = 10_000  # jobs in one call; whoever has more calls again
@@ -74,7 +75,7 @@ async def bulk(engine: Engine, rolls: Rolls, site: Site, action: str, wanted: Jo
             done += 1
         else:
             refused += 1
-        site.soon()
+        site.schedule_tick()
     return BulkReport(done, refused, len(found) > most)
 
 
@@ -105,9 +106,9 @@ def _is_there(engine: Engine, job: LiveJob) -> bool:
     return home.get(job.id) is job
 
 
-def _query(sieve: Sieve) -> Query:
+def _query(sieve: Sieve) -> RecordQuery:
     state = -1 if sieve.state is None else int(sieve.state)
-    return Query(
+    return RecordQuery(
         state, sieve.function, sieve.search, sieve.door, sieve.since, sieve.until, sieve.below, sieve.limit + 1
     )
 

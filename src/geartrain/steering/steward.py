@@ -308,7 +308,7 @@ class Steward:
 
     async def durable(self) -> None:
         """Return when everything that was changed so far is on disk."""
-        self._site.soon()
+        self._site.schedule_tick()
         if not await Receipt(self._site).durable():
             raise SteeringError("unavailable", "it cannot be made durable now; the server's log says why")
 
@@ -323,7 +323,7 @@ class Steward:
         if self._is_ours(function):
             raise SteeringError("bad-request", f"{_shown(function)} is a function of the server itself")
         self._now()
-        self._site.soon()
+        self._site.schedule_tick()
 
     def _is_ours(self, function: bytes) -> bool:
         return function in self._engine.builtin_workers

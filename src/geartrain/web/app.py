@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from geartrain.doors.door import Limits
-from geartrain.doors.pulse import Pulse
 from geartrain.errors import SteeringError
+from geartrain.runtime.tick import TickLoop
 from geartrain.web import call, pages, problems, table, tokens
 from geartrain.web.call import Call
 from geartrain.web.guard import Guard
@@ -43,9 +43,9 @@ _log = logging.getLogger("geartrain.web")
 class App:
     """The ASGI application of a door."""
 
-    def __init__(self, pulse: Pulse, limits: Limits, options: Options, steward: "Steward") -> None:
-        guard = Guard(tokens.Keyring(options.tokens, pulse.clock), options.hosts)
-        self.house = House(pulse, limits, options, steward, guard)
+    def __init__(self, tick_loop: TickLoop, limits: Limits, options: Options, steward: "Steward") -> None:
+        guard = Guard(tokens.Keyring(options.tokens, tick_loop.clock), options.hosts)
+        self.house = House(tick_loop, limits, options, steward, guard)
         self._router = Router(table.ROUTES)
 
     def close(self) -> None:
@@ -67,7 +67,7 @@ class App:
             answer = problems.answer("internal", "something went wrong here; the server's log has more", _CLOSE)
         for name, value in _HEADERS.items():
             answer.headers.setdefault(name, value)
-        answer.headers["Date"] = email.utils.formatdate(self.house.pulse.clock(), usegmt=True)
+        answer.headers["Date"] = email.utils.formatdate(self.house.tick_loop.clock(), usegmt=True)
         await answer(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:

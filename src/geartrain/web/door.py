@@ -7,8 +7,9 @@ by a server that has none.
 from typing import TYPE_CHECKING, Any
 
 from geartrain.address import Address
-from geartrain.doors import door, pulse
+from geartrain.doors import door
 from geartrain.errors import StartError
+from geartrain.runtime import tick
 from geartrain.web.options import Options
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ class HttpDoor(door.Door):
 
     name = "http"
 
-    def __init__(self, pulse: pulse.Pulse, limits: door.Limits, options: Options, steward: "Steward") -> None:
-        super().__init__(pulse, limits)
+    def __init__(self, tick_loop: tick.TickLoop, limits: door.Limits, options: Options, steward: "Steward") -> None:
+        super().__init__(tick_loop, limits)
         self.options = options
         self.steward = steward
         self.app: App | None = None  # until it opens
@@ -51,7 +52,7 @@ class HttpDoor(door.Door):
         """A connection object for a peer that has just come in."""
         from geartrain.web.connection import Exchange, HttpConnection
 
-        return HttpConnection(self, Exchange(self._uvicorn, self._state, self.pulse.loop))
+        return HttpConnection(self, Exchange(self._uvicorn, self._state, self.tick_loop.loop))
 
     def close(self) -> None:
         """Answer those who wait for something, end the streams, and close every connection."""
@@ -65,6 +66,6 @@ class HttpDoor(door.Door):
         from geartrain.web import connection
         from geartrain.web.app import App
 
-        self.app = App(self.pulse, self.limits, self.options, self.steward)
+        self.app = App(self.tick_loop, self.limits, self.options, self.steward)
         self._uvicorn = connection.config(self.app)
         self._state = ServerState()

@@ -53,7 +53,7 @@ async def events(asked: Call) -> Response:
     """GET /jobs/{handle}/events."""
     house = asked.house
     stream.require_room(house)
-    feed = stream.Feed(house.pulse.loop)
+    feed = stream.Feed(house.tick_loop.loop)
     follower = Follower(feed, house.engine)
     engine = house.now()
     job = engine.find(asked.names[0])

@@ -5,8 +5,8 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from geartrain.doors.door import Limits
-from geartrain.doors.pulse import Pulse
 from geartrain.engine.engine import Engine
+from geartrain.runtime.tick import TickLoop
 from geartrain.web import stream
 from geartrain.web.guard import Guard
 from geartrain.web.live import Live
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 class House:
     """One per door."""
 
-    def __init__(self, pulse: Pulse, limits: Limits, options: Options, steward: "Steward", guard: Guard) -> None:
-        self.pulse = pulse
-        self.engine = pulse.engine
+    def __init__(self, tick_loop: TickLoop, limits: Limits, options: Options, steward: "Steward", guard: Guard) -> None:
+        self.tick_loop = tick_loop
+        self.engine = tick_loop.engine
         self.limits = limits
         self.options = options
         self.steward = steward
         self.guard = guard
-        self.ending: asyncio.Future[None] = pulse.loop.create_future()  # done when the door closes
+        self.ending: asyncio.Future[None] = tick_loop.loop.create_future()  # done when the door closes
         self.listeners = 0  # streams that are open
         self.live = Live(self)
         self.workers = Workers(self)
@@ -40,8 +40,8 @@ class House:
 
     def now(self) -> Engine:
         """The engine, told what time it is; nothing may be awaited between this and the verbs."""
-        self.engine.now = self.pulse.clock()
-        self.pulse.soon()
+        self.engine.now = self.tick_loop.clock()
+        self.tick_loop.schedule_tick()
         return self.engine
 
     async def durable(self) -> None:

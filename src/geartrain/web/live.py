@@ -61,7 +61,7 @@ class Live:
         self._listeners.add(listener)
         listener.feed.say(self._overview())
         if self._timer is None:
-            self._timer = self._house.pulse.loop.call_later(INTERVAL, self._tell)
+            self._timer = self._house.tick_loop.loop.call_later(INTERVAL, self._tell)
         self._attend()
 
     def leave(self, listener: Listener) -> None:
@@ -73,7 +73,7 @@ class Live:
         self._attend()
 
     def _tell(self) -> None:
-        self._timer = self._house.pulse.loop.call_later(INTERVAL, self._tell)
+        self._timer = self._house.tick_loop.loop.call_later(INTERVAL, self._tell)
         self._left_this_second = JOB_EVENTS_PER_SECOND
         overview = self._overview()
         for listener in self._listeners:
@@ -107,6 +107,6 @@ async def events(asked: Call) -> Response:
     """GET /events."""
     house = asked.house
     stream.require_room(house)
-    listener = Listener(stream.Feed(house.pulse.loop), asked.query)
+    listener = Listener(stream.Feed(house.tick_loop.loop), asked.query)
     house.live.join(listener)
     return stream.EventStream(house, listener.feed, lambda: house.live.leave(listener))

@@ -76,7 +76,7 @@ async def submit(asked: Call) -> Response:
     order: Submission = asked.body
     house = asked.house
     _check(asked, order)
-    waiter = Waiter(house.engine, house.pulse.loop) if order.wait else None
+    waiter = Waiter(house.engine, house.tick_loop.loop) if order.wait else None
     job = _queue(asked, order, waiter)
     view = portraits.job(job, portraits.SHOWN_BYTES)
     handle = job.handle

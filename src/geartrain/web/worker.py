@@ -50,7 +50,7 @@ class HttpWorker(Worker):
 
     def ask(self) -> Claim:
         """One more job is wanted; done when it is there."""
-        claim: Claim = self._house.pulse.loop.create_future()
+        claim: Claim = self._house.tick_loop.loop.create_future()
         self.claims[claim] = None
         if not self.idle:
             self.wake()
@@ -71,7 +71,7 @@ class HttpWorker(Worker):
         """It has just been heard of."""
         if self._left:
             return
-        loop = self._house.pulse.loop
+        loop = self._house.tick_loop.loop
         self._heard_at = loop.time()
         if self._timer is None:
             self._timer = loop.call_later(self.lease, self._look)
@@ -90,7 +90,7 @@ class HttpWorker(Worker):
     def _look(self) -> None:
         """The timer runs from some moment it was heard at; if it was heard later, there is time left."""
         self._timer = None
-        loop = self._house.pulse.loop
+        loop = self._house.tick_loop.loop
         if self.claims:
             self._heard_at = loop.time()
         left = self._heard_at + self.lease - loop.time()

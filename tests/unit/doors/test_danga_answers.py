@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from geartrain.doors.pulse import Flushable, Ledger, Pulse
 from geartrain.engine.engine import Engine
 from geartrain.engine.worker import Worker
 from geartrain.errors import StoreError
 from geartrain.model import Record
+from geartrain.runtime.tick import Durability, Flushable, TickLoop
 from geartrain.wire import danga as wire
 from tests.support.danga_door import Transport, made, open_peer, settle
 
@@ -34,7 +34,7 @@ class Archive:
         return self.answer
 
 
-class SlowDisk(Ledger):
+class SlowDisk(Durability):
     """Nothing is durable until the test says so."""
 
     def __init__(self) -> None:
@@ -56,9 +56,9 @@ class Scene:
         self.loop = loop
         self.now = 1000.0
         self.engine = Engine(handle_prefix=b"H:t")
-        self.pulse = Pulse(loop, self.engine, lambda: self.now)
+        self.tick_loop = TickLoop(loop, self.engine, lambda: self.now)
         self.archive = Archive()
-        self.door = made(self.pulse, archive=self.archive)
+        self.door = made(self.tick_loop, archive=self.archive)
         self.application = open_peer(self.door)
         self.worker = open_peer(self.door)
         self.say(self.worker, wire.worker_connect([b"f"]))
@@ -85,7 +85,7 @@ def scene() -> Iterator[Scene]:
         peer.protocol.connection_lost(None)
     settle(loop)
     scene.door.close()
-    scene.pulse.close()
+    scene.tick_loop.close()
     loop.close()
 
 
@@ -177,14 +177,14 @@ def test_an_application_that_leaves_while_the_archive_is_asked(scene: Scene) -> 
 
 
 def test_a_handle_is_told_when_the_job_is_durable(scene: Scene) -> None:
-    scene.pulse.ledger = disk = SlowDisk()
+    scene.tick_loop.durability = disk = SlowDisk()
     assert scene.say(scene.application, CREATE + wire.job_status_req(b"?")) == b""
     disk.settle(failed=False)
     assert scene.heard(scene.application) == wire.job_create_res(b"H:t:1") + wire.job_status_res(0, 0, 0)
 
 
 def test_a_job_that_cannot_be_made_durable_has_no_handle(scene: Scene) -> None:
-    scene.pulse.ledger = disk = SlowDisk()
+    scene.tick_loop.durability = disk = SlowDisk()
     scene.say(scene.application, CREATE)
     disk.settle(failed=True)
     assert scene.heard(scene.application) == wire.job_create_res(b"")
@@ -192,7 +192,7 @@ def test_a_job_that_cannot_be_made_durable_has_no_handle(scene: Scene) -> None:
 
 def test_a_result_is_told_when_it_is_durable(scene: Scene) -> None:
     scene.archive.answer = record()
-    scene.pulse.ledger = disk = SlowDisk()
+    scene.tick_loop.durability = disk = SlowDisk()
     assert scene.say(scene.application, wire.job_complete_req(b"H:t:1")) == b""
     disk.settle(failed=False)
     assert scene.heard(scene.application) == wire.job_complete_res(5, 0, b"x")
@@ -202,7 +202,7 @@ def test_a_result_is_told_when_it_is_durable(scene: Scene) -> None:
 
 
 def test_nothing_is_heard_after_a_refusal_that_waits_for_the_disk(scene: Scene) -> None:
-    scene.pulse.ledger = disk = SlowDisk()
+    scene.tick_loop.durability = disk = SlowDisk()
     scene.say(scene.application, CREATE + b"rubbish")
     scene.say(scene.application, CREATE)
     assert len(scene.engine.jobs) == 1

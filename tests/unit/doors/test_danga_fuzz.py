@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from geartrain.doors.connection import Connection
 from geartrain.doors.door import Door
-from geartrain.doors.pulse import Pulse
 from geartrain.engine.engine import Engine
 from geartrain.engine.lifecycle import QUEUED, RUNNING
 from geartrain.engine.policy import Policy
+from geartrain.runtime.tick import TickLoop
 from geartrain.wire import danga as wire
 from geartrain.wire import gearman as gearman_wire
 from tests.support.danga_door import Transport, made, open_peer, settle
@@ -68,8 +68,8 @@ def test_nothing_breaks_the_door(
 ) -> None:
     now = 1_000_000.0
     engine = Engine(Policy(max_attempts=2), b"H:t")
-    pulse = Pulse(loop, engine, lambda: now)
-    door = made(pulse, shared)
+    tick_loop = TickLoop(loop, engine, lambda: now)
+    door = made(tick_loop, shared)
     faults = Faults()
     peers = [newcomer(door, number) for number in range(4)]
     for number, step, at in steps:
@@ -101,7 +101,7 @@ def test_nothing_breaks_the_door(
     assert not engine.crews
     assert not door.connections
     door.close()
-    pulse.close()
+    tick_loop.close()
     faults.check()
 
 
@@ -157,8 +157,8 @@ def check_answers(written: bytes) -> None:
 
 
 def test_a_gearman_peer_at_a_shared_door(loop: asyncio.AbstractEventLoop) -> None:
-    pulse = Pulse(loop, Engine(handle_prefix=b"H:t"), lambda: 1.0)
-    door = made(pulse, shared=True)
+    tick_loop = TickLoop(loop, Engine(handle_prefix=b"H:t"), lambda: 1.0)
+    door = made(tick_loop, shared=True)
     echo = gearman_wire.request(gearman_wire.ECHO_REQ, b"hello")
     for first in (echo, b"version\n"):
         for at in range(1, len(first)):
@@ -171,12 +171,12 @@ def test_a_gearman_peer_at_a_shared_door(loop: asyncio.AbstractEventLoop) -> Non
             assert connection is peer.protocol
             peer.protocol.connection_lost(None)
     door.close()
-    pulse.close()
+    tick_loop.close()
 
 
 def test_a_peer_of_the_draft_at_a_shared_door(loop: asyncio.AbstractEventLoop) -> None:
-    pulse = Pulse(loop, Engine(handle_prefix=b"H:t"), lambda: 1.0)
-    door = made(pulse, shared=True)
+    tick_loop = TickLoop(loop, Engine(handle_prefix=b"H:t"), lambda: 1.0)
+    door = made(tick_loop, shared=True)
     for at in range(1, 9):
         peer = open_peer(door)
         for piece in (wire.job_assign_req()[:at], wire.job_assign_req()[at:]):
@@ -185,12 +185,12 @@ def test_a_peer_of_the_draft_at_a_shared_door(loop: asyncio.AbstractEventLoop) -
         assert peer.written == wire.NO_JOB_PACKET
         peer.protocol.connection_lost(None)
     door.close()
-    pulse.close()
+    tick_loop.close()
 
 
 def test_a_newcomer_that_stalls_is_refused(loop: asyncio.AbstractEventLoop, caplog: pytest.LogCaptureFixture) -> None:
-    pulse = Pulse(loop, Engine(), lambda: 1.0)
-    door = made(pulse, shared=True)
+    tick_loop = TickLoop(loop, Engine(), lambda: 1.0)
+    door = made(tick_loop, shared=True)
     silent, stalling = open_peer(door), open_peer(door)
     stalling.protocol.data_received(b"\0RE")
     connections: list[Connection] = [silent.protocol, stalling.protocol]
@@ -202,4 +202,4 @@ def test_a_newcomer_that_stalls_is_refused(loop: asyncio.AbstractEventLoop, capl
     for connection in connections:
         connection.connection_lost(None)
     door.close()
-    pulse.close()
+    tick_loop.close()

@@ -12,9 +12,9 @@ from geartrain.address import parse
 from geartrain.doors.door import Limits
 from geartrain.doors.gearman.connection import GearmanConnection
 from geartrain.doors.gearman.door import GearmanDoor, Options
-from geartrain.doors.pulse import Pulse
 from geartrain.engine.engine import Engine
 from geartrain.engine.lifecycle import QUEUED, RUNNING, SCHEDULED
+from geartrain.runtime.tick import TickLoop
 from geartrain.wire import gearman as wire
 from tests.support.transport import Transport
 
@@ -88,8 +88,8 @@ def test_nothing_breaks_the_door(
 ) -> None:
     now = 1_000_000.0
     engine = Engine(handle_prefix=b"H:t")
-    pulse = Pulse(loop, engine, lambda: now)
-    door = GearmanDoor(pulse, Limits(), Options("test", linger=linger), Control())
+    tick_loop = TickLoop(loop, engine, lambda: now)
+    door = GearmanDoor(tick_loop, Limits(), Options("test", linger=linger), Control())
     peers = [open_peer(door) for _ in range(4)]
     for number, step in steps:
         now += 0.001
@@ -112,7 +112,7 @@ def test_nothing_breaks_the_door(
     assert all(function.workers == 0 for function in engine.functions.values())
     assert not engine.crews
     door.close()
-    pulse.close()
+    tick_loop.close()
 
 
 def check_books(engine: Engine) -> None:

@@ -13,10 +13,10 @@ from geartrain.doors.door import Limits
 from geartrain.doors.gearmonkey import table
 from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
 from geartrain.doors.gearmonkey.door import GearmonkeyDoor, Options
-from geartrain.doors.pulse import Pulse
 from geartrain.engine.engine import Engine
 from geartrain.engine.lifecycle import QUEUED, RUNNING, SCHEDULED
 from geartrain.model import Record
+from geartrain.runtime.tick import TickLoop
 from geartrain.wire import resp
 from tests.support.transport import Transport
 
@@ -135,8 +135,8 @@ def settle(loop: asyncio.AbstractEventLoop) -> None:
 def test_nothing_breaks_the_door(loop: asyncio.AbstractEventLoop, steps: list[tuple[int, bytes]]) -> None:
     now = 1_000_000.0
     engine = Engine(handle_prefix=b"H:t", first_id=2)
-    pulse = Pulse(loop, engine, lambda: now)
-    door = GearmonkeyDoor(pulse, Limits(max_packet=10_000), Options("test"), Archive())
+    tick_loop = TickLoop(loop, engine, lambda: now)
+    door = GearmonkeyDoor(tick_loop, Limits(max_packet=10_000), Options("test"), Archive())
     peers = [open_peer(door) for _ in range(4)]
     for number, step in steps:
         now += 0.001
@@ -166,7 +166,7 @@ def test_nothing_breaks_the_door(loop: asyncio.AbstractEventLoop, steps: list[tu
     assert not +door.counts.enrolled
     assert all(door.counts.value(function) == 0 for function in engine.functions)
     door.close()
-    pulse.close()
+    tick_loop.close()
 
 
 def made_concrete(step: bytes, engine: Engine, seed: int) -> bytes:
@@ -199,7 +199,7 @@ def check_books(engine: Engine) -> None:
 
 def check_door(door: GearmonkeyDoor) -> None:
     """What the door remembers of jobs is there."""
-    engine = door.pulse.engine
+    engine = door.tick_loop.engine
     assert door.popped == {job.handle for job in engine.jobs.values() if job.state is RUNNING}
     assert door.scheduled <= {job.handle for job in [*engine.jobs.values(), *engine.dead.values()]}
     assert door.waits.count == sum(peer.wait is not None for peer in door.peers())

@@ -16,9 +16,9 @@ from geartrain.doors.memodb.connection import MemodbConnection
 from geartrain.doors.memodb.door import MemodbDoor, Options
 from geartrain.doors.memodb.watcher import MemodbWatcher
 from geartrain.doors.memodb.worker import NOTHING
-from geartrain.doors.pulse import Pulse
 from geartrain.engine.engine import Engine
 from geartrain.engine.lifecycle import QUEUED, RUNNING
+from geartrain.runtime.tick import TickLoop
 from geartrain.wire import memodb as wire
 from geartrain.wire import sp
 from tests.support.transport import Transport
@@ -41,8 +41,8 @@ class Room:
     def __init__(self, loop: FakeLoop) -> None:
         self.loop = loop
         self.engine = Engine(handle_prefix=b"H:t")
-        self.pulse = Pulse(loop, self.engine, lambda: loop.now)
-        self.door = MemodbDoor(self.pulse, Limits(max_packet=10_000), Options())
+        self.tick_loop = TickLoop(loop, self.engine, lambda: loop.now)
+        self.door = MemodbDoor(self.tick_loop, Limits(max_packet=10_000), Options())
         self.pipes = [self.pipe() for _ in range(3)]
         self.ids: list[bytes] = []  # of workers, as they were told
 
@@ -84,7 +84,7 @@ class Room:
         for pipe in self.pipes:
             pipe.connection_lost(None)
         self.door.close()
-        self.pulse.close()
+        self.tick_loop.close()
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +174,7 @@ def test_nothing_breaks_the_door(loop: FakeLoop, steps: list[tuple[int, tuple[An
     assert not room.door.workers
     assert len(room.door.times) == 0
     room.door.close()
-    room.pulse.close()
+    room.tick_loop.close()
 
 
 def check(room: Room) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from geartrain.doors.memodb.timetable import NOT_DUE, Timetable
-from geartrain.doors.pulse import Pulse
 from geartrain.engine.engine import Engine
+from geartrain.runtime.tick import TickLoop
 
 
 class FakeLoop(asyncio.SelectorEventLoop):
@@ -47,11 +47,11 @@ def loop() -> Iterator[FakeLoop]:
 
 @pytest.fixture
 def table(loop: FakeLoop) -> Iterator[Timetable]:
-    pulse = Pulse(loop, Engine(), lambda: loop.now)
-    table = Timetable(pulse)
+    tick_loop = TickLoop(loop, Engine(), lambda: loop.now)
+    table = Timetable(tick_loop)
     yield table
     table.close()
-    pulse.close()
+    tick_loop.close()
 
 
 def test_in_order(loop: FakeLoop, table: Timetable) -> None:

@@ -14,9 +14,9 @@ from geartrain.doors.door import Limits
 from geartrain.doors.periodic import names
 from geartrain.doors.periodic.connection import PeriodicConnection
 from geartrain.doors.periodic.door import Options, PeriodicDoor
-from geartrain.doors.pulse import Pulse
 from geartrain.engine.engine import Engine
 from geartrain.engine.lifecycle import QUEUED, RUNNING, SCHEDULED
+from geartrain.runtime.tick import TickLoop
 from geartrain.wire import periodic as wire
 from tests.support.transport import Transport
 
@@ -189,8 +189,8 @@ def test_nothing_breaks_the_door(loop: asyncio.AbstractEventLoop, steps: list[tu
 def play(loop: asyncio.AbstractEventLoop, steps: list[tuple[int, bytes, Any, float]]) -> None:
     now = float(NOW)
     engine = Engine(handle_prefix=b"H:t")
-    pulse = Pulse(loop, engine, lambda: now)
-    door = PeriodicDoor(pulse, Limits(), Options(), Control(), {})
+    tick_loop = TickLoop(loop, engine, lambda: now)
+    door = PeriodicDoor(tick_loop, Limits(), Options(), Control(), {})
     peers = [open_peer(door, number) for number in range(len(PEERS))]
     for number, message_id, said, pause in steps:
         now += pause
@@ -219,7 +219,7 @@ def play(loop: asyncio.AbstractEventLoop, steps: list[tuple[int, bytes, Any, flo
     assert not door._expected, "a client that is gone is still expected to want data"
     assert not door.locks._held, "a lock is held by a job that nobody runs"
     door.close()
-    pulse.close()
+    tick_loop.close()
 
 
 def check_books(engine: Engine) -> None:

@@ -12,12 +12,12 @@ import pytest
 from geartrain import address
 from geartrain.address import Address
 from geartrain.doors.door import Socket
-from geartrain.doors.pulse import Pulse
 from geartrain.engine.engine import Engine
 from geartrain.errors import StartError
 from geartrain.model import Record
+from geartrain.runtime.clock import Clock
+from geartrain.runtime.tick import TickLoop
 from geartrain.server import listening
-from geartrain.server.clock import Clock
 from geartrain.server.listening import Doors, Ground
 from geartrain.server.settings import Settings
 
@@ -40,13 +40,13 @@ class NoArchive:
 
 @contextlib.asynccontextmanager
 async def doors() -> AsyncIterator[Doors]:
-    pulse = Pulse(asyncio.get_running_loop(), Engine(), Clock())
-    made = Doors(Ground(pulse, Settings(), NoControl(), NoArchive()), Socket())
+    tick_loop = TickLoop(asyncio.get_running_loop(), Engine(), Clock())
+    made = Doors(Ground(tick_loop, Settings(), NoControl(), NoArchive()), Socket())
     try:
         yield made
     finally:
         made.close()
-        pulse.close()
+        tick_loop.close()
         await asyncio.sleep(0)
 
 

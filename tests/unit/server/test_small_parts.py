@@ -13,7 +13,8 @@ import sys
 import pytest
 
 from geartrain.errors import StartError
-from geartrain.server import collector, loop, privileges, signals
+from geartrain.runtime import memory
+from geartrain.server import loop, privileges, signals
 
 
 def test_uvloop_is_preferred() -> None:
@@ -36,10 +37,10 @@ def test_asyncio_is_good_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="this C library gives back by itself")
 def test_memory_that_was_freed_is_given_back() -> None:
     source = (
-        "import pathlib; from geartrain.server import collector;"
+        "import pathlib; from geartrain.runtime import memory;"
         "size = lambda: int(pathlib.Path('/proc/self/status').read_text().split('VmRSS:')[1].split()[0]);"
         "blocks = [b'%02000d' % number for number in range(50_000)]; last = blocks.pop(); blocks.clear();"
-        "before = size(); collector.give_back(); print(before - size() > 50_000)"
+        "before = size(); memory.give_back(); print(before - size() > 50_000)"
     )
     answer = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60)
     assert (answer.stdout, answer.stderr) == ("True\n", "")
@@ -48,12 +49,12 @@ def test_memory_that_was_freed_is_given_back() -> None:
 def test_collector_freezes_what_the_start_has_built() -> None:
     """In a process of its own: this one's memory is not ours to freeze."""
     program = (
-        "import gc; from geartrain.server import collector; collector.settle();"
-        "print(gc.get_freeze_count() > 1000, gc.get_threshold() == collector.THRESHOLDS, gc.isenabled())"
+        "import gc; from geartrain.runtime import memory; memory.settle();"
+        "print(gc.get_freeze_count() > 1000, gc.get_threshold() == memory.THRESHOLDS, gc.isenabled())"
     )
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert answer.stdout.split() == ["True", "True", "True"]
-    assert gc.get_threshold() != collector.THRESHOLDS
+    assert gc.get_threshold() != memory.THRESHOLDS
 
 
 def test_signals_reach_their_handlers_and_mean_nothing_afterwards() -> None:

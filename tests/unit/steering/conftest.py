@@ -7,7 +7,8 @@ import pytest
 from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Journal
 from geartrain.model import Record
-from geartrain.steering.site import Query, Waiting
+from geartrain.runtime.records import RecordQuery
+from geartrain.steering.site import Waiting
 from geartrain.steering.steward import Steward
 from geartrain.steering.views import StoreView, System
 
@@ -41,7 +42,7 @@ class FakeSite:
     def clock(self) -> float:
         return self.now
 
-    def soon(self) -> None:
+    def schedule_tick(self) -> None:
         self.beats += 1
 
     def hold(self, waiting: Waiting) -> int:
@@ -72,7 +73,7 @@ class FakeArchive:
     async def find(self, handle: bytes) -> Record | None:
         return next((record for record in self.records if record.handle == handle), None)
 
-    async def newest(self, query: Query) -> list[Record]:
+    async def newest(self, query: RecordQuery) -> list[Record]:
         fitting = [
             record
             for record in self.records

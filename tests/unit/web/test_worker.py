@@ -5,9 +5,9 @@ from collections.abc import Coroutine
 from types import SimpleNamespace
 from typing import Any
 
-from geartrain.doors.pulse import Pulse
 from geartrain.engine.engine import Engine
 from geartrain.model import JobState
+from geartrain.runtime.tick import TickLoop
 from geartrain.web.worker import HttpWorker
 
 
@@ -16,9 +16,9 @@ class Scene:
 
     def __init__(self, lease: float = 60.0) -> None:
         self.engine = Engine()
-        self.pulse = Pulse(asyncio.get_running_loop(), self.engine, lambda: 1.0)
+        self.tick_loop = TickLoop(asyncio.get_running_loop(), self.engine, lambda: 1.0)
         self.gone: asyncio.Future[HttpWorker] = asyncio.get_running_loop().create_future()
-        house: Any = SimpleNamespace(engine=self.engine, pulse=self.pulse, now=lambda: self.engine)
+        house: Any = SimpleNamespace(engine=self.engine, tick_loop=self.tick_loop, now=lambda: self.engine)
         self.worker = HttpWorker(house, b"", lease, self.gone.set_result)
         self.engine.register(self.worker, b"f")
 

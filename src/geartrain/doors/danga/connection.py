@@ -41,7 +41,7 @@ class DangaConnection(Connection):
         self.reader.feed(data)
         try:
             self._handle_all()
-            self.pulse.soon()
+            self.tick_loop.schedule_tick()
         except WireError as error:
             self.refuse(error)
         except Exception:
@@ -71,7 +71,7 @@ class DangaConnection(Connection):
     def inquire(self, handle: bytes) -> None:
         """Ask the archive what came of a job, and tell the application in its turn."""
         self.turns.busy = turns.ASKING
-        self._inquiry = self.pulse.loop.create_task(self._answer(handle))
+        self._inquiry = self.tick_loop.loop.create_task(self._answer(handle))
 
     async def _answer(self, handle: bytes) -> None:
         try:

@@ -3,8 +3,9 @@
 import dataclasses
 
 from geartrain.address import Address
-from geartrain.doors import archive, door, pulse
+from geartrain.doors import door
 from geartrain.doors.danga.connection import DangaConnection
+from geartrain.runtime import records, tick
 
 
 @dataclasses.dataclass
@@ -20,8 +21,10 @@ class DangaDoor(door.Door):
 
     name = "danga"
 
-    def __init__(self, pulse: pulse.Pulse, limits: door.Limits, options: Options, archive: archive.Archive) -> None:
-        super().__init__(pulse, limits)
+    def __init__(
+        self, tick_loop: tick.TickLoop, limits: door.Limits, options: Options, archive: records.RecordArchive
+    ) -> None:
+        super().__init__(tick_loop, limits)
         self.options = options
         self.archive = archive
 

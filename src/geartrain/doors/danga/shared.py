@@ -23,7 +23,7 @@ class SharedDoor(Door):
     name = "gearman"
 
     def __init__(self, gearman: GearmanDoor, danga: DangaDoor) -> None:
-        super().__init__(gearman.pulse, gearman.limits)
+        super().__init__(gearman.tick_loop, gearman.limits)
         self.gearman = gearman
         self.danga = danga
         # Whoever is in is counted, looked after and seen out here, whatever he speaks.
@@ -31,7 +31,7 @@ class SharedDoor(Door):
 
     def connect(self, address: Address) -> Connection:
         """A connection object for a peer that has just come in and has said nothing yet."""
-        return Newcomer(self, address)
+        return ProtocolSniffer(self, address)
 
     def close(self) -> None:
         """Close every connection."""
@@ -40,7 +40,7 @@ class SharedDoor(Door):
         self.danga.close()
 
 
-class Newcomer(Connection):
+class ProtocolSniffer(Connection):
     """A peer until it has said enough; then a connection of its protocol takes its place."""
 
     def __init__(self, door: SharedDoor, address: Address) -> None:

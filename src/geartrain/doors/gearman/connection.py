@@ -32,7 +32,7 @@ class GearmanConnection(Connection):
         """Handle every packet that is complete."""
         if self.closing:
             return
-        self.pulse.begin()
+        self.tick_loop.begin_tick()
         self.reader.feed(data)
         while True:
             try:

@@ -3,10 +3,11 @@
 import dataclasses
 
 from geartrain.address import Address
-from geartrain.doors import door, pulse
+from geartrain.doors import door
 from geartrain.doors.gearman import linger
 from geartrain.doors.gearman.connection import GearmanConnection
 from geartrain.model import Expiry
+from geartrain.runtime import tick
 
 
 @dataclasses.dataclass
@@ -28,11 +29,11 @@ class GearmanDoor(door.Door):
 
     name = "gearman"
 
-    def __init__(self, pulse: pulse.Pulse, limits: door.Limits, options: Options, control: door.Control) -> None:
-        super().__init__(pulse, limits)
+    def __init__(self, tick_loop: tick.TickLoop, limits: door.Limits, options: Options, control: door.Control) -> None:
+        super().__init__(tick_loop, limits)
         self.options = options
         self.control = control
-        self.lingers = linger.Lingers(pulse, options.linger)
+        self.lingers = linger.Lingers(tick_loop, options.linger)
 
     def connect(self, address: Address) -> GearmanConnection:
         """A connection object for a peer that has just come in."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from geartrain.doors.gearman.worker import GearmanWorker
-    from geartrain.doors.pulse import Pulse
+    from geartrain.runtime.tick import TickLoop
 
 # A crew counts as busy for this many times the linger after it got a job.
 _BUSY_FOR: Final = 50
@@ -23,9 +23,9 @@ _BUSY_FOR: Final = 50
 class Lingers:
     """The grabs of one door that wait for an answer, the oldest first."""
 
-    def __init__(self, pulse: "Pulse", linger: float) -> None:
-        self._pulse = pulse
-        self._engine = pulse.engine
+    def __init__(self, tick_loop: "TickLoop", linger: float) -> None:
+        self._tick_loop = tick_loop
+        self._engine = tick_loop.engine
         self._linger = linger
         self._busy_for = linger * _BUSY_FOR
         self._waiting: deque[tuple[float, int, GearmanWorker]] = deque()
@@ -41,7 +41,7 @@ class Lingers:
         worker.grabs += 1
         self._waiting.append((now + self._linger, worker.grabs, worker))
         if self._timer is None:
-            self._timer = self._pulse.loop.call_later(self._linger, self._expire)
+            self._timer = self._tick_loop.loop.call_later(self._linger, self._expire)
         self._engine.sleep(worker)
         return True
 
@@ -54,7 +54,7 @@ class Lingers:
 
     def _expire(self) -> None:
         """Tell those who have waited long enough that there is no job."""
-        now = self._engine.now = self._pulse.clock()
+        now = self._engine.now = self._tick_loop.clock()
         waiting = self._waiting
         while waiting and waiting[0][0] <= now:
             _, number, worker = waiting.popleft()
@@ -62,4 +62,4 @@ class Lingers:
                 worker.give_up()
         self._timer = None
         if waiting:
-            self._timer = self._pulse.loop.call_later(self._linger, self._expire)
+            self._timer = self._tick_loop.loop.call_later(self._linger, self._expire)

@@ -86,7 +86,7 @@ class Events(Observer):
         door.outputs.pop(job.handle, None)
         ours = job.door == door.name or job.handle in door.popped
         if ours or door.channels or door.waits.concern(job):
-            door.jobs.endings.remember(job, result, door.pulse.engine.now)
+            door.jobs.endings.remember(job, result, door.tick_loop.engine.now)
             door.popped.discard(job.handle)
         if door.waits.count:
             door.waits.job_over(job)

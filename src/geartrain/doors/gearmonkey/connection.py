@@ -82,7 +82,7 @@ class GearmonkeyConnection(Connection):
         try:
             while not self._blocked and not self._deaf and self.reader.next() == resp.COMMAND:
                 self._handle(self.reader.arguments)
-            self.pulse.soon()
+            self.tick_loop.schedule_tick()
         except WireError as error:
             self.refuse(error)
         except Exception:
@@ -189,7 +189,7 @@ class GearmonkeyConnection(Connection):
     def _inquire(self, handles: dict[bytes, None], row: "Row", arguments: list[bytes]) -> None:
         self._blocked = True
         inquiry = self._ask_archive(list(handles)[:_MOST_RECORDS], row, arguments)
-        self._inquiry = self.pulse.loop.create_task(inquiry)
+        self._inquiry = self.tick_loop.loop.create_task(inquiry)
 
     async def _ask_archive(self, handles: list[bytes], row: "Row", arguments: list[bytes]) -> None:
         try:
@@ -232,7 +232,7 @@ class GearmonkeyConnection(Connection):
         else:
             self.reply(value)
         if self._held or self.reader.has_more:
-            self.pulse.loop.call_soon(self._resume)
+            self.tick_loop.loop.call_soon(self._resume)
         else:
             self._blocked = False
 

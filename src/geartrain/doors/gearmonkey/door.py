@@ -4,14 +4,15 @@ import dataclasses
 import itertools
 
 from geartrain.address import Address
-from geartrain.doors import door, pulse
-from geartrain.doors.archive import Archive
+from geartrain.doors import door
 from geartrain.doors.gearmonkey import table
 from geartrain.doors.gearmonkey.channels import Channels, Events
 from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
 from geartrain.doors.gearmonkey.counts import Counts
 from geartrain.doors.gearmonkey.jobs import Jobs
 from geartrain.doors.gearmonkey.waits import Waits
+from geartrain.runtime import tick
+from geartrain.runtime.records import RecordArchive
 
 
 @dataclasses.dataclass
@@ -26,21 +27,21 @@ class GearmonkeyDoor(door.Door):
 
     name = "gearmonkey"
 
-    def __init__(self, pulse: pulse.Pulse, limits: door.Limits, options: Options, archive: Archive) -> None:
-        super().__init__(pulse, limits)
+    def __init__(self, tick_loop: tick.TickLoop, limits: door.Limits, options: Options, archive: RecordArchive) -> None:
+        super().__init__(tick_loop, limits)
         self.options = options
         self.archive = archive
-        self.jobs = Jobs(pulse.engine)
-        self.counts = Counts(pulse.engine)
+        self.jobs = Jobs(tick_loop.engine)
+        self.counts = Counts(tick_loop.engine)
         self.channels = Channels()
-        self.waits = Waits(pulse)
+        self.waits = Waits(tick_loop)
         self.scheduled: set[bytes] = set()  # handles of jobs that were queued for a time and are not over
         self.popped: set[bytes] = set()  # handles of jobs that are run by workers of this door
         self.outputs: dict[bytes, bytes] = {}  # by handle: written before the status that ends the job
         self.command_count = len(table.COMMANDS)
         self._numbers = itertools.count(1)
-        pulse.engine.subscribe(Events(self))
-        pulse.after.append(self.waits.look_again)
+        tick_loop.engine.subscribe(Events(self))
+        tick_loop.after.append(self.waits.look_again)
 
     def connect(self, address: Address) -> GearmonkeyConnection:
         """A connection object for a peer that has just come in."""

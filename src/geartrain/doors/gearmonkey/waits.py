@@ -16,7 +16,7 @@ from geartrain.wire import resp
 
 if TYPE_CHECKING:
     from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
-    from geartrain.doors.pulse import Pulse
+    from geartrain.runtime.tick import TickLoop
 
 OVER: Final = b"OK"  # what stands in a lock when its job is over
 _SWEEP_FROM: Final = 1000
@@ -71,8 +71,8 @@ def serve(wait: Wait) -> bool:
 class Waits:
     """All waits of a door."""
 
-    def __init__(self, pulse: "Pulse") -> None:
-        self._pulse = pulse
+    def __init__(self, tick_loop: "TickLoop") -> None:
+        self._tick_loop = tick_loop
         self._deadlines: list[tuple[float, int, Wait]] = []
         self._numbers = itertools.count()
         self._timer: asyncio.TimerHandle | None = None
@@ -87,7 +87,7 @@ class Waits:
             if key.kind is keys.Kind.LOCK:
                 self._for_locks.setdefault((key.function, key.id), {})[wait] = None
         if seconds:
-            deadline = self._pulse.loop.time() + seconds
+            deadline = self._tick_loop.loop.time() + seconds
             heapq.heappush(self._deadlines, (deadline, next(self._numbers), wait))
             if len(self._deadlines) > 2 * self.count + _SWEEP_FROM:
                 self._deadlines = [entry for entry in self._deadlines if not entry[2].over]
@@ -121,7 +121,7 @@ class Waits:
         """After each tick: is there something for those that the engine cannot wake?"""
         if not self.choosy:
             return
-        self._pulse.engine.now = self._pulse.clock()
+        self._tick_loop.engine.now = self._tick_loop.clock()
         for wait in list(self.choosy):
             if not wait.over:
                 del self.choosy[wait]
@@ -136,16 +136,16 @@ class Waits:
     def _arm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._pulse.loop.call_at(self._deadlines[0][0], self._expire)
+        self._timer = self._tick_loop.loop.call_at(self._deadlines[0][0], self._expire)
 
     def _expire(self) -> None:
         self._timer = None
-        now = self._pulse.loop.time()
-        self._pulse.engine.now = self._pulse.clock()
+        now = self._tick_loop.loop.time()
+        self._tick_loop.engine.now = self._tick_loop.clock()
         while self._deadlines and (self._deadlines[0][2].over or self._deadlines[0][0] <= now):
             wait = heapq.heappop(self._deadlines)[2]
             if not wait.over:
                 wait.connection.answer_wait(resp.NO_ARRAY)
-        self._pulse.soon()
+        self._tick_loop.schedule_tick()
         if self._deadlines:
             self._arm()

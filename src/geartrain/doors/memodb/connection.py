@@ -104,7 +104,7 @@ class MemodbConnection(Connection):
         if self._held_back and not self._going_on and len(self.outstanding) < self._most:
             # Not now: the engine may be in the middle of what has settled this one.
             self._going_on = True
-            self.pulse.loop.call_soon(self._go_on)
+            self.tick_loop.loop.call_soon(self._go_on)
 
     def _hold_back(self) -> None:
         if not self._held_back and not self.closing:

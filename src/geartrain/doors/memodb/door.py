@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from geartrain.address import Address
-from geartrain.doors import door, pulse
+from geartrain.doors import door
 from geartrain.doors.memodb.connection import MemodbConnection
 from geartrain.doors.memodb.timetable import Timetable
 from geartrain.doors.memodb.worker import MemodbWorker
+from geartrain.runtime import tick
 from geartrain.wire import sp, websocket
 
 _ID_SIZE: Final = 4
@@ -51,10 +52,10 @@ class MemodbDoor(door.Door):
 
     name = "memodb"
 
-    def __init__(self, pulse: pulse.Pulse, limits: door.Limits, options: Options) -> None:
-        super().__init__(pulse, limits)
+    def __init__(self, tick_loop: tick.TickLoop, limits: door.Limits, options: Options) -> None:
+        super().__init__(tick_loop, limits)
         self.options = options
-        self.times = Timetable(pulse)
+        self.times = Timetable(tick_loop)
         self.workers: dict[bytes, MemodbWorker] = {}  # by id
         # Random, so that a worker of the server's last run is not taken for one of this run.
         self._last_id = secrets.randbits(8 * _ID_SIZE)

@@ -11,7 +11,7 @@ import itertools
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from geartrain.doors.pulse import Pulse
+    from geartrain.runtime.tick import TickLoop
 
 NOT_DUE: Final = 0.0
 _SWEEP_FROM: Final = 64
@@ -29,8 +29,8 @@ class Timed(Protocol):
 class Timetable:
     """One per door."""
 
-    def __init__(self, pulse: "Pulse") -> None:
-        self._pulse = pulse
+    def __init__(self, tick_loop: "TickLoop") -> None:
+        self._tick_loop = tick_loop
         self._entries: list[tuple[float, int, Timed]] = []
         self._serial = itertools.count()
         self._void = 0  # entries that stand no longer
@@ -45,7 +45,7 @@ class Timetable:
         """`item` is due so many seconds from now, and at no other time."""
         if item.due_at:
             self._void += 1
-        when = item.due_at = self._pulse.loop.time() + seconds
+        when = item.due_at = self._tick_loop.loop.time() + seconds
         heapq.heappush(self._entries, (when, next(self._serial), item))
         if self._timer is None or when < self._timer_at:
             self._arm()
@@ -76,12 +76,12 @@ class Timetable:
             self._timer = None
         if self._entries and not self._closed:
             self._timer_at = self._entries[0][0]
-            self._timer = self._pulse.loop.call_at(self._timer_at, self._come_due)
+            self._timer = self._tick_loop.loop.call_at(self._timer_at, self._come_due)
 
     def _come_due(self) -> None:
         self._timer = None
-        now = self._pulse.loop.time()
-        self._pulse.engine.now = self._pulse.clock()
+        now = self._tick_loop.loop.time()
+        self._tick_loop.engine.now = self._tick_loop.clock()
         # What is put on it meanwhile has its turn with the next timer, even if it is due at once.
         due = []
         while self._entries and self._entries[0][0] <= now:
@@ -93,4 +93,4 @@ class Timetable:
             else:
                 self._void -= 1
         self._arm()
-        self._pulse.soon()
+        self._tick_loop.schedule_tick()

@@ -33,7 +33,7 @@ class PeriodicConnection(Connection):
         self.registered = False
         self.refused = False  # it may still have to be told what is on its way to the disk
         self.name = b""
-        self.heard_at = door.pulse.loop.time()  # the wall clock may be moved, and nobody has been silent then
+        self.heard_at = door.tick_loop.loop.time()  # the wall clock may be moved, and nobody has been silent then
         self.worker: PeriodicWorker | None = None
         self.waiters: set[RunWatcher] = set()
 
@@ -42,7 +42,7 @@ class PeriodicConnection(Connection):
         if self.closing or self.refused:
             return
         self.engine.now = self.clock()
-        self.heard_at = self.pulse.loop.time()
+        self.heard_at = self.tick_loop.loop.time()
         reader = self.reader
         reader.feed(data)
         try:
@@ -51,7 +51,7 @@ class PeriodicConnection(Connection):
                     self._handle(reader.data, reader.start, reader.end)
                 else:
                     self._register(wire.Arguments(reader.data, reader.start, reader.end))
-            self.pulse.soon()
+            self.tick_loop.schedule_tick()
         except WireError as error:
             self.refuse(str(error))
         except Exception:

@@ -9,14 +9,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from geartrain.address import Address
-from geartrain.doors import door, pulse
+from geartrain.doors import door
 from geartrain.doors.periodic.calendar import Calendar
 from geartrain.doors.periodic.config import Config
 from geartrain.doors.periodic.connection import PeriodicConnection
 from geartrain.doors.periodic.locks import Locks
 from geartrain.doors.periodic.waits import Waits
 from geartrain.doors.periodic.watcher import DataWatcher, RunWatcher
-from geartrain.doors.pulse import LONGEST_WAIT
+from geartrain.runtime import tick
+from geartrain.runtime.tick import LONGEST_WAIT
 
 _SHORTEST_INTERVAL: Final = 0.1
 _LONGEST_INTERVAL: Final = 3600.0
@@ -39,19 +40,19 @@ class PeriodicDoor(door.Door):
 
     def __init__(
         self,
-        pulse: pulse.Pulse,
+        tick_loop: tick.TickLoop,
         limits: door.Limits,
         options: Options,
         control: door.Control,
         kept: Mapping[str, bytes],
     ) -> None:
-        super().__init__(pulse, limits)
+        super().__init__(tick_loop, limits)
         self.options = options
         self.control = control
-        self.config = Config(kept, pulse.engine.journal.keep)
-        self.locks = Locks(pulse.engine)
-        self.waits = Waits(pulse.engine)
-        self.calendar = Calendar(pulse.engine)
+        self.config = Config(kept, tick_loop.engine.journal.keep)
+        self.locks = Locks(tick_loop.engine)
+        self.waits = Waits(tick_loop.engine)
+        self.calendar = Calendar(tick_loop.engine)
         self._expected: dict[tuple[bytes, bytes], list[DataWatcher]] = {}
         self._sweep: asyncio.TimerHandle | None = None
         self.timeout = 0  # seconds for a job that says nothing of its own
@@ -76,9 +77,9 @@ class PeriodicDoor(door.Door):
     def apply_config(self) -> None:
         """Let the configured values govern what they name."""
         poll = max(float(self.config.get(b"poll-interval")), _SHORTEST_INTERVAL)
-        self.pulse.longest_wait = min(poll, LONGEST_WAIT)  # more often than asked for is no harm
+        self.tick_loop.longest_wait = min(poll, LONGEST_WAIT)  # more often than asked for is no harm
         self.timeout = self.config.get(b"timeout")
-        self.pulse.engine.policy.moves_per_tick = max(self.config.get(b"max-batch-size"), 1)
+        self.tick_loop.engine.policy.moves_per_tick = max(self.config.get(b"max-batch-size"), 1)
         self._sweep_later()
 
     def wait_until(self, when: float, watcher: RunWatcher) -> None:
@@ -121,19 +122,19 @@ class PeriodicDoor(door.Door):
         interval = min((seconds for seconds in intervals if seconds), default=_LONGEST_INTERVAL)
         first = self.waits.next()
         if first is not None:
-            interval = min(interval, first - self.pulse.clock())
-        self._sweep = self.pulse.loop.call_later(max(interval, _SHORTEST_INTERVAL), self._look_round)
+            interval = min(interval, first - self.tick_loop.clock())
+        self._sweep = self.tick_loop.loop.call_later(max(interval, _SHORTEST_INTERVAL), self._look_round)
 
     def _look_round(self) -> None:
-        now = self.pulse.engine.now = self.pulse.clock()
+        now = self.tick_loop.engine.now = self.tick_loop.clock()
         self.waits.expire(now)
         keepalive = self.config.get(b"keepalive")
-        heard_before = self.pulse.loop.time() - keepalive if keepalive else float("-inf")
+        heard_before = self.tick_loop.loop.time() - keepalive if keepalive else float("-inf")
         for connection in list(self.connections):
             if isinstance(connection, PeriodicConnection) and connection.heard_at < heard_before:
                 connection.log(logging.INFO, "a peer was silent for too long", f"{keepalive} seconds")
                 connection.close()
-        self.pulse.soon()
+        self.tick_loop.schedule_tick()
         self._sweep_later()
 
 

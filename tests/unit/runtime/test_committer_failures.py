@@ -12,9 +12,9 @@ from geartrain.engine.engine import SilentWorker
 from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.model import Duplicate
-from geartrain.server import committer as subject
+from geartrain.runtime import durability as subject
 from tests.contract.making import ids, records
-from tests.unit.server.committer_scene import Scene, Story, failures, kept, play
+from tests.unit.runtime.committer_scene import Scene, Story, failures, kept, play
 
 Play = Callable[[Story], None]
 

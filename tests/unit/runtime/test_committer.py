@@ -12,10 +12,10 @@ from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.errors import StoreError
 from geartrain.model import JobState
-from geartrain.server import committer as subject
-from geartrain.server.committer import IDS_PROMISED
+from geartrain.runtime import durability as subject
+from geartrain.runtime.durability import IDS_PROMISED
 from tests.contract.making import ids, records
-from tests.unit.server.committer_scene import PATIENCE, GatedStore, Scene, Story, failures, kept, play, scene
+from tests.unit.runtime.committer_scene import PATIENCE, GatedStore, Scene, Story, failures, kept, play, scene
 
 Play = Callable[[Story], None]
 
@@ -364,7 +364,7 @@ def test_start_on_a_failing_disk_is_refused(path: Path) -> None:
         made.store.failures = failures(1)
         try:
             with pytest.raises(StoreError):
-                made.committer.start(made.pulse)
+                made.committer.start(made.tick_loop)
         finally:
             made.store.close(1)
 

@@ -3,7 +3,7 @@
 import asyncio
 import heapq
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Journal
@@ -11,8 +11,7 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import number
 from geartrain.engine.worker import Worker
 from geartrain.model import THROW_AWAY, Record, pack_attempts
-from geartrain.server import collector
-from geartrain.steering import site
+from geartrain.runtime import memory
 from geartrain.store.contract import Query, Store
 from geartrain.store.memo import Memo
 from geartrain.store.memory import MemoryStore
@@ -33,6 +32,19 @@ def record(job: LiveJob, result: bytes, worker: Worker | None, now: float) -> Re
     return _made(Record, facts)
 
 
+class RecordQuery(NamedTuple):
+    """Which jobs that are over to give: those with the highest ids that fit everything that is set."""
+
+    state: int = -1
+    function: bytes = b""
+    search: bytes = b""  # part of a handle, a function, a unique key or a reason
+    door: str = ""
+    since: float = 0.0  # finished at or after
+    until: float = 0.0  # finished before; 0: up to now
+    below: int = 0  # only ids below this; 0: all
+    limit: int = 100
+
+
 class Pending(Protocol):
     """Records that are on their way to the store."""
 
@@ -43,7 +55,7 @@ class Pending(Protocol):
         """Every record that the store does not have yet."""
 
 
-class Chronicle(Journal):
+class MemoryJournal(Journal):
     """The journal of a store that does not outlive the process: only endings are worth writing down."""
 
     def __init__(self, store: MemoryStore, keep: int, result_limit: int) -> None:
@@ -75,7 +87,7 @@ class Chronicle(Journal):
 
     def emptied(self) -> None:
         """Give back what the jobs have used."""
-        collector.give_back()
+        memory.give_back()
 
     def pending(self, handle: bytes) -> Record | None:
         """Nothing is ever on its way."""
@@ -106,7 +118,7 @@ class StoreArchive:
         loop = asyncio.get_running_loop()
         return next(iter(await loop.run_in_executor(None, self._store.records, query)), None)
 
-    async def newest(self, query: site.Query) -> list[Record]:
+    async def newest(self, query: RecordQuery) -> list[Record]:
         """The newest that fit, by their ids."""
         wanted = Query(
             b"", query.function, query.state, query.since, query.until, query.limit, query.search, query.door,
@@ -116,3 +128,10 @@ class StoreArchive:
         found = await asyncio.get_running_loop().run_in_executor(None, self._store.records, wanted)
         known = {record.id: record for record in (*coming, *found)}
         return heapq.nlargest(query.limit, known.values(), key=lambda record: record.id)
+
+
+class RecordArchive(Protocol):
+    """Records of finished background jobs, as long as they are kept."""
+
+    async def find(self, handle: bytes) -> Record | None:
+        """What came of the job with this handle; None if it is unknown, forgotten, or not over."""

@@ -9,11 +9,11 @@ from typing import Any
 
 from geartrain.doors.connection import Connection
 from geartrain.doors.door import Door, Limits
-from geartrain.doors.pulse import Pulse
 from geartrain.engine.engine import Engine, SilentWorker
 from geartrain.engine.job import LiveJob
 from geartrain.errors import StoreError
-from geartrain.server.committer import Committer, Keep
+from geartrain.runtime.durability import Committer, Retention
+from geartrain.runtime.tick import TickLoop
 from geartrain.store.contract import Batch
 from geartrain.store.sqlite import SqliteStore
 from tests.contract.making import ids
@@ -89,11 +89,11 @@ class Scene:
 
     def __init__(self, store: GatedStore) -> None:
         self.store = store
-        self.committer = Committer(store, Keep(60.0, 1000))
+        self.committer = Committer(store, Retention(60.0, 1000))
         self.engine = Engine(first_id=store.open(), journal=self.committer)
         self.engine.now = NOW
-        self.pulse = Pulse(asyncio.get_running_loop(), self.engine, lambda: NOW)
-        self.door = Door(self.pulse, Limits())
+        self.tick_loop = TickLoop(asyncio.get_running_loop(), self.engine, lambda: NOW)
+        self.door = Door(self.tick_loop, Limits())
         self.worker = SilentWorker("test")
         self.engine.register(self.worker, b"f")
 
@@ -133,7 +133,7 @@ class Scene:
 @asynccontextmanager
 async def scene(path: Path) -> AsyncIterator[Scene]:
     made = Scene(GatedStore(path))
-    made.committer.start(made.pulse)
+    made.committer.start(made.tick_loop)
     made.store.tried.clear()
     made.store.entered = threading.Semaphore(0)
     try:
@@ -141,7 +141,7 @@ async def scene(path: Path) -> AsyncIterator[Scene]:
     finally:
         made.store.let_all()
         await made.committer.stop()
-        made.pulse.close()
+        made.tick_loop.close()
         made.store.close(made.engine.next_id)
 
 

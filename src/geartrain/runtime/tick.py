@@ -34,7 +34,7 @@ class Flushable:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Ledger:
+class Durability:
     """Knows what is not yet on disk. This one is for a store that has no disk: nothing ever waits."""
 
     def hold(self, connection: Flushable) -> int:
@@ -45,26 +45,26 @@ class Ledger:
         return 0
 
 
-class Pulse:
+class TickLoop:
     """Shared by all doors of a server."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine, clock: Callable[[], float]) -> None:
         self.loop = loop
         self.engine = engine
         self.clock = clock
-        self.ledger = Ledger()
+        self.durability = Durability()
         # Deadlines are by the wall clock and timers are not: when the clock is moved, we notice so late at most.
         self.longest_wait = LONGEST_WAIT
         self.after: list[Callable[[], None]] = []  # called when everything has been flushed
         self._dirty: list[Flushable] = []
         self._call_soon = loop.call_soon
-        self._on_beat: Callable[[], None] = self._beat
+        self._on_tick: Callable[[], None] = self._run_tick
         self._due = False  # a beat has been asked for
         self._timed = False  # the engine knows what time it is in this tick
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = NEVER
 
-    def begin(self) -> None:
+    def begin_tick(self) -> None:
         """Something was read: the engine is told the time, once per tick, and there will be a beat.
 
         There has to be one even if nobody is answered: a worker that reports must be heard by the journal.
@@ -72,18 +72,18 @@ class Pulse:
         if not self._timed:
             self._timed = True
             self.engine.now = self.clock()
-            self.soon()
+            self.schedule_tick()
 
     def flush_later(self, connection: Flushable) -> None:
         """Flush this connection at the end of the tick."""
         self._dirty.append(connection)
-        self.soon()
+        self.schedule_tick()
 
-    def soon(self) -> None:
+    def schedule_tick(self) -> None:
         """Have a beat even if no connection has anything to say."""
         if not self._due:
             self._due = True
-            self._call_soon(self._on_beat)
+            self._call_soon(self._on_tick)
 
     def close(self) -> None:
         """Let go of the loop."""
@@ -91,7 +91,7 @@ class Pulse:
             self._timer.cancel()
             self._timer = None
 
-    def _beat(self) -> None:
+    def _run_tick(self) -> None:
         self._due = self._timed = False
         dirty = self._dirty
         self._dirty = []
@@ -116,4 +116,4 @@ class Pulse:
         self._timer = None
         self._timer_at = NEVER
         self.engine.tick(self.clock())
-        self.soon()
+        self.schedule_tick()

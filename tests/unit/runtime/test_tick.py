@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from geartrain.doors.pulse import Flushable, Pulse
 from geartrain.engine.engine import Engine
+from geartrain.runtime.tick import Flushable, TickLoop
 
 
 class Speaker(Flushable):
@@ -37,14 +37,14 @@ def turn(loop: asyncio.AbstractEventLoop) -> None:
 def test_time_is_told_once_per_turn_and_answers_leave_at_its_end(loop: asyncio.AbstractEventLoop) -> None:
     times = iter([1000.0, 1001.0])
     engine = Engine()
-    pulse = Pulse(loop, engine, lambda: next(times))
+    tick_loop = TickLoop(loop, engine, lambda: next(times))
     after: list[int] = []
     speakers = [Speaker(), Speaker()]
-    pulse.after.append(lambda: after.append(sum(speaker.flushes for speaker in speakers)))
+    tick_loop.after.append(lambda: after.append(sum(speaker.flushes for speaker in speakers)))
     for now, flushes in ((1000.0, 1), (1001.0, 2)):
         for speaker in speakers:
-            pulse.begin()
-            pulse.flush_later(speaker)
+            tick_loop.begin_tick()
+            tick_loop.flush_later(speaker)
         assert engine.now == now
         assert [speaker.flushes for speaker in speakers] == [flushes - 1] * 2
         turn(loop)

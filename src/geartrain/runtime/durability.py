@@ -19,12 +19,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from geartrain.doors.pulse import Flushable, Ledger, Pulse
 from geartrain.engine.interfaces import Journal
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
 from geartrain.model import Record
-from geartrain.server import archive, collector
+from geartrain.runtime import memory, records
+from geartrain.runtime.tick import Durability, Flushable, TickLoop
 from geartrain.store import contract
 
 # Ids are promised so many at a time: a handle must not come back after a crash, and a write per id is too much.
@@ -38,7 +38,7 @@ _DURATIONS: Final = 1000  # of commits, for percentiles
 _log = logging.getLogger("geartrain.store")
 
 
-class Keep:
+class Retention:
     """How long records of finished jobs are kept: for a time, and up to a number."""
 
     def __init__(self, seconds: float, count: int) -> None:
@@ -46,7 +46,7 @@ class Keep:
         self.count = count
 
 
-class Tickets(Ledger):
+class Tickets(Durability):
     """The committer, as connections see it."""
 
     def __init__(self, committer: "Committer") -> None:
@@ -59,10 +59,10 @@ class Tickets(Ledger):
 class Committer(Journal):
     """The engine's journal, over a durable store; its `hold` is the connections' ledger."""
 
-    def __init__(self, store: contract.Store, keep: Keep) -> None:
+    def __init__(self, store: contract.Store, keep: Retention) -> None:
         self._store = store
         self._keep = keep
-        self._pulse: Pulse | None = None  # until it is started
+        self._tick_loop: TickLoop | None = None  # until it is started
         self._batch = contract.Batch()
         self._accepted: list[LiveJob] = []  # by the batch that is gathering
         self._ticket = 1  # of the batch that is gathering
@@ -91,14 +91,14 @@ class Committer(Journal):
         self._stir()
 
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
-        record = archive.record(job, result, worker, self._engine.now)
+        record = records.record(job, result, worker, self._engine.now)
         self._batch.finished.append(record)
         self._pending[job.handle] = record
         self._stir()
 
     def emptied(self) -> None:
         """Give back what the jobs have used; in the thread, since it takes some milliseconds."""
-        self._work.put(collector.give_back)
+        self._work.put(memory.give_back)
 
     def keep(self, name: str, value: bytes) -> None:
         self._batch.kept[name] = value
@@ -106,8 +106,8 @@ class Committer(Journal):
 
     def _stir(self) -> None:
         """Have a beat: a worker that reports and then says nothing more causes none by itself."""
-        if self._pulse is not None:
-            self._pulse.soon()
+        if self._tick_loop is not None:
+            self._tick_loop.schedule_tick()
 
     @property
     def failing(self) -> bool:
@@ -142,17 +142,17 @@ class Committer(Journal):
 
     # Life
 
-    def start(self, pulse: Pulse) -> None:
+    def start(self, tick_loop: TickLoop) -> None:
         """Promise the first ids and begin; a StoreError if the store cannot be written."""
-        self._pulse = pulse
-        self._loop = pulse.loop
-        self._engine = pulse.engine
+        self._tick_loop = tick_loop
+        self._loop = tick_loop.loop
+        self._engine = tick_loop.engine
         self._promised = self._engine.next_id + IDS_PROMISED
         promise = contract.Batch()
         promise.ids_until = self._promised
         self._store.commit(promise)
-        pulse.ledger = Tickets(self)
-        pulse.after.append(self._pump)
+        tick_loop.durability = Tickets(self)
+        tick_loop.after.append(self._pump)
         self._writer.start()
         self._prune_timer = self._loop.call_later(_PRUNE_SECONDS, self._prune_now_and_then)
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from geartrain.server.clock import Clock
+from geartrain.runtime.clock import Clock
 
 
 class Hands:
