@@ -55,6 +55,7 @@ COLD = (
     "doors/periodic/calendar.py",
     "doors/periodic/config.py",
     "doors/periodic/locks.py",
+    "doors/http/*.py",
     "runtime/memory.py",
     "wire/websocket.py",
     "wire/websocket_client.py",

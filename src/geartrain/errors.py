@@ -94,13 +94,16 @@ class ArgumentsError(ClientError):
     """A payload is no call of the task that it was sent to; the text names the argument that does not fit."""
 
 
-class SteeringError(GeartrainError):
+class AdminError(GeartrainError):
     """What an operator asked for cannot be done. `kind` is bad-request, not-found, conflict or unsupported."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
         self.kind = kind
         self.text = text
+
+
+SteeringError = AdminError  # its name in version 0.1
 
 
 class LifecycleError(GeartrainError):

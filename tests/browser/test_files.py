@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-PAGES = Path(__file__).parents[2] / "src" / "geartrain" / "web" / "pages"
+PAGES = Path(__file__).parents[2] / "src" / "geartrain" / "doors" / "http" / "dashboard"
 SCRIPTS = sorted(PAGES.rglob("*.js"))
 IMPORT = re.compile(r'^(?:import|export)\b[^;]*?from "(?P<path>[^"]+)";|^import "(?P<bare>[^"]+)";', re.MULTILINE)
 

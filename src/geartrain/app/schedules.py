@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from geartrain.app.steering import Steering
 from geartrain.client.backoff import Backoff
-from geartrain.errors import ClientError, SteeringError
+from geartrain.errors import AdminError, ClientError
 
 if TYPE_CHECKING:
     from geartrain.app.app import App
@@ -30,7 +30,7 @@ async def keep(app: "App", steering: Steering, url: str) -> None:
             elif app.crons:
                 _log.warning("%s keeps no schedules, those of %s will not run there", url, app.name)
             return
-        except SteeringError as error:
+        except AdminError as error:
             _log.error("%s does not take the schedules of %s: %s", url, app.name, error)
             return
         except (OSError, ClientError) as error:

@@ -13,7 +13,7 @@ import msgspec
 
 from geartrain.client import control, gearmand
 from geartrain.client.aio_client import AsyncClient
-from geartrain.errors import JobFailedError, JobTimeoutError, SteeringError
+from geartrain.errors import AdminError, JobFailedError, JobTimeoutError
 
 # How long a server may take to say that it is one of ours, and how long a no is believed.
 _ANSWERS_WITHIN: Final = 3.0
@@ -78,7 +78,7 @@ class Steering:
         for found in (await self.ask("jobs", **wanted))["items"]:
             if shown(word) in (found["unique"], found["handle"], str(found["id"])):
                 return found
-        raise SteeringError("not-found", f"there is no job {shown(word)} of {shown(name.function)}")
+        raise AdminError("not-found", f"there is no job {shown(word)} of {shown(name.function)}")
 
     async def result(self, name: JobName, timeout: float | None) -> bytes:
         """Wait for the end of a background job."""
@@ -114,7 +114,7 @@ class Steering:
             async with asyncio.timeout(_ANSWERS_WITHIN):
                 reply = await self.client.run(control.FUNCTION, question)
             answer = control.answer_in(msgspec.json.decode(reply))
-        except (TimeoutError, JobFailedError, SteeringError, msgspec.DecodeError):
+        except (TimeoutError, JobFailedError, AdminError, msgspec.DecodeError):
             return False
         return isinstance(answer, dict) and answer.get("server") == "geartrain"
 

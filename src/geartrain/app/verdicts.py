@@ -14,7 +14,7 @@ from geartrain.app.assigned import WorkerJob
 from geartrain.app.envelope import Envelope
 from geartrain.app.running import Ending
 from geartrain.app.task import Task
-from geartrain.errors import ClientError, JobFailedError, SteeringError
+from geartrain.errors import AdminError, ClientError, JobFailedError
 
 # Gearman counts in whole seconds, so a shorter delay could only become a longer one.
 _SHORTEST: Final = 0.5
@@ -77,8 +77,8 @@ async def _by_the_server(
             raise JobFailedError(reason, reason)
     except JobFailedError:
         raise
-    except (SteeringError, ClientError, OSError) as trouble:
-        if not isinstance(trouble, SteeringError) or trouble.kind != "not-found":
+    except (AdminError, ClientError, OSError) as trouble:
+        if not isinstance(trouble, AdminError) or trouble.kind != "not-found":
             _log.warning("the server does not take back %s: %s", job.name, trouble)
             raise JobFailedError(reason, reason) from trouble
     job.release()  # the server has it now, or somebody has ended it meanwhile

@@ -3,12 +3,12 @@
 from typing import Final
 
 from geartrain.errors import (
+    AdminError,
     GeartrainError,
     JobFailedError,
     JobTimeoutError,
     NoWorkersError,
     ServerGoneError,
-    SteeringError,
 )
 
 FAILED: Final = 1  # something went wrong on our side, or the server refused
@@ -34,6 +34,6 @@ _CODES: Final[tuple[tuple[type[GeartrainError], int], ...]] = (
 
 def code_for(error: GeartrainError) -> int:
     """The exit code that tells this error from others."""
-    if isinstance(error, SteeringError):
+    if isinstance(error, AdminError):
         return NOT_FOUND if error.kind == "not-found" else FAILED
     return next((code for kind, code in _CODES if isinstance(error, kind)), FAILED)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from geartrain.cli import exits, moments, operating, reaching, reporting, tables
-from geartrain.errors import ServerGoneError, SteeringError
+from geartrain.errors import AdminError, ServerGoneError
 from geartrain.server import history, sources, upkeep
 from geartrain.server.settings import TABLE
 
@@ -96,7 +96,7 @@ def _from_server(question: history.Question, server: str) -> list[dict[str, Any]
     if question.handle:
         try:
             return [reaching.ask(server, "job", handle=os.fsdecode(question.handle))]
-        except SteeringError as error:
+        except AdminError as error:
             if error.kind != "not-found":
                 raise
             return []

@@ -10,7 +10,7 @@ from typing import Annotated, Final, NamedTuple
 import typer
 
 from geartrain.cli import exits, reaching, tables
-from geartrain.errors import SteeringError
+from geartrain.errors import AdminError
 
 
 class Verb(NamedTuple):
@@ -56,7 +56,7 @@ def command(verb: Verb) -> Callable[..., None]:
         for name in names:
             try:
                 answer = reaching.ask(server, verb.name, **{verb.argument: name})
-            except SteeringError as error:
+            except AdminError as error:
                 failed = exits.code_for(error)
                 print(f"geartrain: {error}", file=sys.stderr)
                 continue

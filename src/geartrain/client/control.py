@@ -14,7 +14,7 @@ import msgspec
 
 from geartrain.client import job_events
 from geartrain.client.aio_client import AsyncClient
-from geartrain.errors import JobTimeoutError, ServerGoneError, SteeringError
+from geartrain.errors import AdminError, JobTimeoutError, ServerGoneError
 
 FUNCTION: Final = "geartrain.control"
 # The server answers at once, so one that has not answered by now has no such function.
@@ -47,5 +47,5 @@ async def tail(client: AsyncClient, **arguments: Any) -> AsyncIterator[Any]:
 def answer_in(reply: Any) -> Any:
     """The answer in a reply; the problem in it is raised."""
     if "error" in reply:
-        raise SteeringError(reply["error"]["kind"], reply["error"]["text"])
+        raise AdminError(reply["error"]["kind"], reply["error"]["text"])
     return reply["answer"]

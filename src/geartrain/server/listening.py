@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from geartrain.address import DEFAULT_PORTS, PATH_SCHEMES, Address
+from geartrain.admin.service import Admin
 from geartrain.doors.danga.door import DangaDoor
 from geartrain.doors.danga.shared import SharedDoor
 from geartrain.doors.door import Control, Door, Socket
 from geartrain.doors.gearman.door import GearmanDoor
 from geartrain.doors.gearmonkey.door import GearmonkeyDoor
+from geartrain.doors.http.door import HttpDoor
 from geartrain.doors.memodb.door import MemodbDoor
 from geartrain.doors.periodic.door import PeriodicDoor
 from geartrain.errors import StartError
@@ -25,8 +27,6 @@ from geartrain.runtime.records import RecordArchive
 from geartrain.runtime.tick import TickLoop
 from geartrain.server import parts
 from geartrain.server.settings import Settings
-from geartrain.steering.steward import Steward
-from geartrain.web.door import HttpDoor
 
 USUAL_HOST = "127.0.0.1"
 EVERY_INTERFACE = "*"
@@ -44,7 +44,7 @@ class Ground(NamedTuple):
     control: Control
     archive: RecordArchive
     kept: Mapping[str, bytes] = {}  # what doors have kept from before
-    steward: Steward | None = None  # for doors through which people see and steer
+    admin: Admin | None = None  # for doors through which people see and steer
 
 
 def _gearman(ground: Ground) -> Door:
@@ -73,10 +73,10 @@ def _gearmonkey(ground: Ground) -> Door:
 
 
 def _http(ground: Ground) -> Door:
-    if ground.steward is None:
+    if ground.admin is None:
         raise StartError("the HTTP door has nobody to ask")
     options = parts.http_options(ground.settings, ground.control.not_ready)
-    return HttpDoor(ground.tick_loop, parts.limits(ground.settings), options, ground.steward)
+    return HttpDoor(ground.tick_loop, parts.limits(ground.settings), options, ground.admin)
 
 
 # By protocol: the part of a scheme before `+`. A protocol has one door, however many addresses it has.

@@ -8,14 +8,14 @@ from geartrain.doors.danga import door as danga
 from geartrain.doors.door import Limits, Socket
 from geartrain.doors.gearman.door import Options
 from geartrain.doors.gearmonkey import door as gearmonkey
+from geartrain.doors.http import options as http
+from geartrain.doors.http import tokens
 from geartrain.doors.memodb import door as memodb
 from geartrain.doors.periodic import door as periodic
 from geartrain.engine.policy import Policy
 from geartrain.runtime.durability import Retention
 from geartrain.server import tls
 from geartrain.server.settings import Settings
-from geartrain.web import options as http
-from geartrain.web import tokens
 
 
 def policy(settings: Settings) -> Policy:

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 
 import geartrain
 from geartrain.address import Address
+from geartrain.admin.control import ControlWorker
+from geartrain.admin.service import Admin
 from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Journal
 from geartrain.runtime import memory
@@ -28,8 +30,6 @@ from geartrain.server.log import Log
 from geartrain.server.notify import Notifier
 from geartrain.server.settings import Settings
 from geartrain.server.site import ServerSite
-from geartrain.steering.control import Control
-from geartrain.steering.steward import Steward
 from geartrain.store.memory import MemoryStore
 
 # How long a stop waits for peers to take the last bytes that were sent to them.
@@ -88,9 +88,9 @@ class Server:
         self._tick_loop = TickLoop(self._loop, self._engine, clock)
         kept, archive = self._store.kept(), StoreArchive(self._store, journal)
         site = ServerSite(self._tick_loop, self._store, settings.store or stores.usual(os.environ), self._committer)
-        steward = Steward(self._engine, site, archive, kept)
-        self._control = Control(self._engine, site, steward, self._loop) if settings.control else None
-        ground = Ground(self._tick_loop, settings, self, archive, kept, steward)
+        admin = Admin(self._engine, site, archive, kept)
+        self._control = ControlWorker(self._engine, site, admin, self._loop) if settings.control else None
+        ground = Ground(self._tick_loop, settings, self, archive, kept, admin)
         self._doors = site.doors = Doors(ground, parts.sockets(settings))
         with memory.at_rest():
             await stores.take_over(self._store, self._engine, self._stopped)

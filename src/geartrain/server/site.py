@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import geartrain
+from geartrain.admin.server_info import Waiting
+from geartrain.admin.views import DoorView, StoreView, System
 from geartrain.engine import engine
 from geartrain.runtime.durability import Committer
 from geartrain.runtime.tick import Flushable, TickLoop
 from geartrain.server import upkeep
-from geartrain.steering.site import Waiting
-from geartrain.steering.views import DoorView, StoreView, System
 from geartrain.store.contract import Store
 from geartrain.store.sqlite import SqliteStore
 

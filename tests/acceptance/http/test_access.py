@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from geartrain.web import route, table, tokens
+from geartrain.doors.http import route, routes, tokens
 from tests.acceptance.http.conftest import HTTP
 from tests.acceptance.http.peer import Peer
 from tests.support import serving
@@ -31,7 +31,7 @@ def filled(path: str) -> str:
 
 
 # An answer without an end has a test of its own.
-ENDING = [wanted for wanted in table.ROUTES if wanted.path != f"{route.API}/events"]
+ENDING = [wanted for wanted in routes.ROUTES if wanted.path != f"{route.API}/events"]
 
 
 @pytest.mark.parametrize("wanted", ENDING, ids=lambda wanted: wanted.operation)

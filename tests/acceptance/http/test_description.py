@@ -8,13 +8,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import checks
 from schemathesis.specs.openapi import checks as openapi_checks
 
-from geartrain.web import openapi, table
-from geartrain.web.route import Stream
+from geartrain.doors.http import openapi, routes
+from geartrain.doors.http.route import Stream
 from tests.acceptance.http.peer import Peer
 from tests.support import serving
 
 EXAMPLES = 8  # for each route; the point is the odd value, and every route gets some
-ENDLESS = [route.path for route in table.ROUTES if route.answer is Stream]
+ENDLESS = [route.path for route in routes.ROUTES if route.answer is Stream]
 CHECKS = [
     checks.not_a_server_error,
     openapi_checks.status_code_conformance,
@@ -30,16 +30,16 @@ BOUNDED = settings(
     database=None,
 )
 
-SCHEMA = schemathesis.openapi.from_dict(openapi.document(table.ROUTES)).exclude(path=ENDLESS)
+SCHEMA = schemathesis.openapi.from_dict(openapi.document(routes.ROUTES)).exclude(path=ENDLESS)
 OPERATIONS = [found.ok() for found in SCHEMA.get_all_operations()]
 
 
 def test_the_description_that_is_served_is_the_one_that_is_tested(peer: Peer) -> None:
-    assert peer.get("/openapi.json") == openapi.document(table.ROUTES)
+    assert peer.get("/openapi.json") == openapi.document(routes.ROUTES)
 
 
 def test_every_route_but_the_streams_is_tried() -> None:
-    assert len(OPERATIONS) == sum(route.answer is not Stream for route in table.ROUTES)
+    assert len(OPERATIONS) == sum(route.answer is not Stream for route in routes.ROUTES)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from geartrain.web import problems
+from geartrain.doors.http import problems
 from tests.acceptance.http.conftest import HTTP
 from tests.acceptance.http.peer import Peer
 from tests.support import serving

@@ -1,0 +1,113 @@
+"""How it went: a sample of the totals once a second, for rates, charts and percentiles.
+
+Only totals are looked at, so a sample costs some microseconds whatever the number of jobs and functions.
+"""
+
+import itertools
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from geartrain.admin.counts import Counts
+from geartrain.admin.views import Latency, Sample
+from geartrain.engine.counters import MICRO
+from geartrain.engine.engine import Engine
+from geartrain.engine.interfaces import Timer
+
+KEPT: Final = 3600  # samples: an hour
+_INTERVAL: Final = 1.0
+_RATE_SECONDS: Final = 5
+_WINDOW: Final = 60  # seconds that percentiles look back
+_METER_EVERY: Final = 5  # samples
+_NOTHING: Final = Latency(None, None, None)
+
+
+class _Totals(NamedTuple):
+    at: float
+    submitted: int
+    completed: int
+    failed: int
+    queued: int
+    running: int
+
+
+class History(Timer):
+    """The last hour."""
+
+    def __init__(self, engine: Engine, now: float) -> None:
+        super().__init__()
+        self._engine = engine
+        self._counts = Counts(engine)
+        self._taken: deque[_Totals] = deque([self._totals(now)], maxlen=KEPT + 1)
+        self._meters: deque[tuple[list[int], list[int]]] = deque([self._read()], maxlen=_WINDOW // _METER_EVERY + 1)
+        self._count = 0
+        self.at = now + _INTERVAL
+
+    def fire(self, now: float) -> None:
+        """Take a sample if a second has passed. Where the clock was moved back, count from there."""
+        if now >= self.at:
+            self._taken.append(self._totals(now))
+            self._count += 1
+            if not self._count % _METER_EVERY:
+                self._meters.append(self._read())
+        elif now > self.at - 2 * _INTERVAL:
+            return
+        self.at = now + _INTERVAL
+
+    def rates(self, now: float) -> tuple[float, float]:
+        """How many jobs a second came and were done, over the last few seconds."""
+        then = self._taken[max(len(self._taken) - _RATE_SECONDS, 0)]
+        seconds = max(now - then.at, _INTERVAL)
+        totals = self._totals(now)
+        return (totals.submitted - then.submitted) / seconds, (totals.completed - then.completed) / seconds
+
+    def history(self, seconds: int) -> list[Sample]:
+        """The last so many seconds, the oldest first."""
+        taken = list(self._taken)[-(max(seconds, 0) + 1) :]
+        return [_between(before, after) for before, after in itertools.pairwise(taken)]
+
+    def wait(self) -> Latency:
+        """How long jobs that were ready to run waited for a worker, over the last minute."""
+        return _latency(self._meters[0][0], self._engine.waits.counts())
+
+    def run(self) -> Latency:
+        """How long the last attempts of jobs took, over the last minute."""
+        return _latency(self._meters[0][1], self._engine.runs.counts())
+
+    def _totals(self, now: float) -> _Totals:
+        counts = self._counts
+        return _Totals(now, counts.submitted, counts.completed, counts.failed, counts.queued, counts.running)
+
+    def _read(self) -> tuple[list[int], list[int]]:
+        return self._engine.waits.counts(), self._engine.runs.counts()
+
+
+def _between(before: _Totals, after: _Totals) -> Sample:
+    seconds = max(after.at - before.at, 0.001)
+    return Sample(
+        after.at, (after.submitted - before.submitted) / seconds, (after.completed - before.completed) / seconds,
+        (after.failed - before.failed) / seconds, after.queued, after.running,
+    )  # fmt: skip
+
+
+def _latency(before: Sequence[int], after: Sequence[int]) -> Latency:
+    counts = [now - then for then, now in zip(before, after, strict=True)]
+    if sum(counts) <= 0:
+        return _NOTHING
+    return Latency(percentile(counts, 0.5), percentile(counts, 0.95), percentile(counts, 0.99))
+
+
+def percentile(counts: Sequence[int], share: float) -> float:
+    """The seconds below which so large a share lies; within a bucket, evenly spread.
+
+    >>> percentile([0, 0, 0, 100], 0.5)  # a hundred between 4 and 8 microseconds
+    6e-06
+    """
+    wanted = share * sum(counts)
+    seen = 0
+    for bucket, count in enumerate(counts):
+        if count > 0 and seen + count >= wanted:
+            low, high = (2.0 ** (bucket - 1), 2.0**bucket) if bucket else (0.0, 1.0)
+            return (low + (high - low) * (wanted - seen) / count) / MICRO
+        seen += count
+    return 0.0

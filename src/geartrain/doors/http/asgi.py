@@ -1,0 +1,113 @@
+"""Every request passes here: fences first, then the route, then headers that no answer goes without.
+
+Whatever goes wrong ends in a problem; nothing that a peer sends can end the server.
+"""
+
+import asyncio
+import email.utils
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from geartrain.doors.door import Limits
+from geartrain.doors.http import problems, routes, static_files, tokens
+from geartrain.doors.http import request as api
+from geartrain.doors.http.auth import Guard
+from geartrain.doors.http.context import HttpContext
+from geartrain.doors.http.options import Options
+from geartrain.doors.http.problems import Refusal
+from geartrain.doors.http.request import ApiRequest
+from geartrain.doors.http.route import API, RawBytes, Route, Stream
+from geartrain.doors.http.router import Router
+from geartrain.errors import AdminError
+from geartrain.runtime.tick import TickLoop
+
+if TYPE_CHECKING:
+    from geartrain.admin.service import Admin
+
+# What holds for every answer; the dashboard's files bring a policy of their own.
+_HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
+    "Cache-Control": "no-store",
+}
+
+_log = logging.getLogger("geartrain.http")
+
+
+class HttpApp:
+    """The ASGI application of a door."""
+
+    def __init__(self, tick_loop: TickLoop, limits: Limits, options: Options, admin: "Admin") -> None:
+        guard = Guard(tokens.Keyring(options.tokens, tick_loop.clock), options.hosts)
+        self.context = HttpContext(tick_loop, limits, options, admin, guard)
+        self._router = Router(routes.ROUTES)
+
+    def close(self) -> None:
+        """The door closes: what waits for something is answered now, and nothing new is begun."""
+        self.context.close()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        request = Request(scope, receive)
+        try:
+            answer = await self._answer(request)
+        except Refusal as refusal:
+            answer = problems.answer(refusal.kind, refusal.detail, refusal.headers)
+        except AdminError as error:
+            answer = problems.answer(error.kind, error.text)
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            _log.exception("a request could not be answered", extra={"fields": {"path": scope.get("path")}})
+            answer = problems.answer("internal", "something went wrong here; the server's log has more", _CLOSE)
+        for name, value in _HEADERS.items():
+            answer.headers.setdefault(name, value)
+        answer.headers["Date"] = email.utils.formatdate(self.context.tick_loop.clock(), usegmt=True)
+        await answer(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        context = self.context
+        if context.ending.done():
+            raise Refusal("unavailable", "the server is stopping", _CLOSE)
+        context.guard.check_host(request)
+        context.guard.check_origin(request)
+        routes, names = self._router.find(request.scope["raw_path"])
+        if not routes and not request.scope["path"].startswith(API):
+            return static_files.answer(request)
+        route = _choose(routes, request.method)
+        scopes = context.guard.scopes(request) if route.scopes else frozenset()
+        context.guard.require(scopes, route.scopes)
+        query = api.parameters(request, route.query)
+        body = await self._body(request, route)
+        return await route.handler(ApiRequest(request, context, names, scopes, query, body))
+
+    async def _body(self, request: Request, route: Route) -> Any:
+        limit = self.context.limits.max_packet
+        if route.body is None:
+            # What a peer sends all the same is read, since the next request comes after it.
+            return await api.raw_body(request, limit) if request.method not in ("GET", "HEAD") else None
+        if route.body is RawBytes:
+            return await api.raw_body(request, limit)
+        return await api.json_body(request, limit, route.body)
+
+
+_CLOSE: Final = {"Connection": "close"}
+
+
+def _choose(routes: dict[str, Route], method: str) -> Route:
+    if not routes:
+        raise Refusal("not-found", "there is nothing at this path")
+    methods = dict(routes)
+    if "GET" in routes and routes["GET"].answer is not Stream:  # a stream has no end that could be left out
+        methods["HEAD"] = routes["GET"]
+    route = methods.get(method)
+    if route is None:
+        allowed = ", ".join(sorted(methods))
+        raise Refusal("method-not-allowed", f"this path has {allowed}", {"Allow": allowed})
+    return route

@@ -1,0 +1,60 @@
+// Jobs that were given up, with the reasons, to be revived or deleted.
+import { make } from "../lib/dom.js";
+import { empty, searchField } from "../lib/widgets.js";
+import { remember } from "../lib/router.js";
+import { decoded } from "../lib/text.js";
+import { jobList } from "./joblist.js";
+
+const COLUMNS = ["handle", "function", "reason", "attempts", "ended", "payload", "actions"];
+
+export const title = () => "Dead jobs";
+
+export function open(root, route, signal) {
+  const chosen = { search: decoded(route.query.search ?? ""), function: route.query.function ?? "" };
+  const named = () => (chosen.function ? { encoded: chosen.function } : "");
+  const list = jobList({
+    label: "Dead jobs",
+    filter: () => ({ state: "dead", search: chosen.search, function: named() }),
+    columns: COLUMNS,
+    signal,
+    deeds: () => ["retry", "delete"],
+    empty: () =>
+      chosen.search || chosen.function
+        ? empty(
+            "No dead job fits this filter",
+            "Try a part of the handle, the unique key, the function or the payload.",
+          )
+        : empty(
+            "No dead jobs",
+            "A job that loses its workers again and again is set aside here with the reason, until somebody " +
+              "retries or deletes it.",
+          ),
+  });
+
+  function change(part) {
+    Object.assign(chosen, part);
+    remember("dead", { search: chosen.search, function: named() });
+    list.changed();
+  }
+
+  const byFunction = make("input", {
+    placeholder: "Function",
+    "aria-label": "Function",
+    value: decoded(chosen.function),
+    spellcheck: "false",
+  });
+  byFunction.addEventListener("change", () => change({ function: encodeURIComponent(byFunction.value) }));
+  root.append(
+    make(
+      "div",
+      { class: "head" },
+      make("h1", {}, "Dead jobs"),
+      searchField("Search dead jobs", chosen.search, (search) => change({ search })),
+      byFunction,
+      list.pager,
+    ),
+    list.bulk,
+    list.element,
+  );
+  list.begin();
+}

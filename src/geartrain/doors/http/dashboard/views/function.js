@@ -1,0 +1,136 @@
+// One function: its numbers, its queue over time, its jobs and its workers.
+import { get } from "../lib/api.js";
+import { Chart } from "../lib/chart.js";
+import { askForLimits, drop, limitsText, togglePause } from "../lib/actions.js";
+import { make, say } from "../lib/dom.js";
+import { count, rate } from "../lib/format.js";
+import { keepFresh } from "../lib/refresh.js";
+import { now } from "../lib/live.js";
+import { action } from "../lib/notice.js";
+import { badge, problemBox, tile } from "../lib/widgets.js";
+import { Rates } from "../lib/rates.js";
+import { link } from "../lib/router.js";
+import { askForJob } from "../lib/submit.js";
+import { decoded, shown } from "../lib/text.js";
+import { setTime } from "../lib/time.js";
+import { jobColumns, jobTable } from "./jobtable.js";
+
+const MINUTES = 5;
+
+export function openFunction(root, name, signal) {
+  const problem = problemBox();
+  const rates = new Rates();
+  const tiles = makeTiles(name);
+  const points = [];
+  const chart = new Chart({
+    title: "Queue since this page was opened",
+    format: count,
+    integers: true,
+    low: true,
+    series: [
+      { name: "queued", field: "queued", tone: "queued", area: true },
+      { name: "running", field: "running", tone: "running" },
+    ],
+  });
+  const state = make("span");
+  const pause = make("button", { type: "button", "data-needs": "admin" }, "Pause");
+  let item = null;
+  const button = (text, work, needs, style = "") =>
+    make("button", { type: "button", "data-needs": needs, class: style, on: { click: action(work) } }, text);
+  pause.addEventListener(
+    "click",
+    action(async () => {
+      await togglePause(item);
+      refresh();
+    }),
+  );
+  const table = jobTable(
+    "Jobs of this function",
+    jobColumns(["handle", "state", "payload", "submitted", "attempts", "actions"], () => refresh()),
+  );
+  const noJobs = make("p", { class: "soft card" }, "No jobs of this function are kept.");
+
+  async function load() {
+    const [fresh, jobs] = await Promise.all([
+      get(`functions/${name}`, {}, signal),
+      get("jobs", { function: { encoded: name }, limit: 20 }, signal),
+    ]);
+    item = fresh;
+    rates.learn([item]);
+    tiles.show(item, rates);
+    state.replaceChildren(...(item.paused ? [badge("paused", "warn")] : []));
+    say(pause, item.paused ? "Resume" : "Pause");
+    points.push({ at: now(), queued: item.queued, running: item.running });
+    while (points.length && points[0].at < now() - MINUTES * 60) points.shift();
+    chart.update(points, MINUTES * 60);
+    table.update(jobs.items);
+    table.element.hidden = jobs.items.length === 0;
+    noJobs.hidden = jobs.items.length > 0;
+  }
+
+  root.append(
+    make(
+      "div",
+      { class: "head" },
+      make("h1", {}, decoded(name)),
+      state,
+      make("span", { class: "push" }),
+      make(
+        "div",
+        { class: "row" },
+        pause,
+        button("Limits", async () => (await askForLimits(item)) && refresh(), "admin"),
+        button("Submit a job", () => askForJob({ function: shown(item.name) }), "submit"),
+        button(
+          "Drop",
+          async () => {
+            if (await drop(item)) location.hash = "#/functions";
+          },
+          "admin",
+          "danger",
+        ),
+      ),
+    ),
+    problem.element,
+    tiles.element,
+    chart.element,
+    make(
+      "div",
+      { class: "head" },
+      make("h2", {}, "Its jobs"),
+      make("a", { class: "small", href: link("jobs", { function: { encoded: name } }) }, "All of them"),
+    ),
+    noJobs,
+    table.element,
+  );
+  const refresh = keepFresh(load, signal, problem.show);
+}
+
+function makeTiles(name) {
+  const jobs = (state) => link("jobs", { state, function: { encoded: name } });
+  const all = {
+    queued: tile("Queued", { tone: "queued", href: jobs("queued") }),
+    running: tile("Running", { tone: "running", href: jobs("running") }),
+    scheduled: tile("Scheduled", { tone: "scheduled", href: jobs("scheduled") }),
+    dead: tile("Dead", { tone: "dead", href: link("dead", { function: { encoded: name } }) }),
+    flow: tile("Out", { tone: "done" }),
+    failed: tile("Failed", { tone: "failed", href: jobs("failed") }),
+    workers: tile("Workers", { href: link("workers", { search: { encoded: name } }) }),
+    limits: tile("Limits"),
+  };
+  const age = make("time");
+  all.queued.note.append("oldest ", age);
+  all.limits.value.parentElement.classList.add("compact");
+  return {
+    element: make("div", { class: "tiles eight" }, ...Object.values(all).map((one) => one.element)),
+    show(item, rates) {
+      say(all.queued.value, count(item.queued));
+      all.queued.note.hidden = item.oldest === null;
+      for (const field of ["running", "scheduled", "dead", "failed"]) all[field].set(count(item[field]));
+      setTime(age, item.oldest, "age");
+      all.flow.set(rate(rates.of(item, "completed")), "/s", `${count(item.completed)} done`);
+      all.workers.set(count(item.workers), "", item.workers || !item.queued ? "" : "nobody takes its jobs");
+      all.limits.set(limitsText(item.limits), "", "by priority");
+    },
+  };
+}

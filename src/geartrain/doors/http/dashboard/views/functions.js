@@ -1,0 +1,163 @@
+// All functions, or one of them: `#/functions` and `#/functions/<name>`.
+import { get } from "../lib/api.js";
+import { askForLimits, limitsText, togglePause } from "../lib/actions.js";
+import { make, mark, say } from "../lib/dom.js";
+import { count, rate } from "../lib/format.js";
+import { keepFresh } from "../lib/refresh.js";
+import { action } from "../lib/notice.js";
+import { badge, empty, functionLink, problemBox, searchField } from "../lib/widgets.js";
+import { Rates } from "../lib/rates.js";
+import { remember } from "../lib/router.js";
+import { counting, Pager, Table } from "../lib/table.js";
+import { decoded, shown } from "../lib/text.js";
+import { setTime } from "../lib/time.js";
+import { openFunction } from "./function.js";
+
+export function title(route) {
+  return route.parts[0] ? decoded(route.parts[0]) : "Functions";
+}
+
+export function open(root, route, signal) {
+  if (route.parts[0]) openFunction(root, route.parts[0], signal);
+  else openList(root, route, signal);
+}
+
+function openList(root, route, signal) {
+  const chosen = { search: decoded(route.query.search ?? ""), sort: route.query.sort ?? "name" };
+  const rates = new Rates();
+  const scale = { deepest: 1 };
+  const problem = problemBox();
+  const pager = new Pager(() => refresh());
+  const table = new Table({
+    label: "Functions",
+    columns: columnsOf(rates, scale, () => refresh()),
+    key: (row) => shown(row.name),
+    onSort: (sort) => change({ sort }),
+  });
+  const none = make("div", { hidden: true });
+
+  function change(part) {
+    Object.assign(chosen, part);
+    remember("functions", { ...chosen, sort: chosen.sort === "name" ? "" : chosen.sort });
+    pager.reset();
+    refresh();
+  }
+
+  async function load() {
+    const page = await get("functions", { ...chosen, limit: 100, after: pager.after }, signal);
+    rates.learn(page.items);
+    scale.deepest = Math.max(1, ...page.items.map((item) => item.queued));
+    table.update(page.items);
+    table.sorted(chosen.sort, chosen.sort === "name" ? "ascending" : "descending");
+    pager.update(page, "functions");
+    table.element.hidden = page.items.length === 0;
+    showNone(none, page.items.length === 0, chosen.search);
+  }
+
+  root.append(
+    make(
+      "div",
+      { class: "head" },
+      make("h1", {}, "Functions"),
+      searchField("Search functions", chosen.search, (search) => change({ search })),
+      make("span", { class: "push" }),
+      pager.element,
+    ),
+    problem.element,
+    none,
+    table.element,
+  );
+  const refresh = keepFresh(load, signal, problem.show);
+}
+
+function showNone(place, isEmpty, search) {
+  place.hidden = !isEmpty;
+  if (!isEmpty) return;
+  place.replaceChildren(
+    search
+      ? empty("No function has that in its name", `Nothing fits “${search}”.`)
+      : empty(
+          "No functions yet",
+          "A function exists from the moment a worker offers it or a job asks for it.",
+          "gearman -w -f reverse -- rev",
+        ),
+  );
+}
+
+function columnsOf(rates, scale, changed) {
+  const flow = (field) => (row) => rates.of(row, field);
+  return [
+    {
+      label: "Function",
+      class: "title",
+      sort: "name",
+      value: (row) => `${shown(row.name)} ${row.paused} ${row.workers === 0 && row.queued > 0} ${row.limits}`,
+      fill(cell, row) {
+        const notes = [
+          row.paused ? badge("paused", "warn") : null,
+          row.workers === 0 && row.queued > 0 ? badge("no workers", "bad") : null,
+          limitBadge(row),
+        ];
+        cell.replaceChildren(functionLink(row.name), ...notes.filter(Boolean).flatMap((note) => [" ", note]));
+        mark(cell, "title", shown(row.name));
+      },
+    },
+    {
+      label: "Queued",
+      class: "number",
+      sort: "queued",
+      value: (row) => `${row.queued}/${scale.deepest}`,
+      fill: (cell, row) => fillDepth(cell, row.queued, scale.deepest),
+    },
+    { label: "Oldest", class: "number", sort: "oldest", value: (row) => row.oldest, fill: fillAge },
+    counting("Running", (row) => row.running, count, { sort: "running" }),
+    counting("In/s", flow("submitted"), rate),
+    counting("Out/s", flow("completed"), rate),
+    counting("Workers", (row) => row.workers),
+    counting("Scheduled", (row) => row.scheduled),
+    counting("Dead", (row) => row.dead),
+    counting("Failed", (row) => row.failed, count, { sort: "failed" }),
+    { label: "", class: "actions", value: (row) => row.paused, fill: (cell, row) => fillActions(cell, row, changed) },
+  ];
+}
+
+function limitBadge(row) {
+  if (row.limits.every((limit) => limit === 0)) return null;
+  const note = badge("limited", "scheduled");
+  mark(note, "title", `Limits, high / normal / low: ${limitsText(row.limits)}`);
+  return note;
+}
+
+function fillDepth(cell, queued, deepest) {
+  if (!cell.firstChild)
+    cell.append(
+      make(
+        "span",
+        { class: "depths" },
+        make("span", { class: "depth", "aria-hidden": "true" }, make("i")),
+        make("span"),
+      ),
+    );
+  const [bar, number] = cell.firstChild.children;
+  bar.firstChild.style.width = `${(queued / deepest) * 100}%`;
+  say(number, count(queued));
+  cell.classList.toggle("zero", queued === 0);
+}
+
+function fillAge(cell, row) {
+  if (!cell.firstChild) cell.append(make("time"));
+  setTime(cell.firstChild, row.oldest, "age");
+}
+
+function fillActions(cell, row, changed) {
+  const pause = action(async () => {
+    await togglePause(cell.current());
+    changed();
+  });
+  const limits = action(async () => (await askForLimits(cell.current())) && changed());
+  const button = (text, click) =>
+    make("button", { type: "button", "data-needs": "admin", class: "tiny", on: { click } }, text);
+  cell.replaceChildren(
+    make("div", { class: "row" }, button(row.paused ? "Resume" : "Pause", pause), button("Limits", limits)),
+  );
+}

@@ -1,0 +1,202 @@
+// One job: where it came from, what happened to it, what it was given and what came out.
+import { address, download, get, isAbort } from "../lib/api.js";
+import { bytesView } from "../lib/bytes.js";
+import { jobButtons } from "../lib/actions.js";
+import { make } from "../lib/dom.js";
+import { duration, moment, plural, size } from "../lib/format.js";
+import { keepFresh } from "../lib/refresh.js";
+import { badge, facts, functionLink, problemBox } from "../lib/widgets.js";
+import { askForJob } from "../lib/submit.js";
+import { decoded, shown } from "../lib/text.js";
+import { time } from "../lib/time.js";
+import { Follower } from "./follow.js";
+import { timeline } from "./timeline.js";
+
+const OVER = ["done", "failed", "cancelled"];
+const MOST_LOADED = 4 * 1024 * 1024; // bytes; more is offered as a download only
+
+export function openJob(root, handle, signal) {
+  const problem = problemBox();
+  const place = make("div", { class: "job" });
+  const payload = new BytesPlace("Payload", handle, signal);
+  const result = new BytesPlace("Result", handle, signal);
+  const parts = { head: make("div", { class: "head" }), facts: make("div"), timeline: make("div") };
+  const follower = new Follower(handle, () => refresh(), signal);
+  let shownAs = "";
+  let job = null;
+
+  async function load() {
+    job = await get(`jobs/${handle}`, {}, signal);
+    const signature = JSON.stringify(job);
+    if (signature !== shownAs) {
+      shownAs = signature;
+      show(parts, job, () => job, refresh);
+    }
+    follower.look(job);
+    await Promise.all([payload.show(job.payload_size), result.show(job.result_size)]);
+  }
+
+  place.append(
+    make(
+      "div",
+      { class: "two" },
+      make("section", { class: "card", "aria-label": "Facts" }, parts.facts),
+      make(
+        "section",
+        { class: "card", "aria-label": "Timeline" },
+        make("div", { class: "card-head" }, make("h2", {}, "Timeline")),
+        parts.timeline,
+      ),
+    ),
+  );
+  parts.head.append(make("h1", { class: "mono" }, decoded(handle)));
+  root.append(parts.head, problem.element, place, payload.element, follower.element, result.element);
+  const refresh = keepFresh(load, signal, (error) => {
+    problem.show(error);
+    place.hidden = job === null;
+  });
+}
+
+function show(parts, job, current, refresh) {
+  const afterwards = (deed) => {
+    if (deed === "delete") location.hash = "#/jobs";
+    else refresh();
+  };
+  const again = make(
+    "button",
+    { type: "button", "data-needs": "submit", on: { click: () => submitLike(current()) } },
+    "Submit again",
+  );
+  parts.head.replaceChildren(
+    make("h1", { class: "mono" }, shown(job.handle)),
+    badge(job.state),
+    make("span", { class: "push" }),
+    make("div", { class: "row" }, ...jobButtons(job.state, current, afterwards, ""), again),
+  );
+  parts.facts.replaceChildren(route(job), job.state === "running" ? progress(job) : "", factsOf(job));
+  parts.timeline.replaceChildren(timeline(job));
+}
+
+async function submitLike(job) {
+  let text = shown(job.payload ?? "");
+  try {
+    text = new TextDecoder().decode(await download(`jobs/${encodeURIComponent(shown(job.handle))}/payload`));
+  } catch {
+    // What the page knows of it has to do.
+  }
+  askForJob({ function: shown(job.function), payload: text, priority: job.priority });
+}
+
+/** Who runs it, or ran it last. */
+function lastWorker(job) {
+  const trial = job.trials.at(-1);
+  return job.worker_door || !trial
+    ? { name: shown(job.worker), door: job.worker_door }
+    : { name: shown(trial.worker), door: trial.door };
+}
+
+/** Which door it came in by, and which one the worker was behind. */
+function route(job) {
+  const last = lastWorker(job);
+  const door = (name, title) => make("span", { class: "door", title }, name);
+  return make(
+    "div",
+    { class: "route" },
+    door(job.door, "submitted by this door"),
+    make("span", { class: "arrow", "aria-hidden": "true" }, "→"),
+    functionLink(job.function),
+    make("span", { class: "arrow", "aria-hidden": "true" }, "→"),
+    last.door ? door(last.door, "run by a worker behind this door") : make("span", { class: "soft" }, "no worker yet"),
+  );
+}
+
+function progress(job) {
+  if (!job.denominator) return "";
+  const bar = make("progress", { max: job.denominator, value: job.numerator, "aria-label": "Progress" });
+  return make(
+    "p",
+    { class: "progress" },
+    bar,
+    make("span", { class: "small soft" }, `${job.numerator} of ${job.denominator}`),
+  );
+}
+
+function factsOf(job) {
+  const at = (value) =>
+    value === null
+      ? null
+      : make(
+          "span",
+          {},
+          moment(value),
+          " ",
+          make("span", { class: "soft" }, "(", time(value, value === job.run_at ? "until" : "ago"), ")"),
+        );
+  const started = job.started_at;
+  const first = job.trials[0]?.started_at ?? started;
+  const last = lastWorker(job);
+  return facts([
+    ["Function", functionLink(job.function)],
+    ["Unique key", shown(job.unique) ? make("span", { class: "mono" }, shown(job.unique)) : "none"],
+    ["Kind", `${job.background ? "background" : "foreground"}, ${job.priority} priority`],
+    ["Submitted", at(job.submitted_at)],
+    job.run_at > job.submitted_at + 0.5 ? ["Runs at", at(job.run_at)] : null,
+    first === null ? null : ["Waited", duration(Math.max(0, first - readyAt(job)))],
+    started === null || job.finished_at === null
+      ? null
+      : [job.trials.length > 1 ? "Ran, at last" : "Ran", duration(job.finished_at - started)],
+    ["Attempts", plural(job.attempts, "attempt")],
+    ["Time limit", job.timeout ? duration(job.timeout) : "none"],
+    ["Worker", last.name || (last.door ? "(no name)" : "none yet")],
+    job.code ? ["Code", String(job.code)] : null,
+    job.reason ? ["Reason", job.reason] : null,
+    ["Sizes", `payload ${size(job.payload_size)}, result ${size(job.result_size)}`],
+    OVER.includes(job.state) ? ["Record", "kept for a while after the end"] : null,
+  ]);
+}
+
+/** When it could first run; after an attempt `run_at` is when the next one could begin. */
+function readyAt(job) {
+  return job.trials.length ? job.submitted_at : Math.max(job.submitted_at, job.run_at ?? 0);
+}
+
+/** Loads bytes once, and again only when their size changes. */
+class BytesPlace {
+  constructor(label, handle, signal) {
+    this.label = label;
+    this.path = `jobs/${handle}/${label.toLowerCase()}`;
+    this.signal = signal;
+    this.size = undefined;
+    this.element = make("div");
+  }
+
+  async show(amount) {
+    if (amount === this.size) return;
+    this.size = amount;
+    if (amount === null) this.element.replaceChildren();
+    else if (amount > MOST_LOADED) this.element.replaceChildren(this.#offer(amount));
+    else await this.#load();
+  }
+
+  async #load() {
+    try {
+      const bytes = await download(this.path, this.signal);
+      this.element.replaceChildren(bytesView(this.label, bytes, address(this.path)));
+    } catch (error) {
+      this.size = undefined;
+      if (!isAbort(error))
+        this.element.replaceChildren(make("p", { class: "card soft" }, `${this.label}: ${error.message}`));
+    }
+  }
+
+  #offer(amount) {
+    const save = make("a", { class: "button", href: address(this.path), download: "" }, "Download");
+    return make(
+      "section",
+      { class: "card row" },
+      make("h2", {}, this.label),
+      make("span", { class: "soft" }, `${size(amount)}, too much to show`),
+      save,
+    );
+  }
+}

@@ -1,0 +1,92 @@
+// Jobs in a table: the columns that pages choose from.
+import { jobButtons } from "../lib/actions.js";
+import { make, mark, say } from "../lib/dom.js";
+import { duration } from "../lib/format.js";
+import { badge, functionLink, jobLink } from "../lib/widgets.js";
+import { counting, Table } from "../lib/table.js";
+import { shown } from "../lib/text.js";
+import { setTime } from "../lib/time.js";
+
+const PREVIEW = 80;
+
+export function jobTable(label, columns) {
+  return new Table({ label, columns, key: (job) => shown(job.handle) });
+}
+
+/** Columns by name, in that order; `changed` is called after something was done to a job. */
+export function jobColumns(names, changed) {
+  const all = {
+    handle: { label: "Job", class: "title", value: (job) => shown(job.handle), fill: fillHandle },
+    state: { label: "State", value: stateOf, fill: fillState },
+    function: {
+      label: "Function",
+      value: (job) => shown(job.function),
+      fill: (cell, job) => cell.replaceChildren(functionLink(job.function)),
+    },
+    payload: { label: "Payload", class: "mono fill", value: preview, fill: fillPayload },
+    doors: { label: "Doors", value: (job) => (job.worker_door ? `${job.door} → ${job.worker_door}` : job.door) },
+    submitted: {
+      label: "Submitted",
+      value: (job) => job.submitted_at,
+      fill: (cell, job) => fillTime(cell, job.submitted_at),
+    },
+    ended: {
+      label: "Since",
+      value: (job) => job.finished_at ?? job.submitted_at,
+      fill: (cell, job) => fillTime(cell, job.finished_at ?? job.submitted_at),
+    },
+    took: { label: "Took", class: "number", value: tookText },
+    attempts: counting("Attempts", (job) => job.attempts),
+    reason: { label: "Reason", class: "wrap", value: (job) => job.reason || "no reason given" },
+    actions: {
+      label: "",
+      class: "actions",
+      value: (job) => job.state,
+      fill: (cell, job) => fillActions(cell, job, changed),
+    },
+  };
+  return names.map((name) => all[name]);
+}
+
+function fillHandle(cell, job) {
+  const priority =
+    job.priority === "normal" ? [] : [" ", make("span", { class: "chip", title: "Priority" }, job.priority)];
+  cell.replaceChildren(jobLink(job.handle), ...priority);
+}
+
+function stateOf(job) {
+  const percent =
+    job.state === "running" && job.denominator ? ` ${Math.round((job.numerator / job.denominator) * 100)}%` : "";
+  return job.state + percent;
+}
+
+function fillState(cell, job) {
+  cell.replaceChildren(badge(stateOf(job), job.state));
+  mark(cell, "title", job.reason || null);
+}
+
+function preview(job) {
+  if (job.payload === null) return "not kept";
+  const text = shown(job.payload).replaceAll("\n", "⏎");
+  return text.length > PREVIEW ? `${text.slice(0, PREVIEW)}…` : text;
+}
+
+function fillPayload(cell, job) {
+  say(cell, preview(job));
+  cell.classList.toggle("zero", job.payload === null);
+  mark(cell, "title", preview(job));
+}
+
+function tookText(job) {
+  const over = job.started_at !== null && job.finished_at !== null;
+  return over ? duration(job.finished_at - job.started_at) : "";
+}
+
+function fillTime(cell, at) {
+  if (!cell.firstChild) cell.append(make("time"));
+  setTime(cell.firstChild, at);
+}
+
+function fillActions(cell, job, changed) {
+  cell.replaceChildren(make("div", { class: "row" }, ...jobButtons(job.state, cell.current, changed)));
+}

@@ -1,0 +1,246 @@
+// The whole server at a glance.
+import { get, isAbort } from "../lib/api.js";
+import { Chart } from "../lib/chart.js";
+import { inFrame, make, say } from "../lib/dom.js";
+import { count, duration, plural, rate } from "../lib/format.js";
+import { keepFresh } from "../lib/refresh.js";
+import * as live from "../lib/live.js";
+import { empty, functionLink, jobLink, problemBox, segments, tile } from "../lib/widgets.js";
+import { setTime, time } from "../lib/time.js";
+import { link } from "../lib/router.js";
+import { shown } from "../lib/text.js";
+
+export const title = () => "Overview";
+
+const RANGES = [
+  ["300", "5 min"],
+  ["900", "15 min"],
+  ["3600", "1 hour"],
+];
+const perSecond = (value) => `${rate(value)}/s`;
+const BUSIEST = 8;
+const SHORTEST = 0.9; // seconds between two points of a chart
+const LONGEST = 5; // and between two overviews that belong together
+
+export function open(root, route, signal) {
+  const problem = problemBox();
+  const tiles = makeTiles();
+  const charts = makeCharts();
+  const percentiles = makePercentiles();
+  const busiest = makeList("Longest queues", link("functions", { sort: "queued" }));
+  const dead = makeList("Latest dead jobs", link("dead"));
+  const history = { points: [], seconds: 300, last: null };
+  const first = empty(
+    "No jobs yet",
+    "Start a worker, then submit a first job. Both show up here at once.",
+    "gearman -w -f reverse -- rev",
+    "echo 'Hello, gears' | gearman -f reverse",
+  );
+  first.hidden = true;
+
+  const load = () => loadHistory(history, charts, signal).catch((error) => isAbort(error) || problem.show(error));
+  const range = segments("Time range of the charts", RANGES, "300", (seconds) => {
+    history.seconds = Number(seconds);
+    load();
+  });
+  root.append(
+    make("div", { class: "head" }, make("h1", {}, "Overview"), make("span", { class: "push" }), range),
+    problem.element,
+    tiles.element,
+    first,
+    make(
+      "div",
+      { class: "overview-charts" },
+      charts.flow.element,
+      make("div", { class: "stack" }, charts.queued.element, charts.running.element),
+    ),
+    make("div", { class: "cards" }, percentiles.element, busiest.element, dead.element),
+  );
+
+  const show = (now) => {
+    problem.show(null);
+    inFrame(tiles, () => {
+      tiles.show(now);
+      percentiles.show(now);
+      first.hidden = now.submitted + now.queued + now.running + now.scheduled + now.dead > 0;
+    });
+    extend(history, now, charts);
+  };
+  live.onOverview(show, signal);
+  live.onState((state) => state === "live" && load(), signal);
+  get("overview", {}, signal).then(show, (error) => isAbort(error) || problem.show(error));
+  load();
+  keepFresh(() => loadLists(busiest, dead, signal), signal, problem.show, 4);
+}
+
+function makeTiles() {
+  const all = {
+    submitted: tile("In", { tone: "running" }),
+    completed: tile("Out", { tone: "done" }),
+    queued: tile("Queued", { tone: "queued", href: link("jobs", { state: "queued" }) }),
+    running: tile("Running", { tone: "running", href: link("jobs", { state: "running" }) }),
+    scheduled: tile("Scheduled", { tone: "scheduled", href: link("jobs", { state: "scheduled" }) }),
+    dead: tile("Dead", { tone: "dead", href: link("dead") }),
+    oldest: tile("Oldest", { href: link("functions", { sort: "oldest" }) }),
+    workers: tile("Workers", { href: link("workers") }),
+  };
+  const age = make("time");
+  all.oldest.value.append(age);
+  return {
+    element: make("div", { class: "tiles eight" }, ...Object.values(all).map((one) => one.element)),
+    show(now) {
+      all.submitted.set(rate(now.submitted_rate), "/s", `${count(now.submitted)} in all`);
+      all.completed.set(rate(now.completed_rate), "/s", `${count(now.failed)} failed`);
+      all.queued.set(count(now.queued), "", now.queued ? plural(now.functions, "function") : "nothing waits");
+      all.running.set(count(now.running), "", "right now");
+      all.scheduled.set(count(now.scheduled), "", "for later");
+      all.dead.set(count(now.dead), "", now.dead ? "need a look" : "none given up");
+      setTime(age, now.oldest, "age");
+      say(all.oldest.note, now.oldest === null ? "nothing waits" : "waits longest");
+      all.workers.set(count(now.workers), "", `${count(now.connections)} connected`);
+    },
+  };
+}
+
+function makeCharts() {
+  return {
+    flow: new Chart({
+      title: "Jobs per second",
+      format: perSecond,
+      series: [
+        { name: "in", field: "submitted", tone: "running" },
+        { name: "out", field: "completed", tone: "done", area: true },
+        { name: "failed", field: "failed", tone: "failed", dashed: true },
+      ],
+    }),
+    queued: new Chart({
+      title: "Queued",
+      format: count,
+      low: true,
+      integers: true,
+      series: [{ name: "waiting", field: "queued", tone: "queued", area: true }],
+    }),
+    running: new Chart({
+      title: "Running",
+      format: count,
+      low: true,
+      integers: true,
+      series: [{ name: "at work", field: "running", tone: "running", area: true }],
+    }),
+  };
+}
+
+async function loadHistory(history, charts, signal) {
+  history.points = await get("history", { seconds: history.seconds }, signal);
+  drawCharts(history, charts);
+}
+
+/** A point for the last second, from what changed since the overview before it. */
+function extend(history, now, charts) {
+  const before = history.last;
+  const seconds = before === null ? Infinity : now.now - before.now;
+  if (seconds < SHORTEST) return; // a rate over less is only noise
+  history.last = now;
+  if (seconds > LONGEST) return;
+  const each = (field) => Math.max(0, (now[field] - before[field]) / seconds);
+  const newest = history.points.at(-1)?.at ?? 0;
+  if (now.now <= newest) return;
+  history.points.push({
+    at: now.now,
+    submitted: each("submitted"),
+    completed: each("completed"),
+    failed: each("failed"),
+    queued: now.queued,
+    running: now.running,
+  });
+  const from = now.now - history.seconds;
+  while (history.points.length && history.points[0].at < from) history.points.shift();
+  drawCharts(history, charts);
+}
+
+function drawCharts(history, charts) {
+  for (const chart of Object.values(charts)) chart.update(history.points, history.seconds);
+}
+
+function makePercentiles() {
+  const rows = { wait: [make("span"), make("span"), make("span")], run: [make("span"), make("span"), make("span")] };
+  for (const cells of Object.values(rows)) for (const cell of cells) cell.className = "figure";
+  const grid = make(
+    "div",
+    { class: "percentiles", role: "group", "aria-label": "Percentiles of the last minute" },
+    make("span"),
+    ...["half", "95%", "99%"].map((text) => make("span", { class: "column" }, `${text} within`)),
+    make("span", { class: "what" }, "Wait"),
+    ...rows.wait,
+    make("span", { class: "what" }, "Run"),
+    ...rows.run,
+  );
+  const head = make(
+    "div",
+    { class: "card-head" },
+    make("h2", {}, "Time per job"),
+    make("span", { class: "soft small push" }, "last minute"),
+  );
+  return {
+    element: make("section", { class: "card" }, head, grid),
+    show(now) {
+      for (const [name, cells] of Object.entries(rows)) {
+        ["p50", "p95", "p99"].forEach((which, index) => say(cells[index], duration(now[name][which])));
+      }
+    },
+  };
+}
+
+function makeList(name, href) {
+  const list = make("ul", { class: "plain" });
+  const none = make("p", { class: "soft" }, "None.");
+  const head = make(
+    "div",
+    { class: "card-head" },
+    make("h2", {}, name),
+    make("a", { class: "push small", href }, "All"),
+  );
+  return {
+    element: make("section", { class: "card" }, head, list, none),
+    show(rows) {
+      none.hidden = rows.length > 0;
+      list.replaceChildren(...rows);
+    },
+  };
+}
+
+async function loadLists(busiest, dead, signal) {
+  const [functions, jobs] = await Promise.all([
+    get("functions", { sort: "queued", limit: BUSIEST }, signal),
+    get("jobs", { state: "dead", limit: 6 }, signal),
+  ]);
+  busiest.show(
+    functions.items
+      .filter((item) => item.queued > 0)
+      .map((item) =>
+        make(
+          "li",
+          {},
+          make("span", { class: "main" }, functionLink(item.name)),
+          make("span", { class: "side-note" }, item.workers ? plural(item.workers, "worker") : "no workers"),
+          make("b", {}, count(item.queued)),
+        ),
+      ),
+  );
+  dead.show(
+    jobs.items.map((job) =>
+      make(
+        "li",
+        { title: job.reason },
+        make(
+          "span",
+          { class: "main" },
+          jobLink(job.handle),
+          " ",
+          make("span", { class: "soft" }, `${shown(job.function)}: ${job.reason}`),
+        ),
+        make("span", { class: "side-note" }, job.finished_at === null ? "" : time(job.finished_at)),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,181 @@
+// Jobs that the server submits by the clock.
+import * as api from "../lib/api.js";
+import { confirm, field, form, input, select } from "../lib/dialog.js";
+import { make } from "../lib/dom.js";
+import { NONE } from "../lib/format.js";
+import { keepFresh } from "../lib/refresh.js";
+import { action, notice } from "../lib/notice.js";
+import { badge, empty, functionLink, jobLink, problemBox } from "../lib/widgets.js";
+import { link } from "../lib/router.js";
+import { Table } from "../lib/table.js";
+import { encoded, shown } from "../lib/text.js";
+import { setTime } from "../lib/time.js";
+
+export const title = () => "Schedules";
+
+export function open(root, route, signal) {
+  const problem = problemBox();
+  const table = new Table({ label: "Schedules", columns: columns(() => refresh()), key: (row) => row.name });
+  const none = empty(
+    "No schedules yet",
+    "A schedule submits a job by the clock. Five fields say when: minute, hour, day of the month, month, day of the " +
+      "week. “*/5 * * * *” is every five minutes.",
+  );
+  none.hidden = true;
+
+  async function load() {
+    const answer = await api.get("schedules", {}, signal);
+    const rows = Array.isArray(answer) ? answer : answer.items;
+    table.update(rows);
+    table.element.hidden = rows.length === 0;
+    none.hidden = rows.length > 0;
+  }
+
+  const add = make(
+    "button",
+    {
+      type: "button",
+      "data-needs": "admin",
+      class: "primary",
+      on: { click: action(async () => (await edit(null)) && refresh()) },
+    },
+    "New schedule",
+  );
+  root.append(
+    make("div", { class: "head" }, make("h1", {}, "Schedules"), make("span", { class: "push" }), add),
+    problem.element,
+    none,
+    table.element,
+  );
+  const refresh = keepFresh(load, signal, problem.show);
+}
+
+function columns(changed) {
+  return [
+    {
+      label: "Schedule",
+      class: "title",
+      value: (row) => `${row.name} ${row.paused}`,
+      fill: (cell, row) => cell.replaceChildren(row.name, ...(row.paused ? [" ", badge("paused", "warn")] : [])),
+    },
+    { label: "When", class: "mono", value: (row) => row.expression },
+    { label: "Time zone", value: (row) => row.timezone },
+    {
+      label: "Function",
+      value: (row) => shown(row.function),
+      fill: (cell, row) => cell.replaceChildren(functionLink(row.function)),
+    },
+    { label: "Next", value: (row) => row.next_at, fill: (cell, row) => fillTime(cell, row.next_at, "until") },
+    { label: "Last", value: (row) => `${row.last_at} ${shown(row.last_handle)}`, fill: fillLast },
+    { label: "", class: "actions", value: (row) => row.paused, fill: (cell, row) => fillActions(cell, row, changed) },
+  ];
+}
+
+function fillTime(cell, at, style) {
+  if (!cell.firstChild) cell.append(make("time"));
+  setTime(cell.firstChild, at, style);
+}
+
+function fillLast(cell, row) {
+  if (row.last_at === null) cell.replaceChildren(NONE);
+  else
+    cell.replaceChildren(
+      setTime(make("time"), row.last_at),
+      " ",
+      shown(row.last_handle) ? jobLink(row.last_handle) : "",
+    );
+}
+
+function fillActions(cell, row, changed) {
+  const path = () => `schedules/${encoded(cell.current().name)}`;
+  const button = (text, work, style = "tiny") =>
+    make("button", { type: "button", "data-needs": "admin", class: style, on: { click: action(work) } }, text);
+  const post = async (verb, said) => {
+    const answer = await api.post(`${path()}/${verb}`);
+    const handle = answer?.handle;
+    notice(`${cell.current().name} ${said}.`, {
+      link: handle ? { href: link(`jobs/${encoded(handle)}`), text: "See the job" } : null,
+    });
+    changed();
+  };
+  cell.replaceChildren(
+    make(
+      "div",
+      { class: "row" },
+      button("Run now", () => post("run", "was run")),
+      row.paused
+        ? button("Resume", () => post("resume", "is resumed"))
+        : button("Pause", () => post("pause", "is paused")),
+      button("Edit", async () => (await edit(cell.current())) && changed()),
+      button("Remove", () => removeSchedule(cell.current(), path(), changed), "tiny danger"),
+    ),
+  );
+}
+
+async function removeSchedule(row, path, changed) {
+  if (
+    !(await confirm(`Remove the schedule ${row.name}?`, {
+      detail: "Jobs that it has submitted stay.",
+      yes: "Remove",
+      danger: true,
+    }))
+  )
+    return;
+  await api.remove(path);
+  notice(`${row.name} is removed.`);
+  changed();
+}
+
+/** The form for a new schedule, or to change one. */
+function edit(row) {
+  const payload = make("textarea", { name: "payload", spellcheck: "false" });
+  payload.value = row === null ? "" : shown(row.payload);
+  const unique = make("input", { type: "checkbox", name: "unique", checked: row?.unique ?? true });
+  const fields = [
+    field(
+      "Name",
+      input("name", {
+        required: true,
+        value: row?.name,
+        readonly: row !== null,
+        autofocus: row === null,
+        placeholder: "nightly-report",
+      }),
+    ),
+    make(
+      "div",
+      { class: "columns" },
+      field(
+        "When",
+        input("expression", { required: true, value: row?.expression, placeholder: "0 3 * * *" }),
+        "minute hour day month weekday",
+      ),
+      field("Time zone", input("timezone", { value: row?.timezone ?? "UTC" })),
+    ),
+    make(
+      "div",
+      { class: "columns" },
+      field(
+        "Function",
+        input("function", { required: true, value: row === null ? "" : shown(row.function), placeholder: "report" }),
+      ),
+      field("Priority", select("priority", ["high", "normal", "low"], row?.priority ?? "normal")),
+    ),
+    field("Payload", payload),
+    make("label", { class: "field inline" }, unique, "Leave a run out while the one before it is not over"),
+  ];
+  const send = async (data) => {
+    const name = data.get("name");
+    await api.put(`schedules/${encoded(name)}`, {
+      expression: data.get("expression"),
+      timezone: data.get("timezone"),
+      function: data.get("function"),
+      payload: data.get("payload"),
+      priority: data.get("priority"),
+      unique: data.get("unique") !== null,
+    });
+    notice(`The schedule ${name} is kept.`);
+    return true;
+  };
+  return form(row === null ? "New schedule" : `Schedule ${row.name}`, fields, send);
+}

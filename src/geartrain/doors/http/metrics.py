@@ -1,0 +1,237 @@
+"""GET /metrics: what the server counts, for Prometheus. The names are promised in docs/metrics.md.
+
+Series per function are bounded: the busiest functions have their own, and the others are added up under one name.
+"""
+
+import asyncio
+import heapq
+import resource
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from starlette.responses import Response
+
+from geartrain.admin import views
+from geartrain.doors.http.options import CONTROL
+from geartrain.doors.http.request import ApiRequest
+from geartrain.engine.counters import MICRO, DurationHistogram
+from geartrain.engine.engine import Engine
+from geartrain.engine.function import Function
+
+if TYPE_CHECKING:
+    from geartrain.doors.http.context import HttpContext
+
+
+MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+_ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+
+def label(value: bytes) -> str:
+    """Bytes as the value of a label: UTF-8 as it is, other bytes as `\\xff`.
+
+    >>> label(b'say "hi"'), label(b"caf\\xc3\\xa9"), label(b"\\xff")
+    ('say \\\\"hi\\\\"', 'café', '\\\\\\\\xff')
+    """
+    return value.decode("utf-8", "backslashreplace").replace("\0", "\\x00").translate(_ESCAPES)
+
+
+class Family:
+    """One metric, with all its samples."""
+
+    def __init__(self, name: str, kind: str, help: str) -> None:
+        self.name = name
+        self._lines = [f"# HELP {name} {help}", f"# TYPE {name} {kind}"]
+
+    def add(self, value: float, labels: str = "", suffix: str = "") -> None:
+        """One sample; `labels` is what stands between the braces."""
+        braces = f"{{{labels}}}" if labels else ""
+        self._lines.append(f"{self.name}{suffix}{braces} {number(value)}")
+
+    def add_many(self, samples: Iterable[tuple[str, float]]) -> None:
+        """Samples by their labels."""
+        name = self.name
+        self._lines += [f"{name}{{{labels}}} {number(value)}" for labels, value in samples]
+
+    def add_histogram(self, bounds: Sequence[float], counts: Sequence[int], sum: float) -> None:
+        """Counts by bucket, the last one for what is above every bound."""
+        total = 0
+        for bound, count in zip(bounds, counts, strict=False):
+            total += count
+            self.add(total, f'le="{bound:g}"', "_bucket")
+        total += counts[-1]
+        self.add(total, 'le="+Inf"', "_bucket")
+        self.add(sum, suffix="_sum")
+        self.add(total, suffix="_count")
+
+    def text(self) -> str:
+        return "\n".join(self._lines) + "\n"
+
+
+def number(value: float) -> str:
+    """Whole numbers without a point.
+
+    >>> number(3.0), number(0.25)
+    ('3', '0.25')
+    """
+    return str(int(value)) if value == int(value) else repr(float(value))
+
+
+OTHERS: Final = "_other"
+
+# The engine's buckets double from a microsecond on. These tell something about jobs: from an eighth of a millisecond to
+# a day and a half, each four times the one before.
+_EXPONENTS: Final = range(7, 39, 2)
+BOUNDS: Final = tuple(2.0**exponent / MICRO for exponent in _EXPONENTS)
+
+
+class PerFunction(NamedTuple):
+    """A family that has one sample for each function."""
+
+    name: str
+    kind: str
+    help: str
+    value: Callable[[Function, Engine], float]
+    labels: str = ""  # besides the function's
+    add_up: Callable[[Iterable[float]], float] = sum  # for those that have no series of their own
+
+
+def _age(function: Function, engine: Engine) -> float:
+    oldest = function.oldest()
+    return max(engine.now - oldest, 0.0) if oldest else 0.0
+
+
+_STATE_HELP: Final = "Jobs that a function has at the moment, by state."
+
+PER_FUNCTION: Final = (
+    PerFunction("geartrain_jobs", "gauge", _STATE_HELP, lambda f, _: f.queued, ',state="queued"'),
+    PerFunction("geartrain_jobs", "gauge", _STATE_HELP, lambda f, _: f.running, ',state="running"'),
+    PerFunction("geartrain_jobs", "gauge", _STATE_HELP, lambda f, _: f.scheduled, ',state="scheduled"'),
+    PerFunction("geartrain_jobs", "gauge", _STATE_HELP, lambda f, e: e.dead_of.get(f.name, 0), ',state="dead"'),
+    PerFunction(
+        "geartrain_oldest_job_age_seconds", "gauge",
+        "How long the job that waits longest for a worker has been ready to run; 0 if none waits.", _age, add_up=max,
+    ),
+    PerFunction(
+        "geartrain_function_workers", "gauge", "Workers that offer the function.", lambda f, _: f.workers,
+    ),
+    PerFunction(
+        "geartrain_function_paused", "gauge", "1 while the function is paused.", lambda f, _: f.paused,
+    ),
+    PerFunction("geartrain_jobs_submitted_total", "counter", "Jobs that came in.", lambda f, _: f.submitted),
+    PerFunction("geartrain_jobs_completed_total", "counter", "Jobs that were done.", lambda f, _: f.completed),
+    PerFunction(
+        "geartrain_jobs_failed_total", "counter", "Jobs that failed or were given up.", lambda f, _: f.failed,
+    ),
+    PerFunction("gearman_jobs", "gauge", "number of jobs queued or running", lambda f, _: f.queued + f.running),
+    PerFunction("gearman_jobs_running", "gauge", "number of running jobs", lambda f, _: f.running),
+    PerFunction(
+        "gearman_jobs_waiting", "gauge", "number of jobs waiting for an available worker", lambda f, _: f.queued,
+    ),
+    PerFunction("gearman_workers", "gauge", "number of capable workers", lambda f, _: f.workers),
+)  # fmt: skip
+
+
+async def metrics(request: ApiRequest) -> Response:
+    """GET /metrics."""
+    context = request.context
+    context.now()
+    parts = [family.text() for family in _of_the_server(context, await context.admin.system())]
+    own, others = _choose(context)
+    engine = context.engine
+    families: dict[str, Family] = {}
+    for row in PER_FUNCTION:
+        family = families.setdefault(row.name, Family(row.name, row.kind, row.help))
+        family.add_many(
+            (f'function="{name}"{row.labels}', row.value(function, engine)) for name, function in own.items()
+        )
+        if others:
+            family.add(
+                row.add_up(row.value(function, engine) for function in others), f'function="{OTHERS}"{row.labels}'
+            )
+        await asyncio.sleep(0)  # a thousand functions take a millisecond a family: let others in between
+    parts += [family.text() for family in families.values()]
+    return Response("".join(parts), media_type=MEDIA_TYPE)
+
+
+def _choose(context: "HttpContext") -> tuple[dict[str, Function], list[Function]]:
+    """The functions with series of their own, by label, and the rest."""
+    found = [function for name, function in context.engine.functions.items() if name != CONTROL]
+    limit = context.options.metrics_functions
+    if len(found) > limit:
+        chosen = heapq.nlargest(limit, found, key=lambda function: (function.total, function.submitted))
+    else:
+        chosen = found
+    own: dict[str, Function] = {}
+    for function in chosen:  # two names of bytes may look alike as labels: a series must not come twice
+        own.setdefault(label(function.name), function)
+    own.pop(OTHERS, None)
+    kept = {function.name for function in own.values()}
+    return own, [function for function in found if function.name not in kept]
+
+
+def _of_the_server(context: "HttpContext", system: views.System) -> Iterable[Family]:
+    engine = context.engine
+    yield _info("geartrain_build_info", "What runs.", _build_labels(system))
+    yield _one("geartrain_up", "gauge", "1: the server answers.", 1)
+    yield _one("geartrain_functions", "gauge", "Functions that are known.", len(engine.functions))
+    yield _one("geartrain_workers", "gauge", "Workers of every protocol.", len(engine.workers))
+    doors = Family("geartrain_connections", "gauge", "Open connections, by protocol.")
+    doors.add_many(
+        (f'door="{name}"', count) for name, count in {d.protocol: d.connections for d in system.doors}.items()
+    )
+    yield doors
+    yield _histogram("geartrain_job_wait_seconds", "From ready to run until a worker has it.", engine.waits)
+    yield _histogram("geartrain_job_run_seconds", "From then until the job is over.", engine.runs)
+    store = system.store
+    yield _one("geartrain_store_pending_changes", "gauge", "Changes that are not durable yet.", store.pending)
+    yield _one("geartrain_store_commits_total", "counter", "Batches that were made durable.", store.commits)
+    if store.size is not None:
+        yield _one("geartrain_store_size_bytes", "gauge", "What the store takes on disk.", store.size)
+    commits = Family("geartrain_store_commit_seconds", "gauge", "How long a batch takes to be on disk, lately.")
+    for quantile, seconds in (("0.5", store.commit_p50), ("0.99", store.commit_p99)):
+        if seconds is not None:
+            commits.add(seconds, f'quantile="{quantile}"')
+    yield commits
+    yield _one("process_start_time_seconds", "gauge", "When the process started.", system.started_at)
+    yield _one("process_resident_memory_bytes", "gauge", "Memory that the process has.", system.memory)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    yield _one("process_cpu_seconds_total", "counter", "Time on a processor.", used.ru_utime + used.ru_stime)
+    yield _one("gearman_up", "gauge", "is gearman up", 1)
+    yield _info("gearman_version_info", "gearman version", f'version="{label(system.version.encode())}"')
+
+
+def _build_labels(system: views.System) -> str:
+    labels = {
+        "version": system.version,
+        "python": system.python,
+        "loop": system.loop,
+        "compiled": "true" if system.compiled else "false",
+    }
+    return ",".join(f'{name}="{label(value.encode())}"' for name, value in labels.items())
+
+
+def _one(name: str, kind: str, help: str, value: float) -> Family:
+    family = Family(name, kind, help)
+    family.add(value)
+    return family
+
+
+def _info(name: str, help: str, labels: str) -> Family:
+    family = Family(name, "gauge", help)
+    family.add(1, labels)
+    return family
+
+
+def _histogram(name: str, help: str, measured: DurationHistogram) -> Family:
+    """The engine's buckets, a few of them together."""
+    buckets = measured.counts()
+    family = Family(name, "histogram", help)
+    counts: list[int] = []
+    begin = 0
+    for exponent in _EXPONENTS:
+        counts.append(sum(buckets[begin : exponent + 1]))
+        begin = exponent + 1
+    counts.append(sum(buckets[begin:]))
+    family.add_histogram(BOUNDS, counts, max(measured.seconds, 0.0))
+    return family

@@ -1,0 +1,64 @@
+"""Logging in to the dashboard: a token in exchange for a cookie that no script can read."""
+
+from typing import Annotated, Final
+
+import msgspec
+from starlette.responses import Response
+
+import geartrain
+from geartrain.doors.http import auth, tokens
+from geartrain.doors.http import request as api
+from geartrain.doors.http.problems import Refusal
+from geartrain.doors.http.request import ApiRequest
+
+_LONGEST_TOKEN: Final = 1000
+
+
+class Login(msgspec.Struct, forbid_unknown_fields=True):
+    """A token."""
+
+    token: Annotated[str, msgspec.Meta(max_length=_LONGEST_TOKEN)]
+
+
+class Session(msgspec.Struct, frozen=True):
+    """Who one is."""
+
+    locked: bool  # a token is needed here
+    scopes: list[str]  # what one may do
+    version: str
+
+
+async def session(request: ApiRequest) -> Response:
+    """GET /session."""
+    return api.json(_session(request, request.context.guard.scopes(request.http)))
+
+
+async def log_in(request: ApiRequest) -> Response:
+    """POST /login."""
+    keyring = request.context.guard.keyring
+    scopes = keyring.scopes_of_token(request.body.token) if keyring.locked else tokens.EVERYTHING
+    if scopes is None:
+        raise Refusal("unauthorized", "there is no such token")
+    answer = api.json(_session(request, scopes))
+    answer.set_cookie(
+        auth.COOKIE,
+        keyring.log_in(scopes),
+        max_age=int(tokens.SESSION_SECONDS),
+        httponly=True,
+        samesite="strict",
+        secure=request.http.scope["scheme"] == "https",
+    )
+    return answer
+
+
+async def log_out(request: ApiRequest) -> Response:
+    """POST /logout."""
+    request.context.guard.keyring.log_out(request.http.cookies.get(auth.COOKIE, ""))
+    answer = api.nothing()
+    answer.delete_cookie(auth.COOKIE, httponly=True, samesite="strict")
+    return answer
+
+
+def _session(request: ApiRequest, scopes: tokens.Scopes) -> Session:
+    known = geartrain.__version__ if scopes else ""
+    return Session(request.context.guard.keyring.locked, [scope for scope in tokens.SCOPES if scope in scopes], known)

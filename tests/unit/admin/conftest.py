@@ -1,0 +1,116 @@
+"""A steward over an engine at a fixed time, on a site that is whatever the test says."""
+
+import dataclasses
+
+import pytest
+
+from geartrain.admin.server_info import Waiting
+from geartrain.admin.service import Admin
+from geartrain.admin.views import StoreView, System
+from geartrain.engine.engine import Engine
+from geartrain.engine.interfaces import Journal
+from geartrain.model import Record
+from geartrain.runtime.records import RecordQuery
+
+NOW = 1_800_000_000.0  # 15 January 2027, 08:00 UTC
+
+
+class Keeper(Journal):
+    """A journal that keeps values, and tells what came in one go with them."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+        self.calls: list[str] = []
+
+    def accepted(self, job: object) -> None:
+        self.calls.append("accepted")
+
+    def keep(self, name: str, value: bytes) -> None:
+        self.calls.append("kept")
+        self.kept[name] = value
+
+
+@dataclasses.dataclass
+class FakeSite:
+    """Time is what the test sets; nothing is durable until `settle`."""
+
+    now: float = NOW
+    beats: int = 0
+    slow: bool = False  # whether anything has to wait for the disk
+    waiting: list[Waiting] = dataclasses.field(default_factory=list)
+
+    def clock(self) -> float:
+        return self.now
+
+    def schedule_tick(self) -> None:
+        self.beats += 1
+
+    def hold(self, waiting: Waiting) -> int:
+        if not self.slow:
+            return 0
+        self.waiting.append(waiting)
+        return 1
+
+    def settle(self, failed: bool = False) -> None:
+        waiting, self.waiting = self.waiting, []
+        for each in waiting:
+            each.settle(1, failed)
+
+    def connections(self) -> int:
+        return 3
+
+    async def system(self) -> System:
+        store = StoreView("memory", False, None, 0, 0, None, None)
+        return System("1", False, "3", "asyncio", "test", 1, NOW, 1, [], store)
+
+
+class FakeArchive:
+    """Records in a list."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+
+    async def find(self, handle: bytes) -> Record | None:
+        return next((record for record in self.records if record.handle == handle), None)
+
+    async def newest(self, query: RecordQuery) -> list[Record]:
+        fitting = [
+            record
+            for record in self.records
+            if (query.state < 0 or record.state == query.state) and (not query.below or record.id < query.below)
+        ]
+        return sorted(fitting, key=lambda record: -record.id)[: query.limit]
+
+
+@pytest.fixture
+def keeper() -> Keeper:
+    return Keeper()
+
+
+@pytest.fixture
+def engine(keeper: Keeper) -> Engine:
+    engine = Engine(journal=keeper)
+    engine.now = NOW
+    return engine
+
+
+@pytest.fixture
+def server() -> FakeSite:
+    return FakeSite()
+
+
+@pytest.fixture
+def archive() -> FakeArchive:
+    return FakeArchive()
+
+
+@pytest.fixture
+def admin(engine: Engine, server: FakeSite, archive: FakeArchive, keeper: Keeper) -> Admin:
+    return Admin(engine, server, archive, keeper.kept)
+
+
+def restarted(engine: Engine, server: FakeSite, keeper: Keeper) -> tuple[Engine, Admin]:
+    """The same server after a stop, with what was kept."""
+    again = Engine(journal=keeper, first_id=engine.next_id)
+    again.now = server.now
+    return again, Admin(again, server, FakeArchive(), dict(keeper.kept))

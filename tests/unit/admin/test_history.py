@@ -1,0 +1,83 @@
+"""Rates, charts and percentiles from totals."""
+
+import pytest
+
+from geartrain.admin.history import KEPT, percentile
+from geartrain.admin.service import Admin
+from geartrain.engine.counters import BUCKETS, DurationHistogram
+from geartrain.engine.engine import Engine
+from tests.unit.admin.conftest import NOW, FakeSite
+from tests.unit.engine.recording import claim, hire
+
+
+def let_pass(engine: Engine, server: FakeSite, seconds: int, jobs: int = 0, took: float = 0.0) -> None:
+    """Some seconds, in each of which so many jobs are done."""
+    worker = hire(engine, b"f")
+    for _ in range(seconds):
+        for _ in range(jobs):
+            engine.submit(b"f", background=True)
+            job = claim(engine, worker)
+            engine.now += took
+            engine.complete(worker, job, b"")
+            engine.now -= took
+        server.now += 1.0
+        engine.tick(server.now)
+
+
+def test_history_is_a_sample_a_second(admin: Admin, engine: Engine, server: FakeSite) -> None:
+    assert admin.history(60) == []
+    let_pass(engine, server, 3, jobs=5)
+    engine.submit(b"f", background=True)
+    let_pass(engine, server, 1)
+    history = admin.history(60)
+    assert [sample.at for sample in history] == [NOW + 1, NOW + 2, NOW + 3, NOW + 4]
+    assert [sample.completed for sample in history] == [5.0, 5.0, 5.0, 0.0]
+    assert [sample.submitted for sample in history] == [5.0, 5.0, 5.0, 1.0]
+    assert [sample.queued for sample in history] == [0, 0, 0, 1]
+    assert admin.history(2) == history[-2:]
+
+
+def test_history_is_bounded(admin: Admin, engine: Engine, server: FakeSite) -> None:
+    let_pass(engine, server, KEPT + 20)
+    assert len(admin.history(10**9)) == KEPT
+
+
+def test_rates_are_of_the_last_seconds(admin: Admin, engine: Engine, server: FakeSite) -> None:
+    let_pass(engine, server, 10, jobs=4)
+    assert (admin.overview().submitted_rate, admin.overview().completed_rate) == (4.0, 4.0)
+    let_pass(engine, server, 10)
+    assert (admin.overview().submitted_rate, admin.overview().completed_rate) == (0.0, 0.0)
+
+
+def test_a_clock_that_is_moved_back_does_not_end_the_samples(admin: Admin, engine: Engine, server: FakeSite) -> None:
+    let_pass(engine, server, 3)
+    server.now -= 3600
+    engine.tick(server.now)
+    let_pass(engine, server, 3)
+    assert len(admin.history(60)) == 6
+
+
+def test_percentiles_are_of_the_last_minute(admin: Admin, engine: Engine, server: FakeSite) -> None:
+    assert admin.overview().run.p50 is None
+    let_pass(engine, server, 5, jobs=10, took=0.010)
+    run = admin.overview().run
+    assert run.p50 is not None
+    assert 0.008 <= run.p50 <= 0.017
+    let_pass(engine, server, 70)
+    assert admin.overview().run.p99 is None
+
+
+@pytest.mark.parametrize("seconds", [0.000_5, 0.02, 1.5, 3600.0])
+def test_a_percentile_is_right_within_its_bucket(seconds: float) -> None:
+    meter = DurationHistogram()
+    for _ in range(100):
+        meter.note(seconds)
+    assert seconds / 2 <= percentile(meter.counts(), 0.5) <= seconds * 2
+
+
+def test_percentiles_are_in_order() -> None:
+    counts = [0] * BUCKETS
+    for exponent in range(30):
+        counts[exponent] = 30 - exponent
+    shares = [percentile(counts, share / 100) for share in range(1, 100)]
+    assert shares == sorted(shares)

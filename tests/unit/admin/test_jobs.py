@@ -1,0 +1,335 @@
+"""Lists of jobs, and actions on one and on many."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import pytest
+
+from geartrain.admin import jobs
+from geartrain.admin.jobs import JobQuery
+from geartrain.admin.service import Admin
+from geartrain.admin.views import JobView, Page
+from geartrain.engine.engine import Engine
+from geartrain.engine.job import LiveJob
+from geartrain.errors import AdminError
+from geartrain.model import THROW_AWAY, Attempt, JobState, Record, pack_attempts
+from tests.unit.admin.conftest import NOW, FakeArchive, FakeSite
+from tests.unit.engine.recording import claim, hire
+
+T = TypeVar("T")
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(coroutine)
+
+
+def record(id: int, **changes: Any) -> Record:
+    made = Record(
+        id, b"H:localhost:%d" % id, b"old", b"", 1, int(JobState.DONE), NOW, NOW + 1, NOW + 2, 2, "gearman", "danga",
+        b"bob", 0, "", b"result", pack_attempts([Attempt(NOW, NOW + 1, "periodic", b"al", "it left")]),
+    )  # fmt: skip
+    return made._replace(**changes)
+
+
+def everything(engine: Engine) -> dict[str, LiveJob]:
+    """A job in every state that is not over."""
+    worker = hire(engine, b"f", name=b"bob")
+    found = {}
+    found["running"] = engine.submit(b"f", b"key", b"running", background=True, door="gearman")
+    claim(engine, worker)
+    found["dead"] = engine.submit(b"f", b"", b"dead", background=True, door="danga" + THROW_AWAY)
+    claim(engine, worker)
+    engine.mark_dead(found["dead"], "hopeless")
+    found["queued"] = engine.submit(b"f", b"", b"queued", background=True, door="gearman")
+    found["scheduled"] = engine.submit(b"g", b"", b"scheduled", background=True, run_at=NOW + 60, door="periodic")
+    return found
+
+
+def payloads(page: Page[JobView]) -> list[object]:
+    return [view.payload if view.payload is not None else view.id for view in page.items]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (JobQuery(), ["scheduled", "queued", "dead", "running"]),
+        (JobQuery(state="queued"), ["queued"]),
+        (JobQuery(state="running"), ["running"]),
+        (JobQuery(state="scheduled"), ["scheduled"]),
+        (JobQuery(state="dead"), ["dead"]),
+        (JobQuery(state="done"), []),
+        (JobQuery(function=b"f"), ["queued", "dead", "running"]),
+        (JobQuery(function=b"nobody's"), []),
+        (JobQuery(search="ey"), ["running"]),
+        (JobQuery(search="ead"), ["dead"]),
+        (JobQuery(search="localhost"), ["scheduled", "queued", "dead", "running"]),
+        (JobQuery(door="danga"), ["dead"]),
+        (JobQuery(since=NOW + 1), []),
+        (JobQuery(until=NOW), []),
+        (JobQuery(since=NOW, until=NOW + 1, function=b"g"), ["scheduled"]),
+        (JobQuery(limit=2), ["scheduled", "queued"]),
+    ],
+)
+@pytest.mark.usefixtures("many")
+def test_filters(admin: Admin, engine: Engine, wanted: JobQuery, expected: list[str]) -> None:
+    everything(engine)
+    assert payloads(run(admin.jobs(wanted))) == expected
+
+
+def test_totals_that_are_known_are_told(admin: Admin, engine: Engine) -> None:
+    everything(engine)
+    for state in ("queued", "running", "scheduled", "dead"):
+        assert run(admin.jobs(JobQuery(state=state))).total == 1
+        assert run(admin.jobs(JobQuery(state=state, function=b"g"))).total == (state == "scheduled")
+        assert run(admin.jobs(JobQuery(state=state, function=b"nobody's"))).total == 0
+    assert run(admin.jobs(JobQuery())).total is None
+    assert run(admin.jobs(JobQuery(state="queued", search="x"))).total is None
+
+
+@pytest.mark.usefixtures("many")
+def test_pages_show_everything_once(admin: Admin, engine: Engine, archive: FakeArchive) -> None:
+    for number in range(20):
+        job = engine.submit(b"f", background=True, run_at=NOW + 60 - number)
+        if number % 3 == 0:
+            engine.cancel(job)
+            archive.records.append(record(job.id, state=int(JobState.CANCELLED)))
+    seen: list[int] = []
+    after = ""
+    while True:
+        page = run(admin.jobs(JobQuery(limit=3, after=after)))
+        seen += [view.id for view in page.items]
+        after = page.after
+        if not after:
+            break
+    assert seen == list(range(20, 0, -1))
+
+
+def test_a_job_that_ends_while_it_is_listed_is_listed_once(
+    admin: Admin, engine: Engine, archive: FakeArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [engine.submit(b"f", background=True) for _ in range(3)]
+
+    async def newest(query: object) -> list[Record]:
+        return [record(jobs[1].id)]
+
+    monkeypatch.setattr(archive, "newest", newest)
+    page = run(admin.jobs(JobQuery()))
+    assert [(view.id, view.state) for view in page.items] == [(3, "queued"), (2, "done"), (1, "queued")]
+
+
+@pytest.fixture(params=["listed in one go", "looked up by id"])
+def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two ways to find jobs, which must find the same."""
+    if request.param == "looked up by id":
+        monkeypatch.setattr(jobs, "LISTED_IN_ONE_GO", 0)
+
+
+@pytest.mark.usefixtures("many")
+def test_many_jobs_do_not_hold_up_the_loop(admin: Admin, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop comes round after each slice, as far as the clock is concerned."""
+    monkeypatch.setattr(jobs, "_SLICE_SECONDS", -1.0)
+    for _ in range(10 * jobs._SLICE):
+        engine.submit(b"f", background=True)
+
+    async def listed() -> int:
+        turns = 0
+        listing_task = asyncio.ensure_future(admin.jobs(JobQuery(search="nothing has this")))
+        while not listing_task.done():
+            await asyncio.sleep(0)
+            turns += 1
+        return turns
+
+    assert run(listed()) >= 10
+
+
+def test_a_live_job(admin: Admin, engine: Engine) -> None:
+    found = everything(engine)
+    view = run(admin.job(found["running"].handle))
+    assert (view.state, view.worker, view.worker_door, view.started_at, view.attempts) == (
+        "running", "bob", "test", NOW, 1,
+    )  # fmt: skip
+    dead = run(admin.job(found["dead"].handle))
+    assert (dead.state, dead.reason, dead.code, dead.finished_at, dead.door) == ("dead", "hopeless", 255, NOW, "danga")
+    assert [(trial.worker, trial.why) for trial in dead.trials] == [("bob", "hopeless")]
+
+
+def test_a_job_that_is_over(admin: Admin, archive: FakeArchive) -> None:
+    archive.records = [record(3)]
+    view = run(admin.job(b"H:localhost:3"))
+    assert (view.state, view.result, view.result_size, view.payload, view.finished_at) == (
+        "done", "result", 6, None, NOW + 2,
+    )  # fmt: skip
+    assert (view.worker, view.worker_door) == ("bob", "danga")
+    assert [(trial.worker, trial.door, trial.why) for trial in view.trials] == [("al", "periodic", "it left")]
+
+
+def test_lists_cut_and_sizes_are_whole(admin: Admin, engine: Engine, archive: FakeArchive) -> None:
+    engine.submit(b"f", payload=b"x" * 100_000, background=True)
+    archive.records = [record(0, result=b"y" * 1000)]
+    first, second = run(admin.jobs(JobQuery())).items
+    assert (first.payload, first.payload_size) == ("x" * 256, 100_000)
+    assert (second.result, second.result_size) == ("y" * 256, 1000)
+
+
+def test_bytes_are_to_be_had_whole(admin: Admin, engine: Engine, archive: FakeArchive) -> None:
+    job = engine.submit(b"f", payload=b"\xff" * 100_000, background=True)
+    assert run(admin.payload(job.handle)) == job.payload
+    archive.records = [record(900, result=b"\xff" * 1000), record(901, door="gearman" + THROW_AWAY)]
+    assert run(admin.result(b"H:localhost:900")) == b"\xff" * 1000
+    for coroutine, kind in (
+        (admin.result(job.handle), "conflict"),
+        (admin.payload(b"H:localhost:900"), "not-found"),
+        (admin.result(b"H:localhost:901"), "not-found"),
+        (admin.payload(b"nobody's"), "not-found"),
+        (admin.result(b"nobody's"), "not-found"),
+        (admin.job(b"nobody's"), "not-found"),
+    ):
+        with pytest.raises(AdminError) as refused:
+            run(coroutine)
+        assert refused.value.kind == kind
+
+
+def test_actions_on_one(admin: Admin, engine: Engine) -> None:
+    found = everything(engine)
+    admin.hasten(found["scheduled"].handle)
+    assert found["scheduled"].state is JobState.QUEUED
+    admin.cancel(found["queued"].handle)
+    assert found["queued"].state is JobState.CANCELLED
+    admin.cancel(found["running"].handle)
+    assert found["running"].state is JobState.CANCELLED
+    admin.retry(found["dead"].handle)
+    assert found["dead"].state is JobState.QUEUED
+    claim(engine, hire(engine, b"f"))
+    engine.mark_dead(found["dead"], "again")
+    admin.delete(found["dead"].handle)
+    assert engine.dead == {}
+
+
+def test_actions_in_the_wrong_state_are_conflicts(admin: Admin, engine: Engine) -> None:
+    found = everything(engine)
+    wrong = [
+        (admin.cancel, "dead"), (admin.retry, "queued"), (admin.delete, "running"), (admin.hasten, "queued"),
+    ]  # fmt: skip
+    for verb, state in wrong:
+        with pytest.raises(AdminError, match=f"is {state}, not ") as refused:
+            verb(found[state].handle)
+        assert refused.value.kind == "conflict"
+        assert found[state].state.name.lower() == state
+
+
+def test_a_key_that_is_taken_again_is_a_conflict(admin: Admin, engine: Engine) -> None:
+    job = engine.submit(b"f", b"key", background=True)
+    claim(engine, hire(engine, b"f"))
+    engine.mark_dead(job, "")
+    engine.submit(b"f", b"key", background=True)
+    with pytest.raises(AdminError, match="unique key is in use") as refused:
+        admin.retry(job.handle)
+    assert refused.value.kind == "conflict"
+    report = run(admin.bulk("retry", JobQuery()))
+    assert (report.done, report.refused, report.more) == (0, 1, False)
+
+
+def test_bulk_is_bounded_and_says_so(admin: Admin, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "BULK_MOST", 4)
+    for _ in range(6):
+        engine.submit(b"f", background=True)
+    first = run(admin.bulk("cancel", JobQuery(function=b"f")))
+    second = run(admin.bulk("cancel", JobQuery(function=b"f")))
+    assert [(each.done, each.more) for each in (first, second)] == [(4, True), (2, False)]
+
+
+def test_bulk_touches_only_what_it_is_for(admin: Admin, engine: Engine, server: FakeSite) -> None:
+    found = everything(engine)
+    assert run(admin.bulk("run", JobQuery())).done == 1
+    assert run(admin.bulk("delete", JobQuery())).done == 1
+    assert run(admin.bulk("cancel", JobQuery(function=b"f"))).done == 2
+    assert found["scheduled"].state is JobState.QUEUED
+    assert server.beats > 0
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        (JobQuery(state="lost"), "no state"),
+        (JobQuery(after="x"), "page before"),
+        (JobQuery(after="\N{ARABIC-INDIC DIGIT ONE}"), "page before"),
+        (JobQuery(limit=-1), "below 0"),
+    ],
+)
+def test_nonsense_is_refused(admin: Admin, wanted: JobQuery, words: str) -> None:
+    with pytest.raises(AdminError, match=words) as refused:
+        run(admin.jobs(wanted))
+    assert refused.value.kind == "bad-request"
+
+
+@pytest.mark.parametrize("name", ["handle", "unique", "handle as unique", "id"])
+def test_a_worker_names_its_job_in_its_own_way(admin: Admin, engine: Engine, name: str) -> None:
+    worker = hire(engine, b"f")
+    job = engine.submit(b"f", b"key" if name == "unique" else b"", background=True)
+    ways: dict[str, dict[str, Any]] = {
+        "handle": {"handle": job.handle},
+        "unique": {"function": b"f", "unique": b"key"},
+        "handle as unique": {"function": b"f", "unique": job.handle},
+        "id": {"function": b"f", "id": job.id},
+    }
+    claim(engine, worker)
+    admin.postpone(seconds=5.0, reason="busy", **ways[name])
+    assert (job.state, job.run_at) == (JobState.SCHEDULED, NOW + 5)
+    engine.tick(NOW + 5)
+    claim(engine, worker)
+    admin.bury(reason="hopeless", **ways[name])
+    assert (job.state, job.reason) == (JobState.DEAD, "hopeless")
+    with pytest.raises(AdminError) as refused:
+        admin.bury(**ways[name])
+    assert refused.value.kind == "not-found"
+
+
+def test_what_does_not_run_cannot_be_put_off(admin: Admin, engine: Engine) -> None:
+    job = engine.submit(b"f", background=True)
+    for seconds, kind in ((5.0, "conflict"), (-1.0, "bad-request"), (float("nan"), "bad-request")):
+        with pytest.raises(AdminError) as refused:
+            admin.postpone(job.handle, seconds)
+        assert refused.value.kind == kind
+    with pytest.raises(AdminError) as refused:
+        admin.postpone(job.handle, 5.0, function=b"another")
+    assert refused.value.kind == "not-found"
+
+
+def ids(admin: Admin, **wanted: Any) -> list[int]:
+    return [view.id for view in run(admin.jobs(JobQuery(**wanted))).items]
+
+
+@pytest.mark.usefixtures("many")
+def test_jobs_from_before_are_found_whatever_they_are_called(
+    admin: Admin, engine: Engine, server: FakeSite, archive: FakeArchive
+) -> None:
+    before = [engine.submit(b"f", background=True, run_at=NOW + 100 - number) for number in range(5)]
+    before[3].handle = b"H:another-host:4"
+    again = Engine(first_id=10_000_000)
+    again.now = NOW
+    other = Admin(again, server, archive, {})
+    for job in sorted(before):
+        again.restore(job)
+    again.submit(b"f", background=True)
+    again.cancel(again.submit(b"f", background=True))
+    again.submit(b"f", background=True)
+    expected = [10_000_002, 10_000_000, 5, 4, 3, 2, 1]
+    assert ids(other) == expected
+    again.cancel(before[1])
+    assert ids(other) == [id for id in expected if id != 2]
+    assert ids(other, after="5") == [4, 3, 1]
+    assert ids(other, after="10000001", limit=2) == [10_000_000, 5]
+
+
+def test_ids_that_lie_far_apart_are_not_looked_up_one_by_one(
+    admin: Admin, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "LISTED_IN_ONE_GO", 2)
+    queued = []
+    for _ in range(3):
+        queued.append(engine.submit(b"f", background=True))
+        engine.next_id += 10**12
+    assert ids(admin) == [job.id for job in reversed(queued)]
+    assert ids(admin, after=str(queued[2].id)) == [queued[1].id, queued[0].id]
+    assert ids(admin, after=str(queued[1].id + 1), limit=1) == [queued[1].id]

@@ -1,0 +1,127 @@
+"""The fences: names of the server, other sites' pages, and scopes."""
+
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+
+from geartrain.doors.http import auth, tokens
+from geartrain.doors.http.auth import Guard
+from geartrain.doors.http.problems import Refusal
+
+SECRET = "a-secret-of-sixteen"
+
+
+def request(method: str = "GET", **headers: str) -> Request:
+    raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    scope: dict[str, Any] = {"type": "http", "method": method, "path": "/", "headers": raw, "scheme": "http"}
+    return Request(scope)
+
+
+def fence(*words: str, hosts: tuple[str, ...] = ()) -> Guard:
+    return Guard(tokens.Keyring(tokens.read(words), lambda: 0.0), hosts)
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "127.0.0.1", "127.9.9.9", "::1"])
+def test_loopback(host: str) -> None:
+    assert auth.is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "localhost.example.com", "", "127.0.0.1.nip.io"])
+def test_not_loopback(host: str) -> None:
+    assert not auth.is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["localhost:4780", "127.0.0.1:4780", "[::1]:4780", "localhost", "box.lan:80"])
+def test_names_of_this_machine_are_answered(host: str) -> None:
+    fence(hosts=("Box.lan",)).check_host(request(host=host))
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.nip.io:4780", "", "[::2]:4780"])
+def test_other_names_are_not(host: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        fence().check_host(request(host=host))
+    assert refused.value.kind == "misdirected"
+
+
+def test_names_do_not_matter_where_a_token_is_needed() -> None:
+    fence(f"read:{SECRET}").check_host(request(host="jobs.example"))
+
+
+def test_names_do_not_matter_where_the_door_is_open_to_all() -> None:
+    made = fence()
+    made.everywhere = True
+    made.check_host(request(host="jobs.example"))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"origin": "http://localhost:4780", "host": "localhost:4780"},
+        {"origin": "https://jobs.example", "host": "jobs.example"},
+        {"sec_fetch_site": "same-origin"},
+        {"sec_fetch_site": "none"},
+    ],
+)
+def test_changes_from_here_are_let_through(headers: dict[str, str]) -> None:
+    fence().check_origin(request("POST", **headers))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "http://evil.example", "host": "localhost:4780"},
+        {"origin": "http://localhost:8000", "host": "localhost:4780"},
+        {"origin": "null", "host": "localhost:4780"},
+        {"sec_fetch_site": "cross-site"},
+        {"sec_fetch_site": "same-site"},
+    ],
+)
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+def test_changes_from_other_sites_are_refused(method: str, headers: dict[str, str]) -> None:
+    with pytest.raises(Refusal) as refused:
+        fence().check_origin(request(method, **headers))
+    assert refused.value.kind == "forbidden"
+
+
+def test_reading_is_not_a_change() -> None:
+    fence().check_origin(request("GET", sec_fetch_site="cross-site"))
+
+
+def test_without_tokens_everybody_may_do_everything() -> None:
+    assert fence().scopes(request()) == tokens.EVERYTHING
+
+
+def test_scopes_of_a_token() -> None:
+    made = fence(f"read:{SECRET}")
+    assert made.scopes(request(authorization=f"Bearer {SECRET}")) == {tokens.READ}
+    assert made.scopes(request(authorization=f"bearer {SECRET}")) == {tokens.READ}
+    assert made.scopes(request()) == frozenset()
+
+
+@pytest.mark.parametrize("word", ["Bearer wrong", f"Basic {SECRET}", SECRET, "Bearer"])
+def test_what_is_no_token_is_refused_even_where_none_is_needed(word: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        fence(f"read:{SECRET}").scopes(request(authorization=word))
+    assert refused.value.kind == "unauthorized"
+    assert refused.value.headers == {"WWW-Authenticate": 'Bearer realm="geartrain"'}
+
+
+def test_a_session_counts_as_its_token() -> None:
+    made = fence(f"read:{SECRET}")
+    session = made.keyring.log_in(frozenset({tokens.READ}))
+    assert made.scopes(request(cookie=f"{auth.COOKIE}={session}")) == {tokens.READ}
+    assert made.scopes(request(cookie=f"{auth.COOKIE}=other")) == frozenset()
+
+
+def test_one_of_the_scopes_is_enough() -> None:
+    fence().require(frozenset({tokens.SUBMIT}), frozenset({tokens.READ, tokens.SUBMIT}))
+    fence().require(frozenset(), frozenset())
+
+
+@pytest.mark.parametrize(("has", "kind"), [(frozenset(), "unauthorized"), (frozenset({tokens.READ}), "forbidden")])
+def test_the_wrong_scope_is_not(has: frozenset[str], kind: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        fence().require(has, frozenset({tokens.ADMIN}))
+    assert refused.value.kind == kind

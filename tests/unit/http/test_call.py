@@ -1,0 +1,64 @@
+"""Reading parameters."""
+
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+from starlette.requests import Request
+
+from geartrain.doors.http import request
+from geartrain.doors.http.problems import Refusal
+
+
+class Query(msgspec.Struct, forbid_unknown_fields=True):
+    function: str = ""
+    search: str = ""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=10)] = 5
+    since: float = 0.0
+
+
+def read(query: bytes, wanted: Any = Query) -> Any:
+    return request.parameters(Request({"type": "http", "query_string": query, "headers": []}), wanted)
+
+
+def test_defaults() -> None:
+    assert read(b"") == Query()
+    assert read(b"", None) is None
+
+
+def test_values() -> None:
+    assert read(b"search=a+b%20c&limit=7&since=1.5") == Query("", "a b c", 7, 1.5)
+    assert read(b"search=") == Query()
+
+
+def test_a_functions_name_may_be_any_bytes() -> None:
+    assert request.raw(read(b"function=%FF%00").function) == b"\xff\0"
+    assert request.raw(read("function=ü".encode()).function) == "ü".encode()
+    assert request.raw(read(b"function=\xff").function) == b"\xff"
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        (b"limit=11", "limit"),
+        (b"limit=many", "limit"),
+        (b"since=nan", "finite"),
+        (b"since=inf", "finite"),
+        (b"search=%FF", "UTF-8"),
+        (b"colour=red", "colour"),
+        (b"limit=1&limit=2", "twice"),
+    ],
+)
+def test_what_makes_no_sense_is_named(query: bytes, why: str) -> None:
+    with pytest.raises(Refusal, match=why) as refused:
+        read(query)
+    assert refused.value.kind == "bad-request"
+
+
+def test_where_there_are_no_parameters_none_may_be_given() -> None:
+    with pytest.raises(Refusal, match="no parameter x"):
+        read(b"x=1", None)
+
+
+def test_names_in_paths() -> None:
+    assert request.quoted(b"a/b\xff?") == "a%2Fb%FF%3F"

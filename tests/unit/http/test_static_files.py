@@ -1,0 +1,76 @@
+"""The dashboard's files: what is served, and what is not."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+
+from geartrain.doors.http import static_files
+
+
+def ask(path: str, method: str = "GET", **headers: str) -> Any:
+    raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    return static_files.answer(Request({"type": "http", "method": method, "path": path, "headers": raw}))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A dashboard of our own."""
+    shown = tmp_path / "pages"
+    (shown / "parts").mkdir(parents=True)
+    (shown / "index.html").write_text("<!doctype html>")
+    (shown / "parts" / "chart.js").write_text("export {}")
+    (shown / "secret.py").write_text("x")
+    (shown / ".hidden.js").write_text("x")
+    (tmp_path / "outside.js").write_text("x")
+    monkeypatch.setattr(static_files, "FOLDER", shown)
+    return shown
+
+
+def test_the_page_itself() -> None:
+    answer = ask("/")
+    assert (answer.status_code, answer.body) == (200, b"<!doctype html>")
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+
+
+def test_a_module() -> None:
+    answer = ask("/parts/chart.js")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/javascript; charset=utf-8")
+
+
+def test_what_has_not_changed_is_not_sent_again() -> None:
+    tag = ask("/").headers["etag"]
+    again = ask("/", if_none_match=tag)
+    assert (again.status_code, again.body) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../outside.js",
+        "/parts/../../outside.js",
+        "/.hidden.js",
+        "/secret.py",
+        "/none.js",
+        "/parts",
+        "/a\0b.js",
+        "//etc",
+    ],
+)
+def test_what_is_not_there_is_not_found(path: str) -> None:
+    assert ask(path).status_code == 404
+
+
+def test_a_place_in_the_page_is_the_page() -> None:
+    assert ask("/functions/mail", accept="text/html,*/*").body == b"<!doctype html>"
+    assert ask("/functions/mail", accept="application/json").status_code == 404
+
+
+def test_files_can_only_be_read() -> None:
+    answer = ask("/", "POST")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
