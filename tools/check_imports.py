@@ -23,10 +23,11 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "admin": frozenset({"engine", "runtime"}),
     "doors": frozenset({"wire", "engine", "runtime", "admin"}),
     "server": frozenset({"wire", "engine", "store", "runtime", "admin", "doors"}),
+    "maintenance": frozenset({"engine", "store", "server"}),
     "client": frozenset({"wire"}),
     "app": frozenset({"client"}),
     "testing": frozenset({"app", "client"}),  # for users' own tests
-    "cli": frozenset({"client", "server", "app"}),
+    "cli": frozenset({"client", "server", "maintenance", "app"}),
     **{plain: frozenset() for plain in PLAIN},
     "__init__": frozenset({"client", "app"}),  # the version, and the library's names for type checkers
     "__main__": frozenset({"cli"}),  # the way into the command

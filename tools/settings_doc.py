@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from geartrain.server import sources
-from geartrain.server.settings import TABLE, Setting
+from geartrain.server.config import load
+from geartrain.server.config.settings import TABLE, Setting
 
 PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
 
@@ -23,8 +23,8 @@ Every setting can be given in three ways, and the first of these that has it win
 2. an environment variable: `GEARTRAIN_MAX_PACKET=1MiB`
 3. a line of the settings file: `max_packet = "1MiB"`
 
-The settings file is TOML. It is the one that `{sources.CONFIG_FLAG}` or `{sources.CONFIG_VARIABLE}` names, else
-`~/.config/geartrain/{sources.FILE_NAME}` (or in `$XDG_CONFIG_HOME`), else `/etc/geartrain/{sources.FILE_NAME}`.
+The settings file is TOML. It is the one that `{load.CONFIG_FLAG}` or `{load.CONFIG_VARIABLE}` names, else
+`~/.config/geartrain/{load.FILE_NAME}` (or in `$XDG_CONFIG_HOME`), else `/etc/geartrain/{load.FILE_NAME}`.
 A key that is not listed here is refused, and so is a value that makes no sense; the message says where it was
 found and what is allowed.
 

@@ -3,7 +3,8 @@
 import msgspec
 
 from geartrain.cli import operating
-from geartrain.server import log, upkeep
+from geartrain.maintenance import store_file
+from geartrain.server.process import log
 
 EPILOG = """
 **Is it needed?** Seldom: a server uses the space that finished jobs left for new ones. After a backlog that will
@@ -20,10 +21,10 @@ much free space as the jobs take.
 
 def compact(store: operating.Store = None, config: operating.Config = None, json: operating.Json = False) -> None:
     """Make the file of a store that no server has open as small as what is in it."""
-    found = upkeep.existing(operating.settings(store, config))
+    found = store_file.existing(operating.settings(store, config))
     with operating.plain_errors(str(found.path)), log.opened(log.STDERR, "warning", "text"):
-        sizes = upkeep.compact(found)
+        sizes = store_file.compact(found)
     if json:
         print(msgspec.json.encode({"file": str(found.path), **sizes._asdict()}).decode())
     else:
-        print(f"{found.path}: {upkeep.shown_size(sizes.before)} before, {upkeep.shown_size(sizes.after)} after")
+        print(f"{found.path}: {store_file.shown_size(sizes.before)} before, {store_file.shown_size(sizes.after)} after")

@@ -7,8 +7,8 @@ import msgspec
 import typer
 
 from geartrain.cli import operating, reporting
-from geartrain.server.checkup import examination
-from geartrain.server.checkup.finding import Finding, Level
+from geartrain.maintenance.doctor import examination
+from geartrain.maintenance.doctor.finding import Finding, Level
 
 EPILOG = """
 Each line says whether something is *ok*, a *warning* (it works, and somebody should know) or a *problem*, and what

@@ -11,7 +11,7 @@ from typing import Annotated, BinaryIO
 import typer
 
 from geartrain.cli import operating, reporting
-from geartrain.server import upkeep
+from geartrain.maintenance import store_file
 
 EPILOG = """
 **What is in it.** Every background job that waits, runs or is dead, as it is at this moment, and with `--records`
@@ -42,12 +42,12 @@ def dump(
     records: Annotated[bool, typer.Option("--records", help="Also what became of the jobs that are over.")] = False,
 ) -> None:
     """Write a store's jobs as lines of JSON: to back them up, to move them, to look at them."""
-    found = upkeep.existing(operating.settings(store, config))
+    found = store_file.existing(operating.settings(store, config))
     progress = reporting.Progress("dumping")
     notices = reporting.Notices(progress)
     name = "stdout" if file == STDOUT else file
     with operating.plain_errors(name), _quiet_when_nobody_reads(), _target(file) as target:
-        dumped = upkeep.write_dump(found.path, records, target.write, notices, progress)
+        dumped = store_file.write_dump(found.path, records, target.write, notices, progress)
         notices.end()
     if file != STDOUT:
         also = f" and {reporting.counted(dumped.records, 'record')}" if records else ""

@@ -14,8 +14,9 @@ import geartrain
 from geartrain.address import Address
 from geartrain.cli import gearmand_options as options
 from geartrain.errors import GeartrainError, SettingsError
-from geartrain.server import launch, log, sources
-from geartrain.server.launch import Process
+from geartrain.server.config import load
+from geartrain.server.process import launch, log
+from geartrain.server.process.launch import Process
 
 COMPATIBLE = "1.1.20"
 EVERY_INTERFACE = "*"
@@ -44,7 +45,7 @@ def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         print(f"\ngearmand {COMPATIBLE} compatible, geartrain {geartrain.__version__} - geartrain --help")
         return 0
     flags, warnings = translate(values, environment)
-    settings = sources.load(flags, environment)
+    settings = load.load(flags, environment)
     for warning in warnings:
         print(f"gearmand: warning: {warning}", file=sys.stderr)
     if "check-args" not in values:

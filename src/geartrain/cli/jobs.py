@@ -9,8 +9,9 @@ import typer
 
 from geartrain.cli import exits, moments, operating, reaching, reporting, tables
 from geartrain.errors import AdminError, ServerGoneError
-from geartrain.server import history, sources, upkeep
-from geartrain.server.settings import TABLE
+from geartrain.maintenance import job_history, store_file
+from geartrain.server.config import load
+from geartrain.server.config.settings import TABLE
 
 EPILOG = f"""
 **What is in it.** Jobs that are scheduled, queued, running or dead, and for as long as `keep_records_for` says (one day
@@ -46,7 +47,9 @@ _PAGE: Final = 1000  # so many are asked for at a time
 
 def jobs(
     function: Annotated[str, typer.Option(metavar="NAME", help="Only jobs of this function.", show_default=False)] = "",
-    state: Annotated[history.State | None, typer.Option(help="Only jobs in this state.", show_default=False)] = None,
+    state: Annotated[
+        job_history.StateName | None, typer.Option(help="Only jobs in this state.", show_default=False)
+    ] = None,
     since: Annotated[str, typer.Option(metavar="TIME", help="Not before this time.", show_default=False)] = "",
     until: Annotated[str, typer.Option(metavar="TIME", help="Before this time.", show_default=False)] = "",
     handle: Annotated[str, typer.Option(metavar="HANDLE", help="Only this job.", show_default=False)] = "",
@@ -58,7 +61,7 @@ def jobs(
 ) -> None:
     """Show what ran, when, and with what result or error; and what is still to run."""
     times = (moments.moment(since, "--since"), moments.moment(until, "--until"))
-    question = history.Question(os.fsencode(handle), os.fsencode(function), state, *times, limit)
+    question = job_history.HistoryFilter(os.fsencode(handle), os.fsencode(function), state, *times, limit)
     found = _found(question, server, store, config)
     tables.say(map(tables.json_line, found) if json else _table(found))
     if json:
@@ -70,12 +73,12 @@ def jobs(
 
 
 def _found(
-    question: history.Question, server: str | None, store: str | None, config: str | None
+    question: job_history.HistoryFilter, server: str | None, store: str | None, config: str | None
 ) -> list[dict[str, Any]]:
     """From the server or from the file; whoever names one of them gets that."""
     if server is not None and not (store or config):
         return _from_server(question, server)
-    named = store or config or any(map(os.environ.get, (TABLE["store"].variable, sources.CONFIG_VARIABLE)))
+    named = store or config or any(map(os.environ.get, (TABLE["store"].variable, load.CONFIG_VARIABLE)))
     if not named:
         try:
             return _from_server(question, reaching.USUAL)
@@ -84,15 +87,15 @@ def _found(
     return _from_file(question, store, config)
 
 
-def _from_file(question: history.Question, store: str | None, config: str | None) -> list[dict[str, Any]]:
-    found = upkeep.existing(operating.settings(store, config))
+def _from_file(question: job_history.HistoryFilter, store: str | None, config: str | None) -> list[dict[str, Any]]:
+    found = store_file.existing(operating.settings(store, config))
     notices = reporting.Notices(reporting.Progress("reading"))
-    entries = history.find(found, question, time.time(), notices)
+    entries = job_history.find(found, question, time.time(), notices)
     notices.end()
     return [{name: _plain(value) for name, value in entry._asdict().items()} for entry in entries]
 
 
-def _from_server(question: history.Question, server: str) -> list[dict[str, Any]]:
+def _from_server(question: job_history.HistoryFilter, server: str) -> list[dict[str, Any]]:
     if question.handle:
         try:
             return [reaching.ask(server, "job", handle=os.fsdecode(question.handle))]
@@ -103,7 +106,7 @@ def _from_server(question: history.Question, server: str) -> list[dict[str, Any]
     return reaching.with_client(server, lambda client: _pages(client, question))
 
 
-async def _pages(client: Any, question: history.Question) -> list[dict[str, Any]]:
+async def _pages(client: Any, question: job_history.HistoryFilter) -> list[dict[str, Any]]:
     from geartrain.client import control
 
     fits: dict[str, Any] = {
@@ -151,6 +154,6 @@ def _row(job: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _outcome(job: dict[str, Any]) -> str:
-    if job["state"] == history.State.SCHEDULED:
+    if job["state"] == job_history.StateName.SCHEDULED:
         return f"due {moments.clock(job['run_at'])}"
     return moments.value(job["reason"] or job["result"] or "", _LONGEST_OUTCOME)

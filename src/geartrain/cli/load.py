@@ -9,7 +9,8 @@ import msgspec
 import typer
 
 from geartrain.cli import operating, reporting
-from geartrain.server import log, upkeep
+from geartrain.maintenance import store_file
+from geartrain.server.process import log
 
 EPILOG = """
 **All or nothing.** A line that is wrong is named, and then nothing was loaded. Jobs keep their handles, their
@@ -45,13 +46,13 @@ def load(
     json: operating.Json = False,
 ) -> None:
     """Load a dump into a store that no server has open."""
-    found = upkeep.store(operating.settings(store, config))
+    found = store_file.store(operating.settings(store, config))
     progress = reporting.Progress("loading")
     notices = reporting.Notices(progress)
     name = "stdin" if file == STDIN else file
     with operating.plain_errors(name), _source(file) as lines, log.opened(log.STDERR, "warning", "text"):
         try:
-            summary = upkeep.load_dump(found, lines, name, replace, notices, progress)
+            summary = store_file.load_dump(found, lines, name, replace, notices, progress)
         finally:
             notices.end()
     if json:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import typer
 
 from geartrain.cli import reporting
-from geartrain.server import quantities
+from geartrain.server.config import units
 
 _TIME: Final = "%Y-%m-%d %H:%M:%S"
 _UNITS: Final = (("d", 86400), ("h", 3600), ("m", 60))
@@ -29,7 +29,7 @@ def duration(text: str, flag: str) -> float:
     if not text:
         return 0.0
     try:
-        return quantities.parse_duration(text)
+        return units.parse_duration(text)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is no duration such as 500ms, 90s, 10m or 2h", param_hint=flag) from None
 
@@ -41,7 +41,7 @@ def _moment(text: str, flag: str, direction: float) -> float:
         if text.startswith("@"):
             return float(text[1:])
         if text[-1].isalpha() and not text.endswith("Z"):
-            return time.time() + direction * quantities.parse_duration(text)
+            return time.time() + direction * units.parse_duration(text)
         return datetime.datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError):
         complaint = f"{text!r} is no time such as 2h, 2026-11-15T18:30 or @1789000000"

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from geartrain.errors import GeartrainError
-from geartrain.server import sources
-from geartrain.server.settings import TABLE, Settings
+from geartrain.server.config import load
+from geartrain.server.config.settings import TABLE, Settings
 
 Store = Annotated[
     str | None,
@@ -22,7 +22,7 @@ Store = Annotated[
 Config = Annotated[
     str | None,
     typer.Option(
-        sources.CONFIG_FLAG,
+        load.CONFIG_FLAG,
         metavar="FILE",
         help="Read the server's settings from this TOML file.",
         show_default=False,
@@ -33,7 +33,7 @@ Json = Annotated[bool, typer.Option("--json", help="Report as one JSON object, f
 
 def settings(store: str | None, config: str | None) -> Settings:
     """What `geartrain serve` would use with these flags."""
-    return sources.load({"store": store, "config": config})
+    return load.load({"store": store, "config": config})
 
 
 @contextlib.contextmanager

@@ -6,14 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from geartrain.server import launch, sources
-from geartrain.server.settings import TABLE, Setting
+from geartrain.server.config import load
+from geartrain.server.config.settings import TABLE, Setting
+from geartrain.server.process import launch
 
 EPILOG = f"""
 **Where settings come from.** Flags first, then the environment, then a settings file, then the defaults above.
 Every flag has a name in each: `--max-packet 1MiB` is `GEARTRAIN_MAX_PACKET=1MiB` in the environment and
-`max_packet = "1MiB"` in the file. The file is the one that `{sources.CONFIG_FLAG}` or `{sources.CONFIG_VARIABLE}`
-names, else `~/.config/geartrain/{sources.FILE_NAME}`, else `/etc/geartrain/{sources.FILE_NAME}`.
+`max_packet = "1MiB"` in the file. The file is the one that `{load.CONFIG_FLAG}` or `{load.CONFIG_VARIABLE}`
+names, else `~/.config/geartrain/{load.FILE_NAME}`, else `/etc/geartrain/{load.FILE_NAME}`.
 
 **Signals.** TERM and INT stop at once; USR1 stops when the running jobs are done; HUP reopens the log file.
 
@@ -35,7 +36,7 @@ def command() -> Callable[..., None]:
     """The verb as a function with one parameter per setting, which is what typer makes flags from."""
 
     def serve(**flags: Any) -> None:
-        launch.serve(sources.load(flags))
+        launch.serve(load.load(flags))
 
     serve.__doc__ = "Run the server until it is told to stop."
     serve.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -51,7 +52,7 @@ def add(app: typer.Typer) -> None:
 
 def _config() -> inspect.Parameter:
     option = typer.Option(
-        sources.CONFIG_FLAG, metavar="FILE", help="Read settings from this TOML file.", show_default=False
+        load.CONFIG_FLAG, metavar="FILE", help="Read settings from this TOML file.", show_default=False
     )
     return _keyword("config", Annotated[str | None, option])
 

@@ -7,8 +7,7 @@ import msgspec
 import typer
 
 import geartrain
-from geartrain import compiled
-from geartrain.server import loop
+from geartrain import compiled, eventloop
 
 
 def version(
@@ -18,7 +17,7 @@ def version(
     facts = {
         "version": geartrain.__version__,
         "python": platform.python_version(),
-        "loop": loop.best().name,
+        "loop": eventloop.best().name,
         "core": compiled.form(),
     }
     if json:

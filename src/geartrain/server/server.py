@@ -23,13 +23,14 @@ from geartrain.runtime.clock import Clock
 from geartrain.runtime.durability import Committer
 from geartrain.runtime.records import MemoryJournal, StoreArchive
 from geartrain.runtime.tick import TickLoop
-from geartrain.server import parts, pid_file, privileges, signals, stores
-from geartrain.server import settings as table
-from geartrain.server.listening import Doors, Ground
-from geartrain.server.log import Log
-from geartrain.server.notify import Notifier
-from geartrain.server.settings import Settings
-from geartrain.server.site import ServerSite
+from geartrain.server import options, restore
+from geartrain.server.config import settings as table
+from geartrain.server.config.settings import Settings
+from geartrain.server.info import RunningServer
+from geartrain.server.listeners import DoorContext, Doors
+from geartrain.server.process import pid_file, privileges, signals
+from geartrain.server.process.log import Log
+from geartrain.server.process.systemd import Notifier
 from geartrain.store.memory import MemoryStore
 
 # How long a stop waits for peers to take the last bytes that were sent to them.
@@ -45,7 +46,7 @@ class Server:
 
     def __init__(self, settings: Settings, log: Log, account: pwd.struct_passwd | None = None) -> None:
         self._settings = settings
-        self._store = stores.make(settings.store, settings.result_limit)
+        self._store = restore.make(settings.store, settings.result_limit)
         self._log_target = log
         self._account = account  # as whom it will run, if not as whom it was started
         self._notifier = Notifier()
@@ -80,20 +81,22 @@ class Server:
         if isinstance(self._store, MemoryStore):
             journal = MemoryJournal(self._store, settings.keep_records, settings.result_limit)
         else:
-            journal = self._committer = Committer(self._store, parts.keep(settings))
-        self._engine = Engine(parts.policy(settings), table.handle_prefix(settings), first_id, journal)
+            journal = self._committer = Committer(self._store, options.keep(settings))
+        self._engine = Engine(options.policy(settings), table.handle_prefix(settings), first_id, journal)
         if isinstance(journal, MemoryJournal):
             journal.engine = self._engine
         self._engine.now = clock()
         self._tick_loop = TickLoop(self._loop, self._engine, clock)
         kept, archive = self._store.kept(), StoreArchive(self._store, journal)
-        site = ServerSite(self._tick_loop, self._store, settings.store or stores.usual(os.environ), self._committer)
+        site = RunningServer(
+            self._tick_loop, self._store, settings.store or restore.default_url(os.environ), self._committer
+        )
         admin = Admin(self._engine, site, archive, kept)
         self._control = ControlWorker(self._engine, site, admin, self._loop) if settings.control else None
-        ground = Ground(self._tick_loop, settings, self, archive, kept, admin)
-        self._doors = site.doors = Doors(ground, parts.sockets(settings))
+        context = DoorContext(self._tick_loop, settings, self, archive, kept, admin)
+        self._doors = site.doors = Doors(context, options.sockets(settings))
         with memory.at_rest():
-            await stores.take_over(self._store, self._engine, self._stopped)
+            await restore.restore_jobs(self._store, self._engine, self._stopped)
 
     async def _serve(self, ready: Ready) -> None:
         if self._committer is not None:
@@ -147,7 +150,7 @@ class Server:
             "version": geartrain.__version__,
             "python": platform.python_version(),
             "loop": type(self._loop).__module__.partition(".")[0],
-            "store": self._settings.store or stores.usual(os.environ),
+            "store": self._settings.store or restore.default_url(os.environ),
             "pid": os.getpid(),
         }
         _log.info("started", extra={"fields": fields})

@@ -3,7 +3,7 @@
 import ssl
 
 from geartrain.errors import StartError
-from geartrain.server.settings import Settings
+from geartrain.server.config.settings import Settings
 
 
 def context(settings: Settings) -> ssl.SSLContext | None:

@@ -380,3 +380,9 @@ def _reason(error: Exception) -> str:
 
 def _fields(path: Path, why: str) -> dict[str, dict[str, str]]:
     return {"fields": {"file": str(path), "why": why}}
+
+
+def disk_size(path: Path) -> int:
+    """How many bytes a store's file and its write-ahead log take on disk."""
+    files = (path, path.with_name(path.name + "-wal"))
+    return sum(file.stat().st_size for file in files if file.exists())

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from geartrain.address import Address
+from geartrain.maintenance.doctor import contents, disk, examination, machine
+from geartrain.maintenance.doctor.finding import Finding, Findings, Level
 from geartrain.model import JobState
-from geartrain.server import listening
-from geartrain.server.checkup import contents, examination, machine, place
-from geartrain.server.checkup.finding import Finding, Findings, Level
-from geartrain.server.settings import Settings
+from geartrain.server import listeners
+from geartrain.server.config.settings import Settings
 from geartrain.store import holder
 from geartrain.store.sqlite import SqliteStore
 from tests.unit.cli.conftest import Run
@@ -194,7 +194,7 @@ def test_systems_list_of_locks_is_read(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_disk_is_measured_and_nothing_is_left(tmp_path: Path) -> None:
-    speed = place.measure(tmp_path)
+    speed = disk.measure(tmp_path)
     assert 0 < speed.median <= speed.p99
     assert list(tmp_path.iterdir()) == []
 
@@ -216,7 +216,7 @@ def test_usual_port_that_is_taken_matters_only_if_none_is_left(monkeypatch: pyte
         taken = Address("gearman", "127.0.0.1", other.getsockname()[1], "")
         free = taken._replace(port=0)
         for usual, expected in (((taken, free), [Level.WARNING, Level.OK]), ((taken,), [Level.PROBLEM])):
-            monkeypatch.setattr(listening, "usual_places", lambda usual=usual: iter(usual))
+            monkeypatch.setattr(listeners, "default_addresses", lambda usual=usual: iter(usual))
             found = machine.ports(Settings(), None, Findings("ports"))
             assert [finding.level for finding in found] == expected
 

@@ -9,9 +9,10 @@ import pytest
 import geartrain
 from geartrain.cli import gearmand
 from geartrain.errors import SettingsError
-from geartrain.server import log, sources
-from geartrain.server.launch import Process
-from geartrain.server.settings import Settings
+from geartrain.server.config import load
+from geartrain.server.config.settings import Settings
+from geartrain.server.process import log
+from geartrain.server.process.launch import Process
 
 QUIET = ["--log-file=none", "--pid-file=x.pid"]
 
@@ -23,7 +24,7 @@ def translate(*words: str, **environment: str) -> tuple[dict[str, Any], list[str
 
 def settings(*words: str, **environment: str) -> Settings:
     flags, _ = translate(*words, **environment)
-    return sources.load(flags, {"GEARTRAIN_CONFIG": "/dev/null"})
+    return load.load(flags, {"GEARTRAIN_CONFIG": "/dev/null"})
 
 
 def warnings(*words: str) -> list[str]:

@@ -7,10 +7,11 @@ import re
 import pytest
 
 import geartrain
-from geartrain import compiled
+from geartrain import compiled, eventloop
 from geartrain.cli import exits, main
-from geartrain.server import launch, loop, sources
-from geartrain.server.settings import TABLE, Settings
+from geartrain.server.config import load
+from geartrain.server.config.settings import TABLE, Settings
+from geartrain.server.process import launch
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *words: str, program: str = "geartrain") -> object:
@@ -35,7 +36,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
 def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(monkeypatch, "version") == 0
     words = capsys.readouterr().out
-    facts = f"Python {platform.python_version()}, {loop.best().name}, {compiled.form()} core"
+    facts = f"Python {platform.python_version()}, {eventloop.best().name}, {compiled.form()} core"
     assert words == f"geartrain {geartrain.__version__} ({facts})\n"
 
 
@@ -44,7 +45,7 @@ def test_version_for_machines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert json.loads(capsys.readouterr().out) == {
         "version": geartrain.__version__,
         "python": platform.python_version(),
-        "loop": loop.best().name,
+        "loop": eventloop.best().name,
         "core": compiled.form(),
     }
 
@@ -85,7 +86,7 @@ def test_interrupt_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     def interrupted(*rest: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sources, "load", interrupted)
+    monkeypatch.setattr(load, "load", interrupted)
     assert run(monkeypatch, "serve") == exits.INTERRUPTED
     assert "Traceback" not in capsys.readouterr().err
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from geartrain.errors import StartError
-from geartrain.server import log
+from geartrain.server.process import log
 
 DOORS = logging.getLogger("geartrain.doors")
 SERVER = logging.getLogger("geartrain.server")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from geartrain.errors import StartError
-from geartrain.server import pid_file
+from geartrain.server.process import pid_file
 
 
 def test_written_and_removed(tmp_path: Path) -> None:

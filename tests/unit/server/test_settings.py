@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from geartrain.errors import SettingsError
-from geartrain.server import kinds
-from geartrain.server import settings as table
-from geartrain.server.settings import TABLE, Settings
+from geartrain.server.config import settings as table
+from geartrain.server.config import types
+from geartrain.server.config.settings import TABLE, Settings
 
 
 def test_every_field_has_a_row() -> None:
@@ -47,7 +47,7 @@ def test_certificate_alone_is_enough() -> None:
 
 
 def test_handle_prefix_is_the_hosts_name() -> None:
-    assert table.handle_prefix(Settings()) == f"H:{os.uname().nodename}".encode()[: kinds.PREFIX_LIMIT]
+    assert table.handle_prefix(Settings()) == f"H:{os.uname().nodename}".encode()[: types.PREFIX_LIMIT]
 
 
 def test_long_host_name_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from geartrain.server.settings import TABLE
+from geartrain.server.config.settings import TABLE
 
 ROOT = Path(__file__).parents[3]
 TOOL = ROOT / "tools" / "settings_doc.py"

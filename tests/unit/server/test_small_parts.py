@@ -12,14 +12,15 @@ import sys
 
 import pytest
 
+from geartrain import eventloop
 from geartrain.errors import StartError
 from geartrain.runtime import memory
-from geartrain.server import loop, privileges, signals
+from geartrain.server.process import privileges, signals
 
 
 def test_uvloop_is_preferred() -> None:
     pytest.importorskip("uvloop")
-    best = loop.best()
+    best = eventloop.best()
     made = best.factory()
     made.close()
     assert best.name == type(made).__module__ == "uvloop"
@@ -27,7 +28,7 @@ def test_uvloop_is_preferred() -> None:
 
 def test_asyncio_is_good_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvloop", None)
-    best = loop.best()
+    best = eventloop.best()
     made = best.factory()
     made.close()
     assert best.name == "asyncio"
@@ -78,7 +79,7 @@ def test_signals_reach_their_handlers_and_mean_nothing_afterwards() -> None:
 
 def in_a_process(program: str) -> list[str]:
     """Limits and users cannot be given back, so a child has to try them."""
-    lines = ["import os, resource", "from geartrain.server import privileges", program]
+    lines = ["import os, resource", "from geartrain.server.process import privileges", program]
     answer = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
     return answer.stdout.split()

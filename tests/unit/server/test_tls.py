@@ -8,7 +8,7 @@ import pytest
 
 from geartrain.errors import StartError
 from geartrain.server import tls
-from geartrain.server.settings import Settings
+from geartrain.server.config.settings import Settings
 
 
 @pytest.fixture(scope="module")

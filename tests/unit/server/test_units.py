@@ -2,7 +2,7 @@
 
 import pytest
 
-from geartrain.server import quantities
+from geartrain.server.config import units
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from geartrain.server import quantities
     ],
 )
 def test_sizes(text: str, size: int) -> None:
-    assert quantities.parse_size(text) == size
+    assert units.parse_size(text) == size
 
 
 @pytest.mark.parametrize(
@@ -43,38 +43,38 @@ def test_sizes(text: str, size: int) -> None:
     ],
 )
 def test_durations(text: str, seconds: float) -> None:
-    assert quantities.parse_duration(text) == pytest.approx(seconds)
+    assert units.parse_duration(text) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("text", ["", "MiB", "-1", "1e3", "1 000", "0x10", "1MiB2", "1,5s", "nan", "inf", "1.s"])
 def test_nonsense_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a number with a unit"):
-        quantities.parse_size(text)
+        units.parse_size(text)
     with pytest.raises(ValueError, match="is not a number with a unit"):
-        quantities.parse_duration(text)
+        units.parse_duration(text)
 
 
 def test_units_do_not_mix() -> None:
     with pytest.raises(ValueError, match="'60s'"):
-        quantities.parse_size("60s")
+        units.parse_size("60s")
     with pytest.raises(ValueError, match="'64MiB'"):
-        quantities.parse_duration("64MiB")
+        units.parse_duration("64MiB")
 
 
 def test_part_of_a_byte_is_refused() -> None:
     with pytest.raises(ValueError, match="not a whole number of bytes"):
-        quantities.parse_size("0.3")
+        units.parse_size("0.3")
 
 
 @pytest.mark.parametrize("text", ["1", "1000", "1KiB", "3MiB", "64MiB", "2GiB"])
 def test_sizes_are_shown_as_they_are_written(text: str) -> None:
-    assert quantities.show_size(quantities.parse_size(text)) == text
+    assert units.show_size(units.parse_size(text)) == text
 
 
 @pytest.mark.parametrize("text", ["0", "1ms", "50ms", "250us", "60s", "90s", "2h", "1d", "1500ms"])
 def test_durations_are_shown_as_they_are_written(text: str) -> None:
-    assert quantities.show_duration(quantities.parse_duration(text)) == text
+    assert units.show_duration(units.parse_duration(text)) == text
 
 
 def test_duration_that_fits_no_unit_is_shown_in_seconds() -> None:
-    assert quantities.show_duration(1e-7) == "1e-07s"
+    assert units.show_duration(1e-7) == "1e-07s"

@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from geartrain.server import upkeep
-from geartrain.server.checkup.finding import Finding, Findings
-from geartrain.store import holder
+from geartrain.maintenance import store_file
+from geartrain.maintenance.doctor.finding import Finding, Findings
+from geartrain.store import holder, sqlite
 
 _WRITES: Final = 50
 _WRITES_SECONDS: Final = 5.0  # a disk that is slower than ten writes a second is not asked for all of them
@@ -74,14 +74,14 @@ def space(path: Path, found: Findings) -> Finding:
     """Whether there is room to grow."""
     parent = _nearest(path.parent)
     free = shutil.disk_usage(parent).free
-    size = upkeep.taken(path)
-    text = f"{upkeep.shown_size(free)} free; the store takes {upkeep.shown_size(size)}"
+    size = sqlite.disk_size(path)
+    text = f"{store_file.shown_size(free)} free; the store takes {store_file.shown_size(size)}"
     if free < _LITTLE_SPACE:
         return found.problem(
             f"{text}. When it is full, new background jobs are refused until there is room",
             "make room on this disk now",
         )
-    if free < size * upkeep.COPIES_TO_COMPACT:
+    if free < size * store_file.COPIES_TO_COMPACT:
         return found.warning(
             f"{text}: not enough for `geartrain compact`", "make room, or move the store to a larger disk"
         )

@@ -15,12 +15,11 @@ from geartrain.admin.views import DoorView, StoreView, System
 from geartrain.engine import engine
 from geartrain.runtime.durability import Committer
 from geartrain.runtime.tick import Flushable, TickLoop
-from geartrain.server import upkeep
 from geartrain.store.contract import Store
-from geartrain.store.sqlite import SqliteStore
+from geartrain.store.sqlite import SqliteStore, disk_size
 
 if TYPE_CHECKING:
-    from geartrain.server.listening import Doors
+    from geartrain.server.listeners import Doors
 
 
 class _Held(Flushable):
@@ -38,7 +37,7 @@ class _Held(Flushable):
         self._waiting.settle(ticket, failed)
 
 
-class ServerSite:
+class RunningServer:
     """The steward's `Site`."""
 
     def __init__(self, tick_loop: TickLoop, store: Store, url: str, committer: Committer | None) -> None:
@@ -93,7 +92,7 @@ class ServerSite:
         size = None
         if isinstance(self._store, SqliteStore):
             loop = asyncio.get_running_loop()
-            size = await loop.run_in_executor(None, upkeep.taken, self._store.path)
+            size = await loop.run_in_executor(None, disk_size, self._store.path)
         committer = self._committer
         if committer is None:
             return StoreView(self._url, self._store.durable, size, 0, 0, None, None)

@@ -41,7 +41,7 @@ _BARE_VALUE = re.compile(r"[^\s\"'=\\\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
-class Event:
+class LogEvent:
     """A log record taken apart for a formatter."""
 
     def __init__(self, record: logging.LogRecord) -> None:
@@ -63,7 +63,7 @@ class TextFormatter(logging.Formatter):
         self._with_time = with_time
 
     def format(self, record: logging.LogRecord) -> str:
-        event = Event(record)
+        event = LogEvent(record)
         time = event.time.strftime("%Y-%m-%dT%H:%M:%S.") + f"{event.time.microsecond // 1000:03d} "
         line = f"{time if self._with_time else ''}{event.level} {event.place}  {_escaped(event.message)}"
         if event.fields:
@@ -77,7 +77,7 @@ class JsonFormatter(logging.Formatter):
     """Lines for machines; the fields stand beside the rest, under their own names."""
 
     def format(self, record: logging.LogRecord) -> str:
-        event = Event(record)
+        event = LogEvent(record)
         line = {
             **{name: _plain(value) for name, value in event.fields.items()},
             "time": event.time.isoformat(timespec="milliseconds"),

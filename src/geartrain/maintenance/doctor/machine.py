@@ -12,21 +12,22 @@ from typing import Final
 import apsw
 
 import geartrain
+from geartrain import eventloop
 from geartrain.address import PATH_SCHEMES, Address
-from geartrain.server import listening, loop
-from geartrain.server.checkup.finding import Finding, Findings
-from geartrain.server.settings import Settings
+from geartrain.maintenance.doctor.finding import Finding, Findings
+from geartrain.server import listeners
+from geartrain.server.config.settings import Settings
 from geartrain.store import holder
 
 _PATIENCE: Final = 1.0
 _FEW_FILES: Final = 4096
-_EVERY_INTERFACE: Final = (listening.EVERY_INTERFACE, "0.0.0.0", "::")
+_EVERY_INTERFACE: Final = (listeners.EVERY_INTERFACE, "0.0.0.0", "::")
 
 
 def ports(settings: Settings, path: Path | None, found: Findings) -> Iterator[Finding]:
     """Whether the doors' addresses are free, or who answers there. Nothing is bound: a server may be starting."""
     server = holder.find(path) if path is not None else None
-    wanted = settings.listen or tuple(listening.usual_places())
+    wanted = settings.listen or tuple(listeners.default_addresses())
     answers = [_who_answers(address, talk=not settings.tls_certificate) for address in wanted]
     ours = (None, 0, server.pid) if server is not None else (None,)
     # A usual port that is taken is left out by the server, unless that leaves nothing.
@@ -58,7 +59,7 @@ def open_files(found: Findings) -> Finding:
 
 def versions(found: Findings) -> Finding:
     """What this runs on."""
-    best = loop.best().name
+    best = eventloop.best().name
     parts = (
         f"geartrain {geartrain.__version__}",
         f"Python {platform.python_version()}",

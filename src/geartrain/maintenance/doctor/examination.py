@@ -7,18 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from geartrain.errors import GeartrainError, StoreError
-from geartrain.server import sources, stores
-from geartrain.server.checkup import contents, machine, place
-from geartrain.server.checkup.finding import Finding, Findings, Level
-from geartrain.server.settings import Settings
+from geartrain.maintenance.doctor import contents, disk, machine
+from geartrain.maintenance.doctor.finding import Finding, Findings, Level
+from geartrain.server import restore
+from geartrain.server.config import load
+from geartrain.server.config.settings import Settings
 from geartrain.store.sqlite import SqliteStore
 
 
 def examine(flags: Mapping[str, Any], thorough: bool) -> Iterator[Finding]:
     """One finding after the other; `flags` are those of `geartrain serve`."""
     try:
-        settings = sources.load(flags)
-        store = stores.make(settings.store, settings.result_limit)
+        settings = load.load(flags)
+        store = restore.make(settings.store, settings.result_limit)
     except GeartrainError as error:
         advice = "correct it; the store and the ports cannot be checked before"
         yield Findings("settings").problem(str(error), advice)
@@ -32,11 +33,11 @@ def examine(flags: Mapping[str, Any], thorough: bool) -> Iterator[Finding]:
 
 
 def _settings(flags: Mapping[str, Any], settings: Settings, found: Findings) -> Finding:
-    file = flags.get("config") or os.environ.get(sources.CONFIG_VARIABLE)
-    usual = (str(path) for path in sources.usual_files(os.environ) if path.is_file())
+    file = flags.get("config") or os.environ.get(load.CONFIG_VARIABLE)
+    usual = (str(path) for path in load.default_files(os.environ) if path.is_file())
     source = file or next(usual, "")
     origin = f"read from {source}" if source else "there is no settings file"
-    return found.ok(f"{origin}; the store is {settings.store or stores.usual(os.environ)}")
+    return found.ok(f"{origin}; the store is {settings.store or restore.default_url(os.environ)}")
 
 
 def _store(path: Path | None, thorough: bool) -> Iterator[Finding]:
@@ -57,11 +58,11 @@ def _store(path: Path | None, thorough: bool) -> Iterator[Finding]:
 
 
 _PLACE = (
-    ("folder", place.folder),
-    ("file system", place.file_system),
-    ("space", place.space),
-    ("disk speed", place.speed),
-    ("lock", place.lock),
+    ("folder", disk.folder),
+    ("file system", disk.file_system),
+    ("space", disk.space),
+    ("disk speed", disk.speed),
+    ("lock", disk.lock),
     ("damaged files", contents.damaged_files),
 )
 

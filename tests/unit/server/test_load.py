@@ -8,8 +8,8 @@ import pytest
 from geartrain.address import Address
 from geartrain.errors import SettingsError
 from geartrain.model import Expiry
-from geartrain.server import sources
-from geartrain.server.settings import TABLE, Settings
+from geartrain.server.config import load as sources
+from geartrain.server.config.settings import TABLE, Settings
 
 NO_FILE = {"GEARTRAIN_CONFIG": "/dev/null"}
 
@@ -208,7 +208,7 @@ def test_usual_file_of_the_user_is_read(tmp_path: Path) -> None:
 
 
 def test_usual_files_in_order() -> None:
-    assert [str(path) for path in sources.usual_files({"HOME": "/home/ann"})] == [
+    assert [str(path) for path in sources.default_files({"HOME": "/home/ann"})] == [
         "/home/ann/.config/geartrain/geartrain.toml",
         "/etc/geartrain/geartrain.toml",
     ]

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from geartrain.errors import AddressError, SettingsError
-from geartrain.server import settings as table
-from geartrain.server.settings import Setting, Settings
+from geartrain.server.config import settings as table
+from geartrain.server.config.settings import Setting, Settings
 
 CONFIG_FLAG = "--config"
 CONFIG_VARIABLE = table.PREFIX + "CONFIG"
 FILE_NAME = "geartrain.toml"
 
 
-class Given(NamedTuple):
+class SettingValue(NamedTuple):
     """A value, and the place to name when it is wrong."""
 
     value: Any
@@ -33,7 +33,7 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None)
     `flags` has what was given on the command line, by setting name; `config` among them names the file.
     """
     environment = os.environ if environment is None else environment
-    given: dict[str, Given] = {}
+    given: dict[str, SettingValue] = {}
     path = _settings_file(flags, environment)
     if path is not None:
         given.update(_from_file(path))
@@ -44,7 +44,7 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None)
     return settings
 
 
-def usual_files(environment: Mapping[str, str]) -> tuple[Path, ...]:
+def default_files(environment: Mapping[str, str]) -> tuple[Path, ...]:
     """Where a settings file is looked for when none is named; the first that exists is read."""
     home = environment.get("XDG_CONFIG_HOME") or os.path.join(environment.get("HOME", "/"), ".config")
     return Path(home) / "geartrain" / FILE_NAME, Path("/etc/geartrain") / FILE_NAME
@@ -54,10 +54,10 @@ def _settings_file(flags: Mapping[str, Any], environment: Mapping[str, str]) -> 
     named = flags.get("config") or environment.get(CONFIG_VARIABLE)
     if named:
         return Path(named)
-    return next((path for path in usual_files(environment) if path.is_file()), None)
+    return next((path for path in default_files(environment) if path.is_file()), None)
 
 
-def _from_file(path: Path) -> Iterable[tuple[str, Given]]:
+def _from_file(path: Path) -> Iterable[tuple[str, SettingValue]]:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -67,10 +67,10 @@ def _from_file(path: Path) -> Iterable[tuple[str, Given]]:
     for key, value in document.items():
         if key not in table.TABLE:
             raise SettingsError(f"{path}: there is no setting {key!r}{_nearest(key)}")
-        yield key, Given(value, f"{path}: {key} = {_as_toml(value)}")
+        yield key, SettingValue(value, f"{path}: {key} = {_as_toml(value)}")
 
 
-def _from_environment(environment: Mapping[str, str]) -> Iterable[tuple[str, Given]]:
+def _from_environment(environment: Mapping[str, str]) -> Iterable[tuple[str, SettingValue]]:
     """Only names of the table count: others that begin alike belong to somebody else.
 
     (Kubernetes invents GEARTRAIN_PORT and more for a service of that name.) An empty one counts as not set.
@@ -78,16 +78,16 @@ def _from_environment(environment: Mapping[str, str]) -> Iterable[tuple[str, Giv
     for setting in table.TABLE.values():
         value = environment.get(setting.variable)
         if value:
-            yield setting.name, Given(value, f"{setting.variable}={value}")
+            yield setting.name, SettingValue(value, f"{setting.variable}={value}")
 
 
-def _from_flags(flags: Mapping[str, Any]) -> Iterable[tuple[str, Given]]:
+def _from_flags(flags: Mapping[str, Any]) -> Iterable[tuple[str, SettingValue]]:
     for name, value in flags.items():
         if name != "config" and value is not None:
-            yield name, Given(value, _as_flag(table.TABLE[name], value))
+            yield name, SettingValue(value, _as_flag(table.TABLE[name], value))
 
 
-def _read(setting: Setting, given: Given) -> Any:
+def _read(setting: Setting, given: SettingValue) -> Any:
     try:
         return setting.about.kind.read(given.value)
     except AddressError as error:

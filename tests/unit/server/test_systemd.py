@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from geartrain.server.notify import Notifier
+from geartrain.server.process.systemd import Notifier
 
 
 @pytest.fixture(params=["path", "abstract"])

@@ -13,12 +13,12 @@ from typing import Final, NamedTuple, TypeVar
 
 from geartrain.errors import StoreError
 from geartrain.model import Job
-from geartrain.server import stores
-from geartrain.server.settings import Settings
+from geartrain.server import restore
+from geartrain.server.config.settings import Settings
 from geartrain.store import dump, loader, rows
 from geartrain.store.contract import Record
 from geartrain.store.snapshot import Snapshot
-from geartrain.store.sqlite import SqliteStore
+from geartrain.store.sqlite import SqliteStore, disk_size
 
 # SQLite makes a copy beside the file, then writes that back through its log.
 COPIES_TO_COMPACT: Final = 2
@@ -47,7 +47,7 @@ class Compacted(NamedTuple):
 
 def store(settings: Settings) -> SqliteStore:
     """The store that `geartrain serve` would use, if it is one with a file; it is not opened yet."""
-    found = stores.make(settings.store, settings.result_limit)
+    found = restore.make(settings.store, settings.result_limit)
     if not isinstance(found, SqliteStore):
         raise StoreError("a memory store is gone with its server; name one that has a file with --store")
     return found
@@ -102,20 +102,14 @@ def compact(store: SqliteStore) -> Compacted:
     """Make the file of a store that nobody has open as small as what is in it."""
     # Where SQLite puts its copy; it looks before its first file is opened, and only then.
     os.environ.setdefault("SQLITE_TMPDIR", str(store.path.parent.absolute()))
-    before = taken(store.path)
+    before = disk_size(store.path)
     next_id = store.open()
     try:
         _require_space(store.path)
         store.compact()
     finally:
         store.close(next_id)
-    return Compacted(before, taken(store.path))
-
-
-def taken(path: Path) -> int:
-    """The bytes that a store's file and its log take."""
-    files = (path, path.with_name(path.name + "-wal"))
-    return sum(file.stat().st_size for file in files if file.exists())
+    return Compacted(before, disk_size(store.path))
 
 
 def shown_size(size: float) -> str:

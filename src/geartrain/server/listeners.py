@@ -25,10 +25,10 @@ from geartrain.doors.periodic.door import PeriodicDoor
 from geartrain.errors import StartError
 from geartrain.runtime.records import RecordArchive
 from geartrain.runtime.tick import TickLoop
-from geartrain.server import parts
-from geartrain.server.settings import Settings
+from geartrain.server import options
+from geartrain.server.config.settings import Settings
 
-USUAL_HOST = "127.0.0.1"
+DEFAULT_HOST = "127.0.0.1"
 EVERY_INTERFACE = "*"
 # What a machine without IPv6 says about the IPv6 half of `localhost` or `*`.
 _NOT_ON_THIS_MACHINE = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
@@ -36,7 +36,7 @@ _NOT_ON_THIS_MACHINE = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 _log = logging.getLogger("geartrain.server")
 
 
-class Ground(NamedTuple):
+class DoorContext(NamedTuple):
     """What every door stands on."""
 
     tick_loop: TickLoop
@@ -47,40 +47,51 @@ class Ground(NamedTuple):
     admin: Admin | None = None  # for doors through which people see and steer
 
 
-def _gearman(ground: Ground) -> Door:
-    options = parts.gearman_options(ground.settings)
-    door = GearmanDoor(ground.tick_loop, parts.limits(ground.settings), options, ground.control)
-    return SharedDoor(door, _danga(ground)) if ground.settings.danga_on_gearman_port else door
+def _gearman(context: DoorContext) -> Door:
+    door = GearmanDoor(
+        context.tick_loop, options.limits(context.settings), options.gearman_options(context.settings), context.control
+    )
+    return SharedDoor(door, _danga(context)) if context.settings.danga_on_gearman_port else door
 
 
-def _danga(ground: Ground) -> DangaDoor:
-    options = parts.danga_options(ground.settings)
-    return DangaDoor(ground.tick_loop, parts.limits(ground.settings), options, ground.archive)
+def _danga(context: DoorContext) -> DangaDoor:
+    return DangaDoor(
+        context.tick_loop, options.limits(context.settings), options.danga_options(context.settings), context.archive
+    )
 
 
-def _periodic(ground: Ground) -> Door:
-    options = parts.periodic_options(ground.settings)
-    return PeriodicDoor(ground.tick_loop, parts.limits(ground.settings), options, ground.control, ground.kept)
+def _periodic(context: DoorContext) -> Door:
+    return PeriodicDoor(
+        context.tick_loop,
+        options.limits(context.settings),
+        options.periodic_options(context.settings),
+        context.control,
+        context.kept,
+    )
 
 
-def _memodb(ground: Ground) -> Door:
-    return MemodbDoor(ground.tick_loop, parts.limits(ground.settings), parts.memodb_options(ground.settings))
+def _memodb(context: DoorContext) -> Door:
+    return MemodbDoor(context.tick_loop, options.limits(context.settings), options.memodb_options(context.settings))
 
 
-def _gearmonkey(ground: Ground) -> Door:
-    options = parts.gearmonkey_options(ground.settings)
-    return GearmonkeyDoor(ground.tick_loop, parts.limits(ground.settings), options, ground.archive)
+def _gearmonkey(context: DoorContext) -> Door:
+    return GearmonkeyDoor(
+        context.tick_loop,
+        options.limits(context.settings),
+        options.gearmonkey_options(context.settings),
+        context.archive,
+    )
 
 
-def _http(ground: Ground) -> Door:
-    if ground.admin is None:
+def _http(context: DoorContext) -> Door:
+    if context.admin is None:
         raise StartError("the HTTP door has nobody to ask")
-    options = parts.http_options(ground.settings, ground.control.not_ready)
-    return HttpDoor(ground.tick_loop, parts.limits(ground.settings), options, ground.admin)
+    http_options = options.http_options(context.settings, context.control.not_ready)
+    return HttpDoor(context.tick_loop, options.limits(context.settings), http_options, context.admin)
 
 
 # By protocol: the part of a scheme before `+`. A protocol has one door, however many addresses it has.
-FACTORIES: Mapping[str, Callable[[Ground], Door]] = {
+FACTORIES: Mapping[str, Callable[[DoorContext], Door]] = {
     "gearman": _gearman,
     "danga": _danga,
     "periodic": _periodic,
@@ -93,8 +104,8 @@ FACTORIES: Mapping[str, Callable[[Ground], Door]] = {
 class Doors:
     """The doors of a server, made when their first address is opened."""
 
-    def __init__(self, ground: Ground, sockets: Socket) -> None:
-        self._ground = ground
+    def __init__(self, context: DoorContext, sockets: Socket) -> None:
+        self._context = context
         self._sockets = sockets
         self._doors: dict[str, Door] = {}
         self.addresses: list[Address] = []  # where they stand, with their real ports
@@ -138,14 +149,14 @@ class Doors:
             raise StartError(f"cannot listen on {address}: {_reason(absent[0])}")
 
     async def _open_usual_places(self) -> None:
-        for place in usual_places():
+        for place in default_addresses():
             try:
                 self.addresses.append(await self._door(place).open(place, self._sockets))
             except OSError as error:
                 fields = {"address": place, "why": _reason(error)}
                 _log.warning("a usual port is not free; it is left out", extra={"fields": fields})
         if not self.addresses:
-            places = ", ".join(map(str, usual_places()))
+            places = ", ".join(map(str, default_addresses()))
             raise StartError(f"none of the usual ports is free ({places}); choose others with --listen")
 
     def _door(self, address: Address) -> Door:
@@ -155,15 +166,15 @@ class Doors:
             if factory is None:
                 known = ", ".join(FACTORIES)
                 raise StartError(f"{address}: the {protocol} door is not built yet; there is: {known}")
-            self._doors[protocol] = factory(self._ground)
+            self._doors[protocol] = factory(self._context)
         return self._doors[protocol]
 
 
-def usual_places() -> Iterator[Address]:
+def default_addresses() -> Iterator[Address]:
     """Where the doors stand when nothing else is asked for."""
     for scheme, port in DEFAULT_PORTS.items():
         if _protocol(scheme) in FACTORIES:
-            yield Address(scheme, USUAL_HOST, port, "")
+            yield Address(scheme, DEFAULT_HOST, port, "")
 
 
 def _protocol(scheme: str) -> str:

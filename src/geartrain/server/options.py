@@ -15,7 +15,7 @@ from geartrain.doors.periodic import door as periodic
 from geartrain.engine.policy import Policy
 from geartrain.runtime.durability import Retention
 from geartrain.server import tls
-from geartrain.server.settings import Settings
+from geartrain.server.config.settings import Settings
 
 
 def policy(settings: Settings) -> Policy:

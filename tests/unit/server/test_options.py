@@ -6,17 +6,18 @@ import geartrain
 from geartrain.doors.door import Limits, Socket
 from geartrain.engine.policy import Policy
 from geartrain.model import Expiry
-from geartrain.server import log, parts
+from geartrain.server import options
+from geartrain.server.config.settings import Settings
+from geartrain.server.process import log
 from geartrain.server.server import Server
-from geartrain.server.settings import Settings
 
 
 def test_defaults_are_those_of_the_parts() -> None:
     """The table of settings and the rooms must not disagree about what nothing means."""
     settings = Settings()
-    assert parts.policy(settings) == Policy()
-    assert parts.limits(settings) == Limits()
-    sockets = parts.sockets(settings)
+    assert options.policy(settings) == Policy()
+    assert options.limits(settings) == Limits()
+    sockets = options.sockets(settings)
     assert (sockets.backlog, sockets.keepalive, sockets.tls) == (Socket().backlog, True, None)
 
 
@@ -38,21 +39,21 @@ def test_every_setting_reaches_its_part() -> None:
         job_timeout_action=Expiry.REQUEUE,
         linger=0.25,
     )
-    assert parts.policy(settings) == Policy(max_attempts=3, wake_count=2, wake_grace=0.5)
-    assert parts.limits(settings) == Limits(max_packet=1, write_limit=2, stall_timeout=3.0)
-    assert parts.sockets(settings) == Socket(4, False, 5, 6, 7, None)
-    options = parts.gearman_options(settings)
-    assert (options.exceptions, options.timeout_unit, options.timeout_action, options.linger) == (
+    assert options.policy(settings) == Policy(max_attempts=3, wake_count=2, wake_grace=0.5)
+    assert options.limits(settings) == Limits(max_packet=1, write_limit=2, stall_timeout=3.0)
+    assert options.sockets(settings) == Socket(4, False, 5, 6, 7, None)
+    gearman = options.gearman_options(settings)
+    assert (gearman.exceptions, gearman.timeout_unit, gearman.timeout_action, gearman.linger) == (
         True,
         "seconds",
         Expiry.REQUEUE,
         0.25,
     )
-    assert options.version == f"1.1.20+geartrain.{geartrain.__version__}"
+    assert gearman.version == f"1.1.20+geartrain.{geartrain.__version__}"
 
 
 def test_waking_all_workers() -> None:
-    assert parts.policy(Settings(wake_count=0)).wake_count == sys.maxsize
+    assert options.policy(Settings(wake_count=0)).wake_count == sys.maxsize
 
 
 def test_log_level_in_gearmands_word() -> None:

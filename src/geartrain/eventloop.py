@@ -5,17 +5,17 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 
-class Loop(NamedTuple):
+class EventLoop(NamedTuple):
     """Which loop it is, and how one is made."""
 
     name: str
     factory: Callable[[], asyncio.AbstractEventLoop]
 
 
-def best() -> Loop:
+def best() -> EventLoop:
     """The fastest there is here."""
     try:
         import uvloop
     except ImportError:
-        return Loop("asyncio", asyncio.new_event_loop)
-    return Loop("uvloop", uvloop.new_event_loop)
+        return EventLoop("asyncio", asyncio.new_event_loop)
+    return EventLoop("uvloop", uvloop.new_event_loop)

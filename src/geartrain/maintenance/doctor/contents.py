@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Final
 
 from geartrain.errors import StoreError
-from geartrain.server import upkeep
-from geartrain.server.checkup.finding import Finding, Findings
-from geartrain.store import holder, schema, snapshot
+from geartrain.maintenance import store_file
+from geartrain.maintenance.doctor.finding import Finding, Findings
+from geartrain.store import holder, schema, snapshot, sqlite
 from geartrain.store.snapshot import Snapshot
 
 # While a snapshot is open a server's log grows, so looking at all of a large file has an end.
@@ -57,7 +57,7 @@ def soundness(path: Path, found: Findings, thorough: bool) -> Finding:
         with Snapshot(path) as file:
             damage = file.damage(0 if thorough else LOOK_SECONDS, thorough)
     except snapshot.UnfinishedError:
-        size = upkeep.shown_size(upkeep.taken(path))
+        size = store_file.shown_size(sqlite.disk_size(path))
         return found.warning(
             f"not all of its {size} were looked at: it took longer than {LOOK_SECONDS:.0f} seconds. "
             "What was seen is sound",
@@ -114,11 +114,11 @@ def log(path: Path, found: Findings) -> Finding:
     size = file.stat().st_size if file.exists() else 0
     if size > _LARGE_LOG:
         return found.warning(
-            f"{upkeep.shown_size(size)} in {file.name}: something reads the store for so long that the log cannot "
+            f"{store_file.shown_size(size)} in {file.name}: something reads the store for so long that the log cannot "
             "be emptied",
             "look for a dump or another reader that hangs",
         )
-    return found.ok(f"{upkeep.shown_size(size)} in the write-ahead log")
+    return found.ok(f"{store_file.shown_size(size)} in the write-ahead log")
 
 
 # Of what is in a file that is of a known layout and sound.

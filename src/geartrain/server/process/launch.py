@@ -6,11 +6,12 @@ import dataclasses
 import logging
 from collections.abc import Sequence
 
+from geartrain import eventloop
 from geartrain.address import Address
 from geartrain.errors import GeartrainError
-from geartrain.server import daemon, log, loop, privileges
+from geartrain.server.config.settings import Settings
+from geartrain.server.process import daemon, log, privileges
 from geartrain.server.server import Server
-from geartrain.server.settings import Settings
 
 _log = logging.getLogger("geartrain.server")
 
@@ -56,7 +57,7 @@ def serve(settings: Settings, process: Process = FOREGROUND, notices: Sequence[s
         for notice in notices:
             _log.info(notice)
         try:
-            with asyncio.Runner(loop_factory=loop.best().factory) as runner:
+            with asyncio.Runner(loop_factory=eventloop.best().factory) as runner:
                 runner.run(Server(settings, journal, account).run(ready))
         except GeartrainError as error:
             if journal.target != log.STDERR:  # there, the command says it

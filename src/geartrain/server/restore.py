@@ -27,7 +27,7 @@ _log = logging.getLogger("geartrain.store")
 
 def make(store: str, result_limit: int) -> Store:
     """The store that a setting names; it is not opened yet."""
-    url = store or usual(os.environ)
+    url = store or default_url(os.environ)
     if url == MEMORY:
         return MemoryStore()
     parts = urllib.parse.urlsplit(url)
@@ -37,7 +37,7 @@ def make(store: str, result_limit: int) -> Store:
     return SqliteStore(path, result_limit)
 
 
-def usual(environment: Mapping[str, str]) -> str:
+def default_url(environment: Mapping[str, str]) -> str:
     """Where jobs are kept when nobody says: in systemd's folder for the service, else in the user's own."""
     service = environment.get("STATE_DIRECTORY", "").partition(":")[0]
     if service:
@@ -46,7 +46,7 @@ def usual(environment: Mapping[str, str]) -> str:
     return f"{SQLITE}://{Path(home).absolute() / 'geartrain' / FILE_NAME}"
 
 
-async def take_over(store: Store, engine: Engine, stopped: asyncio.Event) -> int:
+async def restore_jobs(store: Store, engine: Engine, stopped: asyncio.Event) -> int:
     """Put every job that the store has kept back to its place in the engine; how many there were.
 
     The loop comes round now and then, so that a signal is heard in the middle of a million jobs.

@@ -17,9 +17,9 @@ from geartrain.errors import StartError
 from geartrain.model import Record
 from geartrain.runtime.clock import Clock
 from geartrain.runtime.tick import TickLoop
-from geartrain.server import listening
-from geartrain.server.listening import Doors, Ground
-from geartrain.server.settings import Settings
+from geartrain.server import listeners
+from geartrain.server.config.settings import Settings
+from geartrain.server.listeners import DoorContext, Doors
 
 
 class NoControl:
@@ -41,7 +41,7 @@ class NoArchive:
 @contextlib.asynccontextmanager
 async def doors() -> AsyncIterator[Doors]:
     tick_loop = TickLoop(asyncio.get_running_loop(), Engine(), Clock())
-    made = Doors(Ground(tick_loop, Settings(), NoControl(), NoArchive()), Socket())
+    made = Doors(DoorContext(tick_loop, Settings(), NoControl(), NoArchive()), Socket())
     try:
         yield made
     finally:
@@ -111,7 +111,7 @@ def test_ipv6() -> None:
 
 def test_star_is_every_interface() -> None:
     async def run() -> list[Address]:
-        return await listening._resolve(address.parse("gearman://*:4730"))
+        return await listeners._resolve(address.parse("gearman://*:4730"))
 
     hosts = [place.host for place in asyncio.run(run())]
     assert "0.0.0.0" in hosts
@@ -154,11 +154,11 @@ def test_door_that_is_not_built_yet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def only_gearman(monkeypatch: pytest.MonkeyPatch, **more: object) -> None:
     """However many doors there are: the usual places of others are not for tests to open."""
-    monkeypatch.setattr(listening, "FACTORIES", {"gearman": listening.FACTORIES["gearman"], **more})
+    monkeypatch.setattr(listeners, "FACTORIES", {"gearman": listeners.FACTORIES["gearman"], **more})
 
 
 def test_usual_places_are_on_this_machine_only() -> None:
-    places = list(listening.usual_places())
+    places = list(listeners.default_addresses())
     assert Address("gearman", "127.0.0.1", 4730, "") in places
     assert {place.host for place in places} == {"127.0.0.1"}
 
@@ -173,7 +173,7 @@ def test_usual_places_are_opened_when_nothing_is_asked_for(monkeypatch: pytest.M
 def test_taken_usual_port_is_passed_over_with_a_warning(
     taken: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    only_gearman(monkeypatch, danga=listening.FACTORIES["gearman"])
+    only_gearman(monkeypatch, danga=listeners.FACTORIES["gearman"])
     monkeypatch.setitem(address.DEFAULT_PORTS, "gearman", taken)
     monkeypatch.setitem(address.DEFAULT_PORTS, "danga", 0)
     assert [place.scheme for place in opened()] == ["danga"]

@@ -13,7 +13,7 @@ import msgspec
 from geartrain import address
 from geartrain.address import Address
 from geartrain.model import Expiry
-from geartrain.server import quantities
+from geartrain.server.config import units
 
 # 63 bytes is the longest handle that Gearman's libraries have room for; a colon and the digits of a 64-bit
 # number take 20 of them.
@@ -23,7 +23,7 @@ _HANDLE_PREFIX = re.compile(rf"[!-~]{{1,{PREFIX_LIMIT}}}")
 _STORE = re.compile(r"memory|sqlite://(/[^?#]+)")
 
 
-class Kind(NamedTuple):
+class ValueType(NamedTuple):
     """One way of writing values."""
 
     metavar: str  # stands for the value in --help
@@ -48,14 +48,14 @@ def _plain(type: Any) -> Callable[[Any], Any]:
 
 
 def _size(value: Any) -> int:
-    size = quantities.parse_size(_as_text(value))
+    size = units.parse_size(_as_text(value))
     if size < 1:
         raise ValueError("a size of nothing")
     return size
 
 
 def _duration(value: Any) -> float:
-    return quantities.parse_duration(_as_text(value))
+    return units.parse_duration(_as_text(value))
 
 
 def _duration_above_zero(value: Any) -> float:
@@ -68,7 +68,7 @@ def _duration_above_zero(value: Any) -> float:
 def _system_seconds(value: Any) -> int:
     """Whole seconds, because that is what the system's socket options take."""
     text = _as_text(value)
-    seconds = -1.0 if text == "-1" else quantities.parse_duration(text)
+    seconds = -1.0 if text == "-1" else units.parse_duration(text)
     if seconds == 0 or seconds != int(seconds):
         raise ValueError(f"{text!r} is not a whole number of seconds")
     return int(seconds)
@@ -112,7 +112,7 @@ def _show_flag(value: bool) -> str:
     return "true" if value else "false"
 
 
-def choice(*words: str) -> Kind:
+def choice(*words: str) -> ValueType:
     """One of a few words."""
 
     def read(value: Any) -> str:
@@ -120,35 +120,39 @@ def choice(*words: str) -> Kind:
             raise ValueError(f"{value!r} is not one of them")
         return str(value)
 
-    return Kind("WORD", f"one of {', '.join(words)}", read, words=words)
+    return ValueType("WORD", f"one of {', '.join(words)}", read, words=words)
 
 
-TEXT = Kind("TEXT", "text", _plain(Annotated[str, msgspec.Meta(min_length=1)]))
-OPTIONAL_TEXT = Kind("TEXT", "text", _plain(str))
-PATH = Kind("FILE", "the path of a file", _plain(str))
-FLAG = Kind("", "true or false", _plain(bool), _show_flag, flag=True)
-COUNT = Kind("N", "a whole number, 0 or more", _plain(Annotated[int, msgspec.Meta(ge=0)]))
-COUNT_FROM_ONE = Kind("N", "a whole number, 1 or more", _plain(Annotated[int, msgspec.Meta(ge=1)]))
-SIZE = Kind("SIZE", "a size such as 64MiB, 500kB or a number of bytes", _size, quantities.show_size)
-DURATION = Kind("TIME", "a time such as 1ms, 60s, 2h or a number of seconds", _duration, quantities.show_duration)
-DURATION_ABOVE_ZERO = Kind(
+TEXT = ValueType("TEXT", "text", _plain(Annotated[str, msgspec.Meta(min_length=1)]))
+OPTIONAL_TEXT = ValueType("TEXT", "text", _plain(str))
+PATH = ValueType("FILE", "the path of a file", _plain(str))
+FLAG = ValueType("", "true or false", _plain(bool), _show_flag, flag=True)
+COUNT = ValueType("N", "a whole number, 0 or more", _plain(Annotated[int, msgspec.Meta(ge=0)]))
+COUNT_FROM_ONE = ValueType("N", "a whole number, 1 or more", _plain(Annotated[int, msgspec.Meta(ge=1)]))
+SIZE = ValueType("SIZE", "a size such as 64MiB, 500kB or a number of bytes", _size, units.show_size)
+DURATION = ValueType("TIME", "a time such as 1ms, 60s, 2h or a number of seconds", _duration, units.show_duration)
+DURATION_ABOVE_ZERO = ValueType(
     "TIME",
     "a time above zero such as 1ms, 60s, 2h or a number of seconds",
     _duration_above_zero,
-    quantities.show_duration,
+    units.show_duration,
 )
-SYSTEM_SECONDS = Kind("SECONDS", "whole seconds such as 30 or 2m, or -1 for the system's own value", _system_seconds)
-SYSTEM_COUNT = Kind("N", "a whole number from 1, or -1 for the system's own value", _system_count)
-ADDRESSES = Kind(
+SYSTEM_SECONDS = ValueType(
+    "SECONDS", "whole seconds such as 30 or 2m, or -1 for the system's own value", _system_seconds
+)
+SYSTEM_COUNT = ValueType("N", "a whole number from 1, or -1 for the system's own value", _system_count)
+ADDRESSES = ValueType(
     "URL",
     "a list of URLs such as gearman://127.0.0.1:4730",
     _addresses,
     lambda addresses: " ".join(map(str, addresses)),
     many=True,
 )
-WORDS = Kind("WORD", "a list of words", _words, lambda words: " ".join(words), many=True)
-STORE = Kind("STORE", "memory, or sqlite:///path/to/file", _matching(_STORE))
-HANDLE_PREFIX = Kind("TEXT", f"1 to {PREFIX_LIMIT} visible ASCII characters without spaces", _matching(_HANDLE_PREFIX))
+WORDS = ValueType("WORD", "a list of words", _words, lambda words: " ".join(words), many=True)
+STORE = ValueType("STORE", "memory, or sqlite:///path/to/file", _matching(_STORE))
+HANDLE_PREFIX = ValueType(
+    "TEXT", f"1 to {PREFIX_LIMIT} visible ASCII characters without spaces", _matching(_HANDLE_PREFIX)
+)
 EXPIRY = choice(*(expiry.value for expiry in Expiry))._replace(
     read=_plain(Expiry), show=lambda expiry: str(expiry.value)
 )

@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 
 from geartrain.errors import StartError
-from geartrain.server import stores
+from geartrain.server import restore
 from geartrain.store.memory import MemoryStore
 from geartrain.store.sqlite import SqliteStore
 
 
 def test_memory() -> None:
-    assert isinstance(stores.make("memory", 1024), MemoryStore)
+    assert isinstance(restore.make("memory", 1024), MemoryStore)
 
 
 def test_sqlite(tmp_path: Path) -> None:
-    store = stores.make(f"sqlite://{tmp_path}/some%20jobs.db", 1024)
+    store = restore.make(f"sqlite://{tmp_path}/some%20jobs.db", 1024)
     assert isinstance(store, SqliteStore)
     store.open()
     store.close(1)
@@ -25,7 +25,7 @@ def test_sqlite(tmp_path: Path) -> None:
 @pytest.mark.parametrize("url", ["disk", "sqlite:///", "sqlite://host/jobs.db", "postgres:///jobs"])
 def test_no_such_store(url: str) -> None:
     with pytest.raises(StartError, match=r"there is no store .*; use memory, or sqlite:///"):
-        stores.make(url, 1024)
+        restore.make(url, 1024)
 
 
 @pytest.mark.parametrize(
@@ -38,4 +38,4 @@ def test_no_such_store(url: str) -> None:
     ],
 )
 def test_usual_place(environment: dict[str, str], url: str) -> None:
-    assert stores.usual(environment) == url
+    assert restore.default_url(environment) == url

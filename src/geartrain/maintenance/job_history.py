@@ -16,7 +16,7 @@ from geartrain.store.snapshot import Snapshot
 from geartrain.store.sqlite import SqliteStore
 
 
-class State(enum.StrEnum):
+class StateName(enum.StrEnum):
     """The states of a job, in the words of people."""
 
     DONE = "done"
@@ -29,9 +29,9 @@ class State(enum.StrEnum):
 
 
 _ENDS: Final = {
-    int(JobState.DONE): State.DONE,
-    int(JobState.FAILED): State.FAILED,
-    int(JobState.CANCELLED): State.CANCELLED,
+    int(JobState.DONE): StateName.DONE,
+    int(JobState.FAILED): StateName.FAILED,
+    int(JobState.CANCELLED): StateName.CANCELLED,
 }
 _OVER: Final = frozenset(_ENDS.values())
 _NOT_NOTED: Final = (
@@ -40,25 +40,25 @@ _NOT_NOTED: Final = (
 )
 
 
-class Question(NamedTuple):
+class HistoryFilter(NamedTuple):
     """Which jobs to give: those that fit everything that is set."""
 
     handle: bytes = b""
     function: bytes = b""
-    state: State | None = None
+    state: StateName | None = None
     since: float = 0.0  # ended, or else were submitted, at or after
     until: float = 0.0  # the same, before; 0: up to now
     limit: int = 50
 
 
-class Entry(NamedTuple):
+class HistoryEntry(NamedTuple):
     """One job. What did not happen (yet), or is not known, is 0 or empty."""
 
     id: int
     handle: bytes
     function: bytes
     unique: bytes
-    state: State
+    state: StateName
     submitted_at: float
     run_at: float  # of a job that is not over: when it may run
     started_at: float  # of a job that is over: its last attempt
@@ -77,9 +77,9 @@ class Entry(NamedTuple):
         return self.finished_at or self.submitted_at
 
 
-def find(store: SqliteStore, question: Question, now: float, notice: Callable[[str], None]) -> list[Entry]:
+def find(store: SqliteStore, question: HistoryFilter, now: float, notice: Callable[[str], None]) -> list[HistoryEntry]:
     """The newest first. What cannot be read is told to `notice` and left out."""
-    if question.state is State.RUNNING:
+    if question.state is StateName.RUNNING:
         raise StoreError(_NOT_NOTED)
     with Snapshot(store.path) as snapshot:
         snapshot.require_known_layout()
@@ -93,7 +93,7 @@ def find(store: SqliteStore, question: Question, now: float, notice: Callable[[s
     return heapq.nlargest(question.limit, entries, key=_newest)
 
 
-def _over(store: SqliteStore, question: Question) -> list[Entry]:
+def _over(store: SqliteStore, question: HistoryFilter) -> list[HistoryEntry]:
     if question.state is not None and question.state not in _OVER:
         return []
     state = JobState[question.state.name] if question.state is not None else -1
@@ -103,16 +103,18 @@ def _over(store: SqliteStore, question: Question) -> list[Entry]:
     return [_of_record(record) for record in store.records(query) if record.state in _ENDS]
 
 
-def _living(snapshot: Snapshot, question: Question, now: float, notice: Callable[[str], None]) -> list[Entry]:
+def _living(
+    snapshot: Snapshot, question: HistoryFilter, now: float, notice: Callable[[str], None]
+) -> list[HistoryEntry]:
     found = (_of_job(job, now) for job in snapshot.jobs(notice))
     return heapq.nlargest(question.limit, (entry for entry in found if _fits(entry, question)), key=_newest)
 
 
-def _newest(entry: Entry) -> tuple[float, int]:
+def _newest(entry: HistoryEntry) -> tuple[float, int]:
     return (entry.moment, entry.id)
 
 
-def _fits(entry: Entry, question: Question) -> bool:
+def _fits(entry: HistoryEntry, question: HistoryFilter) -> bool:
     return (
         (not question.handle or entry.handle == question.handle)
         and (not question.function or entry.function == question.function)
@@ -122,24 +124,24 @@ def _fits(entry: Entry, question: Question) -> bool:
     )
 
 
-def _of_job(job: Job, now: float) -> Entry:
+def _of_job(job: Job, now: float) -> HistoryEntry:
     state = _state(job, now)
-    code = GIVEN_UP if state is State.DEAD else 0
-    return Entry(
+    code = GIVEN_UP if state is StateName.DEAD else 0
+    return HistoryEntry(
         job.id, job.handle, job.function, job.unique, state, job.submitted_at, job.run_at, 0.0, 0.0,
         job.attempts, job.door, "", b"", code, job.reason, b"",
     )  # fmt: skip
 
 
-def _state(job: Job, now: float) -> State:
+def _state(job: Job, now: float) -> StateName:
     """Whether a job that lives waits for a time or for a worker, only its time and the clock can say."""
     if job.state is JobState.DEAD:
-        return State.DEAD
-    return State.SCHEDULED if job.run_at > now else State.QUEUED
+        return StateName.DEAD
+    return StateName.SCHEDULED if job.run_at > now else StateName.QUEUED
 
 
-def _of_record(record: Record) -> Entry:
-    return Entry(
+def _of_record(record: Record) -> HistoryEntry:
+    return HistoryEntry(
         record.id, record.handle, record.function, record.unique, _ENDS[record.state],
         record.submitted_at, 0.0, record.started_at, record.finished_at, record.attempts, record.door,
         record.worker_door, record.worker, record.code, record.reason, record.result,

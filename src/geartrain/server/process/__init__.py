@@ -1,0 +1,1 @@
+"""The process around the server: start, background, signals, privileges, log."""
