@@ -12,9 +12,9 @@ if compiled.pure_wanted():
 if TYPE_CHECKING:
     __version__: str
     from geartrain.app.app import App as App
-    from geartrain.client.aio_client import AsyncClient as AsyncClient
-    from geartrain.client.aio_worker import AsyncWorker as AsyncWorker
-    from geartrain.client.handle import AsyncJob as AsyncJob
+    from geartrain.client.async_client import AsyncClient as AsyncClient
+    from geartrain.client.async_job import AsyncJob as AsyncJob
+    from geartrain.client.async_worker import AsyncWorker as AsyncWorker
     from geartrain.client.job import Job as Job
     from geartrain.client.sync_client import Client as Client
     from geartrain.client.sync_client import SyncJob as SyncJob
@@ -24,9 +24,9 @@ else:
     # The library's names, found when they are first used, so that the server does not load the library.
     _HOMES = {
         "App": "geartrain.app",
-        "AsyncClient": "geartrain.client.aio_client",
-        "AsyncJob": "geartrain.client.handle",
-        "AsyncWorker": "geartrain.client.aio_worker",
+        "AsyncClient": "geartrain.client.async_client",
+        "AsyncJob": "geartrain.client.async_job",
+        "AsyncWorker": "geartrain.client.async_worker",
         "Client": "geartrain.client.sync_client",
         "Job": "geartrain.client.job",
         "SyncJob": "geartrain.client.sync_client",

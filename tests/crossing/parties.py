@@ -6,9 +6,9 @@ import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from geartrain.client.aio_client import AsyncClient
-from geartrain.client.aio_worker import AsyncWorker
-from geartrain.client.handle import AsyncJob
+from geartrain.client.async_client import AsyncClient
+from geartrain.client.async_job import AsyncJob
+from geartrain.client.async_worker import AsyncWorker
 from geartrain.client.job import Job
 from geartrain.errors import NoWorkersError
 from tests.support import periodic_peer, serving

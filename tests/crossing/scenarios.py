@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from geartrain import address
-from geartrain.client import linking
-from geartrain.client.aio_client import AsyncClient
+from geartrain.client.async_client import AsyncClient
 from geartrain.client.job import Job
 from geartrain.client.job_events import Data, Progressed, Warned
 from geartrain.client.order import Capabilities
+from geartrain.client.protocols import registry
 from geartrain.errors import JobFailedError
 from tests.crossing import cable, parties
 from tests.crossing.parties import ATTEMPTS, PATIENCE, Bench, House, working
@@ -47,11 +47,11 @@ class Pair(NamedTuple):
 
     @property
     def client_can(self) -> Capabilities:
-        return linking.client_class(address.parse(self.client_url)).capabilities
+        return registry.client_class(address.parse(self.client_url)).capabilities
 
     @property
     def worker_can(self) -> Capabilities:
-        return linking.worker_class(address.parse(self.worker_url)).capabilities
+        return registry.worker_class(address.parse(self.worker_url)).capabilities
 
 
 async def reverse(job: Job) -> bytes:

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from geartrain import address
-from geartrain.client import linking
 from geartrain.client.job_events import Completed, Event, Failed
-from geartrain.client.link import Assignment, ClientLink, WorkerLink
-from geartrain.client.order import Order, Receipt
+from geartrain.client.order import Acceptance, Order
+from geartrain.client.protocols import registry
+from geartrain.client.protocols.base import Assignment, ClientProtocol, WorkerProtocol
 
 PATIENCE = 20.0  # seconds until a missing word is a failure; a passing test never waits this long
 _serial = itertools.count(1)
@@ -40,10 +40,10 @@ class OrderSink:
     """Hears of one order."""
 
     def __init__(self) -> None:
-        self._first: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+        self._first: asyncio.Future[Acceptance] = asyncio.get_running_loop().create_future()
         self.heard = Heard()  # events, and at last perhaps the error that it was `gone` with
 
-    def accepted(self, receipt: Receipt) -> None:
+    def accepted(self, receipt: Acceptance) -> None:
         self._first.set_result(receipt)
 
     def refused(self, error: Exception) -> None:
@@ -59,7 +59,7 @@ class OrderSink:
         else:
             self._first.set_exception(error)
 
-    async def receipt(self) -> Receipt:
+    async def receipt(self) -> Acceptance:
         """The server's, or its refusal."""
         async with asyncio.timeout(PATIENCE):
             return await asyncio.shield(self._first)
@@ -82,12 +82,12 @@ class ClientParty:
     def __init__(self, url: str) -> None:
         place = address.parse(url)
         self.lost = Heard()
-        self.link: ClientLink = linking.client_class(place)(place, self.lost.put_nowait)
+        self.link: ClientProtocol = registry.client_class(place)(place, self.lost.put_nowait)
 
     def submit(self, function: bytes, payload: bytes = b"", **words: Any) -> OrderSink:
-        sink = OrderSink()
-        self.link.submit(Order(function, payload, **words), sink)
-        return sink
+        listener = OrderSink()
+        self.link.submit(Order(function, payload, **words), listener)
+        return listener
 
 
 class WorkerParty:
@@ -97,8 +97,8 @@ class WorkerParty:
         place = address.parse(url)
         self.lost = Heard()
         self.jobs = Heard()
-        link_class = linking.worker_class(place)
-        self.link: WorkerLink = link_class(place, self.lost.put_nowait, self, name.encode(), concurrency)
+        link_class = registry.worker_class(place)
+        self.link: WorkerProtocol = link_class(place, self.lost.put_nowait, self, name.encode(), concurrency)
 
     def assigned(self, job: Assignment) -> None:
         self.jobs.put_nowait(job)

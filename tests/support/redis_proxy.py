@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from geartrain.client.gearmonkey import replies
+from geartrain.client.redis import replies
 from geartrain.wire import resp
 from tests.support import serving
 

@@ -30,8 +30,8 @@ from geartrain.app.middleware import Around
 from geartrain.app.task import CoroutineTask, PlainTask, PriorityWord, Task, priority_of
 from geartrain.app.transport import Transport
 from geartrain.app.uniqueness import UniqueRule
-from geartrain.client import facade
-from geartrain.client.facade import LoopThread
+from geartrain.client import loop_thread
+from geartrain.client.loop_thread import LoopThread
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -204,7 +204,7 @@ class App:
 
     def run(self, *urls: str, concurrency: int = 10, name: str = "") -> None:
         """The same as a whole program, with a loop of its own."""
-        with asyncio.Runner(loop_factory=facade.new_loop) as runner:
+        with asyncio.Runner(loop_factory=loop_thread.new_loop) as runner:
             runner.run(self.serve(*urls, concurrency=concurrency, name=name))
 
     # Leaving

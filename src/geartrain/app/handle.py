@@ -5,8 +5,8 @@ from typing import Generic, TypeVar
 
 from geartrain.app.call import Call
 from geartrain.app.transport import Remote
-from geartrain.client.facade import LoopThread
 from geartrain.client.job_events import Event
+from geartrain.client.loop_thread import LoopThread
 from geartrain.client.order import Status
 
 R = TypeVar("R")

@@ -9,11 +9,12 @@ from geartrain import address
 from geartrain.app.call import Call
 from geartrain.app.steering import JobName, Steering
 from geartrain.app.transport import Remote, Transport
-from geartrain.client import linking, ordering
-from geartrain.client.aio_client import AsyncClient
-from geartrain.client.handle import AsyncJob
+from geartrain.client import arguments
+from geartrain.client.async_client import AsyncClient
+from geartrain.client.async_job import AsyncJob
 from geartrain.client.job_events import Event
 from geartrain.client.order import Order, Status
+from geartrain.client.protocols import registry
 from geartrain.model import Priority
 
 
@@ -55,7 +56,7 @@ class ServerTransport(Transport):
 
     def __init__(self, urls: Sequence[str]) -> None:
         self.client = AsyncClient(*urls)
-        self._link = linking.client_class(address.parse(urls[0]))
+        self._link = registry.client_class(address.parse(urls[0]))
         self._steering: dict[str, Steering] = {}
         self._allowed: set[tuple[bytes, bool, Priority]] = set()  # kinds of plain calls that the protocol can say
 
@@ -89,7 +90,7 @@ class ServerTransport(Transport):
         # Nothing else of a plain call can be refused, so the protocol is asked once for all that are alike.
         plain = (order.function, order.background, order.priority) if not (order.unique or order.run_at) else None
         if plain is None or plain not in self._allowed:
-            ordering.check(order, self._link, self.client.protocol)
+            arguments.check(order, self._link, self.client.protocol)
             if plain is not None:
                 self._allowed.add(plain)
         return order

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from geartrain.client import control, gearmand
-from geartrain.client.aio_client import AsyncClient
+from geartrain.client.async_client import AsyncClient
 from geartrain.errors import AdminError, JobFailedError, JobTimeoutError
 
 # How long a server may take to say that it is one of ours, and how long a no is believed.

@@ -13,7 +13,7 @@ from geartrain.app.running import Ending, Runner
 from geartrain.app.steering import Steering
 from geartrain.app.task import Task
 from geartrain.app.threads import Threads
-from geartrain.client.aio_worker import AsyncWorker
+from geartrain.client.async_worker import AsyncWorker
 from geartrain.client.job import Job
 from geartrain.client.slots import Slots
 

@@ -52,10 +52,10 @@ def bench(
 ) -> None:
     """Measure a running server: rate, latency, errors."""
     from geartrain.cli import measuring
-    from geartrain.client import linking
+    from geartrain.client.protocols import registry
 
     place = url or server
-    can = linking.capabilities(place)
+    can = registry.capabilities(place)
     function = f"geartrain-bench-{secrets.token_hex(4)}"
     plan = measuring.Plan(place, function, jobs, in_flight, workers, b"x" * payload)
     rows = (

@@ -11,8 +11,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
-from geartrain.client.aio_client import AsyncClient
-from geartrain.client.aio_worker import AsyncWorker
+from geartrain.client.async_client import AsyncClient
+from geartrain.client.async_worker import AsyncWorker
 from geartrain.errors import ClientError, NoWorkersError
 
 _PERCENTILES: Final = (("p50", 0.50), ("p95", 0.95), ("p99", 0.99), ("max", 1.0))

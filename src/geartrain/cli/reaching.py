@@ -42,7 +42,7 @@ def with_client(server: str, use: Callable[[Any], Awaitable[T]]) -> T:
     """Do something with a client of that server."""
 
     async def session() -> T:
-        from geartrain.client.aio_client import AsyncClient
+        from geartrain.client.async_client import AsyncClient
 
         async with AsyncClient(*server.split(","), patience=PATIENCE) as client:
             return await use(client)

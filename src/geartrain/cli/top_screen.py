@@ -45,7 +45,7 @@ class Screen(App[None]):
         yield Footer()
 
     async def on_mount(self) -> None:
-        from geartrain.client.aio_client import AsyncClient
+        from geartrain.client.async_client import AsyncClient
 
         self._client = AsyncClient(*self._server.split(","))
         table = self.query_one("#functions", DataTable)

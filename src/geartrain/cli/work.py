@@ -90,7 +90,7 @@ def _app(place: str) -> Any:
 async def _run_command(
     server: str, functions: list[str], command: list[str], concurrency: int, timeout: float, name: str
 ) -> None:
-    from geartrain.client.aio_worker import AsyncWorker
+    from geartrain.client.async_worker import AsyncWorker
 
     async def run(job: Any) -> bytes:
         return await _execute(job, command, timeout)

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from geartrain.client import job_events
-from geartrain.client.aio_client import AsyncClient
+from geartrain.client.async_client import AsyncClient
 from geartrain.errors import AdminError, JobTimeoutError, ServerGoneError
 
 FUNCTION: Final = "geartrain.control"

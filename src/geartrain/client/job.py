@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, Protocol
 
-from geartrain.client import ordering
-from geartrain.client.ordering import Duration, Text
+from geartrain.client import arguments
+from geartrain.client.arguments import Duration, Text
 from geartrain.errors import UnsupportedError
 
 Result = Text | None
@@ -38,16 +38,16 @@ class Job:
 
     @property
     def function(self) -> str:
-        return ordering.decoded(self._names[0])
+        return arguments.decoded(self._names[0])
 
     @property
     def handle(self) -> str:
         """What the server calls it; empty where the protocol has no handles."""
-        return ordering.decoded(self._names[1])
+        return arguments.decoded(self._names[1])
 
     @property
     def unique(self) -> str:
-        return ordering.decoded(self._names[2])
+        return arguments.decoded(self._names[2])
 
     def progress(self, numerator: float, denominator: float = 100) -> None:
         """Tell who waits how far it is."""
@@ -55,17 +55,17 @@ class Job:
 
     def data(self, part: Text) -> None:
         """Send a part of the result ahead."""
-        self._tell("data", ordering.encoded(part))
+        self._tell("data", arguments.encoded(part))
 
     def warn(self, text: Text) -> None:
         """Send a warning."""
-        self._tell("warn", ordering.encoded(text))
+        self._tell("warn", arguments.encoded(text))
 
     def reschedule(self, delay: Duration) -> None:
         """Have it run again after this time instead of ending it; what the function returns does not count then."""
         if self._objection:
             raise UnsupportedError(self._objection)
-        self.delay = max(ordering.seconds(delay), 0.0)
+        self.delay = max(arguments.seconds(delay), 0.0)
 
 
 class Outcome(NamedTuple):

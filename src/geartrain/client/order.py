@@ -19,7 +19,7 @@ class Order:
     timeout: float = 0.0  # seconds a worker may take; 0: no limit
 
 
-class Receipt(NamedTuple):
+class Acceptance(NamedTuple):
     """A server has taken an order; this names the job from now on."""
 
     handle: bytes  # in the protocol's own words; empty where it has none

@@ -13,25 +13,25 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, Final
 
-from geartrain.client import performing
+from geartrain.client import execution
 from geartrain.client.job import Function, Job, Outcome
 
 _SPAWN: Final[SpawnContext] = multiprocessing.get_context("spawn")
 _JOIN_SECONDS: Final = 10.0
 
 
-class Here:
+class InThread:
     """No process at all: the thread runs the function itself."""
 
     def perform(self, function: Function, job: Job) -> Outcome:
         """Run it."""
-        return performing.perform(function, job)
+        return execution.execute(function, job)
 
     def close(self) -> None:
         """Nothing to end."""
 
 
-class Elsewhere:
+class InProcess:
     """A process of a thread's own, started with its first job."""
 
     def __init__(self) -> None:
@@ -103,5 +103,5 @@ def _performed(task: bytes, tell: Any) -> Outcome:
     try:
         function, payload, names, objection = pickle.loads(task)
     except Exception as error:
-        return performing.failed(error)
-    return performing.perform(function, Job(payload, names, tell, objection))
+        return execution.failed(error)
+    return execution.execute(function, Job(payload, names, tell, objection))

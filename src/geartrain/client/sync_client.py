@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Literal, Self, overload
 
-from geartrain.client.aio_client import PATIENCE, AsyncClient
-from geartrain.client.facade import LoopThread
-from geartrain.client.handle import AsyncJob
+from geartrain.client.arguments import Duration, Moment, Text
+from geartrain.client.async_client import PATIENCE, AsyncClient
+from geartrain.client.async_job import AsyncJob
 from geartrain.client.job_events import Event
+from geartrain.client.loop_thread import LoopThread
 from geartrain.client.order import Capabilities, Order, Status
-from geartrain.client.ordering import Duration, Moment, Text
 from geartrain.model import Priority
 
 

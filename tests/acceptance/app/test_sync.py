@@ -6,8 +6,8 @@ import pytest
 
 from geartrain.app import App, current_task
 from geartrain.app.worker import AppWorker
-from geartrain.client.facade import LoopThread
 from geartrain.client.job_events import Completed, Progressed
+from geartrain.client.loop_thread import LoopThread
 from geartrain.errors import JobFailedError
 from tests.support import apps
 

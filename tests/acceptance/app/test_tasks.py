@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from geartrain.app import App, current_task
-from geartrain.client import linking
 from geartrain.client.job_events import Completed, Data, Progressed, Warned
+from geartrain.client.protocols import registry
 from geartrain.errors import JobFailedError, JobTimeoutError, UnsupportedError
 from tests.support import apps, serving
 
@@ -220,7 +220,7 @@ def test_by_every_protocol(app: App, server: serving.ServerProcess, door: int) -
     async def story() -> None:
         async with apps.working(app):
             assert await shaky.call(4) == 8
-            if linking.capabilities(app.urls[0]).background:
+            if registry.capabilities(app.urls[0]).background:
                 assert await (await shaky.submit(5)).result(apps.SECONDS) == 10
             else:
                 with pytest.raises(UnsupportedError, match="background jobs"):

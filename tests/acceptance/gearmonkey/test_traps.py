@@ -10,17 +10,8 @@ from typing import Any
 import pytest
 import redis as redis_py
 
-from geartrain.client.gearmonkey import (
-    OPT_BLOCKING,
-    OPT_ROLLCALL,
-    Client,
-    Worker,
-    client_flow,
-    flow,
-    names,
-    scripts,
-    worker_flow,
-)
+from geartrain.client.gearmonkey import OPT_BLOCKING, OPT_ROLLCALL, Client, Worker
+from geartrain.client.redis import client_flow, flow, names, scripts, worker_flow
 from geartrain.errors import AddressError, ClientError, JobTimeoutError, NoWorkersError, UncertainError
 from tests.acceptance.gearmonkey import plain
 from tests.support import redis_server, serving

@@ -8,15 +8,14 @@ import sys
 
 from geartrain import address
 from geartrain.client import gearmonkey
-from geartrain.client.gearmonkey import worker_flow
-from geartrain.client.link import Assignment
-from geartrain.client.links import gearmonkey_worker
-from geartrain.client.links.gearmonkey import Worker
+from geartrain.client.protocols.base import Assignment
+from geartrain.client.protocols.gearmonkey import Worker, worker
+from geartrain.client.redis import worker_flow
 
 ROUNDS = 3  # none is needed for more
 # They wait for longer than others do, so that no wait ends by itself while a test counts what is answered.
 SECONDS = 20
-worker_flow.POP_SECONDS = gearmonkey_worker.POP_SECONDS = SECONDS
+worker_flow.POP_SECONDS = worker.POP_SECONDS = SECONDS
 
 
 def work(payload: bytes) -> bytes:

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 import geartrain
-from geartrain.client import linking
-from geartrain.client.order import Capabilities
-from geartrain.client.ordering import WORDS
+from geartrain.client.order import WORDS, Capabilities
+from geartrain.client.protocols import registry
 from tests.acceptance.library.conftest import play, working
 from tests.support import serving
 
@@ -98,7 +97,7 @@ def test_a_job_of_another_server() -> None:
 def test_every_capability_has_words_and_somebody_who_has_it() -> None:
     assert set(WORDS) == set(Capabilities._fields)
     for capability in Capabilities._fields:
-        assert linking.who_can(capability), capability
+        assert registry.who_can(capability), capability
 
 
 def test_a_job_that_was_not_acknowledged_has_no_status() -> None:

@@ -1,0 +1,99 @@
+"""From what a program says to an order: names and payloads become bytes, times become epoch seconds."""
+
+import datetime
+import time
+from typing import Final
+
+from geartrain.client.order import Capabilities, Order
+from geartrain.client.protocols import registry
+from geartrain.client.protocols.base import ClientProtocol
+from geartrain.errors import UnsupportedError
+from geartrain.model import Priority
+
+Text = bytes | str
+Moment = float | datetime.datetime
+Duration = float | datetime.timedelta
+
+# What is missing, for the person who asked for it.
+WORDS: Final = {
+    "foreground": "foreground jobs",
+    "background": "background jobs",
+    "priority": "priorities",
+    "unique": "unique keys",
+    "run_at": "jobs that run at a given time",
+    "timeout": "a time limit for a single job",
+    "status": "asking for a job's status",
+    "cancel": "cancelling a job",
+    "result_later": "asking for the result of a background job",
+    "progress": "progress",
+    "data": "parts of a result",
+    "failure": "telling a client that its job failed",
+    "reschedule": "putting a job off by its worker",
+}
+
+
+def encoded(text: Text) -> bytes:
+    """Text as UTF-8; what was once decoded from other bytes becomes those bytes again."""
+    return text.encode("utf-8", "surrogateescape") if isinstance(text, str) else bytes(text)
+
+
+def decoded(name: bytes) -> str:
+    """A name for people, without loss if it is no UTF-8."""
+    return name.decode("utf-8", "surrogateescape")
+
+
+def seconds(duration: Duration) -> float:
+    """A duration as a number."""
+    return duration.total_seconds() if isinstance(duration, datetime.timedelta) else float(duration)
+
+
+def run_at(at: Moment | None, delay: Duration | None) -> float:
+    """When a job may run, in epoch seconds; 0 means now. A time without a zone is this machine's."""
+    if at is not None and delay is not None:
+        raise ValueError("a job has a time (at) or a delay, not both")
+    if delay is not None:
+        return time.time() + seconds(delay) if seconds(delay) > 0 else 0.0
+    if at is None:
+        return 0.0
+    return at.timestamp() if isinstance(at, datetime.datetime) else float(at)
+
+
+def priority(level: Priority | str) -> Priority:
+    """A priority by its name."""
+    if isinstance(level, Priority):
+        return level
+    try:
+        return Priority[level.upper()]
+    except KeyError:
+        raise ValueError(f"{level!r} is no priority; there are high, normal and low") from None
+
+
+def check(order: Order, link: type[ClientProtocol], protocol: str) -> None:
+    """An UnsupportedError if the protocol cannot say this."""
+    can = link.capabilities
+    if not (can.background if order.background else can.foreground):
+        raise unsupported("background" if order.background else "foreground", protocol)
+    if order.priority is not Priority.NORMAL and not can.priority:
+        raise unsupported("priority", protocol)
+    if order.unique and not can.unique:
+        raise unsupported("unique", protocol)
+    if order.run_at and not can.run_at:
+        raise unsupported("run_at", protocol)
+    if order.timeout and not can.timeout:
+        raise unsupported("timeout", protocol)
+    objection = link.objection(order)
+    if objection:
+        raise UnsupportedError(objection)
+
+
+def require(capability: str, can: Capabilities, protocol: str) -> None:
+    """An UnsupportedError if the protocol has no word for it."""
+    if not getattr(can, capability):
+        raise unsupported(capability, protocol)
+
+
+def unsupported(capability: str, protocol: str) -> UnsupportedError:
+    """The error for a missing capability; it says who has it."""
+    others = registry.who_can(capability)
+    advice = f"; {' and '.join(others)} can" if others else ""
+    return UnsupportedError(f"{protocol} has no word for {WORDS[capability]}{advice}")

@@ -1,0 +1,4 @@
+"""Gearman: `gearman://host:port`."""
+
+from geartrain.client.protocols.gearman.client import Client as Client
+from geartrain.client.protocols.gearman.worker import Worker as Worker

@@ -1,0 +1,266 @@
+"""Gearman: a worker's connection.
+
+A worker asks for a job with GRAB_JOB, is told NO_JOB, says PRE_SLEEP, is woken by NOOP, and grabs again. With room for
+several jobs it grabs several times without waiting for the answers: as long as jobs come, twice as many grabs are under
+way each time; when none is left, it is one again, so that an idle worker does not ask a hundred times for one job.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from geartrain.address import Address
+from geartrain.client.order import Capabilities
+from geartrain.client.protocols.base import Assignment, JobRunner, Lost, WorkerProtocol
+from geartrain.client.protocols.connection import ServerConnection
+from geartrain.client.protocols.gearman import packets as packets
+from geartrain.errors import WireError
+from geartrain.wire import gearman as wire
+
+CAPABILITIES: Final = Capabilities(
+    background=True, priority=True, unique=True, run_at=True, status=True, cancel=True, progress=True, data=True,
+    failure=True,
+)  # fmt: skip
+
+# gearmand 1.1.20 does not wake a worker when a delayed job is due: who sleeps has to look now and then.
+_LOOK_SECONDS: Final = 10.0
+# While a delayed job is the first of its queue, gearmand 1.1.20 wakes its workers for nothing, at once and without
+# end. After so many wake-ups in vain that came faster than this, a worker pauses before it sleeps again.
+_VAIN_WAKES: Final = 10
+_VAIN_SECONDS: Final = 0.01
+_VAIN_PAUSE: Final = 0.2
+
+
+class Worker(WorkerProtocol):
+    """A worker's connection."""
+
+    capabilities = CAPABILITIES
+
+    def __init__(self, address: Address, lost: Lost, runner: JobRunner, name: bytes, concurrency: int) -> None:
+        super().__init__(address, lost, runner, name, concurrency)
+        self._line = ServerConnection(self._received, self._broken)
+        self._answers = packets.Answers()
+        self._held: set[Assignment] = set()  # jobs that have not been answered
+        self._withdrawn: set[bytes] = set()  # functions to be withdrawn when none of their jobs is held
+        self._grabs = 0  # that have not been answered
+        self._window = 1  # how many grabs may be under way
+        self._asleep = False
+        self._wants_slot = False  # will be told when one is free
+        self._usable = False  # between `open` and the end
+        self._resting = False
+        self._rested: asyncio.Future[None] | None = None
+        self._slept_at = 0.0
+        self._vain = 0  # wake-ups in a row that came at once and brought nothing
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+
+    async def open(self, functions: dict[bytes, float]) -> None:
+        """Connect, say who we are and what we can do, and see that a Gearman server answers."""
+        await self._line.open(self.address, self.tls)
+        if self.name:
+            self._line.write(wire.request(wire.SET_CLIENT_ID, self.name[: wire.MAX_CLIENT_ID].replace(b"\0", b"")))
+        for function, timeout in functions.items():
+            self.offer(function, timeout)
+        self._line.write(wire.request(wire.ECHO_REQ, b"geartrain"))
+        await self._line.answer()
+        self._usable = True
+        self._look_later()
+        self._ask()
+
+    def offer(self, function: bytes, timeout: float) -> None:
+        """CAN_DO, or CAN_DO_TIMEOUT in milliseconds."""
+        self._withdrawn.discard(function)
+        if timeout > 0:
+            packet = wire.request(wire.CAN_DO_TIMEOUT, function, b"%d" % max(round(timeout * 1000), 1))
+        else:
+            packet = wire.request(wire.CAN_DO, function)
+        self._line.write(packet)
+        if self._asleep:
+            self._wake()  # gearmand wakes nobody for jobs that were there before the offer
+
+    def withdraw(self, function: bytes) -> None:
+        """CANT_DO, when none of its jobs is held: it would take them from us."""
+        self._withdrawn.add(function)
+        self._withdraw_unheld()
+
+    def rest(self) -> None:
+        """Grab no more."""
+        self._resting = True
+
+    async def rested(self) -> None:
+        """Every grab has been answered."""
+        if self._grabs and self._usable:
+            self._rested = asyncio.get_running_loop().create_future()
+            await self._rested
+
+    def progress(self, job: Assignment, numerator: float, denominator: float) -> None:
+        """WORK_STATUS; servers keep whole numbers."""
+        self._line.write(packets.about_job(wire.WORK_STATUS, job.handle, b"%d\0%d" % (numerator, denominator)))
+
+    def data(self, job: Assignment, data: bytes) -> None:
+        """WORK_DATA."""
+        self._line.write(packets.about_job(wire.WORK_DATA, job.handle, data))
+
+    def warn(self, job: Assignment, data: bytes) -> None:
+        """WORK_WARNING."""
+        self._line.write(packets.about_job(wire.WORK_WARNING, job.handle, data))
+
+    def complete(self, job: Assignment, result: bytes) -> None:
+        """WORK_COMPLETE."""
+        self._line.write(packets.about_job(wire.WORK_COMPLETE, job.handle, result))
+        self._over(job)
+
+    def fail(self, job: Assignment, reason: str, data: bytes = b"", code: int = 1) -> None:
+        """WORK_EXCEPTION with what there is to say, else WORK_FAIL."""
+        words = data or reason.encode("utf-8", "replace")
+        if words:
+            self._line.write(packets.about_job(wire.WORK_EXCEPTION, job.handle, words))
+        else:
+            self._line.write(wire.request(wire.WORK_FAIL, job.handle))
+        self._over(job)
+
+    def release(self, job: Assignment) -> None:
+        """Somebody else answers for it."""
+        self._over(job)
+
+    async def close(self) -> None:
+        """Hang up; the server gives what is held to others."""
+        self._end()
+        await self._line.close()
+
+    # Asking for jobs
+
+    def _over(self, job: Assignment) -> None:
+        if job not in self._held:
+            return
+        self._held.discard(job)
+        if self._withdrawn:
+            self._withdraw_unheld()
+        self.slots.give()
+        self._ask()
+
+    def _ask(self) -> None:
+        """Grab as many jobs as may come now."""
+        if self._asleep or self._resting or not self._usable:
+            return
+        slots = self.slots
+        count = 0
+        while self._grabs < self._window:
+            if not slots.take():
+                if not self._wants_slot:
+                    self._wants_slot = True
+                    slots.wait(self._slot_free)
+                break
+            self._grabs += 1
+            count += 1
+        if count:
+            self._line.write(packets.GRAB * count)
+
+    def _slot_free(self) -> None:
+        self._wants_slot = False
+        if self._asleep or self._resting or not self._usable:
+            self.slots.pass_on()
+            return
+        self._ask()
+
+    def _sleep(self) -> None:
+        """Nothing to do: be woken."""
+        if self._resting or not self._usable:
+            return
+        if self._vain >= _VAIN_WAKES:
+            self._vain = 0
+            self._asleep = True
+            self._later("pause", _VAIN_PAUSE, self._wake)
+            return
+        self._asleep = True
+        self._slept_at = asyncio.get_running_loop().time()
+        self._line.write(packets.PRE_SLEEP)
+
+    def _wake(self) -> None:
+        self._asleep = False
+        self._ask()
+
+    def _look_later(self) -> None:
+        self._later("look", _LOOK_SECONDS, self._look)
+
+    def _look(self) -> None:
+        """Ask though nobody has called."""
+        if self._asleep:
+            self._wake()
+        self._look_later()
+
+    def _later(self, name: str, seconds: float, call: Callable[[], None]) -> None:
+        self._timers[name] = asyncio.get_running_loop().call_later(seconds, call)
+
+    def _withdraw_unheld(self) -> None:
+        held = {job.function for job in self._held}
+        for function in self._withdrawn - held:
+            self._withdrawn.discard(function)
+            self._line.write(wire.request(wire.CANT_DO, function))
+
+    # What the server says
+
+    def _received(self, data: bytes) -> None:
+        answers = self._answers
+        answers.feed(data)
+        while True:
+            kind = answers.next()
+            if kind < 0:
+                break
+            if kind == wire.JOB_ASSIGN_UNIQ:
+                self._assigned(answers.data[answers.start : answers.end])
+            elif kind == wire.NO_JOB:
+                self._no_job()
+            elif kind == wire.NOOP:
+                self._woken()
+            elif kind == wire.ECHO_RES:
+                self._line.answered()
+            # Errors are about jobs that were taken from us meanwhile, and of no use any more.
+        self._ask()
+
+    def _assigned(self, body: bytes) -> None:
+        fields = body.split(b"\0", 3)
+        if len(fields) < 4 or not self._grabs:
+            raise WireError("INVALID_PACKET", "the server assigned a job in a way that makes no sense")
+        handle, function, unique, payload = fields
+        self._answered()
+        self._vain = 0
+        if self._window < self.slots.total:
+            self._window = min(self._window * 2, self.slots.total)
+        job = Assignment(function, payload, handle, unique)
+        self._held.add(job)
+        self.runner.assigned(job)
+
+    def _no_job(self) -> None:
+        if not self._grabs:
+            return
+        self._window = 1
+        self._answered()
+        if not self._grabs:
+            self._sleep()
+        self.slots.give()
+
+    def _answered(self) -> None:
+        self._grabs -= 1
+        if not self._grabs and self._rested is not None and not self._rested.done():
+            self._rested.set_result(None)
+
+    def _woken(self) -> None:
+        self._asleep = False
+        soon = asyncio.get_running_loop().time() - self._slept_at < _VAIN_SECONDS
+        self._vain = self._vain + 1 if soon else 0
+
+    def _broken(self, error: Exception) -> None:
+        self._end()
+        self.lost(error)
+
+    def _end(self) -> None:
+        """Nothing more is asked for; slots of grabs that will not be answered go back."""
+        self._usable = False
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        grabs, self._grabs = self._grabs, 0
+        for _ in range(grabs):
+            self.slots.give()
+        if self._rested is not None and not self._rested.done():
+            self._rested.set_result(None)

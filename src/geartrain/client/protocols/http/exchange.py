@@ -1,0 +1,209 @@
+"""Requests and answers over HTTP/1.1: connections that are kept for the next request, and as many as are needed.
+
+A server closes connections that nobody uses, and that means nothing: only a request that is not answered does.
+"""
+
+import asyncio
+import base64
+import os
+import ssl
+import urllib.parse
+from typing import Any, Final, NamedTuple
+
+import httptools
+import msgspec
+
+from geartrain.address import Address
+from geartrain.client.protocols.connection import ServerConnection
+from geartrain.errors import ClientError, RefusedError, ServerGoneError, WireError
+
+API: Final = "/api/v1"
+# What to show to a server that wants a token.
+TOKEN_VARIABLE: Final = "GEARTRAIN_HTTP_TOKEN"
+# Requests under way at once; each is a connection. More wait for one of these.
+MOST_CONNECTIONS: Final = 256
+# Servers close a connection that is idle for a while (ours after 75 seconds); one that is near it is not used again.
+_IDLE_SECONDS: Final = 45.0
+
+
+class Answer(NamedTuple):
+    """What a server said."""
+
+    status: int
+    body: bytes
+
+    def json(self) -> Any:
+        """The body, if it is JSON; otherwise whoever answers is not the server that was meant."""
+        try:
+            return msgspec.json.decode(self.body)
+        except msgspec.DecodeError:
+            raise ClientError(f"the answer {self.status} is not JSON: is this a Geartrain server?") from None
+
+    def problem(self) -> str:
+        """Why it could not be done, for people."""
+        try:
+            return str(msgspec.json.decode(self.body)["detail"])
+        except (msgspec.DecodeError, KeyError, TypeError):
+            return f"the server answered {self.status}"
+
+    def checked(self) -> "Answer":
+        """The same, unless it is a refusal."""
+        if self.status >= 400:
+            raise RefusedError(self.problem())
+        return self
+
+
+class Connection:
+    """One connection, with one request at a time."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._line = ServerConnection(self._received, self._broken)
+        self._parser = httptools.HttpResponseParser(self)
+        self._body: list[bytes] = []
+        self._answer: asyncio.Future[Answer] | None = None  # while it is waited for
+        self.usable = False  # for another request
+        self.used_at = 0.0
+
+    async def open(self, tls: ssl.SSLContext | None) -> None:
+        """Connect."""
+        await self._line.open(self._address, tls)
+        self.usable = True
+
+    async def ask(self, request: bytes) -> Answer:
+        """Send a request, and wait for its answer. Who is cancelled meanwhile hangs up."""
+        loop = asyncio.get_running_loop()
+        self._answer = loop.create_future()
+        self._line.write(request)
+        try:
+            answer = await self._answer
+        except BaseException:
+            self.hang_up()
+            raise
+        finally:
+            self._answer = None
+        self.used_at = loop.time()
+        return answer
+
+    def hang_up(self) -> None:
+        """Close it at once."""
+        self.usable = False
+        self._line.abandon()
+
+    async def close(self) -> None:
+        """Close it."""
+        self.usable = False
+        await self._line.close()
+
+    def _received(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            raise WireError("HTTP", f"the server does not speak HTTP: {error}") from None
+
+    def _broken(self, error: Exception) -> None:
+        self.usable = False
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(error)
+
+    # What the parser calls
+
+    def on_message_begin(self) -> None:
+        """An answer begins."""
+        self._body = []
+
+    def on_body(self, part: bytes) -> None:
+        """Some of it."""
+        self._body.append(part)
+
+    def on_message_complete(self) -> None:
+        """It is all there."""
+        if not self._parser.should_keep_alive():
+            self.usable = False
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(Answer(self._parser.get_status_code(), b"".join(self._body)))
+
+
+class Exchange:
+    """All connections to one server."""
+
+    def __init__(self, address: Address) -> None:
+        self.tls: ssl.SSLContext | None = None
+        self._address = address
+        self._idle: list[Connection] = []
+        self._busy: set[Connection] = set()
+        self._room = asyncio.Semaphore(MOST_CONNECTIONS)
+        token = os.environ.get(TOKEN_VARIABLE, "")
+        host = f"[{address.host}]" if ":" in address.host else address.host
+        self._head = f" HTTP/1.1\r\nHost: {host}:{address.port}\r\n".encode()
+        if token:
+            self._head += f"Authorization: Bearer {token}\r\n".encode()
+
+    async def greet(self) -> None:
+        """See that there is a server, and that it lets us in."""
+        answer = await self.ask("GET", f"{API}/session")
+        if not isinstance(answer.checked().json(), dict):
+            raise ClientError(f"{self._address} is no Geartrain server")
+
+    async def ask(self, method: str, path: str, body: Any = None, raw: bytes | None = None) -> Answer:
+        """One request, with a body in JSON or of plain bytes; a ServerGoneError if it is not answered."""
+        request = self._request(method, path, body, raw)
+        async with self._room:
+            try:
+                return await self._ask(request)
+            except (OSError, WireError) as error:
+                raise ServerGoneError(f"{self._address} does not answer: {error}") from error
+
+    async def close(self) -> None:
+        """Hang up everywhere."""
+        for connection in self._busy:
+            connection.hang_up()
+        idle, self._idle = self._idle, []
+        await asyncio.gather(*(connection.close() for connection in idle))
+
+    async def _ask(self, request: bytes) -> Answer:
+        connection = await self._connection()
+        self._busy.add(connection)
+        try:
+            return await connection.ask(request)
+        finally:
+            self._busy.discard(connection)
+            if connection.usable:
+                self._idle.append(connection)
+
+    async def _connection(self) -> Connection:
+        too_old = asyncio.get_running_loop().time() - _IDLE_SECONDS
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.usable and connection.used_at > too_old:
+                return connection
+            connection.hang_up()
+        connection = Connection(self._address)
+        await connection.open(self.tls)
+        return connection
+
+    def _request(self, method: str, path: str, body: Any, raw: bytes | None) -> bytes:
+        kind = b"application/octet-stream" if raw is not None else b"application/json"
+        content = raw if raw is not None else b"" if body is None else msgspec.json.encode(body)
+        head = b"%b%bContent-Type: %b\r\nContent-Length: %d\r\n\r\n"
+        return head % (f"{method} {path}".encode(), self._head, kind, len(content)) + content
+
+
+def shown(data: bytes) -> str | dict[str, bytes]:
+    """Bytes in JSON: as text where they are text."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": data}  # which is how bytes are written there
+
+
+def raw(text: Any) -> bytes:
+    """The bytes that are shown so; none for null."""
+    if isinstance(text, dict):
+        return base64.b64decode(text["base64"])
+    return str(text).encode() if text is not None else b""
+
+
+def quoted(name: bytes) -> str:
+    """Bytes as a part of a path."""
+    return urllib.parse.quote(name, safe="")

@@ -1,0 +1,275 @@
+"""A worker of the HTTP API: as many claims wait as jobs may still begin, and reports of a job go in their order.
+
+A server knows a worker by an id, and takes it for gone when it is silent. The functions stand in the registration: when
+they change, the worker registers anew, and leaves its old id when the last job that it got by it is over.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple
+
+from geartrain.address import Address
+from geartrain.client.order import Capabilities
+from geartrain.client.protocols.base import Assignment, JobRunner, Lost, WorkerProtocol
+from geartrain.client.protocols.http.exchange import API, Exchange, quoted, raw, shown
+from geartrain.errors import ClientError, ServerGoneError
+
+WORKER: Final = Capabilities(progress=True, data=True, failure=True, reschedule=True)
+
+_CLAIM_SECONDS: Final = 30  # that a claim waits for a job
+_RENEWALS: Final = 3  # in the time of a lease
+_FAREWELL_SECONDS: Final = 5.0
+_LAST_CODE: Final = 255
+# Fractions of a step are counted in thousandths: the server counts whole numbers.
+_FINER: Final = 1000
+
+
+class Report(NamedTuple):
+    """What is to be said of a job."""
+
+    verb: str
+    body: Any = None
+    raw: bytes | None = None
+    last: bool = False
+
+
+_RELEASED: Final = Report("", last=True)  # of which the server hears nothing
+
+
+class Claimed(Assignment):
+    """A job, by whose id it was claimed, and what is still to be said of it."""
+
+    __slots__ = ("reports", "worker")
+
+    def __init__(self, worker: str, view: dict[str, Any]) -> None:
+        names = (raw(view["handle"]), raw(view["unique"]))
+        super().__init__(raw(view["function"]), raw(view["payload"]), *names)
+        self.worker = worker
+        self.reports: asyncio.Queue[Report] = asyncio.Queue()
+
+
+class Worker(WorkerProtocol):
+    """An id at the server, and a task for each job that may run at once."""
+
+    capabilities = WORKER
+
+    def __init__(self, address: Address, lost: Lost, runner: JobRunner, name: bytes, concurrency: int) -> None:
+        super().__init__(address, lost, runner, name, concurrency)
+        self._exchange = Exchange(address)
+        self._functions: set[bytes] = set()
+        self._id = ""  # empty: nothing is offered
+        self._lease = 0.0
+        self._held: dict[str, set[Claimed]] = {}  # jobs that run, by the id that they were claimed by
+        self._claims: set[asyncio.Task[Any]] = set()  # that wait
+        self._registering = asyncio.Lock()
+        self._changed = asyncio.Event()  # the id is another one
+        self._resting = False
+        self._over = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._connections: list[asyncio.Task[None]] = []
+
+    async def open(self, functions: dict[bytes, float]) -> None:
+        """Register, and claim."""
+        self._exchange.tls = self.tls
+        self._functions = set(functions)
+        try:
+            await self._exchange.greet()
+            await self._register()
+        except BaseException:
+            await self._exchange.close()
+            raise
+        self._connections = [self._start(self._claim_jobs) for _ in range(self.concurrency)]
+        self._start(self._renew)
+
+    def offer(self, function: bytes, timeout: float) -> None:
+        """Register anew."""
+        if function not in self._functions:
+            self._functions.add(function)
+            self._start(self._register)
+
+    def withdraw(self, function: bytes) -> None:
+        """Register anew."""
+        if function in self._functions:
+            self._functions.discard(function)
+            self._start(self._register)
+
+    def rest(self) -> None:
+        """Claim no more: claims that wait are called off by leaving, or while jobs run by hanging up."""
+        self._resting = True
+        self._changed.set()
+        if any(self._held.values()):
+            self._call_off()
+        else:
+            self._start(self._leave)
+
+    async def rested(self) -> None:
+        """No claim waits."""
+        while self._claims:
+            await asyncio.wait(self._claims)
+
+    def progress(self, job: Assignment, numerator: float, denominator: float) -> None:
+        """POST progress."""
+        finer = 1 if numerator == int(numerator) and denominator == int(denominator) else _FINER
+        numbers = {"numerator": round(numerator * finer), "denominator": round(denominator * finer)}
+        self._report(job, Report("progress", numbers))
+
+    def data(self, job: Assignment, data: bytes) -> None:
+        """POST data."""
+        self._report(job, Report("data", raw=data))
+
+    def warn(self, job: Assignment, data: bytes) -> None:
+        """POST warning."""
+        self._report(job, Report("warning", raw=data))
+
+    def complete(self, job: Assignment, result: bytes) -> None:
+        """POST complete."""
+        self._report(job, Report("complete", raw=result, last=True))
+
+    def fail(self, job: Assignment, reason: str, data: bytes = b"", code: int = 1) -> None:
+        """POST fail, with what its client shall hear."""
+        words = {"reason": reason, "code": min(max(code, 1), _LAST_CODE)}
+        if data or reason:
+            words["data"] = shown(data or reason.encode())
+        self._report(job, Report("fail", words, last=True))
+
+    def reschedule(self, job: Assignment, delay: float) -> None:
+        """POST reschedule."""
+        self._report(job, Report("reschedule", {"delay": delay}, last=True))
+
+    def release(self, job: Assignment) -> None:
+        """On to the next."""
+        self._report(job, _RELEASED)
+
+    async def close(self) -> None:
+        """Say what has gathered, leave, and hang up."""
+        self._resting = True
+        self._changed.set()
+        try:
+            async with asyncio.timeout(_FAREWELL_SECONDS):
+                for job in [job for jobs in self._held.values() for job in jobs]:
+                    if job.reports.empty():
+                        continue
+                    await job.reports.join()
+                await self._leave()
+        except (ClientError, TimeoutError):
+            pass  # then it is silent, which says the same in the end
+        await self._end()
+
+    # Its tasks
+
+    async def _claim_jobs(self) -> None:
+        """One lane: a job after the other."""
+        while not self._resting:
+            if not self._id:
+                self._changed.clear()
+                await self._changed.wait()
+                continue
+            job = await self._claim(self._id)
+            if job is not None:
+                self._held.setdefault(job.worker, set()).add(job)
+                self.runner.assigned(job)
+                await self._pass_on_reports(job)
+
+    async def _claim(self, id: str) -> Claimed | None:
+        claim = asyncio.ensure_future(self._exchange.ask("POST", f"{API}/workers/{id}/claim?wait={_CLAIM_SECONDS}"))
+        self._claims.add(claim)
+        try:
+            await asyncio.wait({claim})
+        except asyncio.CancelledError:
+            claim.cancel()
+            raise
+        finally:
+            self._claims.discard(claim)
+        if claim.cancelled():
+            return None  # it was called off
+        answer = claim.result()
+        if answer.status == 404:
+            if id == self._id and not self._resting:
+                raise ServerGoneError("the server does not know this worker any more")
+            return None
+        return Claimed(id, answer.json()) if answer.checked().status == 200 else None
+
+    async def _pass_on_reports(self, job: Claimed) -> None:
+        revoked = False
+        while True:
+            report = await job.reports.get()
+            if report.verb and not revoked:
+                path = f"{API}/workers/{job.worker}/jobs/{quoted(job.handle)}/{report.verb}"
+                answer = await self._exchange.ask("POST", path, report.body, report.raw)
+                revoked = answer.status in (404, 409)
+                if revoked and not report.last:
+                    self.runner.revoked(job)
+            job.reports.task_done()
+            if report.last:
+                break
+        held = self._held[job.worker]
+        held.discard(job)
+        if not held and job.worker != self._id:
+            del self._held[job.worker]
+            await self._unregister(job.worker)
+
+    async def _register(self) -> None:
+        """Take a new id for the functions of now, and have every claim that waits use it; one change at a time."""
+        async with self._registering:
+            await self._take_new_id()
+
+    async def _take_new_id(self) -> None:
+        old, self._id = self._id, ""
+        if self._functions and not self._resting:
+            wishes = {"functions": [shown(function) for function in self._functions], "name": shown(self.name)}
+            answer = (await self._exchange.ask("POST", f"{API}/workers", wishes)).checked().json()
+            self._id, self._lease = answer["id"], answer["lease"]
+        if old:
+            self._call_off()
+            if not self._held.get(old):
+                self._held.pop(old, None)
+                await self._unregister(old)
+        self._changed.set()
+
+    async def _renew(self) -> None:
+        """Be heard of, also while a job takes long."""
+        while True:
+            await asyncio.sleep((self._lease or 60.0) / _RENEWALS)
+            for id in {*self._held, self._id} - {""}:
+                await self._exchange.ask("POST", f"{API}/workers/{id}/renew")
+
+    async def _leave(self) -> None:
+        ids, self._id = {*self._held, self._id} - {""}, ""
+        for id in ids:
+            await self._unregister(id)
+
+    async def _unregister(self, id: str) -> None:
+        await self._exchange.ask("DELETE", f"{API}/workers/{id}")
+
+    def _call_off(self) -> None:
+        for claim in list(self._claims):
+            claim.cancel()
+
+    def _report(self, job: Assignment, report: Report) -> None:
+        assert isinstance(job, Claimed)
+        if not self._over:
+            job.reports.put_nowait(report)
+
+    def _start(self, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(self._guarded(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await work()
+        except ClientError as error:
+            if not self._over:
+                self._over = True
+                self._start(self._end)
+                self.lost(error)
+
+    async def _end(self) -> None:
+        self._over = True
+        this = asyncio.current_task()
+        tasks = [task for task in self._tasks if task is not this]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._exchange.close()

@@ -1,0 +1,163 @@
+"""The servers of a client: which one to ask, and finding another when it is gone.
+
+A client that is given several servers talks to one of them, chosen at random so that many clients spread, and stays
+with it while it is there. Jobs with a unique key go where that key belongs: every client computes the same order of
+servers for a key, so that equal keys meet and coalesce. Connections are made when they are first needed.
+"""
+
+import asyncio
+import hashlib
+import os
+import random
+import ssl
+from collections.abc import Sequence
+
+from geartrain.address import Address
+from geartrain.client import backoff
+from geartrain.client.backoff import Backoff
+from geartrain.client.protocols.base import ClientProtocol
+from geartrain.errors import ClientError, ServerGoneError, UnsupportedError, WireError
+
+TROUBLES = (OSError, ClientError, WireError)
+
+
+class PooledServer:
+    """One server, and the connection to it while there is one."""
+
+    def __init__(self, address: Address, link_class: type[ClientProtocol], tls: ssl.SSLContext | None) -> None:
+        self.address = address
+        self.link: ClientProtocol | None = None  # open
+        self.retry_at = 0.0  # the loop's time before which it is not tried again
+        self.trouble: Exception | None = None  # the last
+        self._class = link_class
+        self._tls = tls
+        self._backoff = Backoff()
+        self._opened_at = 0.0
+        self._opening: asyncio.Task[ClientProtocol] | None = None
+        self._lost_early: Exception | None = None  # why the link was lost while it was being opened
+
+    async def open(self) -> ClientProtocol:
+        """The open link; however many wait for it, it is opened once."""
+        if self.link is not None:
+            return self.link
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open())
+        return await asyncio.shield(self._opening)
+
+    async def close(self) -> None:
+        """Hang up."""
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.gather(self._opening, return_exceptions=True)
+        link, self.link = self.link, None
+        if link is not None:
+            await link.close()
+
+    async def _open(self) -> ClientProtocol:
+        link = self._class(self.address, self._lost)
+        link.tls = self._tls
+        self._lost_early = None
+        try:
+            await link.open()
+            if self._lost_early is not None:
+                raise ServerGoneError(f"the connection broke at once: {self._lost_early}")
+        except TROUBLES as error:
+            self._failed(error)
+            raise
+        except asyncio.CancelledError:
+            await link.close()
+            raise
+        finally:
+            self._opening = None
+        self.link = link
+        self._opened_at = asyncio.get_running_loop().time()
+        return link
+
+    def _lost(self, error: Exception) -> None:
+        if self.link is None:
+            self._lost_early = error
+            return
+        self.link = None
+        if asyncio.get_running_loop().time() - self._opened_at > backoff.GOOD_FOR:
+            self._backoff.reset()
+        self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        self.trouble = error
+        self.retry_at = asyncio.get_running_loop().time() + self._backoff.next()
+
+
+class ServerPool:
+    """All stations of a client."""
+
+    def __init__(self, servers: Sequence[PooledServer]) -> None:
+        self._servers = list(servers)
+        self._current = random.randrange(len(self._servers))  # for jobs without a unique key
+
+    @property
+    def servers(self) -> Sequence[PooledServer]:
+        return self._servers
+
+    def ready(self, unique: bytes) -> PooledServer | None:
+        """The station that a job belongs to, if its link is open."""
+        servers = self._servers
+        server = servers[self._current] if not unique or len(servers) == 1 else self._by_key(unique)[0]
+        return server if server.link is not None else None
+
+    async def reach(self, unique: bytes, patience: float) -> PooledServer:
+        """A station whose link is open, within so many seconds; otherwise a ServerGoneError says what was tried."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + patience
+        while True:
+            server = await self._try_all(unique)
+            if server is not None:
+                return server
+            next_try = min(server.retry_at for server in self._servers)
+            if next_try > deadline:
+                raise self._nobody(patience)
+            await asyncio.sleep(max(next_try - loop.time(), 0.0))
+
+    async def close(self) -> None:
+        """Hang up everywhere."""
+        for server in self._servers:
+            await server.close()
+
+    async def _try_all(self, unique: bytes) -> PooledServer | None:
+        now = asyncio.get_running_loop().time()
+        for server in self._preferred(unique):
+            if server.link is None and server.retry_at <= now:
+                try:
+                    await server.open()
+                except UnsupportedError:
+                    raise
+                except TROUBLES:
+                    continue
+            if server.link is not None:
+                if not unique:
+                    self._current = self._servers.index(server)
+                return server
+        return None
+
+    def _preferred(self, unique: bytes) -> list[PooledServer]:
+        if unique:
+            return self._by_key(unique)
+        return self._servers[self._current :] + self._servers[: self._current]
+
+    def _by_key(self, unique: bytes) -> list[PooledServer]:
+        """The same order for the same key in every program, whatever the order of its servers."""
+        return sorted(self._servers, key=lambda server: _weight(unique, server.address))
+
+    def _nobody(self, patience: float) -> ServerGoneError:
+        tried = "; ".join(f"{server.address}: {_words(server.trouble)}" for server in self._servers)
+        waited = f" within {patience:g} seconds" if patience else ""
+        return ServerGoneError(f"no server could be reached{waited} ({tried})")
+
+
+def _weight(unique: bytes, address: Address) -> bytes:
+    return hashlib.blake2b(unique + b"\0" + str(address).encode(), digest_size=8).digest()
+
+
+def _words(trouble: Exception | None) -> str:
+    if isinstance(trouble, OSError) and trouble.errno is not None and trouble.errno > 0:
+        return os.strerror(trouble.errno)  # asyncio's own text only says which call failed
+    return str(trouble) or type(trouble).__name__
