@@ -33,7 +33,7 @@ LIBRARIES = {
         "doors/gearman/*.py",
         "runtime/*.py",
         "store/contract.py",
-        "store/memo.py",
+        "store/memory_record.py",
         "store/memory.py",
     ),
     "geartrain.doors.native": ("wire/*.py", "doors/*/*.py"),

@@ -15,7 +15,7 @@ from typing import Any
 import typer
 from typer.models import ArgumentInfo
 
-from geartrain.cli import app, exits
+from geartrain.cli import app, exit_codes
 
 PAGE = Path(__file__).parent.parent / "docs" / "command-line.md"
 
@@ -39,7 +39,7 @@ SETTINGS = "Its options are the settings, one for each: [settings.md](settings.m
 
 def page() -> str:
     """The whole page."""
-    return "\n".join([OPENING, exits.EPILOG.strip() + "\n", *_sections(app.build(), "geartrain")])
+    return "\n".join([OPENING, exit_codes.EPILOG.strip() + "\n", *_sections(app.build(), "geartrain")])
 
 
 def _sections(group: typer.Typer, path: str) -> Iterator[str]:
@@ -60,7 +60,7 @@ def _section(command: Any, path: str) -> str:
         hints = typing.get_type_hints(command.callback, include_extras=True)
         rows = [_row(name, *_parts(hint), _default(command, name)) for name, hint in hints.items() if name != "return"]
         lines += ["| option | what it does |", "|---|---|", *rows, ""] if rows else []
-    epilog = re.sub(r"\n{3,}", "\n\n", (command.epilog or "").replace(exits.EPILOG.strip(), "")).strip()
+    epilog = re.sub(r"\n{3,}", "\n\n", (command.epilog or "").replace(exit_codes.EPILOG.strip(), "")).strip()
     return "\n".join([*lines, f"{epilog}\n"] if epilog else lines)
 
 

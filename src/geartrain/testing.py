@@ -18,11 +18,11 @@ import weakref
 from collections.abc import AsyncIterator, Iterable
 from typing import Any, Final, ParamSpec, Self, TypeVar
 
-from geartrain.app import retrying
+from geartrain.app import retry
 from geartrain.app.app import App
 from geartrain.app.call import Call
 from geartrain.app.crons import Cron
-from geartrain.app.running import Runner
+from geartrain.app.runner import Runner
 from geartrain.app.task import Task
 from geartrain.app.threads import Threads
 from geartrain.app.transport import Remote, Transport
@@ -247,7 +247,7 @@ class InMemory(Transport):
             job.state, job.returned = JobState.DONE, ending.result
             job.news.append(Completed(ending.result))
             return
-        job.reason = retrying.reason_of(ending.error)
+        job.reason = retry.reason_of(ending.error)
         delay = job.task.terms.policy.delay_after(ending.error, job.tries, lambda shortest, longest: longest)
         if delay is not None:
             job.state, job.due = JobState.SCHEDULED, self.clock.now + delay

@@ -7,7 +7,7 @@ import cbor2
 import pytest
 
 from geartrain.errors import WireError
-from geartrain.wire import memodb, memodb_peer, periodic, periodic_peer, sp, sp_request, websocket, websocket_client
+from geartrain.wire import memodb, memodb_client, periodic, periodic_client, sp, sp_client, websocket, websocket_client
 from geartrain.wire.memodb import Message
 
 ID = bytes.fromhex("c3a1b2d4")
@@ -15,25 +15,25 @@ ID = bytes.fromhex("c3a1b2d4")
 # Seen on the wire of aio-periodic 1.0.0, and of servers that answered it.
 PERIODIC_REQUESTS = {
     "registration of a worker": (
-        periodic_peer.registration(periodic.WORKER), "00 52 45 51 00 00 00 01 3c 0c 8e a1 02",
+        periodic_client.registration(periodic.WORKER), "00 52 45 51 00 00 00 01 3c 0c 8e a1 02",
     ),
     "registration of a client": (
-        periodic_peer.registration(periodic.CLIENT), "00 52 45 51 00 00 00 01 a5 05 df 1b 01",
+        periodic_client.registration(periodic.CLIENT), "00 52 45 51 00 00 00 01 a5 05 df 1b 01",
     ),
     "registration with a name": (
-        periodic_peer.registration(periodic.NAMED_CLIENT, b"client-a", b"token-a"),
+        periodic_client.registration(periodic.NAMED_CLIENT, b"client-a", b"token-a"),
         "00 52 45 51 00 00 00 20 ce e7 25 2c 03 00 00 00 00 00 00 00 08" + b"client-a".hex()
         + "00 00 00 00 00 00 00 07" + b"token-a".hex(),
     ),
     "CAN_DO": (
-        periodic_peer.request(1, periodic.CAN_DO, periodic.short(b"echo")),
+        periodic_client.request(1, periodic.CAN_DO, periodic.short(b"echo")),
         "00 52 45 51 00 00 00 0a 9b 38 1a 94 00 00 00 01 07 04 65 63 68 6f",
     ),
     "JOB_ASSIGNED": (
-        periodic_peer.request(2, periodic.JOB_ASSIGNED), "00 52 45 51 00 00 00 05 b8 7d 85 c1 00 00 00 02 21",
+        periodic_client.request(2, periodic.JOB_ASSIGNED), "00 52 45 51 00 00 00 05 b8 7d 85 c1 00 00 00 02 21",
     ),
     "WORK_DONE": (
-        periodic_peer.request(4, periodic.WORK_DONE, periodic_peer.handle(b"echo", b"n1") + b"R:wl"),
+        periodic_client.request(4, periodic.WORK_DONE, periodic_client.handle(b"echo", b"n1") + b"R:wl"),
         "00 52 45 51 00 00 00 11 ce 0e b6 ad 00 00 00 04 03 04 65 63 68 6f 02 6e 31 52 3a 77 6c",
     ),
 }  # fmt: skip
@@ -49,12 +49,12 @@ def test_what_a_periodic_peer_says(said: bytes, wanted: str) -> None:
 
 
 def test_a_delay_counts_no_step() -> None:
-    assert periodic_peer.put_off(b"f", b"n", 5) == b"\x01f\x01n" + (5).to_bytes(8, "big") + b"\0\0"
-    assert periodic_peer.put_off(b"f", b"n", -5) == periodic_peer.put_off(b"f", b"n", 0)
+    assert periodic_client.put_off(b"f", b"n", 5) == b"\x01f\x01n" + (5).to_bytes(8, "big") + b"\0\0"
+    assert periodic_client.put_off(b"f", b"n", -5) == periodic_client.put_off(b"f", b"n", 0)
 
 
 def _cut(pieces: list[bytes]) -> list[bytes]:
-    answers = periodic_peer.Answers()
+    answers = periodic_client.Answers()
     found = []
     for piece in pieces:
         answers.feed(piece)
@@ -90,13 +90,13 @@ def test_what_no_periodic_server_says(data: bytes, code: str) -> None:
 MEMODB_REQUESTS = {
     # The list is sorted by length first, as the original broker insists.
     "READY": (
-        memodb_peer.ready([b"mul", b"alive.tv", b"add", b"mul"]),
+        memodb_client.ready([b"mul", b"alive.tv", b"add", b"mul"]),
         "84 66 6d656d6f3031 01 40 83 63616464 636d756c 68616c6976652e7476",
     ),
-    "JOB": (memodb_peer.job(b"alive.tv", 40000), "85 66 6d656d6f3031 02 40 68616c6976652e7476 19 9c40"),
-    "RESULT": (memodb_peer.result(ID), "83 66 6d656d6f3031 03 44 c3a1b2d4"),
-    "the last RESULT": (memodb_peer.result(ID, True), "84 66 6d656d6f3031 03 44 c3a1b2d4 f5"),
-    "HEARTBEAT": (memodb_peer.heartbeat(ID), "83 66 6d656d6f3031 04 44 c3a1b2d4"),
+    "JOB": (memodb_client.job(b"alive.tv", 40000), "85 66 6d656d6f3031 02 40 68616c6976652e7476 19 9c40"),
+    "RESULT": (memodb_client.result(ID), "83 66 6d656d6f3031 03 44 c3a1b2d4"),
+    "the last RESULT": (memodb_client.result(ID, True), "84 66 6d656d6f3031 03 44 c3a1b2d4 f5"),
+    "HEARTBEAT": (memodb_client.heartbeat(ID), "83 66 6d656d6f3031 04 44 c3a1b2d4"),
 }
 
 
@@ -116,12 +116,12 @@ MEMODB_ANSWERS = {
 
 @pytest.mark.parametrize(("header", "message"), MEMODB_ANSWERS.values(), ids=MEMODB_ANSWERS.keys())
 def test_what_a_broker_answers(header: bytes, message: Message) -> None:
-    assert memodb_peer.parse(header + b"payload") == (message, len(header))
+    assert memodb_client.parse(header + b"payload") == (message, len(header))
     around = b"before" + header + b"payload" + b"behind"
-    assert memodb_peer.parse(around, 6, 6 + len(header) + 7) == (message, 6 + len(header))
+    assert memodb_client.parse(around, 6, 6 + len(header) + 7) == (message, 6 + len(header))
     for size in range(len(header)):
         with pytest.raises(WireError):
-            memodb_peer.parse(header, 0, size)
+            memodb_client.parse(header, 0, size)
 
 
 @pytest.mark.parametrize(
@@ -130,13 +130,13 @@ def test_what_a_broker_answers(header: bytes, message: Message) -> None:
 )
 def test_what_no_broker_answers(items: list[object]) -> None:
     with pytest.raises(WireError):
-        memodb_peer.parse(cbor2.dumps(items))
+        memodb_client.parse(cbor2.dumps(items))
 
 
 @pytest.mark.parametrize("prefix", [sp.TCP, sp.IPC])
 def test_a_pipe_from_both_sides(prefix: bytes) -> None:
-    asking, answering = sp_request.StreamPipe(prefix), sp.StreamPipe(prefix)
-    id = sp_request.request_id(0x7FC1697)
+    asking, answering = sp_client.StreamPipe(prefix), sp.StreamPipe(prefix)
+    id = sp_client.request_id(0x7FC1697)
     answering.feed(b"".join([asking.greeting, *asking.framed(id + b"head", b"payload")]))
     assert answering.next()
     assert answering.data[answering.start : answering.end] == id + b"headpayload"
@@ -150,13 +150,13 @@ def test_a_pipe_from_both_sides(prefix: bytes) -> None:
 
 
 def test_request_ids_have_the_highest_bit() -> None:
-    assert [sp_request.request_id(number)[0] & 0x80 for number in (0, 1, 2**31 - 1, 2**31, 2**40)] == [0x80] * 5
-    assert sp_request.request_id(2**31 + 5) == sp_request.request_id(5)
+    assert [sp_client.request_id(number)[0] & 0x80 for number in (0, 1, 2**31 - 1, 2**31, 2**40)] == [0x80] * 5
+    assert sp_client.request_id(2**31 + 5) == sp_client.request_id(5)
 
 
 @pytest.mark.parametrize("greeting", [sp.greeting(sp.REQ), b"\0SP\0\0\x31\0\x01", b"HTTP/1.1"])
 def test_another_greeting_than_a_broker_has(greeting: bytes) -> None:
-    pipe = sp_request.StreamPipe(sp.TCP)
+    pipe = sp_client.StreamPipe(sp.TCP)
     pipe.feed(greeting)
     with pytest.raises(WireError):
         pipe.next()

@@ -7,7 +7,7 @@ from geartrain.app.codecs import Codec, PickleCodec, register_codec
 from geartrain.app.context import Running, current_task
 from geartrain.app.handle import SyncTaskHandle, TaskHandle
 from geartrain.app.middleware import Proceed
-from geartrain.app.retrying import GiveUp, Retry
+from geartrain.app.retry import GiveUp, Retry
 from geartrain.app.task import Task
 
 __all__ = [

@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, ParamSpec, Self, TypeVar, overload
 
-from geartrain.app import codecs, crons, making, middleware
+from geartrain.app import codecs, crons, decorators, middleware
 from geartrain.app.call import Call
 from geartrain.app.codecs import Codec
 from geartrain.app.context import Running
@@ -29,7 +29,7 @@ from geartrain.app.handle import SyncTaskHandle, TaskHandle
 from geartrain.app.middleware import Around
 from geartrain.app.task import CoroutineTask, PlainTask, PriorityWord, Task, priority_of
 from geartrain.app.transport import Transport
-from geartrain.app.uniqueness import UniqueRule
+from geartrain.app.unique_key import UniqueRule
 from geartrain.client import loop_thread
 from geartrain.client.loop_thread import LoopThread
 
@@ -78,15 +78,15 @@ class App:
         *,
         name: str = "",
         retries: int = 0,
-        backoff: making.AnyBackoff = making.BACKOFF,
-        retry_on: making.Exceptions = (Exception,),
-        give_up_on: making.Exceptions = (),
+        backoff: decorators.AnyBackoff = decorators.BACKOFF,
+        retry_on: decorators.Exceptions = (Exception,),
+        give_up_on: decorators.Exceptions = (),
         timeout: float = 0.0,
         priority: PriorityWord = "normal",
         unique: UniqueRule = False,
         resubmit: bool = False,
         codec: str | Codec | None = None,
-    ) -> making.TaskMaker: ...
+    ) -> decorators.TaskMaker: ...
 
     def task(self, function: Callable[..., Any] | None = None, /, **wishes: Any) -> Any:
         """Make a function a task: `@app.task`, or `@app.task(retries=3, timeout=60)`.
@@ -96,7 +96,7 @@ class App:
         same arguments, a text such as "user-{user_id}", or a function of the arguments that gives the key. `resubmit`
         allows that a call is submitted again when the connection breaks, though it may be running already.
         """
-        maker = making.TaskMaker(self, **wishes)
+        maker = decorators.TaskMaker(self, **wishes)
         return maker if function is None else maker(function)
 
     def cron(
@@ -109,14 +109,14 @@ class App:
         priority: PriorityWord = "normal",
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
-    ) -> making.CronMaker:
+    ) -> decorators.CronMaker:
         """Have a task submitted by the server whenever the five fields say so: `@app.cron("*/5 * * * *")`.
 
         `unique`: a run is left out while the one before it is not over. A task with several schedules needs a
         `name` for each.
         """
         crons.check(expression, timezone)
-        return making.CronMaker(self, expression, timezone, name, unique, priority_of(priority), args, kwargs or {})
+        return decorators.CronMaker(self, expression, timezone, name, unique, priority_of(priority), args, kwargs or {})
 
     # Middleware
 

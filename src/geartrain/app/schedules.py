@@ -8,7 +8,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from geartrain.app.steering import Steering
+from geartrain.app.server_control import ServerControl
 from geartrain.client.backoff import Backoff
 from geartrain.errors import AdminError, ClientError
 
@@ -20,7 +20,7 @@ _KEPT: Final = ("expression", "function", "payload", "priority", "unique", "time
 _log = logging.getLogger("geartrain.app")
 
 
-async def keep(app: "App", steering: Steering, url: str) -> None:
+async def keep(app: "App", steering: ServerControl, url: str) -> None:
     """Until the server has heard it; one that cannot be reached is asked again."""
     backoff = Backoff()
     while True:
@@ -38,7 +38,7 @@ async def keep(app: "App", steering: Steering, url: str) -> None:
         await asyncio.sleep(backoff.next())
 
 
-async def tell(app: "App", steering: Steering) -> None:
+async def tell(app: "App", steering: ServerControl) -> None:
     """Set what is new or different, and remove what is gone."""
     theirs: dict[str, dict[str, Any]] = {cron["name"]: cron for cron in await steering.ask("crons")}
     for cron in app.crons.values():

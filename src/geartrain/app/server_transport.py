@@ -7,7 +7,7 @@ from typing import Any
 
 from geartrain import address
 from geartrain.app.call import Call
-from geartrain.app.steering import JobName, Steering
+from geartrain.app.server_control import JobName, ServerControl
 from geartrain.app.transport import Remote, Transport
 from geartrain.client import arguments
 from geartrain.client.async_client import AsyncClient
@@ -57,7 +57,7 @@ class ServerTransport(Transport):
     def __init__(self, urls: Sequence[str]) -> None:
         self.client = AsyncClient(*urls)
         self._link = registry.client_class(address.parse(urls[0]))
-        self._steering: dict[str, Steering] = {}
+        self._steering: dict[str, ServerControl] = {}
         self._allowed: set[tuple[bytes, bool, Priority]] = set()  # kinds of plain calls that the protocol can say
 
     async def submit(self, call: Call[Any]) -> Remote:
@@ -75,11 +75,11 @@ class ServerTransport(Transport):
             await steering.close()
         await self.client.close()
 
-    def steering(self, url: str) -> Steering:
+    def steering(self, url: str) -> ServerControl:
         """Whom to ask about jobs on this server."""
         found = self._steering.get(url)
         if found is None:
-            found = self._steering[url] = Steering(url)
+            found = self._steering[url] = ServerControl(url)
         return found
 
     def _order(self, call: Call[Any]) -> Order:

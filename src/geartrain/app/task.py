@@ -8,14 +8,14 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, cast
 
-from geartrain.app import uniqueness
+from geartrain.app import unique_key
 from geartrain.app.arguments import Parameters
 from geartrain.app.call import Call
 from geartrain.app.codecs import Codec
 from geartrain.app.envelope import Reader
 from geartrain.app.handle import SyncTaskHandle, TaskHandle
-from geartrain.app.retrying import RetryPolicy
-from geartrain.app.uniqueness import UniqueRule
+from geartrain.app.retry import RetryPolicy
+from geartrain.app.unique_key import UniqueRule
 from geartrain.model import Priority
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Task(abc.ABC, Generic[P, R]):
         self.parameters.check(args, kwargs)
         options = self.options
         rule = options.unique
-        unique = uniqueness.unique_key(rule, self.codec, self.parameters, args, kwargs) if rule else b""
+        unique = unique_key.unique_key(rule, self.codec, self.parameters, args, kwargs) if rule else b""
         return Call(self, args, kwargs, background, options.priority, unique, self._run_at(options), options.resubmit)
 
     def _run_at(self, options: Options) -> float:

@@ -7,12 +7,12 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from geartrain.app import schedules, verdicts
-from geartrain.app.assigned import WorkerJob
-from geartrain.app.running import Ending, Runner
-from geartrain.app.steering import Steering
+from geartrain.app import failure, schedules
+from geartrain.app.runner import Ending, Runner
+from geartrain.app.server_control import ServerControl
 from geartrain.app.task import Task
 from geartrain.app.threads import Threads
+from geartrain.app.worker_job import WorkerJob
 from geartrain.client.async_worker import AsyncWorker
 from geartrain.client.job import Job
 from geartrain.client.slots import Slots
@@ -38,7 +38,7 @@ class AppWorker:
         self._concurrency = concurrency
         self._name = name
         self._workers: list[AsyncWorker] = []
-        self._steering: list[Steering] = []
+        self._steering: list[ServerControl] = []
         self._keeping: list[asyncio.Task[None]] = []
         self._threads = Threads(f"{app.name}-task")
         self._runner = Runner(app.around_runs, self._threads)
@@ -62,7 +62,7 @@ class AppWorker:
         app = self._app
         slots = Slots(self._concurrency)
         for url in app.urls:
-            steering = Steering(url)
+            steering = ServerControl(url)
             worker = AsyncWorker(url, concurrency=self._concurrency, name=self._name)
             worker.slots = slots  # all of them together run no more
             for task in app.tasks.values():
@@ -96,7 +96,7 @@ class AppWorker:
         await self._app.close()
         self._workers, self._steering, self._keeping = [], [], []
 
-    def _hand(self, task: Task[Any, Any], steering: Steering) -> Callable[[Job], Awaitable[bytes | None]]:
+    def _hand(self, task: Task[Any, Any], steering: ServerControl) -> Callable[[Job], Awaitable[bytes | None]]:
         loop, home = asyncio.get_running_loop(), threading.get_ident()
 
         async def hand(job: Job) -> bytes | None:
@@ -108,11 +108,11 @@ class AppWorker:
 
     async def _again(self, task: Task[Any, Any], job: WorkerJob, ending: Ending) -> bytes | None:
         """An attempt failed."""
-        verdict = await verdicts.judge(task, job, ending, attempt=0)
-        while verdict is not verdicts.SETTLED:
+        verdict = await failure.judge(task, job, ending, attempt=0)
+        while verdict is not failure.SETTLED:
             await asyncio.sleep(verdict.delay)
             ending = await self._runner.run(task, job)
             if ending.error is None:
                 return ending.result
-            verdict = await verdicts.judge(task, job, ending, verdict.attempt)
+            verdict = await failure.judge(task, job, ending, verdict.attempt)
         return None

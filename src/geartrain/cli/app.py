@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import typer
 
-from geartrain.cli import exits
+from geartrain.cli import exit_codes
 
 # Which module of this package adds a verb: by `add(app)` if it has one, else by the function of the verb's own name.
 VERBS: Final = {
@@ -22,11 +22,11 @@ VERBS: Final = {
     "workers": "workers",
     "jobs": "jobs",
     "show": "show",
-    "cancel": "steer",
-    "retry": "steer",
-    "delete": "steer",
-    "pause": "steer",
-    "resume": "steer",
+    "cancel": "job_verbs",
+    "retry": "job_verbs",
+    "delete": "job_verbs",
+    "pause": "job_verbs",
+    "resume": "job_verbs",
     "cron": "cron",
     "top": "top",
     "tail": "tail",
@@ -45,7 +45,7 @@ def build(typed: str = "") -> typer.Typer:
         name="geartrain",
         help="One durable job server that speaks several protocols over one engine.",
         no_args_is_help=True,
-        epilog=exits.EPILOG,
+        epilog=exit_codes.EPILOG,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
         context_settings={"help_option_names": ["-h", "--help"]},

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
-from geartrain.cli import exits, moments, reaching, reporting, tables
+from geartrain.cli import exit_codes, formatting, progress, remote, tables
 
 if TYPE_CHECKING:
-    from geartrain.cli import measuring
+    from geartrain.cli import bench_runs
 
 EPILOG = f"""
 **What is measured.** *round trips*: foreground jobs, from the submission until the result is there, run by workers that
@@ -20,7 +20,7 @@ of their own with a random name, and all of them are done at the end.
 
 The load comes from this Python library: where a server is faster than the library, the figure is the library's.
 
-{exits.EPILOG}
+{exit_codes.EPILOG}
 **Examples**
 
 - `geartrain bench` measures the server at the usual place
@@ -37,7 +37,7 @@ class Row(NamedTuple):
     """One thing that is measured."""
 
     name: str
-    measure: Callable[["measuring.Plan", "measuring.Report"], Awaitable["measuring.Tally"]]
+    measure: Callable[["bench_runs.Plan", "bench_runs.Report"], Awaitable["bench_runs.BenchResult"]]
     background: bool
 
 
@@ -47,29 +47,29 @@ def bench(
     in_flight: Annotated[int, typer.Option(metavar="N", min=1, help="So many under way at once.")] = 50,
     workers: Annotated[int, typer.Option(metavar="N", min=1, help="Worker processes.")] = 1,
     payload: Annotated[int, typer.Option(metavar="BYTES", min=0, help="The size of each payload.")] = 64,
-    server: reaching.Server = reaching.USUAL,
-    json: reaching.Json = False,
+    server: remote.Server = remote.USUAL,
+    json: remote.Json = False,
 ) -> None:
     """Measure a running server: rate, latency, errors."""
-    from geartrain.cli import measuring
+    from geartrain.cli import bench_runs
     from geartrain.client.protocols import registry
 
     place = url or server
     can = registry.capabilities(place)
     function = f"geartrain-bench-{secrets.token_hex(4)}"
-    plan = measuring.Plan(place, function, jobs, in_flight, workers, b"x" * payload)
+    plan = bench_runs.Plan(place, function, jobs, in_flight, workers, b"x" * payload)
     rows = (
-        Row("round trips", measuring.round_trips, False),
-        Row("background submits", measuring.background_submits, True),
-        Row("drain", measuring.drain, True),
+        Row("round trips", bench_runs.round_trips, False),
+        Row("background submits", bench_runs.background_submits, True),
+        Row("drain", bench_runs.drain, True),
     )
     summaries: list[dict[str, Any]] = []
     for row in rows:
         if row.background and not can.background:
             continue
-        progress = reporting.Progress(row.name)
-        tally = asyncio.run(_run(row, plan, progress))
-        progress.end()
+        bar = progress.Progress(row.name)
+        tally = asyncio.run(_run(row, plan, bar))
+        bar.end()
         summaries.append({"what": row.name, **tally.summary()})
     if json:
         tables.say([tables.json_line({"url": place, **plan._asdict(), "payload": payload, "rows": summaries})])
@@ -80,13 +80,13 @@ def bench(
         tables.say(tables.table(_HEAD, map(_cells, summaries), frozenset(_HEAD[1:])))
         tables.say(f"{row['what']}: {row['first_error']}" for row in summaries if row["errors"])
     if any(row["errors"] for row in summaries):
-        raise typer.Exit(exits.FAILED)
+        raise typer.Exit(exit_codes.FAILED)
 
 
-async def _run(row: Row, plan: "measuring.Plan", progress: reporting.Progress) -> "measuring.Tally":
-    return await row.measure(plan, progress)
+async def _run(row: Row, plan: "bench_runs.Plan", bar: progress.Progress) -> "bench_runs.BenchResult":
+    return await row.measure(plan, bar)
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    times = [moments.fine_span(row[name]) for name in ("p50", "p95", "p99", "max")]
+    times = [formatting.fine_span(row[name]) for name in ("p50", "p95", "p99", "max")]
     return (row["what"], f"{row['jobs']:,}", f"{row['rate']:,.0f}", *times, f"{row['errors']:,}")

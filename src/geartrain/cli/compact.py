@@ -2,7 +2,7 @@
 
 import msgspec
 
-from geartrain.cli import operating
+from geartrain.cli import local_store
 from geartrain.maintenance import store_file
 from geartrain.server.process import log
 
@@ -19,10 +19,10 @@ much free space as the jobs take.
 """
 
 
-def compact(store: operating.Store = None, config: operating.Config = None, json: operating.Json = False) -> None:
+def compact(store: local_store.Store = None, config: local_store.Config = None, json: local_store.Json = False) -> None:
     """Make the file of a store that no server has open as small as what is in it."""
-    found = store_file.existing(operating.settings(store, config))
-    with operating.plain_errors(str(found.path)), log.opened(log.STDERR, "warning", "text"):
+    found = store_file.existing(local_store.settings(store, config))
+    with local_store.plain_errors(str(found.path)), log.opened(log.STDERR, "warning", "text"):
         sizes = store_file.compact(found)
     if json:
         print(msgspec.json.encode({"file": str(found.path), **sizes._asdict()}).decode())

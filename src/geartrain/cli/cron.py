@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from geartrain.cli import exits, moments, reaching, tables
+from geartrain.cli import exit_codes, formatting, remote, tables
 from geartrain.cli.submit import Urgency
 
 group = typer.Typer(
@@ -19,7 +19,7 @@ _ADD_EPILOG = f"""
 **The expression** has five fields: minute, hour, day of the month, month, day of the week; `@hourly` and its kin are
 understood as well. Times that pass while the server is down are made up for by one run.
 
-{exits.EPILOG}
+{exit_codes.EPILOG}
 **Examples**
 
 - `geartrain cron add nightly '0 3 * * *' report`
@@ -32,10 +32,10 @@ _HEAD: Final = ("NAME", "EXPRESSION", "ZONE", "FUNCTION", "NEXT", "LAST", "")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="What the schedule is called.", show_default=False)]
 
 
-@group.command("list", epilog=exits.EPILOG)
-def list_crons(server: reaching.Server = reaching.USUAL, json: reaching.Json = False) -> None:
+@group.command("list", epilog=exit_codes.EPILOG)
+def list_crons(server: remote.Server = remote.USUAL, json: remote.Json = False) -> None:
     """Show all schedules, and when they run next."""
-    crons = reaching.ask(server, "crons")
+    crons = remote.ask(server, "crons")
     if json:
         tables.say(map(tables.json_line, crons))
     else:
@@ -53,15 +53,15 @@ def make(
         bool, typer.Option("--unique", help="Leave a run out while the one before it is not over.")
     ] = False,
     timezone: Annotated[str, typer.Option(metavar="ZONE", help="Such as `Europe/Berlin`.")] = "UTC",
-    server: reaching.Server = reaching.USUAL,
-    json: reaching.Json = False,
+    server: remote.Server = remote.USUAL,
+    json: remote.Json = False,
 ) -> None:
     """Make a schedule, or change the one of that name."""
-    cron = reaching.ask(
+    cron = remote.ask(
         server, "cron_set", name=name, expression=expression, function=function, payload=payload,
         priority=priority.value, unique=unique, timezone=timezone,
     )  # fmt: skip
-    tables.say([tables.json_line(cron) if json else f"{name} runs next at {moments.clock(cron['next_at'])}"])
+    tables.say([tables.json_line(cron) if json else f"{name} runs next at {formatting.clock(cron['next_at'])}"])
 
 
 # What can be done with a schedule of that name: the verb, the server's word for it, what is said then, and its help.
@@ -74,9 +74,9 @@ _DEEDS: Final = (
 
 
 def _deed(verb: str, report: str, about: str) -> Callable[..., None]:
-    def act(name: Name, server: reaching.Server = reaching.USUAL, json: reaching.Json = False) -> None:
-        answer = reaching.ask(server, verb, name=name)
-        said = report.format(name=name, answer=moments.value(answer, 100) if isinstance(answer, str) else "")
+    def act(name: Name, server: remote.Server = remote.USUAL, json: remote.Json = False) -> None:
+        answer = remote.ask(server, verb, name=name)
+        said = report.format(name=name, answer=formatting.value(answer, 100) if isinstance(answer, str) else "")
         tables.say([tables.json_line(answer) if json else said])
 
     act.__doc__ = about
@@ -84,13 +84,13 @@ def _deed(verb: str, report: str, about: str) -> Callable[..., None]:
 
 
 for _name, _verb, _report, _about in _DEEDS:
-    group.command(_name, epilog=exits.EPILOG)(_deed(_verb, _report, _about))
+    group.command(_name, epilog=exit_codes.EPILOG)(_deed(_verb, _report, _about))
 
 
 def _row(cron: dict[str, Any]) -> tuple[str, ...]:
     return (
-        cron["name"], cron["expression"], cron["timezone"], moments.value(cron["function"]),
-        moments.clock(cron["next_at"]), moments.clock(cron["last_at"]), "paused" if cron["paused"] else "",
+        cron["name"], cron["expression"], cron["timezone"], formatting.value(cron["function"]),
+        formatting.clock(cron["next_at"]), formatting.clock(cron["last_at"]), "paused" if cron["paused"] else "",
     )  # fmt: skip
 
 

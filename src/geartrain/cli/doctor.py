@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import msgspec
 import typer
 
-from geartrain.cli import operating, reporting
+from geartrain.cli import local_store, progress
 from geartrain.maintenance.doctor import examination
 from geartrain.maintenance.doctor.finding import Finding, Level
 
@@ -31,12 +31,12 @@ _COLUMN: Final = 24
 
 
 def doctor(
-    store: operating.Store = None,
-    config: operating.Config = None,
+    store: local_store.Store = None,
+    config: local_store.Config = None,
     thorough: Annotated[
         bool, typer.Option("--thorough", help="Read all of the store, however long that takes.")
     ] = False,
-    json: operating.Json = False,
+    json: local_store.Json = False,
 ) -> None:
     """Check settings, store, disk, ports and versions, and say what to do about each problem."""
     findings: list[Finding] = []
@@ -49,7 +49,7 @@ def doctor(
         print(msgspec.json.encode({**counts, "findings": [finding._asdict() for finding in findings]}).decode())
     else:
         problems, warnings = counts[Level.PROBLEM], counts[Level.WARNING]
-        print(f"{reporting.counted(problems, 'problem')}, {reporting.counted(warnings, 'warning')}")
+        print(f"{progress.counted(problems, 'problem')}, {progress.counted(warnings, 'warning')}")
     if counts[Level.PROBLEM]:
         raise typer.Exit(1)
 

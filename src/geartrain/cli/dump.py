@@ -10,7 +10,7 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from geartrain.cli import operating, reporting
+from geartrain.cli import local_store, progress
 from geartrain.maintenance import store_file
 
 EPILOG = """
@@ -37,21 +37,21 @@ def dump(
         str,
         typer.Argument(metavar="FILE", help="Where to; it appears when it is complete.", show_default="stdout"),
     ] = STDOUT,
-    store: operating.Store = None,
-    config: operating.Config = None,
+    store: local_store.Store = None,
+    config: local_store.Config = None,
     records: Annotated[bool, typer.Option("--records", help="Also what became of the jobs that are over.")] = False,
 ) -> None:
     """Write a store's jobs as lines of JSON: to back them up, to move them, to look at them."""
-    found = store_file.existing(operating.settings(store, config))
-    progress = reporting.Progress("dumping")
-    notices = reporting.Notices(progress)
+    found = store_file.existing(local_store.settings(store, config))
+    bar = progress.Progress("dumping")
+    notices = progress.Notices(bar)
     name = "stdout" if file == STDOUT else file
-    with operating.plain_errors(name), _quiet_when_nobody_reads(), _target(file) as target:
-        dumped = store_file.write_dump(found.path, records, target.write, notices, progress)
+    with local_store.plain_errors(name), _quiet_when_nobody_reads(), _target(file) as target:
+        dumped = store_file.write_dump(found.path, records, target.write, notices, bar)
         notices.end()
     if file != STDOUT:
-        also = f" and {reporting.counted(dumped.records, 'record')}" if records else ""
-        print(f"{reporting.counted(dumped.jobs, 'job')}{also} in {file}")
+        also = f" and {progress.counted(dumped.records, 'record')}" if records else ""
+        print(f"{progress.counted(dumped.jobs, 'job')}{also} in {file}")
 
 
 @contextlib.contextmanager

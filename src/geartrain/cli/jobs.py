@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from geartrain.cli import exits, moments, operating, reaching, reporting, tables
+from geartrain.cli import exit_codes, formatting, local_store, progress, remote, tables
 from geartrain.errors import AdminError, ServerGoneError
 from geartrain.maintenance import job_history, store_file
 from geartrain.server.config import load
@@ -17,7 +17,7 @@ EPILOG = f"""
 **What is in it.** Jobs that are scheduled, queued, running or dead, and for as long as `keep_records_for` says (one day
 unless set otherwise, and at most `keep_records` of them) background jobs that are over.
 
-**Who is asked.** The server, if `--server` or `{reaching.VARIABLE}` names one, or one answers at the usual place. With
+**Who is asked.** The server, if `--server` or `{remote.VARIABLE}` names one, or one answers at the usual place. With
 `--store` or `--config`, or where no server answers, the store's file is read, beside a server that uses it or without
 one. Jobs in state *queued* then wait or run: a store does not note which.
 
@@ -25,7 +25,7 @@ one. Jobs in state *queued* then wait or run: a store does not note which.
 `@1789000000`, in seconds of the epoch. A job that is over counts by when it ended, any other by when it was
 submitted.
 
-{exits.EPILOG}
+{exit_codes.EPILOG}
 **Examples**
 
 - `geartrain jobs` shows the newest jobs
@@ -54,13 +54,13 @@ def jobs(
     until: Annotated[str, typer.Option(metavar="TIME", help="Before this time.", show_default=False)] = "",
     handle: Annotated[str, typer.Option(metavar="HANDLE", help="Only this job.", show_default=False)] = "",
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="At most so many, the newest.")] = 50,
-    server: reaching.OptionalServer = None,
-    store: operating.Store = None,
-    config: operating.Config = None,
+    server: remote.OptionalServer = None,
+    store: local_store.Store = None,
+    config: local_store.Config = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object per line, for machines.")] = False,
 ) -> None:
     """Show what ran, when, and with what result or error; and what is still to run."""
-    times = (moments.moment(since, "--since"), moments.moment(until, "--until"))
+    times = (formatting.moment(since, "--since"), formatting.moment(until, "--until"))
     question = job_history.HistoryFilter(os.fsencode(handle), os.fsencode(function), state, *times, limit)
     found = _found(question, server, store, config)
     tables.say(map(tables.json_line, found) if json else _table(found))
@@ -81,15 +81,15 @@ def _found(
     named = store or config or any(map(os.environ.get, (TABLE["store"].variable, load.CONFIG_VARIABLE)))
     if not named:
         try:
-            return _from_server(question, reaching.USUAL)
+            return _from_server(question, remote.USUAL)
         except ServerGoneError:
             print("geartrain: no server answers; this is what its store says", file=sys.stderr)
     return _from_file(question, store, config)
 
 
 def _from_file(question: job_history.HistoryFilter, store: str | None, config: str | None) -> list[dict[str, Any]]:
-    found = store_file.existing(operating.settings(store, config))
-    notices = reporting.Notices(reporting.Progress("reading"))
+    found = store_file.existing(local_store.settings(store, config))
+    notices = progress.Notices(progress.Progress("reading"))
     entries = job_history.find(found, question, time.time(), notices)
     notices.end()
     return [{name: _plain(value) for name, value in entry._asdict().items()} for entry in entries]
@@ -98,12 +98,12 @@ def _from_file(question: job_history.HistoryFilter, store: str | None, config: s
 def _from_server(question: job_history.HistoryFilter, server: str) -> list[dict[str, Any]]:
     if question.handle:
         try:
-            return [reaching.ask(server, "job", handle=os.fsdecode(question.handle))]
+            return [remote.ask(server, "job", handle=os.fsdecode(question.handle))]
         except AdminError as error:
             if error.kind != "not-found":
                 raise
             return []
-    return reaching.with_client(server, lambda client: _pages(client, question))
+    return remote.with_client(server, lambda client: _pages(client, question))
 
 
 async def _pages(client: Any, question: job_history.HistoryFilter) -> list[dict[str, Any]]:
@@ -147,13 +147,14 @@ def _row(job: dict[str, Any]) -> tuple[str, ...]:
     over = bool(job["finished_at"])
     took = f"{job['finished_at'] - job['started_at']:.1f}s" if over and job["started_at"] else "-"
     return (
-        moments.value(job["handle"], _LONGEST_NAME), moments.value(job["function"], _LONGEST_NAME), str(job["state"]),
-        moments.clock(job["submitted_at"]), moments.clock(job["started_at"]), took, str(job["attempts"]),
+        formatting.value(job["handle"], _LONGEST_NAME), formatting.value(job["function"], _LONGEST_NAME),
+        str(job["state"]),
+        formatting.clock(job["submitted_at"]), formatting.clock(job["started_at"]), took, str(job["attempts"]),
         str(job["code"]) if over or job["code"] else "-", _outcome(job),
     )  # fmt: skip
 
 
 def _outcome(job: dict[str, Any]) -> str:
     if job["state"] == job_history.StateName.SCHEDULED:
-        return f"due {moments.clock(job['run_at'])}"
-    return moments.value(job["reason"] or job["result"] or "", _LONGEST_OUTCOME)
+        return f"due {formatting.clock(job['run_at'])}"
+    return formatting.value(job["reason"] or job["result"] or "", _LONGEST_OUTCOME)

@@ -8,7 +8,7 @@ from typing import Annotated, BinaryIO
 import msgspec
 import typer
 
-from geartrain.cli import operating, reporting
+from geartrain.cli import local_store, progress
 from geartrain.maintenance import store_file
 from geartrain.server.process import log
 
@@ -38,27 +38,27 @@ _REST = {
 
 def load(
     file: Annotated[str, typer.Argument(metavar="FILE", help="What `geartrain dump` wrote; `-` for stdin.")],
-    store: operating.Store = None,
-    config: operating.Config = None,
+    store: local_store.Store = None,
+    config: local_store.Config = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Put the dump's jobs in the place of those that are in their way.")
     ] = False,
-    json: operating.Json = False,
+    json: local_store.Json = False,
 ) -> None:
     """Load a dump into a store that no server has open."""
-    found = store_file.store(operating.settings(store, config))
-    progress = reporting.Progress("loading")
-    notices = reporting.Notices(progress)
+    found = store_file.store(local_store.settings(store, config))
+    bar = progress.Progress("loading")
+    notices = progress.Notices(bar)
     name = "stdin" if file == STDIN else file
-    with operating.plain_errors(name), _source(file) as lines, log.opened(log.STDERR, "warning", "text"):
+    with local_store.plain_errors(name), _source(file) as lines, log.opened(log.STDERR, "warning", "text"):
         try:
-            summary = store_file.load_dump(found, lines, name, replace, notices, progress)
+            summary = store_file.load_dump(found, lines, name, replace, notices, bar)
         finally:
             notices.end()
     if json:
         print(msgspec.json.encode({"file": str(found.path), **summary._asdict()}).decode())
     else:
-        loaded = f"{reporting.counted(summary.jobs, 'job')} and {reporting.counted(summary.records, 'record')}"
+        loaded = f"{progress.counted(summary.jobs, 'job')} and {progress.counted(summary.records, 'record')}"
         print("; ".join([f"loaded {loaded} into {found.path}", *_rest(summary._asdict())]))
 
 

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from geartrain.cli import exits
+from geartrain.cli import exit_codes
 from geartrain.errors import GeartrainError
 
 
@@ -15,9 +15,9 @@ def main() -> None:
         code = run()
     except GeartrainError as error:
         print(f"geartrain: {error}", file=sys.stderr)
-        code = exits.code_for(error)
+        code = exit_codes.code_for(error)
     except KeyboardInterrupt:
-        code = exits.INTERRUPTED
+        code = exit_codes.INTERRUPTED
     sys.exit(code)
 
 

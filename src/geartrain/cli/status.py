@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from geartrain.cli import exits, moments, reaching, tables
+from geartrain.cli import exit_codes, formatting, remote, tables
 
 EPILOG = f"""
 **Columns.** WAITING jobs are ready for a worker, LATER ones have a time to come, DEAD ones were given up and wait
@@ -14,7 +14,7 @@ since the server's start.
 
 A C gearmand is asked in its own words, and knows less.
 
-{exits.EPILOG}
+{exit_codes.EPILOG}
 **Examples**
 
 - `geartrain status` and `geartrain status resize`
@@ -34,11 +34,11 @@ def status(
     function: Annotated[str, typer.Argument(metavar="[TEXT]", help="Only functions with this in their name.")] = "",
     sort: Annotated[str, typer.Option(metavar="WORD", help="By name, queued, oldest, running or failed.")] = "name",
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="At most so many functions.")] = 100,
-    server: reaching.Server = reaching.USUAL,
-    json: reaching.Json = False,
+    server: remote.Server = remote.USUAL,
+    json: remote.Json = False,
 ) -> None:
     """Show queues, workers and what became of jobs."""
-    overview, page = reaching.with_client(server, lambda client: _ask(client, server, function, sort, limit))
+    overview, page = remote.with_client(server, lambda client: _ask(client, server, function, sort, limit))
     if json:
         tables.say([tables.json_line({"overview": overview, "functions": page["items"]})])
         return
@@ -62,7 +62,7 @@ async def _ask(client: Any, server: str, search: str, sort: str, limit: int) -> 
 
 def _summary(overview: dict[str, Any]) -> str:
     return (
-        f"up {moments.span(overview['uptime'])}, {overview['connections']:,} connections,"
+        f"up {formatting.span(overview['uptime'])}, {overview['connections']:,} connections,"
         f" {overview['workers']:,} workers;"
         f" in {overview['submitted_rate']:,.1f}/s, done {overview['completed_rate']:,.1f}/s;"
         f" {overview['queued']:,} waiting, {overview['running']:,} running, {overview['scheduled']:,} later,"
@@ -74,9 +74,9 @@ def row(function: dict[str, Any]) -> tuple[str, ...]:
     """Its cells, as people read them."""
     oldest = function["oldest"]
     return (
-        moments.value(function["name"]),
+        formatting.value(function["name"]),
         *(f"{function[name]:,}" for name in ("queued", "running", "scheduled", "dead", "workers")),
-        moments.span(max(time.time() - oldest, 0.0)) if oldest else "-",
+        formatting.span(max(time.time() - oldest, 0.0)) if oldest else "-",
         *(f"{function[name]:,}" for name in ("submitted", "completed", "failed")),
         "paused" if function["paused"] else "",
     )

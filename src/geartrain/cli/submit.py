@@ -8,7 +8,7 @@ from typing import Annotated, Any, BinaryIO, Final
 
 import typer
 
-from geartrain.cli import exits, moments, reaching, tables
+from geartrain.cli import exit_codes, formatting, remote, tables
 from geartrain.errors import GeartrainError, JobFailedError, JobTimeoutError
 from geartrain.model import Priority
 
@@ -19,7 +19,7 @@ With `--lines` every line of standard input is a job of its own.
 **Waiting.** Without `--wait` the job is a background job: the server keeps it, and its handle is printed. With
 `--wait` the result is printed when it is there, and the worker's progress is shown on stderr meanwhile.
 
-{exits.EPILOG}
+{exit_codes.EPILOG}
 **Examples**
 
 - `geartrain submit reverse hello` prints the handle of a background job
@@ -60,8 +60,8 @@ def submit(
     at: Annotated[str, typer.Option(metavar="TIME", help="Run it at this time.", show_default=False)] = "",
     delay: Annotated[str, typer.Option(metavar="TIME", help="Run it after so long.", show_default=False)] = "",
     timeout: Annotated[str, typer.Option(metavar="TIME", help="So long may a worker take.", show_default=False)] = "",
-    server: reaching.Server = reaching.USUAL,
-    json: reaching.Json = False,
+    server: remote.Server = remote.USUAL,
+    json: remote.Json = False,
 ) -> None:
     """Submit a job, or one per line of standard input."""
     if lines and (payload is not None or file is not None):
@@ -72,18 +72,18 @@ def submit(
         "background": not wait,
         "priority": Priority[priority.name],
         "unique": unique,
-        "at": moments.coming(at, "--at") or None,
-        "delay": moments.duration(delay, "--delay") or None,
-        "timeout": moments.duration(timeout, "--timeout") or None,
+        "at": formatting.coming(at, "--at") or None,
+        "delay": formatting.duration(delay, "--delay") or None,
+        "timeout": formatting.duration(timeout, "--timeout") or None,
     }
-    session = _Session(function, wishes, moments.duration(patience, "--patience") or None, json)
+    session = _Session(function, wishes, formatting.duration(patience, "--patience") or None, json)
     if lines:
-        failed = reaching.with_client(server, session.submit_lines)
+        failed = remote.with_client(server, session.submit_lines)
     else:
         content = _payload(payload, file)
-        failed = reaching.with_client(server, lambda client: session.submit_one(client, content))
+        failed = remote.with_client(server, lambda client: session.submit_one(client, content))
     if failed:
-        raise typer.Exit(exits.JOB_FAILED)
+        raise typer.Exit(exit_codes.JOB_FAILED)
 
 
 def _payload(argument: str | None, file: Path | None) -> bytes:

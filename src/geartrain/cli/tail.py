@@ -5,14 +5,14 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from geartrain.cli import exits, moments, reaching, tables
+from geartrain.cli import exit_codes, formatting, remote, tables
 
 EPILOG = f"""
 **What.** submitted, started, progress, requeued, scheduled, done, failed, cancelled, dead. It needs a protocol that can
 send parts of a result: `gearman://` or `http://`. A server under heavy load leaves events out rather than wait for
 whoever looks, and says how many.
 
-{exits.EPILOG}
+{exit_codes.EPILOG}
 **Examples**
 
 - `geartrain tail`
@@ -28,8 +28,8 @@ _COLOURS: Final = {**tables.STATE_COLOURS, "submitted": "yellow", "started": "bl
 def tail(
     function: Annotated[str, typer.Option(metavar="NAME", help="Only jobs of this function.", show_default=False)] = "",
     what: Annotated[list[str] | None, typer.Option(metavar="WORD", help="Only these; may be given again.")] = None,
-    server: reaching.Server = reaching.USUAL,
-    json: reaching.Json = False,
+    server: remote.Server = remote.USUAL,
+    json: remote.Json = False,
 ) -> None:
     """Show what happens to jobs, until Ctrl-C."""
 
@@ -39,7 +39,7 @@ def tail(
         async for event in control.tail(client, function=function, what=what or []):
             tables.say([tables.json_line(event) if json else _line(event)])
 
-    reaching.with_client(server, follow)
+    remote.with_client(server, follow)
 
 
 def _line(event: dict[str, Any]) -> str:
@@ -47,6 +47,6 @@ def _line(event: dict[str, Any]) -> str:
         return tables.paint(f"({event['missed']:,} events left out)", "dim")
     at = datetime.datetime.fromtimestamp(event["at"]).strftime("%H:%M:%S.%f")[:-3]
     word = tables.paint(f"{event['what']:<9}", _COLOURS.get(event["what"], ""))
-    words = (at, word, moments.value(event["handle"]), moments.value(event["function"]), event["door"])
-    who = moments.value(event["worker"])
+    words = (at, word, formatting.value(event["handle"]), formatting.value(event["function"]), event["door"])
+    who = formatting.value(event["worker"])
     return "  ".join(words) + (f"  {who}" if who else "") + (f"  {event['reason']}" if event["reason"] else "")

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from geartrain.cli import exits, moments, reaching, status, tables
+from geartrain.cli import exit_codes, formatting, remote, status, tables
 from geartrain.errors import GeartrainError
 
 EPILOG = f"""
@@ -12,7 +12,7 @@ The live view needs one more package: `pip install 'geartrain[top]'`. `--once` d
 
 **Keys.** `s` sorts by the next column, `/` searches, `p` pauses or resumes the function under the cursor, `q` quits.
 
-{exits.EPILOG}
+{exit_codes.EPILOG}
 """
 
 
@@ -20,12 +20,12 @@ def top(
     once: Annotated[bool, typer.Option("--once", help="Print one picture in plain text, and end.")] = False,
     interval: Annotated[float, typer.Option(metavar="SECONDS", min=0.2, help="Look again after so long.")] = 1.0,
     sort: Annotated[str, typer.Option(metavar="WORD", help="By name, queued, oldest, running or failed.")] = "queued",
-    server: reaching.Server = reaching.USUAL,
-    json: reaching.Json = False,
+    server: remote.Server = remote.USUAL,
+    json: remote.Json = False,
 ) -> None:
     """Watch the server live in the terminal."""
     if once or json:
-        overview, page = reaching.with_client(server, lambda client: picture(client, "", sort))
+        overview, page = remote.with_client(server, lambda client: picture(client, "", sort))
         if json:
             tables.say([tables.json_line({"overview": overview, "functions": page["items"]})])
         else:
@@ -53,11 +53,11 @@ def headline(overview: dict[str, Any]) -> list[str]:
     wait, run = overview["wait"], overview["run"]
     oldest = overview["now"] - overview["oldest"] if overview["oldest"] else None
     return [
-        f"geartrain  up {moments.span(overview['uptime'])}  {overview['connections']:,} connections"
+        f"geartrain  up {formatting.span(overview['uptime'])}  {overview['connections']:,} connections"
         f"  {overview['workers']:,} workers  {overview['functions']:,} functions",
         f"in {overview['submitted_rate']:,.1f}/s  done {overview['completed_rate']:,.1f}/s  waiting"
         f" {overview['queued']:,}  running {overview['running']:,}  later {overview['scheduled']:,}"
         f"  dead {overview['dead']:,}",
-        f"wait p50 {moments.span(wait['p50'])} p99 {moments.span(wait['p99'])}  run p50 {moments.span(run['p50'])}"
-        f" p99 {moments.span(run['p99'])}  oldest {moments.span(oldest)}",
+        f"wait p50 {formatting.span(wait['p50'])} p99 {formatting.span(wait['p99'])}  run p50"
+        f" {formatting.span(run['p50'])} p99 {formatting.span(run['p99'])}  oldest {formatting.span(oldest)}",
     ]

@@ -7,7 +7,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Input, Static
 
-from geartrain.cli import moments, status, top
+from geartrain.cli import formatting, status, top
 from geartrain.errors import GeartrainError
 
 _SORTS: Final = ("queued", "oldest", "running", "failed", "name")
@@ -112,14 +112,14 @@ class Screen(App[None]):
         except GeartrainError as error:
             self.notify(str(error), severity="error")
         else:
-            self.notify(f"{moments.value(function['name'])} {verb}d")
+            self.notify(f"{formatting.value(function['name'])} {verb}d")
         await self._look()
 
 
 def _cells(function: dict[str, Any]) -> list[Text]:
     """A line of the table; a function that hands out nothing says so by its name."""
     values = dict(zip(status.HEAD, status.row(function), strict=True))
-    name = moments.one_line(("\u2016 " if function["paused"] else "") + values.pop("FUNCTION"), _NAME_WIDTH)
+    name = formatting.one_line(("\u2016 " if function["paused"] else "") + values.pop("FUNCTION"), _NAME_WIDTH)
     style = "dim" if function["paused"] else ""
     return [Text(name, style), *(Text(values[column], style, justify="right") for column in _COLUMNS[1:])]
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from geartrain.cli import exits, moments, reaching
+from geartrain.cli import exit_codes, formatting, remote
 from geartrain.errors import GeartrainError
 
 EPILOG = f"""
@@ -20,7 +20,7 @@ the reason. It finds `GEARTRAIN_FUNCTION`, `GEARTRAIN_HANDLE` and `GEARTRAIN_UNI
 
 **Stopping.** TERM and INT let running jobs finish; a second one does not wait.
 
-{exits.EPILOG}
+{exit_codes.EPILOG}
 **Examples**
 
 - `geartrain work reverse -- rev`
@@ -52,13 +52,13 @@ def work(
         typer.Option(metavar="TIME", help="So long may a job take; its command is killed then.", show_default=False),
     ] = "",
     name: Annotated[str, typer.Option(metavar="NAME", help="What people see in lists.", show_default=False)] = "",
-    server: reaching.OptionalServer = None,
+    server: remote.OptionalServer = None,
 ) -> None:
     """Run a command for each job of a function, or the tasks of an App."""
     functions, command = _split(what)
-    seconds = moments.duration(timeout, "--timeout")
+    seconds = formatting.duration(timeout, "--timeout")
     if command:
-        asyncio.run(_run_command(server or reaching.USUAL, functions, command, concurrency or 1, seconds, name))
+        asyncio.run(_run_command(server or remote.USUAL, functions, command, concurrency or 1, seconds, name))
     elif len(functions) == 1 and ":" in functions[0]:
         urls = server.split(",") if server else []  # an App knows its own
         _app(functions[0]).run(*urls, concurrency=concurrency or _TASKS_AT_ONCE, name=name)

@@ -5,12 +5,12 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from geartrain.cli import exits, moments, reaching, tables
+from geartrain.cli import exit_codes, formatting, remote, tables
 
 EPILOG = f"""
 A C gearmand is asked in its own words, and knows less.
 
-{exits.EPILOG}
+{exit_codes.EPILOG}
 **Examples**
 
 - `geartrain workers`
@@ -26,11 +26,11 @@ _HEAD: Final = ("ID", "NAME", "DOOR", "PEER", "SINCE", "FUNCTIONS", "RUNNING", "
 def workers(
     search: Annotated[str, typer.Argument(metavar="[TEXT]", help="Only those with this in name or functions.")] = "",
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="At most so many.")] = 100,
-    server: reaching.Server = reaching.USUAL,
-    json: reaching.Json = False,
+    server: remote.Server = remote.USUAL,
+    json: remote.Json = False,
 ) -> None:
     """Show who is connected to work."""
-    found = reaching.with_client(server, lambda client: _ask(client, server, search, limit))["items"]
+    found = remote.with_client(server, lambda client: _ask(client, server, search, limit))["items"]
     if json:
         tables.say(map(tables.json_line, found))
     else:
@@ -46,17 +46,17 @@ async def _ask(client: Any, server: str, search: str, limit: int) -> Any:
 
 
 def _row(worker: dict[str, Any]) -> tuple[str, ...]:
-    functions = ", ".join(moments.value(name) for name in worker["functions"])
+    functions = ", ".join(formatting.value(name) for name in worker["functions"])
     if worker["function_count"] > len(worker["functions"]):
         functions += f", and {worker['function_count'] - len(worker['functions']):,} more"
     since = worker["running_since"]
     return (
         str(worker["id"]),
-        moments.value(worker["name"]) or "-",
+        formatting.value(worker["name"]) or "-",
         worker["door"],
         worker["peer"],
-        moments.clock(worker["since"]),
-        moments.one_line(functions, 60),
-        moments.one_line(", ".join(moments.value(handle) for handle in worker["running"]), 40) or "-",
-        moments.span(max(time.time() - since, 0.0)) if since else "-",
+        formatting.clock(worker["since"]),
+        formatting.one_line(functions, 60),
+        formatting.one_line(", ".join(formatting.value(handle) for handle in worker["running"]), 40) or "-",
+        formatting.span(max(time.time() - since, 0.0)) if since else "-",
     )

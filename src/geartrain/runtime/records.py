@@ -13,8 +13,8 @@ from geartrain.engine.worker import Worker
 from geartrain.model import THROW_AWAY, Record, pack_attempts
 from geartrain.runtime import memory
 from geartrain.store.contract import Query, Store
-from geartrain.store.memo import Memo
 from geartrain.store.memory import MemoryStore
+from geartrain.store.memory_record import MemoryRecord
 
 _made: Final = tuple.__new__  # what `Record(...)` does in the end, at a fifth of its cost
 _PRUNE_EVERY: Final = 10_000  # looking for the oldest costs as much as there are
@@ -73,14 +73,14 @@ class MemoryJournal(Journal):
         if self._count > self._keep + _PRUNE_EVERY:
             self._count -= self._store.prune(0.0, self._keep)
 
-    def _memo(self, job: LiveJob, result: bytes, worker: Worker | None, now: float) -> Memo:
+    def _memo(self, job: LiveJob, result: bytes, worker: Worker | None, now: float) -> MemoryRecord:
         """What `record` says, in the form of the memory store."""
         if len(result) > self._result_limit:
             result = result[: self._result_limit]
         if job.door.endswith(THROW_AWAY):
             result = b""
         worker_door, name = (worker.door, worker.name) if worker is not None else ("", b"")
-        return Memo(
+        return MemoryRecord(
             job.id, job.handle, job.function, job.unique, job.priority, number(job.state), job.submitted_at,
             job.started_at, now, job.attempts, job.door, worker_door, name, job.code, job.reason, result, job.trials,
         )  # fmt: skip

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from geartrain.model import THROW_AWAY, Job, pack_attempts
 from geartrain.model import Record as Record
-from geartrain.store.memo import Memo
+from geartrain.store.memory_record import MemoryRecord
 
 J = TypeVar("J", bound=Job)
 
@@ -50,7 +50,7 @@ class Query(NamedTuple):
     below: int = 0  # only ids below this; 0: all
     by_id: bool = False  # the highest id first, instead
 
-    def fits(self, record: Record | Memo) -> bool:
+    def fits(self, record: Record | MemoryRecord) -> bool:
         """Whether a record is asked for."""
         return (
             (not self.handle or record.handle == self.handle)
@@ -64,7 +64,7 @@ class Query(NamedTuple):
         )
 
 
-def _searched(record: Record | Memo) -> tuple[bytes, ...]:
+def _searched(record: Record | MemoryRecord) -> tuple[bytes, ...]:
     return (record.handle, record.function, record.unique, record.reason.encode())
 
 

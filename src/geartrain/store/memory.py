@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from geartrain.model import id_in
 from geartrain.store import contract, rows
-from geartrain.store.memo import Memo
+from geartrain.store.memory_record import MemoryRecord
 
 # Without a file to remember the last id, the first one is the time in microseconds since 2026: no server gives
 # out a million ids a second for long, so a handle never comes back for another job after a restart.
@@ -26,8 +26,8 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._rows: dict[int, tuple[Any, ...]] = {}
-        self._records: dict[int, Memo | contract.Record] = {}
-        self._notes: list[Memo] = []  # newer than all of them
+        self._records: dict[int, MemoryRecord | contract.Record] = {}
+        self._notes: list[MemoryRecord] = []  # newer than all of them
         self._sorting = threading.Lock()  # any thread may ask
         self._kept: dict[str, bytes] = {}
         self._next_id = max(1, int((time.time() - _EPOCH) * 1_000_000))
@@ -57,7 +57,7 @@ class MemoryStore:
         self._kept.update(batch.kept)
         self._next_id = max(self._next_id, batch.ids_until)
 
-    def note(self, memo: Memo) -> None:
+    def note(self, memo: MemoryRecord) -> None:
         """Remember a record by itself, without the ceremony of a batch."""
         self._notes.append(memo)
 
@@ -70,7 +70,9 @@ class MemoryStore:
         found = _fitting(reversed(candidates), query)
         if query.by_id:
             found = iter(heapq.nlargest(query.limit, found, key=lambda record: record.id))
-        return [each.record() if isinstance(each, Memo) else each for each in itertools.islice(found, query.limit)]
+        return [
+            each.record() if isinstance(each, MemoryRecord) else each for each in itertools.islice(found, query.limit)
+        ]
 
     def prune(self, before: float, keep: int) -> int:
         """Forget the oldest."""
@@ -99,7 +101,9 @@ class MemoryStore:
         del self._notes[:count]
 
 
-def _fitting(candidates: Iterable[Memo | contract.Record], query: contract.Query) -> Iterator[Memo | contract.Record]:
+def _fitting(
+    candidates: Iterable[MemoryRecord | contract.Record], query: contract.Query
+) -> Iterator[MemoryRecord | contract.Record]:
     for record in candidates:
         if query.fits(record):
             yield record

@@ -8,7 +8,7 @@ import pytest
 
 import geartrain
 from geartrain import compiled, eventloop
-from geartrain.cli import exits, main
+from geartrain.cli import exit_codes, main
 from geartrain.server.config import load
 from geartrain.server.config.settings import TABLE, Settings
 from geartrain.server.process import launch
@@ -87,7 +87,7 @@ def test_interrupt_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pyte
         raise KeyboardInterrupt
 
     monkeypatch.setattr(load, "load", interrupted)
-    assert run(monkeypatch, "serve") == exits.INTERRUPTED
+    assert run(monkeypatch, "serve") == exit_codes.INTERRUPTED
     assert "Traceback" not in capsys.readouterr().err
 
 

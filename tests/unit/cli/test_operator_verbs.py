@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from geartrain.cli import reporting
+from geartrain.cli import progress
 from geartrain.store.sqlite import SqliteStore
 from tests.unit.cli.conftest import Outcome, Run
 from tests.unit.cli.stores import change, damage, fill, job
@@ -269,7 +269,7 @@ def test_compact_looks_for_room_first(run: Run, path: Path, monkeypatch: pytest.
 
 def test_progress_is_shown_on_a_terminal_and_goes_away(monkeypatch: pytest.MonkeyPatch, run: Run, path: Path) -> None:
     fill(path, *(job(id) for id in range(1, 2001)))
-    monkeypatch.setattr(reporting, "_SECONDS_BETWEEN_REPORTS", 0.0)
+    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_REPORTS", 0.0)
     reader, writer = pty.openpty()
     with open(writer, "w") as terminal, open(reader, "rb", buffering=0) as screen:
         monkeypatch.setattr("sys.stderr", terminal)
@@ -282,5 +282,5 @@ def test_progress_is_shown_on_a_terminal_and_goes_away(monkeypatch: pytest.Monke
 
 def test_progress_is_not_shown_in_a_file(monkeypatch: pytest.MonkeyPatch, run: Run, path: Path) -> None:
     fill(path, *(job(id) for id in range(1, 2001)))
-    monkeypatch.setattr(reporting, "_SECONDS_BETWEEN_REPORTS", 0.0)
+    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_REPORTS", 0.0)
     assert run("dump").err == ""

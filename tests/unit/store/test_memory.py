@@ -5,13 +5,13 @@ import threading
 import pytest
 
 from geartrain.store.contract import Query
-from geartrain.store.memo import Memo
 from geartrain.store.memory import MemoryStore
+from geartrain.store.memory_record import MemoryRecord
 from tests.contract.making import batch, record, records
 
 
-def memo(id: int, finished_at: float = 0.0) -> Memo:
-    return Memo(
+def memo(id: int, finished_at: float = 0.0) -> MemoryRecord:
+    return MemoryRecord(
         id, b"H:host:%d" % id, b"f", b"", 1, 3, 1.0, 2.0, finished_at or float(id), 1, "gearman", "gearman", b"ann", 0,
         "", b"result", None,
     )  # fmt: skip

@@ -21,7 +21,7 @@ from geartrain.client.protocols.connection_per_job import ConnectionPerJobWorker
 from geartrain.client.protocols.memodb.pipe import RESEND_SECONDS, Pipe, unspeakable
 from geartrain.errors import ClientError, ServerGoneError, WireError
 from geartrain.wire import memodb as wire
-from geartrain.wire import memodb_peer
+from geartrain.wire import memodb_client
 from geartrain.wire.memodb import Message
 
 CLIENT: Final = Capabilities(timeout=True)
@@ -60,7 +60,7 @@ class Client(ClientProtocol):
 
     def submit(self, order: Order, listener: JobListener) -> None:
         """JOB. There is no acknowledgement: what is said counts as accepted."""
-        header = memodb_peer.job(order.function, _milliseconds(order.timeout))
+        header = memodb_client.job(order.function, _milliseconds(order.timeout))
         patience = max(RESEND_SECONDS, order.timeout + _GRACE_SECONDS if order.timeout else 0.0)
 
         def reply(message: Message, payload: bytes) -> None:
@@ -160,12 +160,12 @@ class MemodbJobConnection(JobConnection):
         last = self._stale or self.link.resting
         if self.link.resting:
             self.leaving = True
-        self._ask(memodb_peer.result(self._id, last), result)
+        self._ask(memodb_client.result(self._id, last), result)
 
     def _introduce(self) -> None:
         self._stale = False
         self._id = b""
-        self._ask(memodb_peer.ready(self.link.functions))
+        self._ask(memodb_client.ready(self.link.functions))
 
     def _ask(self, header: bytes, payload: bytes = b"") -> None:
         self._pipe.request(header, payload, self._answered)
@@ -175,7 +175,7 @@ class MemodbJobConnection(JobConnection):
         if message.kind == wire.JOB:
             self.assign(message.service, payload)
         elif message.kind == wire.HEARTBEAT:
-            self._ask(memodb_peer.heartbeat(self._id))
+            self._ask(memodb_client.heartbeat(self._id))
         elif message.kind == wire.DISCONNECT:
             self._disconnected()
         else:

@@ -12,7 +12,7 @@ from typing import Final
 
 from geartrain.address import Address
 from geartrain.client.protocols.connection import ServerConnection
-from geartrain.wire import memodb_peer, sp, sp_request, websocket_client
+from geartrain.wire import memodb_client, sp, sp_client, websocket_client
 from geartrain.wire.memodb import Message
 
 # Seconds until a request is sent again: NNG's own default. Looked for no more often than once a second, as NNG does.
@@ -23,11 +23,11 @@ Reply = Callable[[Message, bytes], None]
 
 
 def _tcp(address: Address) -> sp.Pipe:
-    return sp_request.StreamPipe(sp.TCP)
+    return sp_client.StreamPipe(sp.TCP)
 
 
 def _ipc(address: Address) -> sp.Pipe:
-    return sp_request.StreamPipe(sp.IPC)
+    return sp_client.StreamPipe(sp.IPC)
 
 
 def _websocket(address: Address) -> sp.Pipe:
@@ -82,10 +82,10 @@ class Pipe:
 
     def request(self, header: bytes, payload: bytes, reply: Reply, patience: float = RESEND_SECONDS) -> bytes:
         """Ask; `reply` is called once at most. Returns the request's id."""
-        id = sp_request.request_id(self._next_id)
+        id = sp_client.request_id(self._next_id)
         while id in self.requests:
             self._next_id += 1
-            id = sp_request.request_id(self._next_id)
+            id = sp_client.request_id(self._next_id)
         self._next_id += 1
         request = self.requests[id] = Request(header, payload, reply, patience)
         if self._is_open:
@@ -142,7 +142,7 @@ class Pipe:
         at = sp.body(data, start, end)
         request = self.requests.pop(data[start:at], None)
         if request is not None:  # otherwise a second reply, or one that nobody waits for any more
-            message, payload = memodb_peer.parse(data, at, end)
+            message, payload = memodb_client.parse(data, at, end)
             request.reply(message, data[payload:end])
 
     def _ended(self, error: Exception) -> None:

@@ -22,7 +22,7 @@ from geartrain.client.protocols.base import ClientProtocol, JobListener, Lost
 from geartrain.client.protocols.periodic.session import Session, too_long
 from geartrain.errors import NoWorkersError, RefusedError, ServerGoneError
 from geartrain.wire import periodic as wire
-from geartrain.wire import periodic_peer
+from geartrain.wire import periodic_client
 
 CLIENT: Final = Capabilities(
     background=True, unique=True, run_at=True, timeout=True, cancel=True, data=True, failure=True
@@ -68,7 +68,7 @@ class Client(ClientProtocol):
                 name,
                 order.payload,
                 math.ceil(order.run_at),
-                timeout=min(math.ceil(order.timeout), periodic_peer.LONGEST_TIMEOUT),
+                timeout=min(math.ceil(order.timeout), periodic_client.LONGEST_TIMEOUT),
             )
         )
         errand = self._errands[listener] = Request(self, listener, Acceptance(name, order.function, name))
@@ -90,7 +90,7 @@ class Client(ClientProtocol):
             if not question.done():
                 question.set_result(command == wire.SUCCESS)
 
-        removal = self._session.ask(wire.REMOVE_JOB, periodic_peer.handle(receipt.function, receipt.unique), removed)
+        removal = self._session.ask(wire.REMOVE_JOB, periodic_client.handle(receipt.function, receipt.unique), removed)
         try:
             return await question
         finally:

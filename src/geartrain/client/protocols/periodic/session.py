@@ -14,7 +14,7 @@ from geartrain.address import Address
 from geartrain.client.protocols.connection import ServerConnection
 from geartrain.errors import RefusedError, ServerGoneError, WireError
 from geartrain.wire import periodic as wire
-from geartrain.wire import periodic_peer
+from geartrain.wire import periodic_client
 
 # The shortest that a server of today waits by default for a silent peer is 120 seconds.
 PING_SECONDS: Final = 50.0
@@ -34,7 +34,7 @@ class Session:
         self._broken = broken
         self.line = ServerConnection(self._received, self._ended)
         self.waiting: dict[int, Heard] = {}  # by message id
-        self._answers = periodic_peer.Answers()
+        self._answers = periodic_client.Answers()
         self._last_id = 0
         self._came_in = False  # the server has said who we are
         self._ping_timer: asyncio.TimerHandle | None = None
@@ -44,7 +44,7 @@ class Session:
         """Come in, and hear that the server is there."""
         token = os.environ.get(TOKEN_VARIABLE, "").encode()
         await self.line.open(self._address, tls)
-        self.line.write(periodic_peer.registration(_NAMED[kind] if name or token else kind, name, token))
+        self.line.write(periodic_client.registration(_NAMED[kind] if name or token else kind, name, token))
         self._ping()
         await self.line.answer()
         self._ping_timer = asyncio.get_running_loop().call_later(PING_SECONDS, self._stay_awake)
@@ -53,12 +53,12 @@ class Session:
         """Send a command; `heard` is called with every answer until its message id is no longer in `waiting`."""
         id = self.number()
         self.waiting[id] = heard
-        self.line.write(periodic_peer.request(id, command, arguments))
+        self.line.write(periodic_client.request(id, command, arguments))
         return id
 
     def tell(self, command: int, arguments: bytes = b"") -> None:
         """Send a command whose answer, if it has one, says nothing."""
-        self.line.write(periodic_peer.request(self.number(), command, arguments))
+        self.line.write(periodic_client.request(self.number(), command, arguments))
 
     def number(self) -> int:
         """A message id that is not in use."""
@@ -121,6 +121,6 @@ class Session:
 
 def too_long(name: bytes, what: str) -> str:
     """Why this cannot be said, since names have one byte for their length; empty if it can."""
-    if len(name) <= periodic_peer.LONGEST_NAME:
+    if len(name) <= periodic_client.LONGEST_NAME:
         return ""
-    return f"a {what} of periodic has at most {periodic_peer.LONGEST_NAME} bytes, this one has {len(name)}"
+    return f"a {what} of periodic has at most {periodic_client.LONGEST_NAME} bytes, this one has {len(name)}"

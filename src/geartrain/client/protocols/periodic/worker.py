@@ -14,7 +14,7 @@ from geartrain.client.protocols.base import Assignment, JobRunner, Lost, WorkerP
 from geartrain.client.protocols.periodic.session import Session, too_long
 from geartrain.errors import ClientError, ServerGoneError, WireError
 from geartrain.wire import periodic as wire
-from geartrain.wire import periodic_peer
+from geartrain.wire import periodic_client
 
 WORKER: Final = Capabilities(data=True, failure=True, reschedule=True)
 
@@ -73,7 +73,7 @@ class Worker(WorkerProtocol):
 
     def reschedule(self, job: Assignment, delay: float) -> None:
         """SCHED_LATER, in whole seconds."""
-        self._end(job, wire.SCHED_LATER, periodic_peer.put_off(job.function, job.unique, math.ceil(delay)))
+        self._end(job, wire.SCHED_LATER, periodic_client.put_off(job.function, job.unique, math.ceil(delay)))
 
     def release(self, job: Assignment) -> None:
         """On to the next."""
@@ -105,11 +105,11 @@ class Worker(WorkerProtocol):
 
     def _assigned(self, grab: int, job: wire.Job) -> None:
         if job.function not in self._offered:
-            self._session.line.write(periodic_peer.request(grab, wire.JOB_UNASSIGNED))
+            self._session.line.write(periodic_client.request(grab, wire.JOB_UNASSIGNED))
             if not self._resting:
                 self._grab()
             return
-        self._session.line.write(periodic_peer.request(grab, wire.JOB_ASSIGNED))
+        self._session.line.write(periodic_client.request(grab, wire.JOB_ASSIGNED))
         self._running[job.function] += 1
         self.runner.assigned(Assignment(job.function, job.payload, job.name, job.name))
 
@@ -134,4 +134,4 @@ def _check(function: bytes) -> None:
 
 
 def _handle(job: Assignment) -> bytes:
-    return periodic_peer.handle(job.function, job.unique)
+    return periodic_client.handle(job.function, job.unique)

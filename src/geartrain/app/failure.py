@@ -9,11 +9,11 @@ same worker, which holds its place meanwhile.
 import logging
 from typing import Any, Final, NamedTuple
 
-from geartrain.app import retrying
-from geartrain.app.assigned import WorkerJob
+from geartrain.app import retry
 from geartrain.app.envelope import Envelope
-from geartrain.app.running import Ending
+from geartrain.app.runner import Ending
 from geartrain.app.task import Task
+from geartrain.app.worker_job import WorkerJob
 from geartrain.errors import AdminError, ClientError, JobFailedError
 
 # Gearman counts in whole seconds, so a shorter delay could only become a longer one.
@@ -38,7 +38,7 @@ async def judge(task: Task[Any, Any], job: WorkerJob, ending: Ending, attempt: i
     `attempt` is the one that failed as this worker counts; 0: the server knows.
     """
     assert ending.error is not None
-    reason = retrying.reason_of(ending.error)
+    reason = retry.reason_of(ending.error)
     call = ending.running.call if ending.running is not None else None
     if not attempt and await job.can_be_steered():
         await _by_the_server(task, job, ending.error, call, reason)
@@ -104,5 +104,5 @@ def _again(job: WorkerJob, tried: int, delay: float, reason: str) -> None:
 
 def _given_up(job: WorkerJob, error: Exception, reason: str) -> None:
     # Where the payload is at fault, or the task decided it, the reason says it all.
-    trace = None if isinstance(error, (retrying.GiveUp, retrying.Retry, *retrying.HOPELESS)) else error
+    trace = None if isinstance(error, (retry.GiveUp, retry.Retry, *retry.HOPELESS)) else error
     _log.warning("%s is given up: %s", job.name, reason, exc_info=trace)

@@ -43,7 +43,7 @@ class JobName(NamedTuple):
         return bool(self.handle or self.unique)
 
 
-class Steering:
+class ServerControl:
     """One server's answers."""
 
     def __init__(self, url: str) -> None:

@@ -6,7 +6,7 @@ from geartrain.model import Attempt, Record, pack_attempts
 
 
 @mypyc_attr(acyclic=True)
-class Memo:
+class MemoryRecord:
     """The same facts in the same order as in `Record`.
 
     Compiled, it takes a fraction of the time to make, since no number in it is an object of its own, and the garbage

@@ -9,7 +9,7 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from geartrain.cli import exits, reaching, tables
+from geartrain.cli import exit_codes, remote, tables
 from geartrain.errors import AdminError
 
 
@@ -49,15 +49,15 @@ def command(verb: Verb) -> Callable[..., None]:
 
     def act(
         names: Annotated[list[str], typer.Argument(metavar=metavar, help=about, show_default=False)],
-        server: reaching.Server = reaching.USUAL,
-        json: reaching.Json = False,
+        server: remote.Server = remote.USUAL,
+        json: remote.Json = False,
     ) -> None:
         failed = 0
         for name in names:
             try:
-                answer = reaching.ask(server, verb.name, **{verb.argument: name})
+                answer = remote.ask(server, verb.name, **{verb.argument: name})
             except AdminError as error:
-                failed = exits.code_for(error)
+                failed = exit_codes.code_for(error)
                 print(f"geartrain: {error}", file=sys.stderr)
                 continue
             tables.say([tables.json_line(answer) if json else f"{name} {verb.past}"])
@@ -69,7 +69,7 @@ def command(verb: Verb) -> Callable[..., None]:
 
 
 def epilog(verb: Verb) -> str:
-    return f"{verb.epilog}\n\n{exits.EPILOG}" if verb.epilog else exits.EPILOG
+    return f"{verb.epilog}\n\n{exit_codes.EPILOG}" if verb.epilog else exit_codes.EPILOG
 
 
 def add(app: typer.Typer) -> None:

@@ -32,7 +32,7 @@ class Plan(NamedTuple):
     payload: bytes
 
 
-class Tally:
+class BenchResult:
     """What was seen."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Tally:
         }
 
 
-async def round_trips(plan: Plan, report: Report) -> Tally:
+async def round_trips(plan: Plan, report: Report) -> BenchResult:
     """Foreground jobs, from the submission to the result, with so many under way at once."""
     async with AsyncClient(plan.url) as client, _workers(plan):
         await _until_served(client, plan.function)
@@ -84,7 +84,7 @@ async def _until_served(client: AsyncClient, function: str) -> None:
                 await asyncio.sleep(0.05)
 
 
-async def background_submits(plan: Plan, report: Report) -> Tally:
+async def background_submits(plan: Plan, report: Report) -> BenchResult:
     """Background jobs, from the submission to the acknowledgement; nobody works on them meanwhile."""
     async with AsyncClient(plan.url) as client:
 
@@ -94,9 +94,9 @@ async def background_submits(plan: Plan, report: Report) -> Tally:
         return await _measure(plan, one, report)
 
 
-async def drain(plan: Plan, report: Report) -> Tally:
+async def drain(plan: Plan, report: Report) -> BenchResult:
     """How fast workers empty the queue that the submits have filled; there is no latency to speak of."""
-    tally = Tally()
+    tally = BenchResult()
     finished = asyncio.Event()
     worker = AsyncWorker(plan.url, concurrency=max(plan.in_flight // 2, 1), name="geartrain bench")
 
@@ -120,9 +120,9 @@ async def drain(plan: Plan, report: Report) -> Tally:
     return tally
 
 
-async def _measure(plan: Plan, one: Callable[[], Awaitable[None]], report: Report) -> Tally:
+async def _measure(plan: Plan, one: Callable[[], Awaitable[None]], report: Report) -> BenchResult:
     """Keep so many under way until all are done."""
-    tally = Tally()
+    tally = BenchResult()
     left = iter(range(plan.jobs))
 
     async def keep_asking() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from geartrain.app import App, Proceed, Running, current_task
-from geartrain.app.running import Ending, Runner
+from geartrain.app.runner import Ending, Runner
 from geartrain.app.task import Task
 from geartrain.app.threads import Threads
 from geartrain.errors import ArgumentsError, CodecError

@@ -4,15 +4,15 @@ import doctest
 
 import pytest
 
-from geartrain.app import backoff, codecs, retrying, task
+from geartrain.app import backoff, codecs, retry, task
 from geartrain.app.backoff import Backoff
-from geartrain.app.retrying import GiveUp, Retry, RetryPolicy
+from geartrain.app.retry import GiveUp, Retry, RetryPolicy
 from geartrain.errors import ArgumentsError, CodecError
 
 STEADY = Backoff(base=1, factor=2, cap=8, jitter=False)
 
 
-@pytest.mark.parametrize("module", [backoff, retrying, codecs, task])
+@pytest.mark.parametrize("module", [backoff, retry, codecs, task])
 def test_the_examples_in_the_docstrings(module: object) -> None:
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
 
@@ -83,5 +83,5 @@ def test_only_some_exceptions_are_tried_again() -> None:
 
 
 def test_a_reason_without_a_text_is_the_name() -> None:
-    assert retrying.reason_of(ValueError()) == "ValueError"
-    assert retrying.reason_of(GiveUp()) == "GiveUp"
+    assert retry.reason_of(ValueError()) == "ValueError"
+    assert retry.reason_of(GiveUp()) == "GiveUp"

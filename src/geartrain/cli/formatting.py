@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import typer
 
-from geartrain.cli import reporting
+from geartrain.cli import progress
 from geartrain.server.config import units
 
 _TIME: Final = "%Y-%m-%d %H:%M:%S"
@@ -103,5 +103,5 @@ def value(answer: Any, longest: int = 40) -> str:
     if isinstance(answer, dict):
         data = answer["base64"]  # bytes from a file, text from a server
         size = len(data) if isinstance(data, bytes) else len(base64.b64decode(data))
-        return f"({reporting.counted(size, 'byte')})"
+        return f"({progress.counted(size, 'byte')})"
     return one_line(str(answer), longest) if answer else ""

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from geartrain.app.steering import JobName, Steering
+from geartrain.app.server_control import JobName, ServerControl
 from geartrain.client.job import Job
 
 
@@ -14,7 +14,7 @@ class WorkerJob:
 
     __slots__ = ("_home", "_job", "_loop", "payload", "steering")
 
-    def __init__(self, job: Job, steering: Steering, loop: asyncio.AbstractEventLoop, home: int) -> None:
+    def __init__(self, job: Job, steering: ServerControl, loop: asyncio.AbstractEventLoop, home: int) -> None:
         self.payload = job.payload
         self.steering = steering
         self._job = job

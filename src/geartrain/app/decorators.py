@@ -8,9 +8,9 @@ from geartrain.app import backoff, codecs
 from geartrain.app.backoff import Backoff
 from geartrain.app.codecs import Codec
 from geartrain.app.crons import Cron
-from geartrain.app.retrying import RetryPolicy
+from geartrain.app.retry import RetryPolicy
 from geartrain.app.task import CoroutineTask, Options, PlainTask, PriorityWord, Task, Terms, priority_of
-from geartrain.app.uniqueness import UniqueRule
+from geartrain.app.unique_key import UniqueRule
 from geartrain.model import Priority
 
 if TYPE_CHECKING:
