@@ -1,12 +1,21 @@
-"""Compiles the core with mypyc, where that is possible; everything else about the package is in pyproject.toml.
+"""Compile the core with mypyc. Everything else about the package is in pyproject.toml.
 
-The compiled modules land beside their sources, which stay what Python reads when the compiled ones cannot be made
-(no C compiler, no headers of Python) or are not wanted (GEARTRAIN_PURE=1, here and at run time). A build never
-fails for their sake: it says what was in the way and goes on without them.
+The compiled modules lie beside their sources. Python uses a source where its module is not compiled, or where
+GEARTRAIN_PURE=1 is set, at build time or at run time.
 
-    python setup.py build_ext --inplace      # what `make` does for a working copy
+A build has three outcomes:
+
+- compiled, where a C compiler, Python's headers and mypyc are installed;
+- pure Python, where one of them is missing or GEARTRAIN_PURE=1 is set: the build prints which;
+- an error, where they are installed and the compilation fails. There is no fall-back to pure Python in that case,
+  because nobody would notice that the server is slower than it could be.
+
+    python setup.py build_ext --inplace      # a working copy; `make compile` runs this
+    pip wheel --no-deps .                    # a wheel
 """
 
+import contextlib
+import io
 import os
 import shlex
 import shutil
@@ -21,8 +30,10 @@ from setuptools.command.build_ext import build_ext
 PURE = os.environ.get("GEARTRAIN_PURE", "").lower() not in ("", "0", "no", "false")
 SOURCE = Path("src")
 PACKAGE = SOURCE / "geartrain"
+BUILD = Path("build")
 
-# Modules that call each other all the time share a library; two libraries are compiled at the same time.
+# Patterns below the package, by shared library. A module belongs to the first library that names it. Modules that call
+# each other for every job share a library, because calls between libraries cost more; libraries compile in parallel.
 LIBRARIES = {
     "geartrain.native": (
         "model.py",
@@ -39,9 +50,9 @@ LIBRARIES = {
     "geartrain.doors.native": ("wire/*.py", "doors/*/*.py"),
 }
 
-# Not worth the time: no job passes through these.
+# Modules that no job passes through stay Python: compiling them would only lengthen the build.
 COLD = (
-    "__init__.py",
+    "**/__init__.py",
     "doors/gearman/admin.py",
     "doors/gearman/dates.py",
     "doors/gearmonkey/channel_commands.py",
@@ -61,92 +72,124 @@ COLD = (
     "wire/websocket_client.py",
 )
 
-# Types are checked by `make check`; here mypy reads them, in an environment that has none of our dependencies.
-MYPY_FLAGS = ("--config-file=", "--explicit-package-bases", "--ignore-missing-imports")
+# mypy's options for the translation. `make check` is where types are checked; a build fails only for errors in the
+# compiled modules and for libraries that they import and that build-system.requires does not name.
+MYPY_OPTIONS = (
+    "--config-file=",
+    "--explicit-package-bases",
+    "--follow-imports=silent",
+    f"--cache-dir={BUILD / 'mypy'}",
+)
+
+
+class BuildError(Exception):
+    """Why the core cannot be compiled although the tools are installed."""
 
 
 class CompileCore(build_ext):
-    """Turns the core into C when it is asked to run, not before: that takes a while."""
+    """`build_ext` that translates the core to C first. Only when it runs: the translation takes several seconds."""
 
     def initialize_options(self) -> None:
         super().initialize_options()
         self.parallel = len(LIBRARIES)
 
     def run(self) -> None:
+        reason = "GEARTRAIN_PURE is set" if PURE else missing_tool()
+        if reason:
+            self.extensions = self.distribution.ext_modules = []
+            log(f"NOT COMPILED: {reason}. The pure Python version does the same work, more slowly")
+        else:
+            self._compile()
+        self._remove_stale_modules()
+
+    def _compile(self) -> None:
         began = time.monotonic()
-        obstacle = "The compiled core is not wanted (GEARTRAIN_PURE)" if PURE else missing_tool()
-        if obstacle:
-            self._go_without(obstacle)
-            return
-        say("compiling the core; this takes about a minute")
+        log("compiling the core; this takes about a minute")
         try:
-            self.distribution.ext_modules = translate()
+            self.distribution.ext_modules = translate(compiled_modules())
             self.swig_opts = None  # the one option that cannot be finalized twice
             self.finalize_options()
-            say(f"C is written ({time.monotonic() - began:.0f} s), compiling it")
+            log(f"wrote C in {time.monotonic() - began:.0f} s, compiling it")
             super().run()
-            self._tidy()
-        except (Exception, SystemExit) as error:  # mypyc leaves by SystemExit, compilers by exceptions of their own
-            self._go_without(f"the core could not be compiled: {error}")
-            return
-        say(f"the core is compiled ({time.monotonic() - began:.0f} s)")
+        except Exception as error:
+            raise SystemExit(
+                f"geartrain: the core could not be compiled: {error}\n"
+                "geartrain: to install the pure Python version instead, set GEARTRAIN_PURE=1 and repeat the command"
+            ) from error
+        log(f"compiled the core in {time.monotonic() - began:.0f} s")
 
-    def _go_without(self, why: str) -> None:
-        say(f"{why}. Going on with the pure Python version: it does the same, more slowly")
-        self.extensions = self.distribution.ext_modules = []
-        self._tidy()
-
-    def _tidy(self) -> None:
-        """Nothing is left of an earlier build, and what was up to date already says so by its time."""
+    def _remove_stale_modules(self) -> None:
+        """Delete compiled modules of an earlier build, and mark the current ones as newer than their sources."""
         built = {self.get_ext_filename(extension.name) for extension in self.extensions}
         for folder in (PACKAGE, Path(self.build_lib) / PACKAGE.name):
-            for compiled in folder.rglob("*" + sysconfig.get_config_var("EXT_SUFFIX")):
-                if str(compiled.relative_to(folder.parent)) in built:
-                    compiled.touch()
+            for module in folder.rglob("*" + sysconfig.get_config_var("EXT_SUFFIX")):
+                if str(module.relative_to(folder.parent)) in built:
+                    module.touch()
                 else:
-                    compiled.unlink()
+                    module.unlink()
 
 
 def missing_tool() -> str:
-    """What is not there of what a compilation needs; empty if all of it is."""
+    """Which tool of a compilation is not installed; empty if all are."""
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")[0]
-    headers = Path(sysconfig.get_path("include"), "Python.h")
+    header = Path(sysconfig.get_path("include"), "Python.h")
     if shutil.which(compiler) is None:
-        return f"There is no C compiler here ({compiler})"
-    if not headers.exists():
-        return f"There are no headers of Python here ({headers}; Debian has them in python3-dev)"
+        return f"there is no C compiler ({compiler})"
+    if not header.exists():
+        return f"Python's headers are not installed ({header}; Debian: python3-dev)"
     try:
         import mypyc.build  # noqa: F401
     except ImportError:
-        return "There is no mypyc here (pip install 'mypy[mypyc]')"
+        return "mypyc is not installed (pip install 'mypy[mypyc]')"
     return ""
 
 
-def translate() -> list[Extension]:
-    """The core as C files, and the extensions to be made of them."""
+def compiled_modules() -> dict[str, list[Path]]:
+    """The source files of each library."""
+    libraries: dict[str, list[Path]] = {}
+    taken = {path for pattern in COLD for path in matches(pattern)}
+    for library, patterns in LIBRARIES.items():
+        modules = {path for pattern in patterns for path in matches(pattern)} - taken
+        libraries[library] = sorted(modules)
+        taken |= modules
+    return libraries
+
+
+def matches(pattern: str) -> list[Path]:
+    """The files that a pattern of LIBRARIES or COLD names. One that names none is left over from a renamed module."""
+    paths = list(PACKAGE.glob(pattern))
+    if not paths:
+        raise BuildError(f"setup.py lists {PACKAGE / pattern}, which does not exist")
+    return paths
+
+
+def translate(libraries: dict[str, list[Path]]) -> list[Extension]:
+    """Write the core as C files; return the extensions to compile from them."""
     from mypyc.build import mypycify
 
     os.environ["MYPYPATH"] = str(SOURCE)
-    groups: list[tuple[list[str], str | None]] = []
-    taken: set[str] = set()
-    for name, patterns in LIBRARIES.items():
-        found = {str(path) for pattern in patterns for path in PACKAGE.glob(pattern) if not is_cold(path)}
-        files = sorted(found - taken)
-        taken.update(files)
-        groups.append((files, name))
-    return list(mypycify([*MYPY_FLAGS, *sorted(taken)], opt_level="2", debug_level="0", separate=groups))
+    groups: list[tuple[list[str], str | None]] = [
+        ([str(path) for path in modules], library) for library, modules in libraries.items()
+    ]
+    files = sorted(path for paths, _ in groups for path in paths)
+    messages = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(messages):  # mypyc prints what is wrong and exits
+            extensions = mypycify([*MYPY_OPTIONS, *files], opt_level="2", debug_level="0", separate=groups)
+    except SystemExit as error:
+        raise BuildError(f"mypyc does not accept the sources:\n{messages.getvalue() or error}") from error
+    for extension in extensions:  # a warning of a compiler that mypyc's authors have not seen must not stop a build
+        extension.extra_compile_args = [flag for flag in extension.extra_compile_args if flag != "-Werror"]
+    return list(extensions)
 
 
-def is_cold(path: Path) -> bool:
-    return any(path.match(pattern) for pattern in COLD)
-
-
-def say(text: str) -> None:
+def log(text: str) -> None:
     print(f"geartrain: {text}", file=sys.stderr, flush=True)
 
 
-setup(
-    # Only announced: what really is compiled is known when the command runs.
-    ext_modules=[] if PURE else [Extension("geartrain.native__mypyc", [])],
-    cmdclass={"build_ext": CompileCore},
-)
+if __name__ == "__main__":
+    setup(
+        # A placeholder that makes setuptools run build_ext, which replaces it with the real extensions.
+        ext_modules=[] if PURE else [Extension("geartrain.native__mypyc", [])],
+        cmdclass={"build_ext": CompileCore},
+    )

@@ -36,6 +36,10 @@ class Place(NamedTuple):
         return int(self.urls[0].rpartition(":")[2].partition("/")[0])
 
 
+class StartError(Exception):
+    """A server does not accept connections, or ended."""
+
+
 Start = Callable[[], contextlib.AbstractContextManager[Place]]
 
 
@@ -96,16 +100,27 @@ def gearmand(*options: str) -> Start:
 
 
 def redis(*options: str) -> Start:
-    def command(port: int) -> list[str]:
+    def words(port: int, folder: Path) -> list[str]:
         own = ["--port", str(port), "--bind", serving.HOST, "--save", "", "--maxclients", "20000"]
         return [redis_server.program("redis-server"), *own, *options]
 
-    return _foreign("redis", command)
+    return _foreign("redis", words)
 
 
 def beanstalkd() -> Start:
     """With its log in the folder that it runs in, and an fsync for every write."""
-    return _foreign("beanstalk", lambda port: ["beanstalkd", "-l", serving.HOST, "-p", str(port), "-b", ".", "-f0"])
+    return _foreign(
+        "beanstalk", lambda port, folder: ["beanstalkd", "-l", serving.HOST, "-p", str(port), "-b", ".", "-f0"]
+    )
+
+
+def command(template: Sequence[str]) -> Start:
+    """Any Gearman server, as a command line; `{port}` and `{dir}` in it become a free port and an empty folder."""
+
+    def words(port: int, folder: Path) -> list[str]:
+        return [word.replace("{port}", str(port)).replace("{dir}", str(folder)) for word in template]
+
+    return _foreign("gearman", words)
 
 
 @contextlib.contextmanager
@@ -115,7 +130,15 @@ def pynng() -> Iterator[Place]:
 
 
 def processor_seconds(pid: int) -> float:
-    """What the threads of a process have used of a processor so far, to the nanosecond where the kernel tells."""
+    """The processor time of a process and its children so far, to the nanosecond where the kernel tells."""
+    total = _own_processor_seconds(pid)
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # it may end while we look
+            total += sum(processor_seconds(int(child)) for child in (thread / "children").read_text().split())
+    return total
+
+
+def _own_processor_seconds(pid: int) -> float:
     told = 0
     for thread in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):  # it may end while we look
@@ -126,7 +149,7 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _foreign(scheme: str, command: Callable[[int], Sequence[str]]) -> Start:
+def _foreign(scheme: str, words: Callable[[int, Path], Sequence[str]]) -> Start:
     """A server that is ready when it accepts a connection, and that is killed at the end."""
 
     @contextlib.contextmanager
@@ -134,7 +157,7 @@ def _foreign(scheme: str, command: Callable[[int], Sequence[str]]) -> Start:
         account = ""
         for port in random.sample(serving.PORTS, 5):
             with tempfile.TemporaryDirectory(prefix="geartrain-bench-") as folder:
-                server = process.Process(command(port), Path(folder))
+                server = process.Process(words(port, Path(folder)), Path(folder))
                 try:
                     if _accepts(server, port):
                         yield Place((f"{scheme}://{serving.HOST}:{port}",), server.pid)
@@ -145,7 +168,7 @@ def _foreign(scheme: str, command: Callable[[int], Sequence[str]]) -> Start:
                     raise
                 finally:
                     server.kill()
-        raise RuntimeError(f"it did not start\n{account}")
+        raise StartError(f"a server did not start\n{account}")
 
     return start
 

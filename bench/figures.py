@@ -42,11 +42,16 @@ def spread(rounds: Rounds) -> float | None:
 
 def ratio(ours: Rounds, theirs: Rounds, less_is_better: bool) -> float | None:
     """How many times better ours is: the median of what each round says. Above 1, ours is ahead."""
+    found = ratios(ours, theirs, less_is_better)
+    return statistics.median(found) if found else None
+
+
+def ratios(ours: Rounds, theirs: Rounds, less_is_better: bool) -> list[float]:
+    """What each round says of that, if both have a figure in it."""
     pairs = [(a.value, b.value) for a, b in zip(ours, theirs, strict=False) if a is not None and b is not None]
     if less_is_better:
         pairs = [(theirs, ours) for ours, theirs in pairs]
-    ratios = [first / second for first, second in pairs if second > 0]
-    return statistics.median(ratios) if ratios else None
+    return [first / second for first, second in pairs if second > 0]
 
 
 def short(ratio: float | None) -> str:

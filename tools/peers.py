@@ -49,6 +49,8 @@ def _debian(name: str, packages: tuple[str, ...], *probe: str) -> Peer:
     return Peer(name, packages, probe, f"apt-get install {' '.join(packages)}")
 
 
+_FIND_HEADERS = "import os, sysconfig; os.stat(os.path.join(sysconfig.get_path('include'), 'Python.h'))"
+
 PEERS = (
     _debian("gearmand", ("gearman-job-server",), "gearmand", "--version"),
     _debian("gearman", ("gearman-tools",), "gearman", "-H"),
@@ -60,6 +62,8 @@ PEERS = (
     _debian("nngcat", ("nng-utils",), "nngcat", "--version"),
     _debian("chromium", ("chromium",), "chromium", "--version"),
     _debian("tmux", ("tmux",), "tmux", "-V"),
+    _debian("cc", ("gcc", "libc6-dev"), "cc", "--version"),
+    _debian("python-headers", ("python3-dev",), sys.executable, "-c", _FIND_HEADERS),
     _wheel("playwright", "playwright.sync_api", "playwright"),
     _wheel("gear", "gear", "gear"),
     _wheel("python3-gearman", "python3_gearman", "python3-gearman"),

@@ -1,7 +1,6 @@
 """Which form of the core runs, and that nobody tests an old one."""
 
 import os
-import shutil
 import subprocess
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -72,21 +71,3 @@ def test_without_a_library_nothing_is_outdated(tree: Path) -> None:
     (tree / "native__mypyc.cpython-311.so").unlink()
     os.utime(tree / "swift.py", (2000, 2000))
     assert compiled_core.outdated(tree) == []
-
-
-def test_a_build_without_a_compiler_says_so_and_leaves_nothing_compiled(tmp_path: Path) -> None:
-    pytest.importorskip("setuptools", minversion="77", reason="the build needs it; the extra `compile` has it")
-    root = Path(__file__).parents[2]
-    for name in ("setup.py", "pyproject.toml", "README.md"):
-        shutil.copy(root / name, tmp_path)
-    leftover = tmp_path / "src" / "geartrain" / f"model{EXTENSION_SUFFIXES[0]}"
-    leftover.parent.mkdir(parents=True)
-    leftover.touch()
-    environment = {name: value for name, value in os.environ.items() if name != compiled.VARIABLE}
-    command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
-    answer = subprocess.run(
-        command, cwd=tmp_path, env=environment | {"CC": "no-such-compiler"}, capture_output=True, text=True, timeout=120
-    )
-    assert answer.returncode == 0, answer.stderr
-    assert "There is no C compiler here (no-such-compiler). Going on with the pure Python version" in answer.stderr
-    assert not leftover.exists()
