@@ -22,6 +22,7 @@ from tests.support import process, redis_server, serving
 CORES = sorted(os.sched_getaffinity(0))
 PINNED = len(CORES) > 1
 SERVER_CORE, LOAD_CORE = ({CORES[0]}, {CORES[1]}) if PINNED else (set(CORES), set(CORES))
+QUEUE_ENVIRONMENTS = Path(sys.prefix) / "queues"  # where bench/queues.py installs the Python queues, each by itself
 STEADY = 0.02  # seconds between two looks at a server that gives no sign when it is ready
 
 

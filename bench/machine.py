@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bench import contenders, queues
+from bench import contenders
 from tests.support import process, redis_server, serving
 
 VERSION_SECONDS = 20
@@ -112,7 +112,7 @@ def _version(name: str) -> str:
     if name in PROGRAMS:
         number = re.search(r"[0-9]+(\.[0-9]+)+", _said(PROGRAMS[name]))
         return number[0] if number else ""
-    environment = queues.ENVIRONMENTS / name.lower() / "bin" / "python"
+    environment = contenders.QUEUE_ENVIRONMENTS / name.lower() / "bin" / "python"
     if environment.exists():
         return _said([str(environment), "-c", f"import importlib.metadata as m; print(m.version({name.lower()!r}))"])
     if name not in DISTRIBUTIONS:

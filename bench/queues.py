@@ -31,12 +31,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
 import redis
 
+from bench.contenders import QUEUE_ENVIRONMENTS
 from bench.queues_report import picture
 from tests.support import redis_server, serving
 
 ROOT = pathlib.Path(__file__).parents[1]
 PEERS = ROOT / "bench" / "queues_peers"
-ENVIRONMENTS = pathlib.Path(sys.prefix) / "queues"
 INSTALL_SECONDS = 600
 START_SECONDS = 60
 # A worker's first moments are left out, and so is whatever it has not done after so long.
@@ -145,7 +145,7 @@ def environment(queue: Queue) -> pathlib.Path:
     """The interpreter that has this queue, in an environment that is made if it is missing."""
     if not queue.keys:
         return pathlib.Path(sys.executable)
-    home = ENVIRONMENTS / queue.name.lower()
+    home = QUEUE_ENVIRONMENTS / queue.name.lower()
     python = home / "bin" / "python"
     extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["bench"]
     others = {other.name.lower() for other in QUEUES if other is not queue}

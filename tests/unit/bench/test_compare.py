@@ -102,6 +102,13 @@ def test_wrong_arguments_are_refused(words: list[str], reason: str, capsys: pyte
     assert reason in capsys.readouterr().err
 
 
+def test_it_needs_no_library() -> None:
+    """It runs in the environment that `make compile` makes, and in that of any other build."""
+    command = [sys.executable, "-I", "-S", str(ROOT / "bench" / "compare.py"), "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_one_core_is_not_enough(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(contenders, "PINNED", False)
     assert compare.main(["--", sys.executable, "{port}"]) == 1
