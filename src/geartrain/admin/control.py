@@ -16,16 +16,18 @@ from typing import Any, Final, NamedTuple, Protocol
 import msgspec
 
 import geartrain
+from geartrain import jsonbytes
 from geartrain.admin.jobs import JobQuery
 from geartrain.admin.server_info import ServerInfo
 from geartrain.admin.service import Admin
 from geartrain.admin.tails import Tail, Tails
-from geartrain.admin.views import Problem, Raw, text
+from geartrain.admin.views import Problem
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import RUNNING
 from geartrain.engine.worker import BuiltinWorker
 from geartrain.errors import AdminError, GeartrainError
+from geartrain.jsonbytes import JsonBytes
 
 FUNCTION: Final = b"geartrain.control"
 
@@ -33,10 +35,8 @@ _log = logging.getLogger("geartrain.control")
 
 
 def _bytes(value: Any) -> bytes:
-    if isinstance(value, str):
-        return value.encode()
     try:
-        return msgspec.convert(value, Raw).base64
+        return jsonbytes.decode(msgspec.convert(value, JsonBytes))
     except msgspec.ValidationError:
         raise AdminError("bad-request", 'bytes are a text, or {"base64": "..."}') from None
 
@@ -206,7 +206,7 @@ class ControlWorker(BuiltinWorker):
             answer = await answer
         if verb.changes:
             await self._admin.durable()
-        return text(answer) if isinstance(answer, bytes) else answer
+        return jsonbytes.encode(answer) if isinstance(answer, bytes) else answer
 
     def _finish(self, job: LiveJob, result: bytes) -> None:
         engine = self._engine

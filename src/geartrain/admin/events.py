@@ -3,7 +3,8 @@
 from collections.abc import Callable, Container
 from typing import Final
 
-from geartrain.admin.views import STATES, JobEvent, text
+from geartrain import jsonbytes
+from geartrain.admin.views import STATES, JobEvent
 from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Observer
 from geartrain.engine.job import LiveJob, Progress
@@ -59,8 +60,8 @@ class Events(Observer):
             return
         worker = job.owner.name if job.owner is not None else b""
         event = JobEvent(
-            self._engine.now, what, text(job.handle), text(job.function), job.door.removesuffix(THROW_AWAY),
-            text(worker), why,
+            self._engine.now, what, jsonbytes.encode(job.handle), jsonbytes.encode(job.function),
+            job.door.removesuffix(THROW_AWAY), jsonbytes.encode(worker), why,
         )  # fmt: skip
         for listener in self._listeners:
             listener(event)

@@ -16,9 +16,10 @@ from typing import Final
 
 import msgspec
 
+from geartrain import jsonbytes
 from geartrain.admin.saved_values import SavedValues
 from geartrain.admin.server_info import ServerInfo
-from geartrain.admin.views import PRIORITIES, ScheduleView, text
+from geartrain.admin.views import PRIORITIES, ScheduleView
 from geartrain.cron import UTC, CronExpression
 from geartrain.engine.deadlines import NEVER
 from geartrain.engine.engine import Engine
@@ -57,8 +58,9 @@ class Schedule(msgspec.Struct):
     def view(self) -> ScheduleView:
         """As it is shown."""
         return ScheduleView(
-            self.name, self.expression, self.timezone, text(self.function), text(self.payload), self.priority,
-            self.unique, self.paused, None if self.paused else self.next_at, self.last_at, text(self.last_handle),
+            self.name, self.expression, self.timezone, jsonbytes.encode(self.function),
+            jsonbytes.encode(self.payload), self.priority, self.unique, self.paused,
+            None if self.paused else self.next_at, self.last_at, jsonbytes.encode(self.last_handle),
         )  # fmt: skip
 
 

@@ -5,9 +5,10 @@ from typing import Final
 
 import msgspec
 
+from geartrain import jsonbytes
 from geartrain.admin.events import WHAT
 from geartrain.admin.service import Admin
-from geartrain.admin.views import JobEvent, text
+from geartrain.admin.views import JobEvent
 from geartrain.engine.deadlines import NEVER
 from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Timer
@@ -30,7 +31,7 @@ class Tail:
             if word not in WHAT:
                 raise AdminError("bad-request", f"nothing is called {word!r}; there are {', '.join(WHAT)}")
         self.job = job
-        self.function = text(function) if function else ""
+        self.function = jsonbytes.encode(function) if function else ""
         self.what = frozenset(what)
         self.lines = 0  # in this second
         self.missed = 0  # the same, beyond the bound

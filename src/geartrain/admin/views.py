@@ -9,44 +9,16 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
+from geartrain import jsonbytes
 from geartrain.engine.engine import Engine
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.engine.state import GIVEN_UP
 from geartrain.engine.worker import Worker
+from geartrain.jsonbytes import JsonBytes
 from geartrain.model import THROW_AWAY, Attempt, JobState, Priority, Record, unpack_attempts
 
 V = TypeVar("V")
-
-
-class Raw(msgspec.Struct, frozen=True):
-    """Bytes that are no text."""
-
-    base64: bytes  # msgspec writes bytes as base64
-
-
-Text = str | Raw
-
-
-def text(data: bytes, longest: int = 0) -> Text:
-    """Bytes as they are shown; `longest` cuts them, 0 does not.
-
-    >>> text(b"hello"), text(b"\\xff")
-    ('hello', Raw(base64=b'\\xff'))
-    """
-    if longest:
-        data = data[:longest]
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        if longest and error.start >= len(data) - 3 and error.reason == "unexpected end of data":
-            return data[: error.start].decode()  # the cut went through a character
-        return Raw(data)
-
-
-def raw(shown: Text) -> bytes:
-    """The bytes that are shown so."""
-    return shown.base64 if isinstance(shown, Raw) else shown.encode()
 
 
 class Page(msgspec.Struct, Generic[V], frozen=True):
@@ -60,7 +32,7 @@ class Page(msgspec.Struct, Generic[V], frozen=True):
 class FunctionView(msgspec.Struct, frozen=True):
     """A function, its queue, and what became of its jobs since the start."""
 
-    name: Text
+    name: JsonBytes
     queued: int
     running: int
     scheduled: int
@@ -80,7 +52,7 @@ class AttemptView(msgspec.Struct, frozen=True):
     started_at: float
     ended_at: float
     door: str
-    worker: Text
+    worker: JsonBytes
     why: str
 
 
@@ -88,9 +60,9 @@ class JobView(msgspec.Struct, frozen=True):
     """A job, alive, dead or over. Lists cut `payload` and `result`; the sizes are always the whole."""
 
     id: int
-    handle: Text
-    function: Text
-    unique: Text
+    handle: JsonBytes
+    function: JsonBytes
+    unique: JsonBytes
     state: str  # scheduled, queued, running, done, failed, cancelled, dead
     priority: str  # high, normal, low
     background: bool
@@ -101,15 +73,15 @@ class JobView(msgspec.Struct, frozen=True):
     finished_at: float | None
     attempts: int
     timeout: float  # seconds a worker may take; 0: no limit
-    worker: Text  # who runs it or ran it last
+    worker: JsonBytes  # who runs it or ran it last
     worker_door: str
     numerator: float | None  # progress, while it runs
     denominator: float | None
     code: int
     reason: str
-    payload: Text | None  # null: no longer kept
+    payload: JsonBytes | None  # null: no longer kept
     payload_size: int | None
-    result: Text | None
+    result: JsonBytes | None
     result_size: int | None
     trials: list[AttemptView] = []
 
@@ -118,14 +90,14 @@ class WorkerView(msgspec.Struct, frozen=True):
     """A worker that is connected."""
 
     id: int
-    name: Text
+    name: JsonBytes
     door: str
     peer: str
     since: float
-    functions: list[Text]  # at most the first hundred
+    functions: list[JsonBytes]  # at most the first hundred
     function_count: int
     idle: bool  # waits for work
-    running: list[Text]  # handles, at most the first hundred
+    running: list[JsonBytes]  # handles, at most the first hundred
     running_since: float | None  # of the job that runs longest
 
 
@@ -135,14 +107,14 @@ class ScheduleView(msgspec.Struct, frozen=True):
     name: str
     expression: str  # five cron fields
     timezone: str
-    function: Text
-    payload: Text
+    function: JsonBytes
+    payload: JsonBytes
     priority: str
     unique: bool  # a run is left out while the one before it is not over
     paused: bool
     next_at: float | None
     last_at: float | None
-    last_handle: Text
+    last_handle: JsonBytes
 
 
 class Latency(msgspec.Struct, frozen=True):
@@ -226,10 +198,10 @@ class JobEvent(msgspec.Struct, frozen=True):
 
     at: float
     what: str  # submitted, started, progress, requeued, scheduled, done, failed, cancelled, dead
-    handle: Text
-    function: Text
+    handle: JsonBytes
+    function: JsonBytes
     door: str
-    worker: Text = ""
+    worker: JsonBytes = ""
     reason: str = ""
 
 
@@ -258,7 +230,7 @@ _NAMES_SHOWN: Final = 100
 def function_view(engine: Engine, found: Function) -> FunctionView:
     """A function."""
     return FunctionView(
-        text(found.name), found.queued, found.running, found.scheduled, engine.dead_of.get(found.name, 0),
+        jsonbytes.encode(found.name), found.queued, found.running, found.scheduled, engine.dead_of.get(found.name, 0),
         found.workers, found.paused, found.limits, found.oldest() or None, found.submitted, found.completed,
         found.failed,
     )  # fmt: skip
@@ -269,9 +241,9 @@ def worker_view(found: Worker) -> WorkerView:
     running = found.running.jobs()
     started = [job_view.started_at for job_view in running]
     return WorkerView(
-        found.number, text(found.name), found.door, found.peer, found.since,
-        [text(name) for name in islice(found.abilities, _NAMES_SHOWN)], len(found.abilities), found.idle,
-        [text(job_view.handle) for job_view in running[:_NAMES_SHOWN]], min(started, default=None),
+        found.number, jsonbytes.encode(found.name), found.door, found.peer, found.since,
+        [jsonbytes.encode(name) for name in islice(found.abilities, _NAMES_SHOWN)], len(found.abilities), found.idle,
+        [jsonbytes.encode(job_view.handle) for job_view in running[:_NAMES_SHOWN]], min(started, default=None),
     )  # fmt: skip
 
 
@@ -282,14 +254,15 @@ def job_view(found: LiveJob, longest: int, result: bytes | None = None, finished
         finished_at = found.trials[-1].ended_at
     progress = found.progress
     return JobView(
-        found.id, text(found.handle), text(found.function), text(found.unique), STATES[found.state],
+        found.id, jsonbytes.encode(found.handle), jsonbytes.encode(found.function),
+        jsonbytes.encode(found.unique), STATES[found.state],
         PRIORITIES[found.priority], found.background, found.door.removesuffix(THROW_AWAY), found.submitted_at,
         found.run_at, found.started_at or None, finished_at, found.attempts, found.timeout,
-        text(owner.name) if owner is not None else "", owner.door if owner is not None else "",
+        jsonbytes.encode(owner.name) if owner is not None else "", owner.door if owner is not None else "",
         progress.numerator if progress is not None else None, progress.denominator if progress is not None else None,
         found.code or (GIVEN_UP if found.state is JobState.DEAD else 0), found.reason,
-        text(found.payload, longest), len(found.payload),
-        None if result is None else text(result, longest), None if result is None else len(result),
+        jsonbytes.encode(found.payload, longest), len(found.payload),
+        None if result is None else jsonbytes.encode(result, longest), None if result is None else len(result),
         _trials(found.trials or []),
     )  # fmt: skip
 
@@ -297,13 +270,15 @@ def job_view(found: LiveJob, longest: int, result: bytes | None = None, finished
 def record_view(found: Record, longest: int) -> JobView:
     """A job that is over. Its payload is not kept, and perhaps not all of its result."""
     return JobView(
-        found.id, text(found.handle), text(found.function), text(found.unique), STATES[found.state],
+        found.id, jsonbytes.encode(found.handle), jsonbytes.encode(found.function),
+        jsonbytes.encode(found.unique), STATES[found.state],
         PRIORITIES[found.priority], True, found.door.removesuffix(THROW_AWAY), found.submitted_at, None,
-        found.started_at or None, found.finished_at, found.attempts, 0.0, text(found.worker), found.worker_door,
-        None, None, found.code, found.reason, None, None, text(found.result, longest), len(found.result),
+        found.started_at or None, found.finished_at, found.attempts, 0.0,
+        jsonbytes.encode(found.worker), found.worker_door,
+        None, None, found.code, found.reason, None, None, jsonbytes.encode(found.result, longest), len(found.result),
         _trials(unpack_attempts(found.trials)),
     )  # fmt: skip
 
 
 def _trials(trials: list[Attempt]) -> list[AttemptView]:
-    return [AttemptView(*trial[:3], text(trial.worker), trial.why) for trial in trials]
+    return [AttemptView(*trial[:3], jsonbytes.encode(trial.worker), trial.why) for trial in trials]

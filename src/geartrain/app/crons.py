@@ -11,7 +11,7 @@ from typing import Any
 
 from cronsim import CronSim, CronSimError
 
-from geartrain.app import server_control
+from geartrain import jsonbytes
 from geartrain.app.call import Call
 
 
@@ -37,7 +37,7 @@ class Cron:
             "name": self.name,
             "expression": self.expression,
             "function": self.call.task.name,
-            "payload": server_control.shown(self.call.payload()),
+            "payload": jsonbytes.encode(self.call.payload()),
             "priority": self.call.priority.name.lower(),
             "unique": self.unique,
             "timezone": self.timezone,

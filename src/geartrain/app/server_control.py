@@ -5,12 +5,12 @@ would wait there for ever; so each is asked once whether it knows the word.
 """
 
 import asyncio
-import base64
 import time
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from geartrain import jsonbytes
 from geartrain.client import control, gearmand
 from geartrain.client.async_client import AsyncClient
 from geartrain.errors import AdminError, JobFailedError, JobTimeoutError
@@ -71,14 +71,15 @@ class ServerControl:
         """What it knows of a job, as the API shows it; by another name than its handle, the newest in that state."""
         found: dict[str, Any]
         if self.client.protocol in _ENGINE_HANDLES:
-            found = await self.ask("job", handle=shown(name.handle))
+            found = await self.ask("job", handle=jsonbytes.encode(name.handle))
             return found
-        word = name.unique or name.handle
-        wanted = {"function": shown(name.function), "search": word.decode("utf-8", "replace"), "state": state}
+        key = name.unique or name.handle
+        search = key.decode("utf-8", "replace")
+        wanted = {"function": jsonbytes.encode(name.function), "search": search, "state": state}
         for found in (await self.ask("jobs", **wanted))["items"]:
-            if shown(word) in (found["unique"], found["handle"], str(found["id"])):
+            if key in (jsonbytes.decode(found["unique"]), jsonbytes.decode(found["handle"]), b"%d" % found["id"]):
                 return found
-        raise AdminError("not-found", f"there is no job {shown(word)} of {shown(name.function)}")
+        raise AdminError("not-found", f"there is no job {search} of {name.function.decode('utf-8', 'replace')}")
 
     async def result(self, name: JobName, timeout: float | None) -> bytes:
         """Wait for the end of a background job."""
@@ -87,7 +88,7 @@ class ServerControl:
                 handle = await self._over(name)
         except TimeoutError:
             raise JobTimeoutError(f"{name} did not finish within {timeout:g} seconds") from None
-        return raw(await self.ask("result", handle=handle))
+        return jsonbytes.decode(await self.ask("result", handle=handle))
 
     async def close(self) -> None:
         """Hang up."""
@@ -117,18 +118,3 @@ class ServerControl:
         except (TimeoutError, JobFailedError, AdminError, msgspec.DecodeError):
             return False
         return isinstance(answer, dict) and answer.get("server") == "geartrain"
-
-
-def shown(data: bytes) -> str | dict[str, str]:
-    """Bytes as the server's JSON shows them: text as it is, anything else as base64."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
-
-
-def raw(answer: Any) -> bytes:
-    """The bytes that are shown so."""
-    if isinstance(answer, dict):
-        return base64.b64decode(answer["base64"])
-    return str(answer).encode()

@@ -1,12 +1,12 @@
 """Times, durations and bytes as the command line reads and shows them."""
 
-import base64
 import datetime
 import time
 from typing import Any, Final
 
 import typer
 
+from geartrain import jsonbytes
 from geartrain.cli import progress
 from geartrain.server.config import units
 
@@ -100,8 +100,6 @@ def one_line(text: str, longest: int) -> str:
 
 def value(answer: Any, longest: int = 40) -> str:
     """A value of a server's answer that is text, or bytes in base64."""
-    if isinstance(answer, dict):
-        data = answer["base64"]  # bytes from a file, text from a server
-        size = len(data) if isinstance(data, bytes) else len(base64.b64decode(data))
-        return f"({progress.counted(size, 'byte')})"
+    if isinstance(answer, dict | jsonbytes.Base64):
+        return f"({progress.counted(len(jsonbytes.decode(answer)), 'byte')})"
     return one_line(str(answer), longest) if answer else ""

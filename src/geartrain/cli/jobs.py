@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from geartrain import jsonbytes
 from geartrain.cli import exit_codes, formatting, local_store, progress, remote, tables
 from geartrain.errors import AdminError, ServerGoneError
 from geartrain.maintenance import job_history, store_file
@@ -130,10 +131,7 @@ async def _pages(client: Any, question: job_history.HistoryFilter) -> list[dict[
 def _plain(value: Any) -> Any:
     """Bytes that are text are text; others are base64, said so. A time that is not known is null."""
     if isinstance(value, bytes):
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            return {"base64": value}
+        return jsonbytes.encode(value)
     if isinstance(value, float):
         return value or None
     return value

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from geartrain import jsonbytes
 from geartrain.cli import exit_codes, formatting, remote, tables
 
 EPILOG = f"""
@@ -29,16 +30,10 @@ def show(
     """Show everything that is known of a job."""
     if payload or result:
         answer = remote.ask(server, "payload" if payload else "result", handle=handle)
-        sys.stdout.buffer.write(_bytes(answer))
+        sys.stdout.buffer.write(jsonbytes.decode(answer))
         return
     job = remote.ask(server, "job", handle=handle)
     tables.say([tables.json_line(job)] if json else _page(job))
-
-
-def _bytes(answer: Any) -> bytes:
-    import base64
-
-    return base64.b64decode(answer["base64"]) if isinstance(answer, dict) else str(answer).encode()
 
 
 def _page(job: dict[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, BinaryIO, Final
 
 import typer
 
+from geartrain import jsonbytes
 from geartrain.cli import exit_codes, formatting, remote, tables
 from geartrain.errors import GeartrainError, JobFailedError, JobTimeoutError
 from geartrain.model import Priority
@@ -124,7 +125,7 @@ class _Session:
             raise JobTimeoutError(f"{job.handle} was not finished in time; it is not waited for any more") from None
         finally:
             self._clear()
-        self._report({"handle": job.handle, "state": "done", "result": _text(result)}, result, end=b"")
+        self._report({"handle": job.handle, "state": "done", "result": jsonbytes.encode(result)}, result, end=b"")
         return 0
 
     async def submit_lines(self, client: Any) -> int:
@@ -146,7 +147,7 @@ class _Session:
         except JobFailedError as error:
             self._failed(job.handle, error)
             return 1
-        self._report({"handle": job.handle, "state": "done", "result": _text(result)}, result)
+        self._report({"handle": job.handle, "state": "done", "result": jsonbytes.encode(result)}, result)
         return 0
 
     async def _follow(self, job: Any) -> None:
@@ -175,7 +176,7 @@ class _Session:
 
     def _failed(self, handle: str, error: JobFailedError) -> None:
         if self._json:
-            facts = {"handle": handle, "state": "failed", "reason": error.reason, "data": _text(error.data)}
+            facts = {"handle": handle, "state": "failed", "reason": error.reason, "data": jsonbytes.encode(error.data)}
             tables.say([tables.json_line(facts)])
         else:
             print(f"geartrain: {error}", file=sys.stderr)
@@ -198,13 +199,6 @@ def _read_lines(source: BinaryIO) -> list[bytes]:
         lines.append(source.readline())
         held = held[len(lines[-1]) :]
     return [line.rstrip(b"\r\n") for line in lines]
-
-
-def _text(data: bytes) -> Any:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": data}
 
 
 def _bar(numerator: float, denominator: float, width: int = 30) -> str:

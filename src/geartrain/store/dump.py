@@ -19,7 +19,9 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from geartrain import jsonbytes
 from geartrain.errors import GeartrainError
+from geartrain.jsonbytes import JsonBytes
 from geartrain.model import Attempt, Job, JobState, pack_attempts, unpack_attempts
 from geartrain.store import rows
 from geartrain.store.contract import Record
@@ -37,11 +39,6 @@ class DumpError(GeartrainError):
     """A dump that cannot be read; the text names the line."""
 
 
-class _Base64(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    base64: bytes
-
-
-_Octets = str | _Base64  # text stands for its UTF-8 bytes
 _Id = Annotated[int, msgspec.Meta(ge=1, le=LAST_ID)]
 _NextId = Annotated[int, msgspec.Meta(ge=1, le=2 * LAST_ID)]
 _Integer = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -79,16 +76,16 @@ class _Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     started_at: float
     ended_at: float
     door: str
-    worker: _Octets
+    worker: JsonBytes
     why: str
 
 
 class _Job(_Line, frozen=True, tag="job"):
     id: _Id
-    handle: _Octets
-    function: _Octets
-    unique: _Octets
-    payload: _Octets
+    handle: JsonBytes
+    function: JsonBytes
+    unique: JsonBytes
+    payload: JsonBytes
     priority: _Priority
     state: _State
     run_at: float
@@ -96,7 +93,7 @@ class _Job(_Line, frozen=True, tag="job"):
     attempts: _Integer
     count: _Integer
     timeout: float
-    reducer: _Octets
+    reducer: JsonBytes
     door: str
     reason: str
     trials: list[_Trial] = []  # since version 2
@@ -104,9 +101,9 @@ class _Job(_Line, frozen=True, tag="job"):
 
 class _Record(_Line, frozen=True, tag="record"):
     id: _Id
-    handle: _Octets
-    function: _Octets
-    unique: _Octets
+    handle: JsonBytes
+    function: JsonBytes
+    unique: JsonBytes
     priority: _Priority
     state: _EndState
     submitted_at: float
@@ -115,10 +112,10 @@ class _Record(_Line, frozen=True, tag="record"):
     attempts: _Integer
     door: str
     worker_door: str
-    worker: _Octets
+    worker: JsonBytes
     code: _Integer
     reason: str
-    result: _Octets
+    result: JsonBytes
     trials: list[_Trial] = []
 
 
@@ -142,9 +139,10 @@ def job_line(job: Job) -> bytes:
     _refuse_endless(run_at=job.run_at, submitted_at=job.submitted_at, timeout=job.timeout)
     state: _State = "dead" if job.state == JobState.DEAD else "waiting"
     entry = _Job(
-        job.id, _octets(job.handle), _octets(job.function), _octets(job.unique), _octets(job.payload),
+        job.id, jsonbytes.encode(job.handle), jsonbytes.encode(job.function),
+        jsonbytes.encode(job.unique), jsonbytes.encode(job.payload),
         _PRIORITIES[job.priority], state, job.run_at, job.submitted_at, job.attempts, job.count, job.timeout,
-        _octets(job.reducer), job.door, job.reason, _shown_trials(job.trials or []),
+        jsonbytes.encode(job.reducer), job.door, job.reason, _shown_trials(job.trials or []),
     )  # fmt: skip
     return _line(entry)
 
@@ -158,10 +156,10 @@ def record_line(record: Record) -> bytes:
     times = (record.submitted_at, record.started_at, record.finished_at)
     _refuse_endless(submitted_at=times[0], started_at=times[1], finished_at=times[2])
     entry = _Record(
-        record.id, _octets(record.handle), _octets(record.function), _octets(record.unique),
+        record.id, jsonbytes.encode(record.handle), jsonbytes.encode(record.function), jsonbytes.encode(record.unique),
         _PRIORITIES[record.priority], _END_NAMES[record.state], *times, record.attempts, record.door,
-        record.worker_door, _octets(record.worker), record.code, record.reason, _octets(record.result),
-        _shown_trials(unpack_attempts(record.trials)),
+        record.worker_door, jsonbytes.encode(record.worker), record.code, record.reason,
+        jsonbytes.encode(record.result), _shown_trials(unpack_attempts(record.trials)),
     )  # fmt: skip
     return _line(entry)
 
@@ -235,9 +233,10 @@ class Reader:
 
     def _job(self, entry: _Job) -> Job:
         row = (
-            entry.id, _bytes(entry.handle), _bytes(entry.function), _bytes(entry.unique), _bytes(entry.payload),
+            entry.id, jsonbytes.decode(entry.handle), jsonbytes.decode(entry.function),
+            jsonbytes.decode(entry.unique), jsonbytes.decode(entry.payload),
             _PRIORITIES.index(entry.priority), int(_STATES[entry.state]), entry.run_at, entry.submitted_at,
-            entry.attempts, entry.count, entry.timeout, _bytes(entry.reducer), entry.door, entry.reason,
+            entry.attempts, entry.count, entry.timeout, jsonbytes.decode(entry.reducer), entry.door, entry.reason,
             pack_attempts(_read_trials(entry.trials)),
         )  # fmt: skip
         try:
@@ -252,10 +251,10 @@ class Reader:
     def _record(self, entry: _Record) -> Record:
         self.records += 1
         return Record(
-            entry.id, _bytes(entry.handle), _bytes(entry.function), _bytes(entry.unique),
+            entry.id, jsonbytes.decode(entry.handle), jsonbytes.decode(entry.function), jsonbytes.decode(entry.unique),
             _PRIORITIES.index(entry.priority), int(_ENDS[entry.state]), entry.submitted_at, entry.started_at,
-            entry.finished_at, entry.attempts, entry.door, entry.worker_door, _bytes(entry.worker),
-            entry.code, entry.reason, _bytes(entry.result), pack_attempts(_read_trials(entry.trials)),
+            entry.finished_at, entry.attempts, entry.door, entry.worker_door, jsonbytes.decode(entry.worker),
+            entry.code, entry.reason, jsonbytes.decode(entry.result), pack_attempts(_read_trials(entry.trials)),
         )  # fmt: skip
 
     def _first(self, name: int | bytes, what: str) -> None:
@@ -284,22 +283,14 @@ def _line(entry: _Line) -> bytes:
 def _shown_trials(trials: list[Attempt]) -> list[_Trial]:
     for trial in trials:
         _refuse_endless(started_at=trial.started_at, ended_at=trial.ended_at)
-    return [_Trial(*trial[:3], _octets(trial.worker), trial.why) for trial in trials]
+    return [_Trial(*trial[:3], jsonbytes.encode(trial.worker), trial.why) for trial in trials]
 
 
 def _read_trials(trials: list[_Trial]) -> list[Attempt]:
-    return [Attempt(each.started_at, each.ended_at, each.door, _bytes(each.worker), each.why) for each in trials]
-
-
-def _octets(data: bytes) -> _Octets:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return _Base64(data)
-
-
-def _bytes(value: _Octets) -> bytes:
-    return value.encode() if isinstance(value, str) else value.base64
+    return [
+        Attempt(trial.started_at, trial.ended_at, trial.door, jsonbytes.decode(trial.worker), trial.why)
+        for trial in trials
+    ]
 
 
 def _refuse_endless(**times: float) -> None:

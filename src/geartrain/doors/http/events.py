@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 from starlette.responses import Response
 
+from geartrain import jsonbytes
 from geartrain.admin import views
 from geartrain.doors.http import events
 from geartrain.doors.http import request as api
@@ -159,10 +160,10 @@ class Follower(Watcher):
         self.feed.say(events.frame("progress", said))
 
     def data(self, job: LiveJob, data: bytes) -> None:
-        self.feed.say(events.frame("data", {"data": views.text(data)}))
+        self.feed.say(events.frame("data", {"data": jsonbytes.encode(data)}))
 
     def warning(self, job: LiveJob, data: bytes) -> None:
-        self.feed.say(events.frame("warning", {"data": views.text(data)}))
+        self.feed.say(events.frame("warning", {"data": jsonbytes.encode(data)}))
 
     def complete(self, job: LiveJob, result: bytes) -> None:
         self._end(job, result)
@@ -225,7 +226,7 @@ class Listener:
     def __init__(self, feed: events.Feed, query: EventsQuery) -> None:
         self.feed = feed
         self.jobs = bool(query.jobs)
-        self.function = views.text(api.raw(query.function)) if query.function else ""
+        self.function = jsonbytes.encode(api.raw(query.function)) if query.function else ""
         self.what = frozenset(filter(None, query.what.split(",")))
 
     def wants(self, event: views.JobEvent) -> bool:

@@ -7,11 +7,12 @@ from typing import Annotated, Final, Literal
 import msgspec
 from starlette.responses import Response
 
-from geartrain.admin import views
+from geartrain import jsonbytes
 from geartrain.admin.jobs import JobQuery
 from geartrain.doors.http import request as api
 from geartrain.doors.http.request import ApiRequest
 from geartrain.doors.http.route import Handler
+from geartrain.jsonbytes import JsonBytes
 
 State = Literal["", "scheduled", "queued", "running", "done", "failed", "cancelled", "dead"]
 Moment = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
@@ -35,7 +36,7 @@ class BulkFilter(msgspec.Struct, forbid_unknown_fields=True):
     """The same for an action on all of them."""
 
     state: State = ""
-    function: views.Text = ""
+    function: JsonBytes = ""
     search: str = ""
     door: str = ""
     since: Moment = 0.0
@@ -122,4 +123,5 @@ def _filter(query: JobsQuery) -> JobQuery:
 
 
 def _bulk_filter(wanted: BulkFilter) -> JobQuery:
-    return JobQuery(wanted.state, views.raw(wanted.function), wanted.search, wanted.door, wanted.since, wanted.until)
+    function = jsonbytes.decode(wanted.function)
+    return JobQuery(wanted.state, function, wanted.search, wanted.door, wanted.since, wanted.until)

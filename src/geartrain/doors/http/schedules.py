@@ -5,19 +5,20 @@ from typing import Annotated, Literal
 import msgspec
 from starlette.responses import Response
 
-from geartrain.admin import views
+from geartrain import jsonbytes
 from geartrain.doors.http import request as api
 from geartrain.doors.http.request import ApiRequest
 from geartrain.doors.http.route import Handler
 from geartrain.errors import AdminError
+from geartrain.jsonbytes import JsonBytes
 
 
 class Schedule(msgspec.Struct, forbid_unknown_fields=True):
     """A schedule as it is ordered."""
 
     expression: Annotated[str, msgspec.Meta(max_length=1000)]  # five cron fields
-    function: views.Text
-    payload: views.Text = ""
+    function: JsonBytes
+    payload: JsonBytes = ""
     priority: Literal["high", "normal", "low"] = "normal"
     unique: bool = False  # leave a run out while the one before it is not over
     timezone: Annotated[str, msgspec.Meta(max_length=100)] = "UTC"
@@ -26,7 +27,7 @@ class Schedule(msgspec.Struct, forbid_unknown_fields=True):
 class Run(msgspec.Struct, frozen=True):
     """The job that a schedule's run is."""
 
-    handle: views.Text
+    handle: JsonBytes
 
 
 async def schedules(request: ApiRequest) -> Response:
@@ -47,8 +48,8 @@ async def put(request: ApiRequest) -> Response:
     admin.cron_set(
         _name(request),
         order.expression,
-        views.raw(order.function),
-        views.raw(order.payload),
+        jsonbytes.decode(order.function),
+        jsonbytes.decode(order.payload),
         order.priority,
         order.unique,
         order.timezone,
@@ -71,7 +72,7 @@ async def run(request: ApiRequest) -> Response:
     request.context.now()
     handle = request.context.admin.cron_run(_name(request))
     await request.context.durable()
-    return api.json(Run(views.text(handle)), 201)
+    return api.json(Run(jsonbytes.encode(handle)), 201)
 
 
 def switch(paused: bool) -> Handler:

@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 import msgspec
 from starlette.responses import Response
 
+from geartrain import jsonbytes
 from geartrain.admin import views
 from geartrain.doors.http import request as api
 from geartrain.doors.http import tokens
@@ -20,6 +21,7 @@ from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.errors import QueueFullError
+from geartrain.jsonbytes import JsonBytes
 from geartrain.model import Priority
 
 _DOOR: Final = "http"
@@ -28,12 +30,12 @@ _DOOR: Final = "http"
 class Submission(msgspec.Struct, forbid_unknown_fields=True):
     """A job as it is ordered."""
 
-    function: views.Text
-    payload: views.Text = ""
+    function: JsonBytes
+    payload: JsonBytes = ""
     payload_base64: str | None = None  # instead of `payload`, for bytes that are no text
     background: bool = True  # durable, and runs whether anybody waits or not
     priority: Literal["high", "normal", "low"] = "normal"
-    unique: views.Text = ""
+    unique: JsonBytes = ""
     run_at: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None  # seconds of the epoch
     delay: Seconds | None = None  # seconds from now, instead of `run_at`
     timeout: Seconds = 0.0  # seconds that a worker may take; 0: no limit
@@ -100,7 +102,7 @@ async def submit(request: ApiRequest) -> Response:
 def _over(ending: Ending) -> views.JobView:
     """The job, with the whole of its result: whoever waited may have no other way to get it."""
     view = views.job_view(ending.job, views.SHOWN_BYTES, ending.result, ending.at)
-    return msgspec.structs.replace(view, result=None if ending.result is None else views.text(ending.result))
+    return msgspec.structs.replace(view, result=None if ending.result is None else jsonbytes.encode(ending.result))
 
 
 def _queue(request: ApiRequest, order: Submission, waiter: Waiter | None) -> LiveJob:
@@ -110,8 +112,8 @@ def _queue(request: ApiRequest, order: Submission, waiter: Waiter | None) -> Liv
         run_at = engine.now + order.delay
     try:
         return engine.submit(
-            views.raw(order.function),
-            views.raw(order.unique),
+            jsonbytes.decode(order.function),
+            jsonbytes.decode(order.unique),
             _payload(order),
             Priority[order.priority.upper()],
             order.background,
@@ -126,7 +128,7 @@ def _queue(request: ApiRequest, order: Submission, waiter: Waiter | None) -> Liv
 
 def _check(request: ApiRequest, order: Submission) -> None:
     """What the types do not say."""
-    function = views.raw(order.function)
+    function = jsonbytes.decode(order.function)
     if not function:
         raise Refusal("bad-request", "a job has a function")
     if order.payload and order.payload_base64 is not None:
@@ -141,7 +143,7 @@ def _check(request: ApiRequest, order: Submission) -> None:
 
 def _payload(order: Submission) -> bytes:
     if order.payload_base64 is None:
-        return views.raw(order.payload)
+        return jsonbytes.decode(order.payload)
     try:
         return base64.b64decode(order.payload_base64, validate=True)
     except (binascii.Error, ValueError):

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 from starlette.responses import Response
 
-from geartrain.admin import views
+from geartrain import jsonbytes
 from geartrain.doors.http import request as api
 from geartrain.doors.http.options import CONTROL
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.request import ApiRequest
 from geartrain.doors.http.worker import HttpWorker
 from geartrain.engine.job import LiveJob, Progress
+from geartrain.jsonbytes import JsonBytes
 from geartrain.model import Expiry, Priority
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 class Registration(msgspec.Struct, forbid_unknown_fields=True):
     """What a worker says of itself."""
 
-    functions: Annotated[list[views.Text], msgspec.Meta(min_length=1, max_length=10_000)]
-    name: views.Text = ""  # what people shall call it
+    functions: Annotated[list[JsonBytes], msgspec.Meta(min_length=1, max_length=10_000)]
+    name: JsonBytes = ""  # what people shall call it
     lease: Annotated[float, msgspec.Meta(ge=1, le=LONGEST_LEASE)] | None = None  # seconds of silence until it is gone
     timeout: Seconds = 0.0  # seconds that a job may take here; then another worker gets it. 0: no limit
 
@@ -50,10 +51,10 @@ class ClaimQuery(msgspec.Struct, forbid_unknown_fields=True):
 class Assignment(msgspec.Struct, frozen=True):
     """A job that a worker has been given."""
 
-    handle: views.Text
-    function: views.Text
-    unique: views.Text
-    payload: views.Text
+    handle: JsonBytes
+    function: JsonBytes
+    unique: JsonBytes
+    payload: JsonBytes
     priority: str
     background: bool
     attempts: int  # this one included
@@ -72,7 +73,7 @@ class FailureReport(msgspec.Struct, forbid_unknown_fields=True):
     """Why a job could not be done."""
 
     reason: str = "its worker said so"
-    data: views.Text | None = None  # what its clients are told, where their protocols can say it
+    data: JsonBytes | None = None  # what its clients are told, where their protocols can say it
     code: Annotated[int, msgspec.Meta(ge=1, le=255)] = 1
     retry: bool = False  # let it be tried again after a while
 
@@ -98,10 +99,10 @@ class Workers:
         context = self._context
         engine = context.now()
         lease = registration.lease or context.options.worker_lease
-        worker = HttpWorker(context, views.raw(registration.name), lease, self.remove)
+        worker = HttpWorker(context, jsonbytes.decode(registration.name), lease, self.remove)
         worker.peer = peer
         for function in registration.functions:
-            engine.register(worker, views.raw(function), registration.timeout, Expiry.REQUEUE)
+            engine.register(worker, jsonbytes.decode(function), registration.timeout, Expiry.REQUEUE)
         self._workers[worker.key] = worker
         return worker
 
@@ -129,7 +130,7 @@ async def register(request: ApiRequest) -> Response:
     registration: Registration = request.body
     if not all(registration.functions):
         raise Refusal("bad-request", "a function has a name")
-    if CONTROL in map(views.raw, registration.functions):
+    if CONTROL in map(jsonbytes.decode, registration.functions):
         raise Refusal("conflict", f"{CONTROL.decode()} is the server's own")
     client = request.http.client
     worker = request.context.workers.register(registration, f"{client.host}:{client.port}" if client else "")
@@ -203,7 +204,7 @@ async def fail(request: ApiRequest) -> Response:
         raise Refusal("bad-request", "data is for the clients of a job that is over, and retry lets it go on")
     engine = request.context.now()
     if report.data is not None or report.code != 1:
-        said = views.raw(report.data) if report.data is not None else report.reason.encode()
+        said = jsonbytes.decode(report.data) if report.data is not None else report.reason.encode()
         engine.raise_exception(worker, job, said, report.code)
     else:
         engine.fail(worker, job, report.reason, report.retry)
@@ -236,10 +237,10 @@ def _own(request: ApiRequest) -> tuple[HttpWorker, LiveJob]:
 
 def _assignment(job: LiveJob) -> Assignment:
     return Assignment(
-        views.text(job.handle),
-        views.text(job.function),
-        views.text(job.unique),
-        views.text(job.payload),
+        jsonbytes.encode(job.handle),
+        jsonbytes.encode(job.function),
+        jsonbytes.encode(job.unique),
+        jsonbytes.encode(job.payload),
         Priority(job.priority).name.lower(),
         job.background,
         job.attempts,

@@ -10,11 +10,12 @@ from typing import Any, Final
 
 import msgspec
 
+from geartrain import jsonbytes
 from geartrain.address import Address
 from geartrain.client.job_events import Completed, Event, Failed
 from geartrain.client.order import Acceptance, Capabilities, Order, Status
 from geartrain.client.protocols.base import ClientProtocol, JobListener, Lost
-from geartrain.client.protocols.http.exchange import API, Exchange, quoted, raw, shown
+from geartrain.client.protocols.http.exchange import API, Exchange, quoted
 from geartrain.errors import ClientError, RefusedError, ServerGoneError
 
 CLIENT: Final = Capabilities(
@@ -113,7 +114,7 @@ class Client(ClientProtocol):
     async def _background(self, order: Order, listener: JobListener) -> None:
         answer = await self._exchange.ask("POST", f"{API}/jobs", _submission(order))
         if answer.status == 201:
-            listener.accepted(Acceptance(raw(answer.json()["handle"]), order.function, order.unique))
+            listener.accepted(Acceptance(jsonbytes.decode(answer.json()["handle"]), order.function, order.unique))
         else:
             listener.refused(RefusedError(answer.problem()))
 
@@ -136,9 +137,12 @@ class Client(ClientProtocol):
 
 
 def _submission(order: Order) -> dict[str, Any]:
-    wishes: dict[str, Any] = {"function": shown(order.function), "payload": shown(order.payload)}
+    wishes: dict[str, Any] = {
+        "function": jsonbytes.encode(order.function),
+        "payload": jsonbytes.encode(order.payload),
+    }
     if order.unique:
-        wishes["unique"] = shown(order.unique)
+        wishes["unique"] = jsonbytes.encode(order.unique)
     if order.run_at:
         wishes["run_at"] = order.run_at
     return {**wishes, "priority": order.priority.name.lower(), "timeout": order.timeout}
@@ -147,8 +151,8 @@ def _submission(order: Order) -> dict[str, Any]:
 def _ending(job: dict[str, Any]) -> Event:
     """How a job ended that is over."""
     if job["state"] == "done":
-        return Completed(raw(job["result"]))
-    return Failed(job["reason"], job["code"] or 1, raw(job["result"]))
+        return Completed(jsonbytes.decode(job["result"] or ""))
+    return Failed(job["reason"], job["code"] or 1, jsonbytes.decode(job["result"] or ""))
 
 
 def _last_job(events: bytes) -> dict[str, Any] | None:

@@ -4,7 +4,6 @@ A server closes connections that nobody uses, and that means nothing: only a req
 """
 
 import asyncio
-import base64
 import os
 import ssl
 import urllib.parse
@@ -187,21 +186,6 @@ class Exchange:
         content = raw if raw is not None else b"" if body is None else msgspec.json.encode(body)
         head = b"%b%bContent-Type: %b\r\nContent-Length: %d\r\n\r\n"
         return head % (f"{method} {path}".encode(), self._head, kind, len(content)) + content
-
-
-def shown(data: bytes) -> str | dict[str, bytes]:
-    """Bytes in JSON: as text where they are text."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": data}  # which is how bytes are written there
-
-
-def raw(text: Any) -> bytes:
-    """The bytes that are shown so; none for null."""
-    if isinstance(text, dict):
-        return base64.b64decode(text["base64"])
-    return str(text).encode() if text is not None else b""
 
 
 def quoted(name: bytes) -> str:

@@ -8,10 +8,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
+from geartrain import jsonbytes
 from geartrain.address import Address
 from geartrain.client.order import Capabilities
 from geartrain.client.protocols.base import Assignment, JobRunner, Lost, WorkerProtocol
-from geartrain.client.protocols.http.exchange import API, Exchange, quoted, raw, shown
+from geartrain.client.protocols.http.exchange import API, Exchange, quoted
 from geartrain.errors import ClientError, ServerGoneError
 
 WORKER: Final = Capabilities(progress=True, data=True, failure=True, reschedule=True)
@@ -42,8 +43,8 @@ class Claimed(Assignment):
     __slots__ = ("reports", "worker")
 
     def __init__(self, worker: str, view: dict[str, Any]) -> None:
-        names = (raw(view["handle"]), raw(view["unique"]))
-        super().__init__(raw(view["function"]), raw(view["payload"]), *names)
+        names = (jsonbytes.decode(view["handle"]), jsonbytes.decode(view["unique"]))
+        super().__init__(jsonbytes.decode(view["function"]), jsonbytes.decode(view["payload"]), *names)
         self.worker = worker
         self.reports: asyncio.Queue[Report] = asyncio.Queue()
 
@@ -129,7 +130,7 @@ class Worker(WorkerProtocol):
         """POST fail, with what its client shall hear."""
         words = {"reason": reason, "code": min(max(code, 1), _LAST_CODE)}
         if data or reason:
-            words["data"] = shown(data or reason.encode())
+            words["data"] = jsonbytes.encode(data or reason.encode())
         self._report(job, Report("fail", words, last=True))
 
     def reschedule(self, job: Assignment, delay: float) -> None:
@@ -216,7 +217,8 @@ class Worker(WorkerProtocol):
     async def _take_new_id(self) -> None:
         old, self._id = self._id, ""
         if self._functions and not self._resting:
-            wishes = {"functions": [shown(function) for function in self._functions], "name": shown(self.name)}
+            functions = [jsonbytes.encode(function) for function in self._functions]
+            wishes = {"functions": functions, "name": jsonbytes.encode(self.name)}
             answer = (await self._exchange.ask("POST", f"{API}/workers", wishes)).checked().json()
             self._id, self._lease = answer["id"], answer["lease"]
         if old:
