@@ -1,6 +1,6 @@
 """What happens to jobs, told to whoever attends."""
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from typing import Final
 
 from geartrain import jsonbytes
@@ -8,11 +8,20 @@ from geartrain.admin.views import STATES, JobEvent
 from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Observer
 from geartrain.engine.job import LiveJob, Progress
+from geartrain.errors import AdminError
 from geartrain.model import THROW_AWAY
 
 Listener = Callable[[JobEvent], None]
 
 WHAT: Final = ("submitted", "started", "progress", "requeued", "scheduled", "done", "failed", "cancelled", "dead")
+
+
+def event_names(names: Iterable[str]) -> frozenset[str]:
+    """The names as a set; an AdminError for one that no event has, which would be waited for without end."""
+    for name in names:
+        if name not in WHAT:
+            raise AdminError("bad-request", f"unknown event {name!r}; the events are {', '.join(WHAT)}")
+    return frozenset(names)
 
 
 class Events(Observer):

@@ -65,7 +65,7 @@ def test_nobody_else_can_offer_it(peer: Peer, ask: Ask) -> None:
         (b'{"do": "jobs", "state": "lost"}', "no state 'lost'"),
         (b'{"do": "bulk", "action": "explode"}', "no action 'explode'"),
         (b'{"do": "bulk", "action": "retry", "filter": {"state": "queued"}}', "retry is for jobs that are dead"),
-        (b'{"do": "tail", "what": ["nothing"]}', "nothing is called 'nothing'"),
+        (b'{"do": "tail", "what": ["nothing"]}', "unknown event 'nothing'"),
     ],
 )
 def test_bad_requests_are_answered(peer: Peer, payload: bytes, words: str) -> None:

@@ -2,7 +2,9 @@
 
 import time
 
+import geartrain
 from tests.acceptance.http.peer import Event, Peer
+from tests.support import serving
 
 
 def test_following_a_job_to_its_end(peer: Peer, function: str) -> None:
@@ -86,6 +88,27 @@ def test_events_of_jobs_by_function_and_moment(peer: Peer, function: str) -> Non
         worker.complete(job["handle"])
         event = stream.next("job")
     assert (event["what"], event["function"], event["handle"]) == ("done", function, job["handle"])
+
+
+def test_job_events_above_the_limit_are_counted(server: serving.ServerProcess, peer: Peer, function: str) -> None:
+    submitted = 1000
+    with peer.stream(f"/events?jobs=1&function={function}&what=submitted") as stream:
+        stream.next("overview")
+        with geartrain.Client(server.url) as client:
+            client.submit_many([client.order(function, background=True) for _ in range(submitted)])
+        seen = missed = 0
+        for event in stream:
+            seen += event.name == "job"
+            missed += event.data["missed"] if event.name == "missed" else 0
+            if seen + missed == submitted:
+                break
+    assert missed
+
+
+def test_an_unknown_event_name_is_refused(peer: Peer) -> None:
+    answer = peer.call("GET", "/events?jobs=1&what=done,nonsense")
+    assert (answer.status, answer.json["kind"]) == (400, "bad-request")
+    assert "'nonsense'" in answer.json["detail"]
 
 
 def test_listeners_that_left_are_forgotten(peer: Peer) -> None:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from geartrain import jsonbytes
 from geartrain.admin import views
+from geartrain.admin.events import event_names
 from geartrain.doors.http import events
 from geartrain.doors.http import request as api
 from geartrain.doors.http.problems import Refusal
@@ -58,17 +59,21 @@ class Feed:
             return
         full = len(self._frames) >= FRAMES_KEPT or self._size + len(frame) > BYTES_KEPT
         if full and self._frames and not last:  # a single large one is as much as a peer may send at once anyway
-            self._missed += 1
+            self.miss()
             return
         self._frames.append(frame)
         self._size += len(frame)
         self.ended = last
         self._announce()
 
+    def miss(self) -> None:
+        """Count an event that is left out; the number goes out with the next frame."""
+        self._missed += 1
+
     def take(self) -> bytes:
         """All that has gathered; nothing if there is nothing."""
-        if self._missed:
-            self._frames.append(b": %d events were left out, since this listener is too slow\n\n" % self._missed)
+        if self._missed and self._frames:
+            self._frames.append(frame("missed", {"missed": self._missed}))
             self._missed = 0
         taken = b"".join(self._frames)
         self._frames.clear()
@@ -221,13 +226,14 @@ class EventsQuery(msgspec.Struct, forbid_unknown_fields=True):
 class Listener:
     """One who listens, and what to."""
 
-    __slots__ = ("feed", "function", "jobs", "what")
+    __slots__ = ("feed", "function", "jobs", "left", "what")
 
     def __init__(self, feed: events.Feed, query: EventsQuery) -> None:
         self.feed = feed
         self.jobs = bool(query.jobs)
         self.function = jsonbytes.encode(api.raw(query.function)) if query.function else ""
-        self.what = frozenset(filter(None, query.what.split(",")))
+        self.what = event_names(list(filter(None, query.what.split(","))))
+        self.left = JOB_EVENTS_PER_SECOND  # events of jobs that it may still get in this second
 
     def wants(self, event: views.JobEvent) -> bool:
         """Whether it asked for events like this one."""
@@ -246,7 +252,6 @@ class Live:
         self._listeners: set[Listener] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._attending = False
-        self._left_this_second = JOB_EVENTS_PER_SECOND
 
     def join(self, listener: Listener) -> None:
         """One more; it hears at once how things are."""
@@ -266,9 +271,9 @@ class Live:
 
     def _tell(self) -> None:
         self._timer = self._context.tick_loop.loop.call_later(INTERVAL, self._tell)
-        self._left_this_second = JOB_EVENTS_PER_SECOND
         overview = self._overview()
         for listener in self._listeners:
+            listener.left = JOB_EVENTS_PER_SECOND
             listener.feed.say(overview)
 
     def _overview(self) -> bytes:
@@ -285,14 +290,16 @@ class Live:
         self._attending = wanted
 
     def _heard(self, event: views.JobEvent) -> None:
-        if self._left_this_second <= 0:
-            return
-        wanting = [listener for listener in self._listeners if listener.wants(event)]
-        if wanting:
-            self._left_this_second -= 1
-            told = events.frame("job", event)
-            for listener in wanting:
-                listener.feed.say(told)
+        job_frame = b""
+        for listener in self._listeners:
+            if not listener.wants(event):
+                continue
+            if listener.left <= 0:
+                listener.feed.miss()
+                continue
+            listener.left -= 1
+            job_frame = job_frame or events.frame("job", event)
+            listener.feed.say(job_frame)
 
 
 async def server_events(request: ApiRequest) -> Response:
