@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 
 class EventLoop(NamedTuple):
-    """Which loop it is, and how one is made."""
+    """An implementation of asyncio's loop: its name, and the function that makes one."""
 
     name: str
     factory: Callable[[], asyncio.AbstractEventLoop]
 
 
 def best() -> EventLoop:
-    """The fastest there is here."""
+    """The fastest implementation that is installed."""
     try:
         import uvloop
     except ImportError:

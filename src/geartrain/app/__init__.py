@@ -1,7 +1,6 @@
 """Tasks: typed functions that are submitted as durable jobs, with retries, schedules and middleware."""
 
 from geartrain.app.app import App
-from geartrain.app.backoff import Backoff
 from geartrain.app.call import Call
 from geartrain.app.codecs import Codec, PickleCodec, register_codec
 from geartrain.app.context import Running, current_task
@@ -9,6 +8,7 @@ from geartrain.app.handle import SyncTaskHandle, TaskHandle
 from geartrain.app.middleware import Proceed
 from geartrain.app.retry import GiveUp, Retry
 from geartrain.app.task import Task
+from geartrain.backoff import Backoff
 
 __all__ = [
     "App",

@@ -20,6 +20,7 @@ import weakref
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, ParamSpec, Self, TypeVar, overload
 
+from geartrain import eventloop
 from geartrain.app import codecs, crons, decorators, middleware
 from geartrain.app.call import Call
 from geartrain.app.codecs import Codec
@@ -30,7 +31,6 @@ from geartrain.app.middleware import Around
 from geartrain.app.task import CoroutineTask, PlainTask, PriorityWord, Task, priority_of
 from geartrain.app.transport import Transport
 from geartrain.app.unique_key import UniqueRule
-from geartrain.client import loop_thread
 from geartrain.client.loop_thread import LoopThread
 
 P = ParamSpec("P")
@@ -204,7 +204,7 @@ class App:
 
     def run(self, *urls: str, concurrency: int = 10, name: str = "") -> None:
         """The same as a whole program, with a loop of its own."""
-        with asyncio.Runner(loop_factory=loop_thread.new_loop) as runner:
+        with asyncio.Runner(loop_factory=eventloop.best().factory) as runner:
             runner.run(self.serve(*urls, concurrency=concurrency, name=name))
 
     # Leaving

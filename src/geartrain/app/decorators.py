@@ -4,13 +4,13 @@ import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
-from geartrain.app import backoff, codecs
-from geartrain.app.backoff import Backoff
+from geartrain.app import codecs
 from geartrain.app.codecs import Codec
 from geartrain.app.crons import Cron
 from geartrain.app.retry import RetryPolicy
 from geartrain.app.task import CoroutineTask, Options, PlainTask, PriorityWord, Task, Terms, priority_of
 from geartrain.app.unique_key import UniqueRule
+from geartrain.backoff import Backoff
 from geartrain.model import Priority
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class TaskMaker:
             raise ValueError("retries and timeout are not negative")
         self._app = app
         self._name = name
-        policy = RetryPolicy(retries, _backoff(backoff), _types(retry_on), _types(give_up_on))
+        policy = RetryPolicy(retries, as_backoff(backoff), _types(retry_on), _types(give_up_on))
         self._terms = Terms(policy, app.codec if codec is None else codecs.codec_of(codec), timeout)
         self._options = Options(priority_of(priority), unique, resubmit=resubmit)
 
@@ -112,8 +112,9 @@ class CronMaker:
         return task
 
 
-def _backoff(asked: AnyBackoff) -> Backoff:
-    return backoff.backoff_of(asked)
+def as_backoff(backoff: AnyBackoff) -> Backoff:
+    """A plain number is the base of a backoff with the default factor; the cap is never below it."""
+    return backoff if isinstance(backoff, Backoff) else Backoff(base=float(backoff), cap=max(600.0, float(backoff)))
 
 
 def _types(asked: Exceptions) -> tuple[type[BaseException], ...]:

@@ -4,7 +4,7 @@ import dataclasses
 import random
 from collections.abc import Callable
 
-from geartrain.app.backoff import Backoff
+from geartrain.backoff import Backoff
 from geartrain.errors import ArgumentsError, CodecError
 
 ExceptionTypes = tuple[type[BaseException], ...]

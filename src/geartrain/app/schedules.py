@@ -9,7 +9,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from geartrain.app.server_control import ServerControl
-from geartrain.client.backoff import Backoff
+from geartrain.backoff import ReconnectDelay
 from geartrain.errors import AdminError, ClientError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _log = logging.getLogger("geartrain.app")
 
 async def keep(app: "App", steering: ServerControl, url: str) -> None:
     """Until the server has heard it; one that cannot be reached is asked again."""
-    backoff = Backoff()
+    delay = ReconnectDelay()
     while True:
         try:
             if await steering.available():
@@ -35,7 +35,7 @@ async def keep(app: "App", steering: ServerControl, url: str) -> None:
             return
         except (OSError, ClientError) as error:
             _log.warning("%s cannot be told the schedules of %s yet: %s", url, app.name, error)
-        await asyncio.sleep(backoff.next())
+        await asyncio.sleep(delay.next())
 
 
 async def tell(app: "App", steering: ServerControl) -> None:

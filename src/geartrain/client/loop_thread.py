@@ -11,20 +11,12 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, Final, TypeVar
 
+from geartrain import eventloop
 from geartrain.errors import ClientError
 
 T = TypeVar("T")
 
 _LAST_SECONDS: Final = 15.0  # for the last words of a connection, which are bounded themselves
-
-
-def new_loop() -> asyncio.AbstractEventLoop:
-    """The fastest loop there is here."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
 
 
 class LoopThread:
@@ -87,7 +79,7 @@ class LoopThread:
                 raise ClientError("the client is closed")
             if self._loop is None or self._thread is None:
                 self._pid = os.getpid()
-                self._loop = new_loop()
+                self._loop = eventloop.best().factory()
                 self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="geartrain-client")
                 self._thread.start()
             elif self._pid != os.getpid():

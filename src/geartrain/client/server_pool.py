@@ -12,9 +12,9 @@ import random
 import ssl
 from collections.abc import Sequence
 
+from geartrain import backoff
 from geartrain.address import Address
-from geartrain.client import backoff
-from geartrain.client.backoff import Backoff
+from geartrain.backoff import ReconnectDelay
 from geartrain.client.protocols.base import ClientProtocol
 from geartrain.errors import ClientError, ServerGoneError, UnsupportedError, WireError
 
@@ -31,7 +31,7 @@ class PooledServer:
         self.trouble: Exception | None = None  # the last
         self._class = link_class
         self._tls = tls
-        self._backoff = Backoff()
+        self._delay = ReconnectDelay()
         self._opened_at = 0.0
         self._opening: asyncio.Task[ClientProtocol] | None = None
         self._lost_early: Exception | None = None  # why the link was lost while it was being opened
@@ -78,13 +78,13 @@ class PooledServer:
             self._lost_early = error
             return
         self.link = None
-        if asyncio.get_running_loop().time() - self._opened_at > backoff.GOOD_FOR:
-            self._backoff.reset()
+        if asyncio.get_running_loop().time() - self._opened_at > backoff.GOOD_CONNECTION:
+            self._delay.reset()
         self._failed(error)
 
     def _failed(self, error: Exception) -> None:
         self.trouble = error
-        self.retry_at = asyncio.get_running_loop().time() + self._backoff.next()
+        self.retry_at = asyncio.get_running_loop().time() + self._delay.next()
 
 
 class ServerPool:

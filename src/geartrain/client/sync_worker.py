@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from geartrain.client import loop_thread
+from geartrain import eventloop
 from geartrain.client.arguments import Duration, Text
 from geartrain.client.async_worker import AsyncWorker
 from geartrain.client.job import Function
@@ -70,7 +70,7 @@ class Worker:
 
         In a thread other than the main one, signals are left alone.
         """
-        with asyncio.Runner(loop_factory=loop_thread.new_loop) as runner:
+        with asyncio.Runner(loop_factory=eventloop.best().factory) as runner:
             self._loop = runner.get_loop()
             try:
                 runner.run(self._work(signals, ready))

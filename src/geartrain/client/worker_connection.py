@@ -6,9 +6,10 @@ import logging
 import ssl
 from typing import TYPE_CHECKING, Any
 
+from geartrain import backoff
 from geartrain.address import Address
-from geartrain.client import arguments, backoff
-from geartrain.client.backoff import Backoff
+from geartrain.backoff import ReconnectDelay
+from geartrain.client import arguments
 from geartrain.client.protocols import registry
 from geartrain.client.protocols.base import Assignment, WorkerProtocol
 from geartrain.client.server_pool import TROUBLES
@@ -71,7 +72,7 @@ class ConnectionKeeper:
         self.manned = asyncio.Event()  # connected, and the functions are offered
         self._worker = worker
         self._tls = tls
-        self._backoff = Backoff()
+        self._delay = ReconnectDelay()
         self._mute = False  # that it cannot be reached has been said
         self._relieved = False  # this shift is the last
 
@@ -81,9 +82,9 @@ class ConnectionKeeper:
         while not self._relieved:
             opened_at = loop.time()
             await self._hold_one_shift()
-            if loop.time() - opened_at > backoff.GOOD_FOR:
-                self._backoff.reset()
-            await asyncio.sleep(self._backoff.next())
+            if loop.time() - opened_at > backoff.GOOD_CONNECTION:
+                self._delay.reset()
+            await asyncio.sleep(self._delay.next())
 
     async def _hold_one_shift(self) -> None:
         shift = WorkerConnection(self._worker, self.address, self._tls)

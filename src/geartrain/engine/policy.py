@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from geartrain import backoff
+
 
 @dataclasses.dataclass
 class Policy:
@@ -24,5 +26,4 @@ class Policy:
 
     def delay_after(self, attempts: int) -> float:
         """Seconds to wait before the next attempt of a job that has failed `attempts` times."""
-        exponent = min(max(attempts, 1) - 1, 32)
-        return float(min(self.retry_delay * 2**exponent, self.retry_delay_max))
+        return backoff.delay(attempts, self.retry_delay, self.retry_delay_max)

@@ -4,49 +4,23 @@ import doctest
 
 import pytest
 
-from geartrain.app import backoff, codecs, retry, task
-from geartrain.app.backoff import Backoff
+from geartrain.app import codecs, decorators, retry, task
 from geartrain.app.retry import GiveUp, Retry, RetryPolicy
+from geartrain.backoff import Backoff
 from geartrain.errors import ArgumentsError, CodecError
 
 STEADY = Backoff(base=1, factor=2, cap=8, jitter=False)
 
 
-@pytest.mark.parametrize("module", [backoff, retry, codecs, task])
+@pytest.mark.parametrize("module", [retry, codecs, task])
 def test_the_examples_in_the_docstrings(module: object) -> None:
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
 
 
-def test_waits_grow_up_to_the_cap() -> None:
-    assert [STEADY.after(attempt) for attempt in range(1, 7)] == [1, 2, 4, 8, 8, 8]
-
-
-def test_a_wait_after_very_many_attempts_is_the_cap() -> None:
-    assert Backoff(jitter=False).after(100_000) == 600
-
-
-def test_jitter_draws_from_zero_to_the_bound() -> None:
-    drawn: list[tuple[float, float]] = []
-    Backoff(base=3, factor=2).after(2, lambda low, high: drawn.append((low, high)) or 0.0)
-    assert drawn == [(0.0, 6.0)]
-
-
-def test_jitter_spreads() -> None:
-    waits = {Backoff(base=10).after(1) for _ in range(50)}
-    assert len(waits) > 10
-    assert all(0 <= wait <= 10 for wait in waits)
-
-
-@pytest.mark.parametrize("wrong", [{"base": -1}, {"factor": 0.5}, {"cap": -1}])
-def test_a_backoff_that_makes_no_sense(wrong: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="a backoff needs"):
-        Backoff(**wrong)
-
-
 def test_a_number_is_the_base_of_a_backoff() -> None:
-    assert backoff.backoff_of(5).base == 5
-    assert backoff.backoff_of(3600).cap == 3600
-    assert backoff.backoff_of(STEADY) is STEADY
+    assert decorators.as_backoff(5).base == 5
+    assert decorators.as_backoff(3600).cap == 3600
+    assert decorators.as_backoff(STEADY) is STEADY
 
 
 def test_attempts_run_out() -> None:
