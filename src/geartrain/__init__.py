@@ -1,4 +1,4 @@
-"""Geartrain: one durable job server that speaks five protocols over one engine."""
+"""Geartrain: one durable job server that speaks six protocols over one engine."""
 
 import sys
 from importlib import import_module
