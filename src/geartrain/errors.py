@@ -40,6 +40,13 @@ class StoreError(GeartrainError):
     """A store cannot be opened, or could not make a change durable; the text says why and what to do."""
 
 
+class NotDurableError(StoreError):
+    """A change could not be written to disk, so it was undone or will be written later."""
+
+    def __init__(self) -> None:
+        super().__init__("the change cannot be written to disk now; see the server's log")
+
+
 class ClientError(GeartrainError):
     """What was asked of the client library cannot be had."""
 

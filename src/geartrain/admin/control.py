@@ -11,23 +11,22 @@ can offer it. Control jobs are not counted among the others.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 import geartrain
 from geartrain import jsonbytes
 from geartrain.admin.jobs import JobQuery
-from geartrain.admin.server_info import ServerInfo
 from geartrain.admin.service import Admin
 from geartrain.admin.tails import Tail, Tails
 from geartrain.admin.views import Problem
-from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import RUNNING
 from geartrain.engine.worker import BuiltinWorker
 from geartrain.errors import AdminError, GeartrainError
 from geartrain.jsonbytes import JsonBytes
+from geartrain.runtime.tick import TickLoop
 
 FUNCTION: Final = b"geartrain.control"
 
@@ -113,25 +112,17 @@ _OWN: Final[dict[tuple[str, str], Callable[[Any], Any]]] = {
 }
 
 
-class Loop(Protocol):
-    """The part of asyncio's loop that is needed here."""
-
-    def call_soon(self, callback: Callable[[], object]) -> object:
-        """Call it in the next turn."""
-
-
 class ControlWorker(BuiltinWorker):
     """The server's own worker."""
 
-    __slots__ = ("_admin", "_engine", "_loop", "_server", "_tails", "_tasks", "_waiting")
+    __slots__ = ("_admin", "_engine", "_tails", "_tasks", "_tick_loop", "_waiting")
 
-    def __init__(self, engine: Engine, server: ServerInfo, admin: Admin, loop: Loop) -> None:
+    def __init__(self, tick_loop: TickLoop, admin: Admin) -> None:
         super().__init__("control", b"geartrain")
         self.number = -1  # nobody's worker
-        self._engine = engine
-        self._server = server
+        self._tick_loop = tick_loop
+        self._engine = engine = tick_loop.engine
         self._admin = admin
-        self._loop = loop
         self._tails = Tails(engine, admin, self._finish)
         self._waiting: list[LiveJob] = []  # claimed, and not begun with
         self._tasks: set[asyncio.Task[None]] = set()
@@ -141,7 +132,7 @@ class ControlWorker(BuiltinWorker):
         """Somebody has used the name: offer the function, until there is nothing to do."""
         self._engine.register(self, FUNCTION)
         self._engine.sleep(self)
-        self._loop.call_soon(self._work)
+        self._tick_loop.loop.call_soon(self._work)
 
     def wake(self) -> None:
         """Take what there is, to be answered in the next turn: whoever submitted it must be told its handle first."""
@@ -150,7 +141,7 @@ class ControlWorker(BuiltinWorker):
             self._waiting.append(job)
         self._engine.sleep(self)
         if self._waiting:
-            self._loop.call_soon(self._work)
+            self._tick_loop.loop.call_soon(self._work)
 
     def rest(self) -> None:
         """The server is stopping: let nobody wait any longer."""
@@ -164,6 +155,7 @@ class ControlWorker(BuiltinWorker):
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _work(self) -> None:
+        self._tick_loop.begin_tick()
         waiting, self._waiting = self._waiting, []
         for job in waiting:
             task = asyncio.ensure_future(self._answer(job))
@@ -205,18 +197,16 @@ class ControlWorker(BuiltinWorker):
         if isinstance(answer, Awaitable):
             answer = await answer
         if verb.changes:
-            await self._admin.durable()
+            await self._tick_loop.durable()
         return jsonbytes.encode(answer) if isinstance(answer, bytes) else answer
 
     def _finish(self, job: LiveJob, result: bytes) -> None:
-        engine = self._engine
-        engine.now = self._server.clock()
+        engine = self._tick_loop.begin_tick()
         if job.state is RUNNING:  # and was not cancelled meanwhile
             engine.runs.forget(engine.now - job.started_at)
             engine.ended.done -= 1
             engine.complete(self, job, result)
         self._move_out()
-        self._server.schedule_tick()
 
 
 def _read(payload: bytes) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import msgspec
 
 from geartrain.admin import views
 from geartrain.admin.counts import Counts
-from geartrain.admin.server_info import Archive, ServerInfo
+from geartrain.admin.server_info import Archive
 from geartrain.admin.views import BulkReport, JobView, Page
 from geartrain.engine.engine import Engine
 from geartrain.engine.function import Function
@@ -26,6 +26,7 @@ from geartrain.engine.job_table import JobTable
 from geartrain.errors import AdminError, DuplicateKeyError
 from geartrain.model import THROW_AWAY, JobState, Record
 from geartrain.runtime.records import RecordQuery
+from geartrain.runtime.tick import TickLoop
 
 STATES: Final = {state.name.lower(): state for state in JobState}
 OVER: Final = frozenset({JobState.DONE, JobState.FAILED, JobState.CANCELLED})
@@ -219,9 +220,7 @@ async def list_page(engine: Engine, scanner: JobScanner, archive: Archive, wante
     )
 
 
-async def act_on_all(
-    engine: Engine, scanner: JobScanner, server: ServerInfo, action: str, wanted: JobQuery
-) -> BulkReport:
+async def act_on_all(tick_loop: TickLoop, scanner: JobScanner, action: str, wanted: JobQuery) -> BulkReport:
     """Do something with every job that fits, up to a bound."""
     chosen = ACTIONS.get(action)
     if chosen is None:
@@ -231,17 +230,16 @@ async def act_on_all(
         names = ", ".join(sorted(state.name.lower() for state in chosen.states))
         raise AdminError("bad-request", f"{action} is for jobs that are {names}")
     most = min(wanted.limit or BULK_MOST, BULK_MOST)
-    found = await _living(engine, scanner, matcher, most + 1, chosen.states)
+    found = await _living(tick_loop.engine, scanner, matcher, most + 1, chosen.states)
     done = refused = 0
     loop_break = LoopBreak()
     for job in found[:most]:
         await loop_break.take()
-        engine.now = server.clock()
+        engine = tick_loop.begin_tick()
         if job.state in chosen.states and _is_there(engine, job) and _did(chosen, engine, job):
             done += 1
         else:
             refused += 1
-        server.schedule_tick()
     return BulkReport(done, refused, len(found) > most)
 
 

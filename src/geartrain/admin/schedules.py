@@ -10,6 +10,7 @@
 Nothing polls: the engine is told when to come back.
 """
 
+import functools
 import logging
 from collections.abc import Mapping
 from typing import Final
@@ -18,15 +19,14 @@ import msgspec
 
 from geartrain import jsonbytes
 from geartrain.admin.saved_values import SavedValues
-from geartrain.admin.server_info import ServerInfo
 from geartrain.admin.views import PRIORITIES, ScheduleView
 from geartrain.cron import UTC, CronExpression
 from geartrain.engine.deadlines import NEVER
-from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Timer
 from geartrain.engine.job import LiveJob
 from geartrain.errors import AdminError, QueueFullError
 from geartrain.model import JobState
+from geartrain.runtime.tick import TickLoop
 
 DOOR: Final = "cron"  # what the jobs say that they came by
 MOST: Final = 10_000  # schedules
@@ -67,10 +67,10 @@ class Schedule(msgspec.Struct):
 class Schedules(Timer):
     """All schedules, by name."""
 
-    def __init__(self, engine: Engine, server: ServerInfo, kept: Mapping[str, bytes]) -> None:
+    def __init__(self, tick_loop: TickLoop, kept: Mapping[str, bytes]) -> None:
         super().__init__()
-        self._engine = engine
-        self._server = server
+        self._engine = engine = tick_loop.engine
+        self._durability = tick_loop.durability
         self._saved = SavedValues("cron", kept, lambda name, value: engine.journal.keep(name, value))
         self._schedules: dict[str, Schedule] = {}
         self._expressions: dict[str, CronExpression] = {}
@@ -163,11 +163,18 @@ class Schedules(Timer):
             self._keep(schedule)
             return
         self._keep(schedule)
-        self._server.hold(_Run(self, schedule, job, missed, before))
+        self._durability.call_when_durable(functools.partial(self._commit_ended, schedule, job, missed, before))
 
-    def undo(self, schedule: Schedule, missed: float | None, before: tuple[float | None, bytes]) -> None:
-        """A run could not be made durable, and nobody has begun with it: try it again soon."""
-        if self._schedules.get(schedule.name) is schedule:
+    def _commit_ended(
+        self,
+        schedule: Schedule,
+        job: LiveJob,
+        missed: float | None,
+        before: tuple[float | None, bytes],
+        failed: bool,
+    ) -> None:
+        """Repeat a run whose job could not be made durable, unless a worker has the job already."""
+        if failed and job.state is JobState.CANCELLED and self._schedules.get(schedule.name) is schedule:
             schedule.next_at = missed
             schedule.last_at, schedule.last_handle = before
             self._saved.put(schedule.name, msgspec.json.encode(schedule))
@@ -211,26 +218,6 @@ class Schedules(Timer):
         self._saved.own(schedule.name, place)
         if schedule.name not in self._schedules:
             self._schedules[schedule.name], self._expressions[schedule.name] = schedule, expression_
-
-
-class _Run:
-    """Waits for a run to be durable."""
-
-    def __init__(
-        self,
-        schedules: Schedules,
-        schedule: Schedule,
-        job: LiveJob,
-        missed: float | None,
-        before: tuple[float | None, bytes],
-    ) -> None:
-        self._schedules, self._cron, self._job = schedules, schedule, job
-        self._missed, self._before = missed, before
-
-    def settle(self, ticket: int, failed: bool) -> None:
-        """The job was withdrawn, unless a worker had it already."""
-        if failed and self._job.state is JobState.CANCELLED:
-            self._schedules.undo(self._cron, self._missed, self._before)
 
 
 def _at(schedule: Schedule) -> float:

@@ -7,24 +7,8 @@ from geartrain.model import Record
 from geartrain.runtime.records import RecordQuery
 
 
-class Waiting(Protocol):
-    """Who waits until something is durable."""
-
-    def settle(self, ticket: int, failed: bool) -> None:
-        """Everything up to this ticket is durable, or could not be made so."""
-
-
 class ServerInfo(Protocol):
-    """Time, the beat, and what there is besides jobs."""
-
-    def clock(self) -> float:
-        """The time, in seconds of the epoch."""
-
-    def schedule_tick(self) -> None:
-        """Have a beat: something has changed."""
-
-    def hold(self, waiting: Waiting) -> int:
-        """A ticket for everything that has been journalled so far; 0 if all of it is durable."""
+    """What there is besides jobs."""
 
     def connections(self) -> int:
         """How many peers are in, over all doors."""

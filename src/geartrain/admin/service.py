@@ -1,7 +1,7 @@
 """Everything that operators can see and do, whichever way they come: the API, the command, or a control job.
 
 Verbs answer with views (`views.py`) and refuse with a SteeringError. A change is in force when its verb returns, and
-on disk when `durable` does.
+on disk when `TickLoop.durable` does.
 """
 
 import heapq
@@ -16,14 +16,13 @@ from geartrain.admin.functions import FunctionSettings
 from geartrain.admin.history import KEPT, History
 from geartrain.admin.jobs import JobQuery as JobQuery
 from geartrain.admin.jobs import JobScanner
-from geartrain.admin.receipt import Receipt
 from geartrain.admin.schedules import Schedules
 from geartrain.admin.server_info import Archive, ServerInfo
-from geartrain.engine.engine import Engine
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.errors import AdminError, DuplicateKeyError
 from geartrain.model import THROW_AWAY, JobState
+from geartrain.runtime.tick import TickLoop
 
 _MOST_LISTED: Final = 1000
 _OLDEST_EVERY: Final = 1.0  # seconds
@@ -44,8 +43,9 @@ class _Oldest(NamedTuple):
 class Admin:
     """One per server, made before the jobs of before are taken over."""
 
-    def __init__(self, engine: Engine, server: ServerInfo, archive: Archive, kept: Mapping[str, bytes]) -> None:
-        self._engine = engine
+    def __init__(self, tick_loop: TickLoop, server: ServerInfo, archive: Archive, kept: Mapping[str, bytes]) -> None:
+        self._tick_loop = tick_loop
+        self._engine = engine = tick_loop.engine
         self._server = server
         self._archive = archive
         self._started_at = engine.now
@@ -53,7 +53,7 @@ class Admin:
         self._counts = Counts(engine)
         self._scanner = JobScanner(engine)
         self._history = History(engine, engine.now)
-        self._schedules = Schedules(engine, server, kept)
+        self._schedules = Schedules(tick_loop, kept)
         self._events = Events(engine, engine.builtin_workers)
         self._oldest = _Oldest(0.0, 0.0, 0.0)
         engine.timers += [self._history, self._schedules]
@@ -204,7 +204,7 @@ class Admin:
 
     async def bulk(self, action: str, wanted: JobQuery) -> views.BulkReport:
         """Cancel, retry, delete or run (now) every job that fits, up to ten thousand in one call."""
-        return await jobs.act_on_all(self._engine, self._scanner, self._server, action, wanted)
+        return await jobs.act_on_all(self._tick_loop, self._scanner, action, wanted)
 
     def postpone(
         self,
@@ -296,7 +296,7 @@ class Admin:
         self._touch()
         self._schedules.pause(name, False)
 
-    # Listening, and certainty
+    # Listening
 
     def subscribe(self, listener: Listener) -> None:
         """From now on `listener` is called for every moment in the life of a job; it only takes a note of it."""
@@ -306,24 +306,16 @@ class Admin:
         """It hears no more."""
         self._events.unsubscribe(listener)
 
-    async def durable(self) -> None:
-        """Return when everything that was changed so far is on disk."""
-        self._server.schedule_tick()
-        if not await Receipt(self._server).durable():
-            raise AdminError("unavailable", "it cannot be made durable now; the server's log says why")
-
     # What the verbs share
 
     def _now(self) -> float:
-        self._engine.now = now = self._server.clock()
-        return now
+        return self._tick_loop.begin_tick().now
 
     def _touch(self, function: bytes = b"") -> None:
         """Something is about to change."""
         if self._is_ours(function):
             raise AdminError("bad-request", f"{_shown(function)} is a function of the server itself")
-        self._now()
-        self._server.schedule_tick()
+        self._tick_loop.begin_tick()
 
     def _is_ours(self, function: bytes) -> bool:
         return function in self._engine.builtin_workers

@@ -12,7 +12,7 @@ from typing import Any, Final
 from mypy_extensions import mypyc_attr
 
 from geartrain.doors.door import Door
-from geartrain.runtime.tick import Flushable
+from geartrain.runtime.tick import Writer
 
 _HIGH_WATER: Final = 256 * 1024
 # Larger gatherings are handed over piece by piece instead of being copied into one.
@@ -36,7 +36,7 @@ class Hold:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Connection(Flushable):
+class Connection(Writer):
     """An asyncio protocol without the base class, so that it can be compiled; doors make subclasses."""
 
     def __init__(self, door: Door) -> None:
@@ -126,7 +126,7 @@ class Connection(Flushable):
 
         What is said after it waits as well: protocols match answers to requests by their order.
         """
-        ticket = self.tick_loop.durability.hold(self)
+        ticket = self.tick_loop.durability.ticket(self)
         if ticket:
             number = self._said + len(self.out)
             if not self._holds or self._holds[-1].ticket != ticket:
@@ -134,8 +134,8 @@ class Connection(Flushable):
             self._holds[-1].acknowledgements.append((number, instead))
         self.write(data)
 
-    def settle(self, ticket: int, failed: bool) -> None:
-        """The ledger says that everything up to this ticket is durable, or that it could not be made so."""
+    def commit_ended(self, ticket: int, failed: bool) -> None:
+        """Send the acknowledgements that waited for this ticket, or what is to be sent instead of them."""
         while self._holds and self._holds[0].ticket <= ticket:
             hold = self._holds.pop(0)
             if failed:

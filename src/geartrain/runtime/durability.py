@@ -1,294 +1,100 @@
-"""Group commit: what one tick makes durable is one batch, written by a thread while the next tick goes on.
+"""Which changes are on disk, and who waits for the others.
 
-The engine's journal calls only add rows to the batch that is gathering. After each flush, if the thread is free,
-the batch is handed to it under a ticket number; acknowledgements that depend on it wait in their connections
-for that ticket (see `Connection.acknowledge`), and nothing else waits. While the disk is slow the batches grow, so
-the slower it is the more each fsync carries.
-
-If a batch cannot be written, the jobs that it would have accepted are withdrawn and their submitters told. So are
-those that came while it was tried: one of them may be a duplicate of a job that is withdrawn. The rest (jobs that
-ended or changed) is kept and written when the disk works again.
+The committer writes the changes of one or more ticks as one batch. Each batch has a number, its ticket. Whoever must
+not speak before its changes are durable takes a ticket (`Durability.ticket`) and is called when the commit of that
+batch has ended, or awaits `Durability.durable`. A store without a disk has no committer, and nobody ever waits.
 """
 
 import asyncio
 import logging
-import queue
-import threading
-import time
-from collections import deque
 from collections.abc import Callable
-from typing import Final
 
-from geartrain.engine.interfaces import Journal
-from geartrain.engine.job import LiveJob
-from geartrain.engine.worker import Worker
-from geartrain.model import Record
-from geartrain.runtime import memory, records
-from geartrain.runtime.tick import Durability, Flushable, TickLoop
-from geartrain.store import contract
+from mypy_extensions import mypyc_attr
 
-# Ids are promised so many at a time: a handle must not come back after a crash, and a write per id is too much.
-# (Not Final, like the three below: a compiled Final is everywhere at once, and tests want smaller ones.)
-IDS_PROMISED = 10_000_000
-_RETRY_SECONDS = 1.0
-_PRUNE_SECONDS = 60.0
-_PRUNE_EVERY = 1000  # records
-_DURATIONS: Final = 1000  # of commits, for percentiles
+from geartrain.errors import NotDurableError
 
 _log = logging.getLogger("geartrain.store")
 
 
-class Retention:
-    """How long records of finished jobs are kept: for a time, and up to a number."""
+@mypyc_attr(allow_interpreted_subclasses=True)
+class CommitWaiter:
+    """Holds a ticket."""
 
-    def __init__(self, seconds: float, count: int) -> None:
-        self.seconds = seconds
-        self.count = count
+    __slots__ = ()
 
-
-class Tickets(Durability):
-    """The committer, as connections see it."""
-
-    def __init__(self, committer: "Committer") -> None:
-        self._committer = committer
-
-    def hold(self, connection: Flushable) -> int:
-        return self._committer.hold(connection)
+    def commit_ended(self, ticket: int, failed: bool) -> None:
+        """The changes of every batch up to `ticket` are durable, or, if it failed, were undone."""
+        raise NotImplementedError
 
 
-class Committer(Journal):
-    """The engine's journal, over a durable store; its `hold` is the connections' ledger."""
+class _Callback(CommitWaiter):
+    __slots__ = ("_callback",)
 
-    def __init__(self, store: contract.Store, keep: Retention) -> None:
-        self._store = store
-        self._keep = keep
-        self._tick_loop: TickLoop | None = None  # until it is started
-        self._batch = contract.Batch()
-        self._accepted: list[LiveJob] = []  # by the batch that is gathering
-        self._ticket = 1  # of the batch that is gathering
-        self._waiting: set[Flushable] = set()  # for that ticket
-        self._writing: tuple[contract.Batch, list[LiveJob], set[Flushable]] | None = None
-        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._writer = threading.Thread(target=self._run, name="store", daemon=True)
-        self._pending: dict[bytes, Record] = {}  # records that the store does not have yet, by handle
-        self._failing = False
-        self._retry: asyncio.TimerHandle | None = None
-        self._prune_timer: asyncio.TimerHandle | None = None
-        self._unpruned = 0
-        self.commit_seconds = 0.0  # how long the last commit took
-        self.commits = 0  # how many there were
-        self.durations: deque[float] = deque(maxlen=_DURATIONS)  # of the last ones, in seconds
+    def __init__(self, callback: Callable[[bool], object]) -> None:
+        self._callback = callback
 
-    # The journal, called by the engine
+    def commit_ended(self, ticket: int, failed: bool) -> None:
+        self._callback(failed)
 
-    def accepted(self, job: LiveJob) -> None:
-        self._batch.saved.append(contract.row(job))
-        self._accepted.append(job)
-        self._stir()
 
-    def changed(self, job: LiveJob) -> None:
-        self._batch.saved.append(contract.row(job))
-        self._stir()
+class Durability:
+    """Hands out tickets. The committer says when changes gather, and when a commit begins and ends."""
 
-    def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
-        record = records.record(job, result, worker, self._engine.now)
-        self._batch.finished.append(record)
-        self._pending[job.handle] = record
-        self._stir()
+    def __init__(self) -> None:
+        self._ticket = 1  # of the batch that gathers
+        self._gathering = False  # whether there is a change in it
+        self._waiters: set[CommitWaiter] = set()  # for that batch
+        self._writing: set[CommitWaiter] | None = None  # for the batch that is being written
 
-    def emptied(self) -> None:
-        """Give back what the jobs have used; in the thread, since it takes some milliseconds."""
-        self._work.put(memory.give_back)
-
-    def keep(self, name: str, value: bytes) -> None:
-        self._batch.kept[name] = value
-        self._stir()
-
-    def _stir(self) -> None:
-        """Have a beat: a worker that reports and then says nothing more causes none by itself."""
-        if self._tick_loop is not None:
-            self._tick_loop.schedule_tick()
-
-    @property
-    def failing(self) -> bool:
-        """Whether the last batch could not be written, so that new jobs are refused."""
-        return self._failing
-
-    def pending(self, handle: bytes) -> Record | None:
-        """A record that is not in the store yet."""
-        return self._pending.get(handle)
-
-    def all_pending(self) -> list[Record]:
-        """All of them."""
-        return list(self._pending.values())
-
-    @property
-    def changes(self) -> int:
-        """How many changes are not durable yet."""
-        batches = [self._batch, *([self._writing[0]] if self._writing is not None else [])]
-        return sum(len(batch.saved) + len(batch.finished) + len(batch.kept) for batch in batches)
-
-    # The ledger, called by connections
-
-    def hold(self, connection: Flushable) -> int:
-        """A ticket for what has been journalled so far; 0 if all of it is durable."""
-        if self._batch:
-            self._waiting.add(connection)
+    def ticket(self, waiter: CommitWaiter) -> int:
+        """The ticket of the last change so far; 0 if every change is durable, and `waiter` will not be called."""
+        if self._gathering:
+            self._waiters.add(waiter)
             return self._ticket
         if self._writing is not None:
-            self._writing[2].add(connection)
+            self._writing.add(waiter)
             return self._ticket - 1
         return 0
 
-    # Life
+    def call_when_durable(self, callback: Callable[[bool], object]) -> None:
+        """Call back when every change so far is durable, with whether the commit failed; at once if all are."""
+        if not self.ticket(_Callback(callback)):
+            callback(False)
 
-    def start(self, tick_loop: TickLoop) -> None:
-        """Promise the first ids and begin; a StoreError if the store cannot be written."""
-        self._tick_loop = tick_loop
-        self._loop = tick_loop.loop
-        self._engine = tick_loop.engine
-        self._promised = self._engine.next_id + IDS_PROMISED
-        promise = contract.Batch()
-        promise.ids_until = self._promised
-        self._store.commit(promise)
-        tick_loop.durability = Tickets(self)
-        tick_loop.after.append(self._pump)
-        self._writer.start()
-        self._prune_timer = self._loop.call_later(_PRUNE_SECONDS, self._prune_now_and_then)
+    async def durable(self) -> None:
+        """Wait until every change so far is durable; a NotDurableError if the commit fails."""
+        ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
-    async def stop(self) -> None:
-        """Write what is left, with one more attempt if the last one failed; then end the thread."""
-        self._cancel_timers()
-        self._pump()
-        while self._writing is not None:
-            done: asyncio.Future[None] = self._loop.create_future()
-            self._work.put(lambda done=done: self._tell(done))  # type: ignore[misc]
-            await done
-            await asyncio.sleep(0)
-            if self._failing:
-                break
-        if self._batch:
-            fields = {"changes": len(self._batch.saved) + len(self._batch.finished)}
-            _log.error("the last changes could not be made durable", extra={"fields": fields})
-        self._cancel_timers()
-        self._work.put(None)
-        await self._loop.run_in_executor(None, self._writer.join)
+        def end(failed: bool) -> None:
+            if not ended.done():  # nobody may wait any more
+                ended.set_result(failed)
 
-    def _cancel_timers(self) -> None:
-        for timer in (self._prune_timer, self._retry):
-            if timer is not None:
-                timer.cancel()
-        self._prune_timer = self._retry = None
+        self.call_when_durable(end)
+        if await ended:
+            raise NotDurableError
 
-    def _tell(self, done: asyncio.Future[None]) -> None:
-        self._loop.call_soon_threadsafe(done.set_result, None)
+    def changed(self) -> None:
+        """There is a change that no commit has begun to write."""
+        self._gathering = True
 
-    # Batches
-
-    def _pump(self) -> None:
-        """Hand over what has gathered, if the thread is free."""
-        if self._writing is not None:
-            return
-        batch = self._batch
-        if self._engine.next_id + IDS_PROMISED // 2 > self._promised:
-            batch.ids_until = self._engine.next_id + IDS_PROMISED
-        if not batch:
-            return
-        if self._failing and not self._accepted and self._retry is not None:
-            return
-        self._writing = (batch, self._accepted, self._waiting)
-        self._batch, self._accepted, self._waiting = contract.Batch(), [], set()
+    def begin_commit(self) -> None:
+        """The batch that gathered is being written; the next change belongs to another one."""
+        self._writing = self._waiters
+        self._waiters = set()
+        self._gathering = False
         self._ticket += 1
-        self._unpruned += len(batch.finished)
-        prune = self._unpruned >= _PRUNE_EVERY
-        if prune:
-            self._unpruned = 0
-        self._work.put(lambda: self._write(batch, prune))
 
-    def _write(self, batch: contract.Batch, prune: bool) -> None:
-        """In the thread."""
-        began = time.perf_counter()
-        failure: Exception | None = None
-        try:
-            self._store.commit(batch)
-        except Exception as error:  # whatever it is: those who wait have to be told
-            failure = error
-        took = time.perf_counter() - began
-        self._loop.call_soon_threadsafe(self._written, failure, took)
-        if prune and failure is None:
-            self._prune()
-
-    def _written(self, failure: Exception | None, took: float) -> None:
-        """Back in the loop: let go of what waited for this batch."""
-        assert self._writing is not None
-        batch, accepted, waiting = self._writing
-        ticket = self._ticket - 1
+    def end_commit(self, failed: bool) -> None:
+        """The batch is durable; or it is not, and then neither are the changes that came after it."""
+        waiters, ticket = self._writing or set(), self._ticket - 1
         self._writing = None
-        self.commit_seconds = took
-        self.commits += 1
-        self.durations.append(took)
-        if failure is None:
-            for record in batch.finished:
-                self._pending.pop(record.handle, None)
-            self._promised = max(self._promised, batch.ids_until)
-            self._works_again()
-        else:
-            self._put_back(batch, accepted, failure)
-            waiting |= self._waiting
-            self._waiting = set()
+        if failed:
+            waiters |= self._waiters
+            self._waiters = set()
             ticket = self._ticket
             self._ticket += 1
-        for connection in waiting:
+        for waiter in waiters:
             try:
-                connection.settle(ticket, failure is not None)
+                waiter.commit_ended(ticket, failed)
             except Exception:  # the others wait as well
-                _log.exception("a connection could not be told that its jobs are durable, or are not")
-        self._pump()
-
-    def _put_back(self, batch: contract.Batch, accepted: list[LiveJob], failure: Exception) -> None:
-        """Undo what was accepted, by this batch and since, and keep the rest for the next attempt."""
-        if not self._failing:
-            self._failing = True
-            fields = {"why": str(failure) or type(failure).__name__}
-            _log.error("jobs cannot be made durable; new ones are refused until they can", extra={"fields": fields})
-        accepted += self._accepted
-        self._accepted = []
-        undone = {job.id for job in accepted}
-        for job in accepted:
-            self._pending.pop(job.handle, None)
-            self._engine.retract(self._engine.find(job.handle) or job)  # it may have been replaced meanwhile
-        since = self._batch
-        since.saved = [row for row in (*batch.saved, *since.saved) if row[0] not in undone]
-        since.finished = [record for record in (*batch.finished, *since.finished) if record.id not in undone]
-        since.kept = {**batch.kept, **since.kept}
-        if self._retry is None:
-            self._retry = self._loop.call_later(_RETRY_SECONDS, self._try_again)
-
-    def _try_again(self) -> None:
-        self._retry = None
-        self._pump()
-
-    def _works_again(self) -> None:
-        if self._failing:
-            self._failing = False
-            if self._retry is not None:
-                self._retry.cancel()
-                self._retry = None
-            _log.warning("jobs are made durable again")
-
-    # Old records
-
-    def _prune_now_and_then(self) -> None:
-        self._prune_timer = self._loop.call_later(_PRUNE_SECONDS, self._prune_now_and_then)
-        self._work.put(self._prune)
-
-    def _prune(self) -> None:
-        """In the thread: forget a bounded number of old records."""
-        try:
-            self._store.prune(time.time() - self._keep.seconds, self._keep.count)
-        except Exception as error:
-            _log.warning("old records could not be removed", extra={"fields": {"why": str(error)}})
-
-    def _run(self) -> None:
-        while (work := self._work.get()) is not None:
-            work()
+                _log.exception("end of a commit could not be handled")

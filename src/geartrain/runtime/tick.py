@@ -12,6 +12,7 @@ from mypy_extensions import mypyc_attr
 
 from geartrain.engine.deadlines import NEVER
 from geartrain.engine.engine import Engine
+from geartrain.runtime.durability import CommitWaiter, Durability
 
 # Timers closer together than this are one timer: loops count in milliseconds.
 _EARLIER_BY: Final = 0.0005
@@ -19,8 +20,8 @@ LONGEST_WAIT: Final = 30.0
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Flushable:
-    """A connection that has something to say."""
+class Writer(CommitWaiter):
+    """A connection, as the tick knows it."""
 
     __slots__ = ()
 
@@ -28,27 +29,12 @@ class Flushable:
         """Write what has gathered."""
         raise NotImplementedError
 
-    def settle(self, ticket: int, failed: bool) -> None:
-        """What was held until this ticket is durable may leave now; or it could not be made durable."""
-        raise NotImplementedError
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Durability:
-    """Knows what is not yet on disk. This one is for a store that has no disk: nothing ever waits."""
-
-    def hold(self, connection: Flushable) -> int:
-        """A ticket for everything that has been journalled so far; 0 if all of it is durable.
-
-        When the ticket is due, `connection.settle` is called with it.
-        """
-        return 0
-
 
 class TickLoop:
     """Shared by all doors of a server."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine, clock: Callable[[], float]) -> None:
+        engine.now = clock()
         self.loop = loop
         self.engine = engine
         self.clock = clock
@@ -56,7 +42,7 @@ class TickLoop:
         # Deadlines are by the wall clock and timers are not: when the clock is moved, we notice so late at most.
         self.longest_wait = LONGEST_WAIT
         self.after: list[Callable[[], None]] = []  # called when everything has been flushed
-        self._dirty: list[Flushable] = []
+        self._dirty: list[Writer] = []
         self._call_soon = loop.call_soon
         self._on_tick: Callable[[], None] = self._run_tick
         self._due = False  # a beat has been asked for
@@ -64,17 +50,22 @@ class TickLoop:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = NEVER
 
-    def begin_tick(self) -> None:
-        """Something was read: the engine is told the time, once per tick, and there will be a beat.
+    def begin_tick(self) -> Engine:
+        """The engine, with the time of this tick. To be called by everything that the loop calls and that uses it.
 
-        There has to be one even if nobody is answered: a worker that reports must be heard by the journal.
+        Nothing may be awaited between this and the engine's verbs.
         """
         if not self._timed:
             self._timed = True
             self.engine.now = self.clock()
             self.schedule_tick()
+        return self.engine
 
-    def flush_later(self, connection: Flushable) -> None:
+    async def durable(self) -> None:
+        """Wait until every change so far is on disk; a NotDurableError if it cannot be written."""
+        await self.durability.durable()
+
+    def flush_later(self, connection: Writer) -> None:
         """Flush this connection at the end of the tick."""
         self._dirty.append(connection)
         self.schedule_tick()
@@ -92,13 +83,17 @@ class TickLoop:
             self._timer = None
 
     def _run_tick(self) -> None:
-        self._due = self._timed = False
+        if not self._timed:  # this tick has only something to write
+            self._timed = True
+            self.engine.now = self.clock()
+        self._due = False
         dirty = self._dirty
         self._dirty = []
         for connection in dirty:
             connection.flush()
         for call in self.after:
             call()
+        self._timed = False
         self._arm()
 
     def _arm(self) -> None:
@@ -115,5 +110,4 @@ class TickLoop:
     def _tick(self) -> None:
         self._timer = None
         self._timer_at = NEVER
-        self.engine.tick(self.clock())
-        self.schedule_tick()
+        self.engine.tick(self.begin_tick().now)

@@ -10,31 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import geartrain
-from geartrain.admin.server_info import Waiting
 from geartrain.admin.views import DoorView, StoreView, System
 from geartrain.engine import engine
-from geartrain.runtime.durability import Committer
-from geartrain.runtime.tick import Flushable, TickLoop
+from geartrain.runtime.committer import Committer
+from geartrain.runtime.tick import TickLoop
 from geartrain.store.contract import Store
 from geartrain.store.sqlite import SqliteStore, disk_size
 
 if TYPE_CHECKING:
     from geartrain.server.listeners import Doors
-
-
-class _Held(Flushable):
-    """Who waits, as the ledger knows it."""
-
-    __slots__ = ("_waiting",)
-
-    def __init__(self, waiting: Waiting) -> None:
-        self._waiting = waiting
-
-    def flush(self) -> None:
-        """It has nothing to write."""
-
-    def settle(self, ticket: int, failed: bool) -> None:
-        self._waiting.settle(ticket, failed)
 
 
 class RunningServer:
@@ -47,18 +31,6 @@ class RunningServer:
         self._committer = committer
         self._started_at = tick_loop.clock()
         self.doors: Doors | None = None  # until they are made
-
-    def clock(self) -> float:
-        """The time."""
-        return self._tick_loop.clock()
-
-    def schedule_tick(self) -> None:
-        """Have a beat."""
-        self._tick_loop.schedule_tick()
-
-    def hold(self, waiting: Waiting) -> int:
-        """A ticket for what was journalled so far."""
-        return self._tick_loop.durability.hold(_Held(waiting))
 
     def connections(self) -> int:
         """How many peers are in."""

@@ -13,7 +13,7 @@ from geartrain.doors.http import tokens
 from geartrain.doors.memodb import door as memodb
 from geartrain.doors.periodic import door as periodic
 from geartrain.engine.policy import Policy
-from geartrain.runtime.durability import Retention
+from geartrain.runtime.committer import Retention
 from geartrain.server import tls
 from geartrain.server.config.settings import Settings
 

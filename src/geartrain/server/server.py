@@ -20,7 +20,7 @@ from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Journal
 from geartrain.runtime import memory
 from geartrain.runtime.clock import Clock
-from geartrain.runtime.durability import Committer
+from geartrain.runtime.committer import Committer
 from geartrain.runtime.records import MemoryJournal, StoreArchive
 from geartrain.runtime.tick import TickLoop
 from geartrain.server import options, restore
@@ -85,14 +85,13 @@ class Server:
         self._engine = Engine(options.policy(settings), table.handle_prefix(settings), first_id, journal)
         if isinstance(journal, MemoryJournal):
             journal.engine = self._engine
-        self._engine.now = clock()
         self._tick_loop = TickLoop(self._loop, self._engine, clock)
         kept, archive = self._store.kept(), StoreArchive(self._store, journal)
         site = RunningServer(
             self._tick_loop, self._store, settings.store or restore.default_url(os.environ), self._committer
         )
-        admin = Admin(self._engine, site, archive, kept)
-        self._control = ControlWorker(self._engine, site, admin, self._loop) if settings.control else None
+        admin = Admin(self._tick_loop, site, archive, kept)
+        self._control = ControlWorker(self._tick_loop, admin) if settings.control else None
         context = DoorContext(self._tick_loop, settings, self, archive, kept, admin)
         self._doors = site.doors = Doors(context, options.sockets(settings))
         with memory.at_rest():

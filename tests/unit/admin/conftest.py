@@ -1,16 +1,18 @@
 """A steward over an engine at a fixed time, on a site that is whatever the test says."""
 
 import dataclasses
+from typing import Any
 
 import pytest
 
-from geartrain.admin.server_info import Waiting
 from geartrain.admin.service import Admin
 from geartrain.admin.views import StoreView, System
 from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Journal
 from geartrain.model import Record
 from geartrain.runtime.records import RecordQuery
+from geartrain.runtime.tick import TickLoop
+from tests.support.eager_loop import EagerLoop
 
 NOW = 1_800_000_000.0  # 15 January 2027, 08:00 UTC
 
@@ -32,29 +34,13 @@ class Keeper(Journal):
 
 @dataclasses.dataclass
 class FakeSite:
-    """Time is what the test sets; nothing is durable until `settle`."""
+    """Time is what the test sets."""
 
     now: float = NOW
-    beats: int = 0
-    slow: bool = False  # whether anything has to wait for the disk
-    waiting: list[Waiting] = dataclasses.field(default_factory=list)
 
-    def clock(self) -> float:
-        return self.now
-
-    def schedule_tick(self) -> None:
-        self.beats += 1
-
-    def hold(self, waiting: Waiting) -> int:
-        if not self.slow:
-            return 0
-        self.waiting.append(waiting)
-        return 1
-
-    def settle(self, failed: bool = False) -> None:
-        waiting, self.waiting = self.waiting, []
-        for each in waiting:
-            each.settle(1, failed)
+    def tick_loop(self, engine: Engine) -> TickLoop:
+        loop: Any = EagerLoop()
+        return TickLoop(loop, engine, lambda: self.now)
 
     def connections(self) -> int:
         return 3
@@ -100,17 +86,21 @@ def server() -> FakeSite:
 
 
 @pytest.fixture
+def tick_loop(engine: Engine, server: FakeSite) -> TickLoop:
+    return server.tick_loop(engine)
+
+
+@pytest.fixture
 def archive() -> FakeArchive:
     return FakeArchive()
 
 
 @pytest.fixture
-def admin(engine: Engine, server: FakeSite, archive: FakeArchive, keeper: Keeper) -> Admin:
-    return Admin(engine, server, archive, keeper.kept)
+def admin(tick_loop: TickLoop, server: FakeSite, archive: FakeArchive, keeper: Keeper) -> Admin:
+    return Admin(tick_loop, server, archive, keeper.kept)
 
 
 def restarted(engine: Engine, server: FakeSite, keeper: Keeper) -> tuple[Engine, Admin]:
     """The same server after a stop, with what was kept."""
     again = Engine(journal=keeper, first_id=engine.next_id)
-    again.now = server.now
-    return again, Admin(again, server, FakeArchive(), dict(keeper.kept))
+    return again, Admin(server.tick_loop(again), server, FakeArchive(), dict(keeper.kept))

@@ -14,6 +14,7 @@ from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
 from geartrain.errors import AdminError
 from geartrain.model import THROW_AWAY, Attempt, JobState, Record, pack_attempts
+from geartrain.runtime.tick import TickLoop
 from tests.unit.admin.conftest import NOW, FakeArchive, FakeSite
 from tests.unit.engine.recording import claim, hire
 
@@ -239,13 +240,15 @@ def test_bulk_is_bounded_and_says_so(admin: Admin, engine: Engine, monkeypatch: 
     assert [(each.done, each.more) for each in (first, second)] == [(4, True), (2, False)]
 
 
-def test_bulk_touches_only_what_it_is_for(admin: Admin, engine: Engine, server: FakeSite) -> None:
+def test_bulk_touches_only_what_it_is_for(admin: Admin, engine: Engine, tick_loop: TickLoop) -> None:
+    ticks: list[float] = []
+    tick_loop.after.append(lambda: ticks.append(engine.now))
     found = everything(engine)
     assert run(admin.bulk("run", JobQuery())).done == 1
     assert run(admin.bulk("delete", JobQuery())).done == 1
     assert run(admin.bulk("cancel", JobQuery(function=b"f"))).done == 2
     assert found["scheduled"].state is JobState.QUEUED
-    assert server.beats > 0
+    assert len(ticks) == 4
 
 
 @pytest.mark.parametrize(
@@ -307,8 +310,7 @@ def test_jobs_from_before_are_found_whatever_they_are_called(
     before = [engine.submit(b"f", background=True, run_at=NOW + 100 - number) for number in range(5)]
     before[3].handle = b"H:another-host:4"
     again = Engine(first_id=10_000_000)
-    again.now = NOW
-    other = Admin(again, server, archive, {})
+    other = Admin(server.tick_loop(again), server, archive, {})
     for job in sorted(before):
         again.restore(job)
     again.submit(b"f", background=True)

@@ -12,6 +12,7 @@ from geartrain.cron import CronExpression
 from geartrain.engine.engine import Engine
 from geartrain.errors import AdminError
 from geartrain.model import JobState
+from geartrain.runtime.tick import TickLoop
 from tests.unit.admin.conftest import NOW, FakeSite, Keeper, restarted
 from tests.unit.engine.recording import claim, hire
 
@@ -158,33 +159,34 @@ def test_a_full_queue_leaves_a_run_out(
 
 
 def test_a_run_that_cannot_be_made_durable_is_tried_again(
-    admin: Admin, engine: Engine, server: FakeSite, clock: Clock
+    admin: Admin, engine: Engine, tick_loop: TickLoop, clock: Clock
 ) -> None:
     every_minute(admin, expression="1 8 * * *")
-    server.slow = True
+    tick_loop.durability.changed()
     clock.go(MINUTE)
     (job,) = engine.jobs.values()
     engine.retract(job)  # as the committer does before it tells who waits
-    server.settle(failed=True)
+    tick_loop.durability.end_commit(failed=True)
     assert jobs(engine) == []
     assert admin.cron("tick").last_at is None
     clock.go(5)
     assert len(engine.jobs) == 1
-    server.settle()
+    tick_loop.durability.begin_commit()
+    tick_loop.durability.end_commit(failed=False)
     clock.go(MINUTE)
     assert len(engine.jobs) == 1
 
 
 def test_a_run_that_was_begun_with_is_not_tried_again(
-    admin: Admin, engine: Engine, server: FakeSite, clock: Clock
+    admin: Admin, engine: Engine, tick_loop: TickLoop, clock: Clock
 ) -> None:
     every_minute(admin, expression="1 8 * * *")
-    server.slow = True
+    tick_loop.durability.changed()
     worker = hire(engine, b"f")
     clock.go(MINUTE)
     job = claim(engine, worker)
     engine.retract(job)
-    server.settle(failed=True)
+    tick_loop.durability.end_commit(failed=True)
     engine.complete(worker, job, b"")
     clock.go(MINUTE)
     assert jobs(engine) == []

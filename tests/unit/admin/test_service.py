@@ -1,7 +1,5 @@
 """The server at a glance, functions, workers, events, and what is durable."""
 
-import asyncio
-
 import pytest
 
 from geartrain.admin.service import Admin
@@ -152,23 +150,3 @@ def test_events_are_told_only_while_somebody_attends(admin: Admin, engine: Engin
     )
     assert len(others) == 4
     admin.unsubscribe(heard.append)
-
-
-def test_durable_waits_for_the_disk(admin: Admin, server: FakeSite) -> None:
-    async def change(failed: bool) -> None:
-        server.slow = True
-        admin.pause(b"f")
-        waiting = asyncio.ensure_future(admin.durable())
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        server.settle(failed)
-        await waiting
-
-    asyncio.run(change(failed=False))
-    with pytest.raises(AdminError, match="durable") as refused:
-        asyncio.run(change(failed=True))
-    assert refused.value.kind == "unavailable"
-
-
-def test_durable_is_at_once_where_nothing_waits(admin: Admin) -> None:
-    asyncio.run(admin.durable())

@@ -10,7 +10,7 @@ from geartrain.engine.engine import Engine
 from geartrain.engine.worker import Worker
 from geartrain.errors import StoreError
 from geartrain.model import Record
-from geartrain.runtime.tick import Durability, Flushable, TickLoop
+from geartrain.runtime.tick import TickLoop
 from geartrain.wire import danga as wire
 from tests.support.danga_door import Transport, made, open_peer, settle
 
@@ -34,19 +34,17 @@ class Archive:
         return self.answer
 
 
-class SlowDisk(Durability):
-    """Nothing is durable until the test says so."""
+class SlowDisk:
+    """Every answer that waits for the disk waits until the test says so."""
 
-    def __init__(self) -> None:
-        self.waiting: list[Flushable] = []
+    def __init__(self, tick_loop: TickLoop) -> None:
+        self._durability = tick_loop.durability
+        self._durability.changed()
 
-    def hold(self, connection: Flushable) -> int:
-        self.waiting.append(connection)
-        return 1
-
-    def settle(self, failed: bool) -> None:
-        for connection in self.waiting:
-            connection.settle(1, failed)
+    def end_commit(self, failed: bool) -> None:
+        self._durability.begin_commit()
+        self._durability.end_commit(failed)
+        self._durability.changed()
 
 
 class Scene:
@@ -177,36 +175,36 @@ def test_an_application_that_leaves_while_the_archive_is_asked(scene: Scene) -> 
 
 
 def test_a_handle_is_told_when_the_job_is_durable(scene: Scene) -> None:
-    scene.tick_loop.durability = disk = SlowDisk()
+    disk = SlowDisk(scene.tick_loop)
     assert scene.say(scene.application, CREATE + wire.job_status_req(b"?")) == b""
-    disk.settle(failed=False)
+    disk.end_commit(failed=False)
     assert scene.heard(scene.application) == wire.job_create_res(b"H:t:1") + wire.job_status_res(0, 0, 0)
 
 
 def test_a_job_that_cannot_be_made_durable_has_no_handle(scene: Scene) -> None:
-    scene.tick_loop.durability = disk = SlowDisk()
+    disk = SlowDisk(scene.tick_loop)
     scene.say(scene.application, CREATE)
-    disk.settle(failed=True)
+    disk.end_commit(failed=True)
     assert scene.heard(scene.application) == wire.job_create_res(b"")
 
 
 def test_a_result_is_told_when_it_is_durable(scene: Scene) -> None:
     scene.archive.answer = record()
-    scene.tick_loop.durability = disk = SlowDisk()
+    disk = SlowDisk(scene.tick_loop)
     assert scene.say(scene.application, wire.job_complete_req(b"H:t:1")) == b""
-    disk.settle(failed=False)
+    disk.end_commit(failed=False)
     assert scene.heard(scene.application) == wire.job_complete_res(5, 0, b"x")
     scene.say(scene.application, wire.job_complete_req(b"H:t:1"))
-    disk.settle(failed=True)
+    disk.end_commit(failed=True)
     assert scene.heard(scene.application) == wire.INCOMPLETE_PACKET
 
 
 def test_nothing_is_heard_after_a_refusal_that_waits_for_the_disk(scene: Scene) -> None:
-    scene.tick_loop.durability = disk = SlowDisk()
+    disk = SlowDisk(scene.tick_loop)
     scene.say(scene.application, CREATE + b"rubbish")
     scene.say(scene.application, CREATE)
     assert len(scene.engine.jobs) == 1
     assert not scene.application.closed
-    disk.settle(failed=False)
+    disk.end_commit(failed=False)
     assert scene.heard(scene.application) == wire.job_create_res(b"H:t:1")
     assert scene.application.closed

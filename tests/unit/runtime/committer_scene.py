@@ -12,7 +12,7 @@ from geartrain.doors.door import Door, Limits
 from geartrain.engine.engine import Engine, SilentWorker
 from geartrain.engine.job import LiveJob
 from geartrain.errors import StoreError
-from geartrain.runtime.durability import Committer, Retention
+from geartrain.runtime.committer import Committer, Retention
 from geartrain.runtime.tick import TickLoop
 from geartrain.store.contract import Batch
 from geartrain.store.sqlite import SqliteStore

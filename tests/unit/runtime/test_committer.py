@@ -12,8 +12,8 @@ from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.errors import StoreError
 from geartrain.model import JobState
-from geartrain.runtime import durability as subject
-from geartrain.runtime.durability import IDS_PROMISED
+from geartrain.runtime import committer as subject
+from geartrain.runtime.committer import IDS_PROMISED
 from tests.contract.making import ids, records
 from tests.unit.runtime.committer_scene import PATIENCE, GatedStore, Scene, Story, failures, kept, play, scene
 

@@ -12,7 +12,7 @@ from geartrain.engine.engine import SilentWorker
 from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.model import Duplicate
-from geartrain.runtime import durability as subject
+from geartrain.runtime import committer as subject
 from tests.contract.making import ids, records
 from tests.unit.runtime.committer_scene import Scene, Story, failures, kept, play
 
@@ -228,7 +228,7 @@ def test_foreground_jobs_and_reads_go_on_while_the_disk_fails(play: Play) -> Non
 class Unsettled(Connection):
     """A connection with a bug."""
 
-    def settle(self, ticket: int, failed: bool) -> None:
+    def commit_ended(self, ticket: int, failed: bool) -> None:
         raise IndexError("a bug")
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 
 from geartrain.engine.engine import Engine
-from geartrain.runtime.tick import Flushable, TickLoop
+from geartrain.runtime.tick import TickLoop, Writer
 
 
-class Speaker(Flushable):
+class Speaker(Writer):
     """A connection that counts how often it is flushed."""
 
     def __init__(self) -> None:
@@ -18,7 +18,7 @@ class Speaker(Flushable):
     def flush(self) -> None:
         self.flushes += 1
 
-    def settle(self, ticket: int, failed: bool) -> None:
+    def commit_ended(self, ticket: int, failed: bool) -> None:
         raise AssertionError("nothing was held")
 
 
@@ -35,7 +35,7 @@ def turn(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def test_time_is_told_once_per_turn_and_answers_leave_at_its_end(loop: asyncio.AbstractEventLoop) -> None:
-    times = iter([1000.0, 1001.0])
+    times = iter([999.0, 1000.0, 1001.0])
     engine = Engine()
     tick_loop = TickLoop(loop, engine, lambda: next(times))
     after: list[int] = []

@@ -40,13 +40,11 @@ class HttpContext:
 
     def now(self) -> Engine:
         """The engine, told what time it is; nothing may be awaited between this and the verbs."""
-        self.engine.now = self.tick_loop.clock()
-        self.tick_loop.schedule_tick()
-        return self.engine
+        return self.tick_loop.begin_tick()
 
     async def durable(self) -> None:
         """Return when everything that was changed so far is on disk; refuse if it cannot be brought there."""
-        await self.admin.durable()
+        await self.tick_loop.durable()
 
     async def wait(self, future: "asyncio.Future[Any]", receive: events.Receive, seconds: float) -> bool:
         """Wait for a future, but no longer than that, nor than whoever asks and the door are there; whether it came."""
