@@ -98,7 +98,7 @@ def test_taken_port_that_was_asked_for_is_fatal(tmp_path: Path, taken: int) -> N
     assert answer.stderr == (f"geartrain: cannot listen on gearman://127.0.0.1:{taken}: Address already in use\n")
 
 
-USUAL_PORT = """
+DEFAULT_PORT = """
 import sys
 from geartrain import address
 from geartrain.cli import main
@@ -107,9 +107,9 @@ main.main()
 """
 
 
-def test_usual_places_without_listen(tmp_path: Path) -> None:
-    """With another usual port: the real one belongs to the machine's user."""
-    server = ServerProcess([sys.executable, "-c", USUAL_PORT, "0", "serve", "--store", "memory"], tmp_path)
+def test_default_ports_without_listen(tmp_path: Path) -> None:
+    """With another default port: the real one may be in use on this machine."""
+    server = ServerProcess([sys.executable, "-c", DEFAULT_PORT, "0", "serve", "--store", "memory"], tmp_path)
     try:
         server.wait_for_doors(1)
         assert server.url.startswith("gearman://127.0.0.1:")
@@ -118,13 +118,13 @@ def test_usual_places_without_listen(tmp_path: Path) -> None:
         server.kill()
 
 
-def test_taken_usual_port_is_a_warning(tmp_path: Path, taken: int) -> None:
-    server = ServerProcess([sys.executable, "-c", USUAL_PORT, str(taken), "serve", "--store", "memory"], tmp_path)
+def test_default_port_in_use_is_a_warning(tmp_path: Path, taken: int) -> None:
+    server = ServerProcess([sys.executable, "-c", DEFAULT_PORT, str(taken), "serve", "--store", "memory"], tmp_path)
     try:
         server.wait_for_doors(1)
         assert not server.url.startswith("gearman:")
         assert (
-            "warning server  a usual port is not free; it is left out  "
+            "warning server  default port in use, skipped  "
             f'address=gearman://127.0.0.1:{taken} why="Address already in use"'
         ) in events(server.stderr)
         server.stop()
@@ -138,9 +138,9 @@ def test_taken_usual_port_is_a_warning(tmp_path: Path, taken: int) -> None:
         (["--listen", "http://0.0.0.0:0"], "http://0.0.0.0:0 can be reached from other machines, and no token is set"),
         (["--backlog", "x"], "--backlog x: must be a whole number, 1 or more"),
         (["--config", "/nowhere.toml"], "the settings file /nowhere.toml cannot be read"),
-        (["--log-file", "/nowhere/x.log"], "the log file /nowhere/x.log cannot be opened"),
-        ([*FREE_PORT, "--pid-file", "/nowhere/x.pid"], "the pid file /nowhere/x.pid cannot be written"),
-        (["--tls-certificate", "/nowhere.pem"], "no usable TLS certificate and key in /nowhere.pem"),
+        (["--log-file", "/nowhere/x.log"], "cannot open the log file /nowhere/x.log"),
+        ([*FREE_PORT, "--pid-file", "/nowhere/x.pid"], "cannot write the pid file /nowhere/x.pid"),
+        (["--tls-certificate", "/nowhere.pem"], "cannot load the TLS certificate and key from /nowhere.pem"),
     ],
 )
 def test_start_that_fails_is_one_line_and_exit_code_1(tmp_path: Path, words: list[str], said: str) -> None:
@@ -156,7 +156,7 @@ def test_failed_start_is_logged_in_the_log_file(tmp_path: Path, taken: int) -> N
     )
     assert answer.returncode == 1
     [line] = events((tmp_path / "x.log").read_text())
-    assert line.startswith("critical server  not started  why=")
+    assert line.startswith("critical server  start failed  why=")
 
 
 # Where settings come from
@@ -258,7 +258,7 @@ def test_graceful_stop_when_the_worker_is_lost() -> None:
             server.signal(signal.SIGUSR1)
             until(lambda: refuses(server.port), "the server admits nobody new")
         assert server.wait() == 0
-        assert "jobs that were not done are forgotten  jobs=1" in server.stderr
+        assert "unfinished jobs lost  jobs=1" in server.stderr
 
 
 def test_graceful_stop_gives_up_after_its_timeout() -> None:
@@ -267,7 +267,7 @@ def test_graceful_stop_gives_up_after_its_timeout() -> None:
         hold_a_job(worker, client)
         server.signal(signal.SIGUSR1)
         assert server.wait() == 0
-        assert "not waiting any longer for running jobs  jobs=1 seconds=0.05" in server.stderr
+        assert "drain timed out, stopping  jobs=1 seconds=0.05" in server.stderr
 
 
 def test_impatient_signal_ends_a_graceful_stop() -> None:
@@ -332,7 +332,7 @@ def test_log_is_quiet_by_default() -> None:
         server.stop()
         start, door, stop = events(server.stderr)
     assert start.startswith("info server  started  version=")
-    assert door == f"info gearman  open  address={server.url}"
+    assert door == f"info gearman  listening  address={server.url}"
     assert stop == "info server  stopped"
 
 
@@ -355,7 +355,7 @@ def test_log_file_is_reopened(tmp_path: Path) -> None:
         server.stop()
         assert server.stderr == ""
     assert events(rotated.read_text())[0].startswith("info server  started")
-    assert events(path.read_text()) == ["info server  the log file was reopened", "info server  stopped"]
+    assert events(path.read_text()) == ["info server  log file reopened", "info server  stopped"]
 
 
 # What it runs on

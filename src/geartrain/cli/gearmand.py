@@ -16,11 +16,11 @@ from geartrain.cli import gearmand_options as options
 from geartrain.errors import GeartrainError, SettingsError
 from geartrain.server.config import load
 from geartrain.server.process import launch, log
-from geartrain.server.process.launch import Process
+from geartrain.server.process.launch import ProcessOptions
 
 COMPATIBLE = "1.1.20"
 EVERY_INTERFACE = "*"
-ONE_LOOP = "one loop serves all connections; --threads is not needed"
+THREADS_IGNORED = {"--threads": "one event loop serves all connections"}
 
 Values = Mapping[str, str]  # what was given, by long option name
 Flags = dict[str, Any]  # settings of ours
@@ -49,7 +49,7 @@ def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     for warning in warnings:
         print(f"gearmand: warning: {warning}", file=sys.stderr)
     if "check-args" not in values:
-        launch.serve(settings, process(values), [ONE_LOOP] if "threads" in values else [])
+        launch.serve(settings, process(values), THREADS_IGNORED if "threads" in values else {})
     return 0
 
 
@@ -69,9 +69,9 @@ def read_options(arguments: Sequence[str]) -> Values:
     return {**options.parse_file(text), **values}
 
 
-def process(values: Values) -> Process:
+def process(values: Values) -> ProcessOptions:
     """What kind of process gearmand would be."""
-    return Process(
+    return ProcessOptions(
         daemon="daemon" in values,
         user=values.get("user", ""),
         file_limit=max(0, int(values.get("file-descriptors", "0"))),

@@ -13,9 +13,8 @@ from typing import Final, NamedTuple, TypeVar
 
 from geartrain.errors import StoreError
 from geartrain.model import Job
-from geartrain.server import restore
 from geartrain.server.config.settings import Settings
-from geartrain.store import dump, loader, rows
+from geartrain.store import dump, loader, rows, url
 from geartrain.store.contract import Record
 from geartrain.store.snapshot import Snapshot
 from geartrain.store.sqlite import SqliteStore, disk_size
@@ -47,7 +46,7 @@ class Compacted(NamedTuple):
 
 def store(settings: Settings) -> SqliteStore:
     """The store that `geartrain serve` would use, if it is one with a file; it is not opened yet."""
-    found = restore.make(settings.store, settings.result_limit)
+    found = url.create_store(settings.store, settings.result_limit)
     if not isinstance(found, SqliteStore):
         raise StoreError("a memory store is gone with its server; name one that has a file with --store")
     return found

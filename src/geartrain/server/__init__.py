@@ -1,1 +1,1 @@
-"""Wires the rooms together: settings, start, drain, stop."""
+"""The server process: configuration, start, drain and stop. It connects the other rooms and holds no job logic."""

@@ -1,4 +1,4 @@
-"""What the steward is told of the server around the engine."""
+"""Facts about the running server for operators: version, memory, doors, store."""
 
 import asyncio
 import os
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 
 class RunningServer:
-    """The steward's `Site`."""
+    """What `admin` needs of the server process; implements its `ServerInfo`."""
 
-    def __init__(self, tick_loop: TickLoop, store: Store, url: str, committer: Committer | None) -> None:
+    def __init__(self, tick_loop: TickLoop, store: Store, store_url: str, committer: Committer | None) -> None:
         self._tick_loop = tick_loop
         self._store = store
-        self._url = url  # of the store
+        self._store_url = store_url
         self._committer = committer
         self._started_at = tick_loop.clock()
-        self.doors: Doors | None = None  # until they are made
+        self.doors: Doors | None = None  # set by the server, which makes the doors later
 
     def connections(self) -> int:
-        """How many peers are in."""
+        """The number of open connections over all doors."""
         return self.doors.connections if self.doors is not None else 0
 
     async def system(self) -> System:
-        """What runs, and on what."""
+        """Version, runtime, memory, doors and store."""
         return System(
             version=geartrain.__version__,
             compiled=not (engine.__file__ or "").endswith(".py"),
@@ -46,49 +46,52 @@ class RunningServer:
             platform=platform.platform(),
             pid=os.getpid(),
             started_at=self._started_at,
-            memory=resident(),
-            doors=self._open_doors(),
-            store=await self._kept_in(),
+            memory=resident_memory(),
+            doors=self._door_views(),
+            store=await self._store_view(),
         )
 
-    def _open_doors(self) -> list[DoorView]:
+    def _door_views(self) -> list[DoorView]:
         if self.doors is None:
             return []
-        count = self.doors.connections_by_protocol
+        connections = self.doors.connections_by_protocol
         return [
-            DoorView(address.scheme, str(address), count.get(address.scheme.partition("+")[0], 0))
+            DoorView(address.scheme, str(address), connections.get(address.scheme.partition("+")[0], 0))
             for address in self.doors.addresses
         ]
 
-    async def _kept_in(self) -> StoreView:
+    async def _store_view(self) -> StoreView:
         size = None
         if isinstance(self._store, SqliteStore):
             loop = asyncio.get_running_loop()
             size = await loop.run_in_executor(None, disk_size, self._store.path)
         committer = self._committer
-        if committer is None:
-            return StoreView(self._url, self._store.durable, size, 0, 0, None, None)
-        durations = sorted(committer.durations)
+        durations = sorted(committer.durations) if committer is not None else []
         return StoreView(
-            self._url, self._store.durable, size, committer.changes, committer.commits,
-            share(durations, 0.5), share(durations, 0.99),
-        )  # fmt: skip
+            url=self._store_url,
+            durable=self._store.durable,
+            size=size,
+            pending=committer.changes if committer is not None else 0,
+            commits=committer.commits if committer is not None else 0,
+            commit_p50=percentile(durations, 0.5),
+            commit_p99=percentile(durations, 0.99),
+        )
 
 
-def share(ordered: Sequence[float], part: float) -> float | None:
-    """The value below which so large a part lies.
+def percentile(ordered: Sequence[float], share: float) -> float | None:
+    """The value below which this share of the sorted values lies; None without values.
 
-    >>> share([1.0, 2.0, 3.0, 4.0], 0.5)
+    >>> percentile([1.0, 2.0, 3.0, 4.0], 0.5)
     3.0
     """
-    return ordered[min(int(len(ordered) * part), len(ordered) - 1)] if ordered else None
+    return ordered[min(int(len(ordered) * share), len(ordered) - 1)] if ordered else None
 
 
-def resident() -> int:
-    """The bytes of memory that this process has."""
+def resident_memory() -> int:
+    """Bytes of memory that this process uses."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return pages * resource.getpagesize()
-    except (OSError, ValueError, IndexError):  # not Linux: the most it ever had is the nearest there is
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most if sys.platform == "darwin" else most * 1024
+    except (OSError, ValueError, IndexError):  # not Linux: its peak is the nearest value there is
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024

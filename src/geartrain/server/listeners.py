@@ -1,7 +1,8 @@
-"""Which doors there are, and opening them where the settings say.
+"""Listeners: which door serves which protocol, and on which addresses the server listens.
 
-A host name stands for all its addresses, as with gearmand, and `*` for every interface. An address that was
-asked for must be had; the usual ports, which nobody asked for, are passed over when they are taken.
+A host name stands for all its addresses, as with gearmand, and `*` for every interface. The server does not start
+when it cannot listen on an address of the settings. Without addresses in the settings it listens on the default ports
+and skips those that are in use.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from geartrain.address import DEFAULT_PORTS, PATH_SCHEMES, Address
 from geartrain.admin.service import Admin
 from geartrain.doors.danga.door import DangaDoor
 from geartrain.doors.danga.shared import SharedDoor
-from geartrain.doors.door import Control, Door, Socket
+from geartrain.doors.door import Control, Door, Limits, Socket
 from geartrain.doors.gearman.door import GearmanDoor
 from geartrain.doors.gearmonkey.door import GearmonkeyDoor
 from geartrain.doors.http.door import HttpDoor
@@ -30,64 +31,55 @@ from geartrain.server.config.settings import Settings
 
 DEFAULT_HOST = "127.0.0.1"
 EVERY_INTERFACE = "*"
-# What a machine without IPv6 says about the IPv6 half of `localhost` or `*`.
+# The errors of a machine without IPv6 for the IPv6 half of `localhost` or `*`.
 _NOT_ON_THIS_MACHINE = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 
 _log = logging.getLogger("geartrain.server")
 
 
 class DoorContext(NamedTuple):
-    """What every door stands on."""
+    """What a door may need of the server around it."""
 
     tick_loop: TickLoop
     settings: Settings
     control: Control
     archive: RecordArchive
-    kept: Mapping[str, bytes] = {}  # what doors have kept from before
-    admin: Admin | None = None  # for doors through which people see and steer
+    saved_values: Mapping[str, bytes]  # that doors saved before the last stop
+    admin: Admin
+
+    @property
+    def limits(self) -> Limits:
+        return options.limits(self.settings)
 
 
 def _gearman(context: DoorContext) -> Door:
-    door = GearmanDoor(
-        context.tick_loop, options.limits(context.settings), options.gearman_options(context.settings), context.control
-    )
+    gearman_options = options.gearman_options(context.settings)
+    door = GearmanDoor(context.tick_loop, context.limits, gearman_options, context.control)
     return SharedDoor(door, _danga(context)) if context.settings.danga_on_gearman_port else door
 
 
 def _danga(context: DoorContext) -> DangaDoor:
-    return DangaDoor(
-        context.tick_loop, options.limits(context.settings), options.danga_options(context.settings), context.archive
-    )
+    danga_options = options.danga_options(context.settings)
+    return DangaDoor(context.tick_loop, context.limits, danga_options, context.archive)
 
 
 def _periodic(context: DoorContext) -> Door:
-    return PeriodicDoor(
-        context.tick_loop,
-        options.limits(context.settings),
-        options.periodic_options(context.settings),
-        context.control,
-        context.kept,
-    )
+    periodic_options = options.periodic_options(context.settings)
+    return PeriodicDoor(context.tick_loop, context.limits, periodic_options, context.control, context.saved_values)
 
 
 def _memodb(context: DoorContext) -> Door:
-    return MemodbDoor(context.tick_loop, options.limits(context.settings), options.memodb_options(context.settings))
+    return MemodbDoor(context.tick_loop, context.limits, options.memodb_options(context.settings))
 
 
 def _gearmonkey(context: DoorContext) -> Door:
-    return GearmonkeyDoor(
-        context.tick_loop,
-        options.limits(context.settings),
-        options.gearmonkey_options(context.settings),
-        context.archive,
-    )
+    gearmonkey_options = options.gearmonkey_options(context.settings)
+    return GearmonkeyDoor(context.tick_loop, context.limits, gearmonkey_options, context.archive)
 
 
 def _http(context: DoorContext) -> Door:
-    if context.admin is None:
-        raise StartError("the HTTP door has nobody to ask")
     http_options = options.http_options(context.settings, context.control.not_ready)
-    return HttpDoor(context.tick_loop, options.limits(context.settings), http_options, context.admin)
+    return HttpDoor(context.tick_loop, context.limits, http_options, context.admin)
 
 
 # By protocol: the part of a scheme before `+`. A protocol has one door, however many addresses it has.
@@ -102,13 +94,13 @@ FACTORIES: Mapping[str, Callable[[DoorContext], Door]] = {
 
 
 class Doors:
-    """The doors of a server, made when their first address is opened."""
+    """The doors of a server; each is made when its first address is opened."""
 
     def __init__(self, context: DoorContext, sockets: Socket) -> None:
         self._context = context
         self._sockets = sockets
         self._doors: dict[str, Door] = {}
-        self.addresses: list[Address] = []  # where they stand, with their real ports
+        self.addresses: list[Address] = []  # that they listen on, with the ports that were bound
 
     @property
     def connections(self) -> int:
@@ -118,12 +110,12 @@ class Doors:
     def connections_by_protocol(self) -> dict[str, int]:
         return {protocol: len(door.connections) for protocol, door in self._doors.items()}
 
-    async def open(self, wanted: Sequence[Address]) -> None:
-        """Open all these, or the usual places if none are given; a StartError if that cannot be."""
-        for address in wanted:
-            await self._open_wanted(address)
-        if not wanted:
-            await self._open_usual_places()
+    async def open(self, addresses: Sequence[Address]) -> None:
+        """Listen on these addresses, or on the default ports if there are none; StartError if that fails."""
+        for address in addresses:
+            await self._open(address)
+        if not addresses:
+            await self._open_defaults()
 
     def stop_listening(self) -> None:
         for door in self._doors.values():
@@ -133,48 +125,43 @@ class Doors:
         for door in self._doors.values():
             door.close()
 
-    async def _open_wanted(self, address: Address) -> None:
+    async def _open(self, address: Address) -> None:
         door = self._door(address)
-        places = await _resolve(address)
-        absent: list[OSError] = []
-        for place in places:
+        resolved = await _resolve(address)
+        skipped: list[OSError] = []
+        for single in resolved:
             try:
-                self.addresses.append(await door.open(place, self._sockets))
+                self.addresses.append(await door.open(single, self._sockets))
             except OSError as error:
                 if error.errno not in _NOT_ON_THIS_MACHINE:
-                    raise StartError(f"cannot listen on {place}: {_reason(error)}") from None
-                absent.append(error)
-                _log.debug("not an address of this machine", extra={"fields": {"address": place}})
-        if len(absent) == len(places):
-            raise StartError(f"cannot listen on {address}: {_reason(absent[0])}")
+                    raise StartError(f"cannot listen on {single}: {_reason(error)}") from None
+                skipped.append(error)
+                _log.debug("address not on this machine, skipped", extra={"fields": {"address": single}})
+        if len(skipped) == len(resolved):
+            raise StartError(f"cannot listen on {address}: {_reason(skipped[0])}")
 
-    async def _open_usual_places(self) -> None:
-        for place in default_addresses():
+    async def _open_defaults(self) -> None:
+        for address in default_addresses():
             try:
-                self.addresses.append(await self._door(place).open(place, self._sockets))
+                self.addresses.append(await self._door(address).open(address, self._sockets))
             except OSError as error:
-                fields = {"address": place, "why": _reason(error)}
-                _log.warning("a usual port is not free; it is left out", extra={"fields": fields})
+                fields = {"address": address, "why": _reason(error)}
+                _log.warning("default port in use, skipped", extra={"fields": fields})
         if not self.addresses:
-            places = ", ".join(map(str, default_addresses()))
-            raise StartError(f"none of the usual ports is free ({places}); choose others with --listen")
+            tried = ", ".join(map(str, default_addresses()))
+            raise StartError(f"all default ports are in use ({tried}); choose others with --listen")
 
     def _door(self, address: Address) -> Door:
         protocol = _protocol(address.scheme)
         if protocol not in self._doors:
-            factory = FACTORIES.get(protocol)
-            if factory is None:
-                known = ", ".join(FACTORIES)
-                raise StartError(f"{address}: the {protocol} door is not built yet; there is: {known}")
-            self._doors[protocol] = factory(self._context)
+            self._doors[protocol] = FACTORIES[protocol](self._context)
         return self._doors[protocol]
 
 
 def default_addresses() -> Iterator[Address]:
-    """Where the doors stand when nothing else is asked for."""
+    """Every protocol's default port, on this machine only."""
     for scheme, port in DEFAULT_PORTS.items():
-        if _protocol(scheme) in FACTORIES:
-            yield Address(scheme, DEFAULT_HOST, port, "")
+        yield Address(scheme, DEFAULT_HOST, port, "")
 
 
 def _protocol(scheme: str) -> str:
@@ -187,16 +174,16 @@ async def _resolve(address: Address) -> list[Address]:
         return [address]
     host = None if address.host == EVERY_INTERFACE else address.host
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(
+        results = await asyncio.get_running_loop().getaddrinfo(
             host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except OSError as error:
         raise StartError(f"cannot listen on {address}: {_reason(error)}") from None
-    return list(dict.fromkeys(address._replace(host=str(entry[4][0])) for entry in found))
+    return list(dict.fromkeys(address._replace(host=str(result[4][0])) for result in results))
 
 
 def _reason(error: OSError) -> str:
-    """The system's own short words; loops put longer ones around them."""
+    """The system's own short text; event loops add a longer one around it."""
     if error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return error.strerror or str(error)

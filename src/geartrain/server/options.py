@@ -1,4 +1,4 @@
-"""From the settings to the parts of a server: each room gets what concerns it, in its own words."""
+"""Options: what each part of the server needs of the settings, in that part's own types."""
 
 import sys
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from geartrain.server.config.settings import Settings
 def policy(settings: Settings) -> Policy:
     return Policy(
         max_attempts=settings.max_attempts,
-        wake_count=settings.wake_count or sys.maxsize,  # the engine stops at the last sleeper anyway
+        wake_count=settings.wake_count or sys.maxsize,  # the engine stops at the last sleeping worker anyway
         wake_grace=settings.wake_grace,
     )
 
@@ -51,7 +51,7 @@ def gearman_options(settings: Settings) -> Options:
         timeout_unit=settings.job_timeout_unit,
         timeout_action=settings.job_timeout_action,
         linger=settings.linger,
-        # The protocol that is spoken, as clients of gearmand know it, and who speaks it.
+        # The gearmand version whose protocol this is, as its clients expect it, and our own.
         version=f"1.1.20+geartrain.{geartrain.__version__}",
     )
 
@@ -89,5 +89,5 @@ def http_options(settings: Settings, not_ready: Callable[[], str]) -> http.Optio
     )
 
 
-def keep(settings: Settings) -> Retention:
+def retention(settings: Settings) -> Retention:
     return Retention(settings.keep_records_for, settings.keep_records)

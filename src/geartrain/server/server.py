@@ -1,7 +1,7 @@
-"""The server: builds the rooms from the settings, opens the doors, and stops in good order.
+"""The server: connects engine, store, admin and doors, serves, and stops in good order.
 
-Stopping at once (SIGTERM, SIGINT) closes everything. Stopping gracefully (SIGUSR1, or a client's `shutdown
-graceful`) closes the listening sockets, lets running jobs finish, and then does the same.
+An immediate stop (SIGTERM, SIGINT) closes everything. A graceful stop (SIGUSR1, or a client's `shutdown graceful`)
+closes the listening sockets, lets running jobs finish, and then stops.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ import platform
 import pwd
 import signal
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import geartrain
 from geartrain.address import Address
@@ -31,10 +32,11 @@ from geartrain.server.listeners import DoorContext, Doors
 from geartrain.server.process import pid_file, privileges, signals
 from geartrain.server.process.log import Log
 from geartrain.server.process.systemd import Notifier
+from geartrain.store import url
 from geartrain.store.memory import MemoryStore
 
-# How long a stop waits for peers to take the last bytes that were sent to them.
-FAREWELL_SECONDS = 1.0
+# How long a stop waits for peers to read the last bytes that were sent to them.
+FLUSH_SECONDS: Final = 1.0
 
 Ready = Callable[[Sequence[Address]], None]
 
@@ -42,13 +44,14 @@ _log = logging.getLogger("geartrain.server")
 
 
 class Server:
-    """One server, from its start to its stop; use it once. It is what doors know as `control`."""
+    """One server from start to stop; use it once. It is the doors' `Control`."""
 
-    def __init__(self, settings: Settings, log: Log, account: pwd.struct_passwd | None = None) -> None:
+    def __init__(self, settings: Settings, log: Log, user: pwd.struct_passwd | None = None) -> None:
         self._settings = settings
-        self._store = restore.make(settings.store, settings.result_limit)
-        self._log_target = log
-        self._account = account  # as whom it will run, if not as whom it was started
+        self._store_url = settings.store or url.default_url(os.environ)
+        self._store = url.create_store(self._store_url, settings.result_limit)
+        self._log_output = log
+        self._user = user  # that the process switches to once it is ready; None: it stays the same
         self._notifier = Notifier()
         self._stopped = asyncio.Event()
         self._committer: Committer | None = None  # of a durable store
@@ -57,14 +60,14 @@ class Server:
 
     @property
     def log_level_name(self) -> str:
-        """gearmand's word for the log level."""
+        """The log level as gearmand writes it."""
         return self._settings.log_level.upper()
 
     async def run(self, ready: Ready) -> None:
-        """Serve until told to stop. `ready` is called once, with every address, when all doors are open."""
+        """Serve until stopped. `ready` is called once, with every address, when all doors listen."""
         self._loop = asyncio.get_running_loop()
         with signals.handled(self._loop, self._signal_handlers()):
-            with privileges.acting_as(self._account):  # so that the store's files belong to who will use them
+            with privileges.acting_as(self._user):  # so that the store's files belong to their later user
                 first_id = self._store.open()
             try:
                 await self._build(first_id)
@@ -72,35 +75,40 @@ class Server:
                     await self._serve(ready)
             finally:
                 self._store.close(self._engine.next_id)
-        self._say_goodbye()
+        self._log_stop()
 
     async def _build(self, first_id: int) -> None:
-        """Make the engine, and give it back the jobs that the store has kept."""
+        """Make the engine and all that stands on it, and restore the store's jobs."""
         settings, clock = self._settings, Clock()
         journal: MemoryJournal | Committer
         if isinstance(self._store, MemoryStore):
             journal = MemoryJournal(self._store, settings.keep_records, settings.result_limit)
         else:
-            journal = self._committer = Committer(self._store, options.keep(settings))
+            journal = self._committer = Committer(self._store, options.retention(settings))
         self._engine = Engine(options.policy(settings), table.handle_prefix(settings), first_id, journal)
         if isinstance(journal, MemoryJournal):
             journal.engine = self._engine
         self._tick_loop = TickLoop(self._loop, self._engine, clock)
-        kept, archive = self._store.kept(), StoreArchive(self._store, journal)
-        site = RunningServer(
-            self._tick_loop, self._store, settings.store or restore.default_url(os.environ), self._committer
-        )
-        admin = Admin(self._tick_loop, site, archive, kept)
+        saved_values, archive = self._store.kept(), StoreArchive(self._store, journal)
+        info = RunningServer(self._tick_loop, self._store, self._store_url, self._committer)
+        admin = Admin(self._tick_loop, info, archive, saved_values)
         self._control = ControlWorker(self._tick_loop, admin) if settings.control else None
-        context = DoorContext(self._tick_loop, settings, self, archive, kept, admin)
-        self._doors = site.doors = Doors(context, options.sockets(settings))
+        context = DoorContext(
+            tick_loop=self._tick_loop,
+            settings=settings,
+            control=self,
+            archive=archive,
+            saved_values=saved_values,
+            admin=admin,
+        )
+        self._doors = info.doors = Doors(context, options.sockets(settings))
         with memory.at_rest():
             await restore.restore_jobs(self._store, self._engine, self._stopped)
 
     async def _serve(self, ready: Ready) -> None:
         if self._committer is not None:
             self._committer.start(self._tick_loop)
-        self._tick_loop.schedule_tick()  # what was to be done at a time may be due
+        self._tick_loop.schedule_tick()  # restored jobs and schedules may be due
         try:
             self._serving = True
             await self._doors.open(self._settings.listen)
@@ -112,24 +120,24 @@ class Server:
             await self._close()
 
     def shutdown(self, graceful: bool) -> None:
-        """Stop, at once or when the running jobs are done. A second call may only make it sooner."""
+        """Stop at once, or when the running jobs are finished. A second call can only make it sooner."""
         if not graceful or not self._serving:
             self._stopped.set()
         elif not self._draining:
             self._drain()
 
     def not_ready(self) -> str:
-        """Why no jobs should be sent here at the moment."""
+        """Why this server should get no new jobs; empty if it should."""
         if self._draining or self._stopped.is_set():
             return "the server is stopping"
         if self._committer is not None and self._committer.failing:
-            return "jobs cannot be made durable; the log says why"
+            return "the store cannot be written; see the server's log"
         return ""
 
     def reload(self) -> None:
         """Reopen the log file, for log rotation."""
         self._notifier.reloading()
-        self._log_target.reopen()
+        self._log_output.reopen()
         if self._serving:
             self._notifier.ready(self._status())
 
@@ -149,12 +157,12 @@ class Server:
             "version": geartrain.__version__,
             "python": platform.python_version(),
             "loop": type(self._loop).__module__.partition(".")[0],
-            "store": self._settings.store or restore.default_url(os.environ),
+            "store": self._store_url,
             "pid": os.getpid(),
         }
         _log.info("started", extra={"fields": fields})
         for address in self._doors.addresses:
-            _log.info("open", extra={"fields": {"door": address.scheme, "address": address}})
+            _log.info("listening", extra={"fields": {"door": address.scheme, "address": address}})
         memory.settle()
         ready(self._doors.addresses)
         self._notifier.ready(self._status())
@@ -168,9 +176,9 @@ class Server:
         if self._control is not None:
             self._control.rest()
         self._notifier.stopping("waiting for running jobs")
-        _log.info("stopping when the running jobs are done", extra={"fields": {"jobs": self._engine.running}})
+        _log.info("draining", extra={"fields": {"jobs": self._engine.running}})
         if self._settings.drain_timeout:
-            self._loop.call_later(self._settings.drain_timeout, self._give_up)
+            self._loop.call_later(self._settings.drain_timeout, self._end_drain)
         self._tick_loop.after.append(self._stop_when_drained)
         self._tick_loop.schedule_tick()
 
@@ -178,31 +186,30 @@ class Server:
         if not self._engine.running:
             self._stopped.set()
 
-    def _give_up(self) -> None:
+    def _end_drain(self) -> None:
         if not self._stopped.is_set():
             fields = {"jobs": self._engine.running, "seconds": self._settings.drain_timeout}
-            _log.warning("not waiting any longer for running jobs", extra={"fields": fields})
+            _log.warning("drain timed out, stopping", extra={"fields": fields})
             self._stopped.set()
 
     async def _close(self) -> None:
         self._doors.stop_listening()
-        # From here on workers are lost because we go, not because a job is bad. The store must not hear of that:
-        # it gives the jobs back at the next start as they were before.
+        # Workers that are lost from here on are lost because the server stops. The store must not see that as failed
+        # attempts: it restores these jobs at the next start as they were.
         self._engine.journal = Journal()
         self._engine.timers.clear()
         if self._control is not None:
             await self._control.close()
         self._doors.close()
-        deadline = self._loop.time() + FAREWELL_SECONDS
+        deadline = self._loop.time() + FLUSH_SECONDS
         while self._doors.connections and self._loop.time() < deadline:
             await asyncio.sleep(0.005)
         self._tick_loop.close()
         if self._committer is not None:
             await self._committer.stop()
 
-    def _say_goodbye(self) -> None:
-        """Say so if jobs are lost by this stop."""
-        left = sum(not (job.background and self._store.durable) for job in self._engine.jobs.values())
-        if left:
-            _log.warning("jobs that were not done are forgotten", extra={"fields": {"jobs": left}})
+    def _log_stop(self) -> None:
+        lost = sum(not (job.background and self._store.durable) for job in self._engine.jobs.values())
+        if lost:
+            _log.warning("unfinished jobs lost", extra={"fields": {"jobs": lost}})
         _log.info("stopped")

@@ -12,7 +12,7 @@ from geartrain.errors import SettingsError
 from geartrain.server.config import load
 from geartrain.server.config.settings import Settings
 from geartrain.server.process import log
-from geartrain.server.process.launch import Process
+from geartrain.server.process.launch import ProcessOptions
 
 QUIET = ["--log-file=none", "--pid-file=x.pid"]
 
@@ -199,9 +199,9 @@ def test_usual_pid_file_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_process() -> None:
-    assert gearmand.process({}) == Process()
+    assert gearmand.process({}) == ProcessOptions()
     values = {"daemon": "", "user": "gearman", "file-descriptors": "4096", "coredump": ""}
-    assert gearmand.process(values) == Process(daemon=True, user="gearman", file_limit=4096, core=True)
+    assert gearmand.process(values) == ProcessOptions(daemon=True, user="gearman", file_limit=4096, core=True)
 
 
 def test_command_line_wins_over_the_configuration_file(tmp_path: Path) -> None:

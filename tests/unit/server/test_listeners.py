@@ -1,4 +1,4 @@
-"""Which addresses are opened, which may be passed over, and what is said about the rest."""
+"""Listeners: which addresses the server listens on, which it skips, and the errors for the rest."""
 
 import asyncio
 import contextlib
@@ -11,37 +11,52 @@ import pytest
 
 from geartrain import address
 from geartrain.address import Address
+from geartrain.admin.service import Admin
 from geartrain.doors.door import Socket
 from geartrain.engine.engine import Engine
 from geartrain.errors import StartError
 from geartrain.model import Record
 from geartrain.runtime.clock import Clock
+from geartrain.runtime.records import RecordQuery
 from geartrain.runtime.tick import TickLoop
 from geartrain.server import listeners
 from geartrain.server.config.settings import Settings
+from geartrain.server.info import RunningServer
 from geartrain.server.listeners import DoorContext, Doors
+from geartrain.store.memory import MemoryStore
 
 
 class NoControl:
-    """Nobody stops these doors from outside."""
+    """A server that no client of these tests stops."""
 
     log_level_name = "ERROR"
 
     def shutdown(self, graceful: bool) -> None:
-        raise AssertionError("nobody asked for it")
+        raise AssertionError("unexpected shutdown")
+
+    def not_ready(self) -> str:
+        return ""
 
 
-class NoArchive:
-    """Nothing has ever run."""
+class EmptyArchive:
+    """No job has ever finished."""
 
     async def find(self, handle: bytes) -> Record | None:
         return None
 
+    async def newest(self, query: RecordQuery) -> list[Record]:
+        return []
+
 
 @contextlib.asynccontextmanager
 async def doors() -> AsyncIterator[Doors]:
+    archive = EmptyArchive()
     tick_loop = TickLoop(asyncio.get_running_loop(), Engine(), Clock())
-    made = Doors(DoorContext(tick_loop, Settings(), NoControl(), NoArchive()), Socket())
+    admin = Admin(tick_loop, RunningServer(tick_loop, MemoryStore(), "memory", None), archive, {})
+    context = DoorContext(
+        tick_loop=tick_loop, settings=Settings(), control=NoControl(), archive=archive, saved_values={}, admin=admin
+    )
+    made = Doors(context, Socket())
     try:
         yield made
     finally:
@@ -51,7 +66,7 @@ async def doors() -> AsyncIterator[Doors]:
 
 
 def opened(*urls: str) -> list[Address]:
-    """Open these, and say where they stood."""
+    """Listen on these, check that a Gearman server answers there, and return the bound addresses."""
 
     async def run() -> list[Address]:
         async with doors() as made:
@@ -69,28 +84,28 @@ def opened(*urls: str) -> list[Address]:
 
 @pytest.fixture
 def taken() -> Iterator[int]:
-    """A port that somebody else listens on."""
+    """A port that another socket listens on."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         yield other.getsockname()[1]
 
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
-    """Host names with the addresses that the resolver is to give for them."""
+    """Host names with the addresses that the resolver returns for them."""
     table: dict[str, list[str]] = {}
     real = asyncio.BaseEventLoop.getaddrinfo
 
     async def getaddrinfo(loop: asyncio.BaseEventLoop, host: str, port: int, **rest: int) -> list[object]:
-        found: list[object] = []
-        for place in table.get(host, [host]):
-            found += await real(loop, place, port, **rest)
-        return found
+        results: list[object] = []
+        for name in table.get(host, [host]):
+            results += await real(loop, name, port, **rest)
+        return results
 
     monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", getaddrinfo)
     return table
 
 
-def test_asked_for_addresses_are_opened_with_their_real_ports() -> None:
+def test_bound_ports_are_reported() -> None:
     first, second = opened("gearman://127.0.0.1:0", "gearman://127.0.0.1:0")
     assert first.host == second.host == "127.0.0.1"
     assert first.port != second.port
@@ -118,19 +133,19 @@ def test_star_is_every_interface() -> None:
     assert set(hosts) <= {"0.0.0.0", "::"}
 
 
-def test_half_of_a_name_that_this_machine_does_not_have_is_passed_over(names: dict[str, list[str]]) -> None:
-    names["localhost.test"] = ["192.0.2.1", "127.0.0.1"]  # the first is nobody's: reserved for documentation
+def test_address_of_a_name_that_is_not_on_this_machine_is_skipped(names: dict[str, list[str]]) -> None:
+    names["localhost.test"] = ["192.0.2.1", "127.0.0.1"]  # the first is reserved for documentation
     assert [place.host for place in opened("gearman://localhost.test:0")] == ["127.0.0.1"]
 
 
-def test_address_that_this_machine_does_not_have() -> None:
+def test_address_not_on_this_machine() -> None:
     with pytest.raises(StartError) as caught:
         opened("gearman://192.0.2.1:4730")
     reason = os.strerror(errno.EADDRNOTAVAIL)
     assert str(caught.value) == f"cannot listen on gearman://192.0.2.1:4730: {reason}"
 
 
-def test_taken_port_that_was_asked_for(taken: int) -> None:
+def test_port_in_use(taken: int) -> None:
     with pytest.raises(StartError) as caught:
         opened("gearman://127.0.0.1:0", f"gearman://127.0.0.1:{taken}")
     assert str(caught.value) == f"cannot listen on gearman://127.0.0.1:{taken}: Address already in use"
@@ -146,53 +161,51 @@ def test_unknown_name(names: dict[str, list[str]], monkeypatch: pytest.MonkeyPat
     assert str(caught.value) == "cannot listen on gearman://nowhere.test:1: Name or service not known"
 
 
-def test_door_that_is_not_built_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    only_gearman(monkeypatch)
-    with pytest.raises(StartError, match=r"the memodb door is not built yet; there is: gearman$"):
-        opened("memodb+tcp://127.0.0.1:0")
+def test_every_protocol_of_a_url_has_a_door() -> None:
+    assert {scheme.partition("+")[0] for scheme in address.SCHEMES} == set(listeners.FACTORIES)
 
 
-def only_gearman(monkeypatch: pytest.MonkeyPatch, **more: object) -> None:
-    """However many doors there are: the usual places of others are not for tests to open."""
-    monkeypatch.setattr(listeners, "FACTORIES", {"gearman": listeners.FACTORIES["gearman"], **more})
+def set_default_ports(monkeypatch: pytest.MonkeyPatch, **ports: int) -> None:
+    """Tests must not listen on the real default ports."""
+    for scheme in list(address.DEFAULT_PORTS):
+        monkeypatch.delitem(address.DEFAULT_PORTS, scheme)
+    for scheme, port in ports.items():
+        monkeypatch.setitem(address.DEFAULT_PORTS, scheme, port)
 
 
-def test_usual_places_are_on_this_machine_only() -> None:
+def test_default_addresses_are_on_this_machine_only() -> None:
     places = list(listeners.default_addresses())
     assert Address("gearman", "127.0.0.1", 4730, "") in places
     assert {place.host for place in places} == {"127.0.0.1"}
 
 
-def test_usual_places_are_opened_when_nothing_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    only_gearman(monkeypatch)
-    monkeypatch.setitem(address.DEFAULT_PORTS, "gearman", 0)
+def test_default_ports_without_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_default_ports(monkeypatch, gearman=0)
     [place] = opened()
     assert place.scheme == "gearman"
 
 
-def test_taken_usual_port_is_passed_over_with_a_warning(
+def test_default_port_in_use_is_skipped_with_a_warning(
     taken: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    only_gearman(monkeypatch, danga=listeners.FACTORIES["gearman"])
-    monkeypatch.setitem(address.DEFAULT_PORTS, "gearman", taken)
-    monkeypatch.setitem(address.DEFAULT_PORTS, "danga", 0)
+    set_default_ports(monkeypatch, gearman=taken, danga=0)
+    monkeypatch.setattr(listeners, "FACTORIES", dict.fromkeys(("gearman", "danga"), listeners.FACTORIES["gearman"]))
     assert [place.scheme for place in opened()] == ["danga"]
     [record] = caplog.records
-    assert record.levelname == "WARNING"
+    assert (record.levelname, record.getMessage()) == ("WARNING", "default port in use, skipped")
     assert str(record.fields["address"]) == f"gearman://127.0.0.1:{taken}"  # type: ignore[attr-defined]
 
 
-def test_no_usual_port_is_free(taken: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    only_gearman(monkeypatch)
-    monkeypatch.setitem(address.DEFAULT_PORTS, "gearman", taken)
+def test_all_default_ports_in_use(taken: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_default_ports(monkeypatch, gearman=taken)
     with pytest.raises(StartError) as caught:
         opened()
     assert str(caught.value) == (
-        f"none of the usual ports is free (gearman://127.0.0.1:{taken}); choose others with --listen"
+        f"all default ports are in use (gearman://127.0.0.1:{taken}); choose others with --listen"
     )
 
 
-def test_nobody_new_is_admitted_after_listening_has_stopped() -> None:
+def test_no_new_connection_after_stop_listening() -> None:
     async def run() -> None:
         async with doors() as made:
             await made.open([address.parse("gearman://127.0.0.1:0")])

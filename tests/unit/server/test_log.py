@@ -160,37 +160,37 @@ def test_json_file(tmp_path: Path) -> None:
 
 def test_file_is_opened_anew_after_rotation(tmp_path: Path) -> None:
     path, rotated = tmp_path / "server.log", tmp_path / "server.log.1"
-    with log.opened(str(path), "warning", "text") as journal:
+    with log.opened(str(path), "warning", "text") as output:
         SERVER.warning("before")
         path.rename(rotated)
         SERVER.warning("between")
-        journal.reopen()
+        output.reopen()
         SERVER.warning("after")
     assert [line.split()[-1] for line in rotated.read_text().splitlines()] == ["before", "between"]
     assert [line.split()[-1] for line in path.read_text().splitlines()] == ["after"]
 
 
-def test_old_file_stays_in_use_when_a_new_one_cannot_be_had(tmp_path: Path) -> None:
+def test_old_file_stays_in_use_when_reopening_fails(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
     path = folder / "server.log"
-    with log.opened(str(path), "info", "text") as journal:
+    with log.opened(str(path), "info", "text") as output:
         moved = folder.rename(tmp_path / "moved")
-        journal.reopen()
+        output.reopen()
         SERVER.info("still here")
     lines = (moved / "server.log").read_text().splitlines()
-    assert "the log file could not be reopened" in lines[0]
+    assert "cannot reopen log file" in lines[0]
     assert f"file={path}" in lines[0]
     assert lines[1].endswith("still here")
 
 
 def test_stderr_and_none(capsys: pytest.CaptureFixture[str]) -> None:
-    with log.opened("stderr", "info", "text") as journal:
+    with log.opened("stderr", "info", "text") as output:
         SERVER.info("seen")
-        journal.reopen()
-    with log.opened("none", "debug", "text") as journal:
+        output.reopen()
+    with log.opened("none", "debug", "text") as output:
         SERVER.critical("unseen")
-        journal.reopen()
+        output.reopen()
     out, err = capsys.readouterr()
     assert out == ""
     assert err.endswith("info server  seen\n")
@@ -198,7 +198,7 @@ def test_stderr_and_none(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_file_that_cannot_be_opened(tmp_path: Path) -> None:
-    with pytest.raises(StartError, match=r"log file .*/absent/x cannot be opened: No such file"):
+    with pytest.raises(StartError, match=r"cannot open the log file .*/absent/x: No such file"):
         log.Log(str(tmp_path / "absent" / "x"), "info", "text")
 
 
@@ -217,7 +217,7 @@ def test_syslog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_syslog_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "SYSLOG_SOCKET", str(tmp_path / "absent"))
-    with pytest.raises(StartError, match=r"the system log at .*/absent cannot be opened"):
+    with pytest.raises(StartError, match=r"cannot open the system log at .*/absent"):
         log.Log("syslog", "info", "text")
 
 

@@ -1,4 +1,4 @@
-"""How settings become the parts of a server. That the parts work together is tested on the installed command."""
+"""Options: the settings reach the parts of the server. tests/acceptance/test_serve.py runs the parts together."""
 
 import sys
 
@@ -13,7 +13,7 @@ from geartrain.server.server import Server
 
 
 def test_defaults_are_those_of_the_parts() -> None:
-    """The table of settings and the rooms must not disagree about what nothing means."""
+    """The table of settings and the classes of the parts must have the same defaults."""
     settings = Settings()
     assert options.policy(settings) == Policy()
     assert options.limits(settings) == Limits()
@@ -56,6 +56,6 @@ def test_waking_all_workers() -> None:
     assert options.policy(Settings(wake_count=0)).wake_count == sys.maxsize
 
 
-def test_log_level_in_gearmands_word() -> None:
-    with log.opened("none", "info", "text") as journal:
-        assert Server(Settings(log_level="notice", store="memory"), journal).log_level_name == "NOTICE"
+def test_log_level_name_is_gearmands() -> None:
+    with log.opened("none", "info", "text") as output:
+        assert Server(Settings(log_level="notice", store="memory"), output).log_level_name == "NOTICE"

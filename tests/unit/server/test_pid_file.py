@@ -1,4 +1,4 @@
-"""The pid file is there while the server serves, and no longer."""
+"""The pid file exists while the server runs."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ def test_written_and_removed(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_relative_path_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_path_survives_a_change_of_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pid_file.written("server.pid"):
         monkeypatch.chdir("/")
@@ -31,20 +31,20 @@ def test_another_servers_file_is_left_alone(tmp_path: Path) -> None:
     assert path.read_text() == "1\n"
 
 
-def test_none_is_wanted() -> None:
+def test_empty_path_writes_no_file() -> None:
     with pid_file.written(""):
         pass
 
 
-def test_file_that_cannot_be_written(tmp_path: Path) -> None:
+def test_unwritable_file_is_a_start_error(tmp_path: Path) -> None:
     writing = pid_file.written(str(tmp_path / "absent" / "server.pid"))
-    with pytest.raises(StartError, match=r"pid file .*/absent/server\.pid cannot be written: No such file"):
+    with pytest.raises(StartError, match=r"cannot write the pid file .*/absent/server\.pid: No such file"):
         writing.__enter__()
 
 
-def test_vanished_file_is_only_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_file_at_the_end_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "server.pid"
     with pid_file.written(str(path)):
         path.unlink()
     [record] = caplog.records
-    assert record.getMessage() == "the pid file was not removed"
+    assert record.getMessage() == "cannot remove pid file"

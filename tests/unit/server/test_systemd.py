@@ -1,4 +1,4 @@
-"""What the service manager is told, over a real socket."""
+"""Notifications to systemd, over a real socket."""
 
 import os
 import socket
@@ -21,7 +21,7 @@ def manager(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[st
         yield name, listener
 
 
-def test_what_is_told(manager: tuple[str, socket.socket]) -> None:
+def test_messages(manager: tuple[str, socket.socket]) -> None:
     name, listener = manager
     notifier = Notifier({"NOTIFY_SOCKET": name})
 
@@ -42,12 +42,12 @@ def test_what_is_told(manager: tuple[str, socket.socket]) -> None:
     assert listener.recv(4096) == b"STOPPING=1\nSTATUS=stopping"
 
 
-def test_without_a_manager_nothing_happens(caplog: pytest.LogCaptureFixture) -> None:
+def test_without_a_socket_nothing_is_sent(caplog: pytest.LogCaptureFixture) -> None:
     Notifier({}).ready("serving")
     assert not caplog.records
 
 
-def test_vanished_manager_is_only_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_socket_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     Notifier({"NOTIFY_SOCKET": str(tmp_path / "absent")}).ready("serving")
     [record] = caplog.records
-    assert record.getMessage() == "the service manager could not be told"
+    assert record.getMessage() == "cannot notify systemd"

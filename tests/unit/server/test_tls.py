@@ -57,18 +57,18 @@ def test_authorities_make_certificates_compulsory(folder: Path) -> None:
         ("cert.pem", "absent.pem", "No such file"),
         ("cert.pem", "", ""),
         ("empty.pem", "key.pem", ""),
-        ("cert.pem", "locked.pem", "the key is encrypted; a server needs one without a password"),
+        ("cert.pem", "locked.pem", "the key is encrypted; use a key without a password"),
     ],
 )
 def test_unusable_certificate(folder: Path, certificate: str, key: str, why: str) -> None:
     with pytest.raises(StartError) as caught:
         context(folder, certificate, key)
     said = str(caught.value)
-    assert said.startswith(f"no usable TLS certificate and key in {folder / certificate}")
+    assert said.startswith(f"cannot load the TLS certificate and key from {folder / certificate}")
     assert why in said
 
 
 @pytest.mark.parametrize("ca", ["absent.pem", "empty.pem"])
 def test_unusable_authorities(folder: Path, ca: str) -> None:
-    with pytest.raises(StartError, match="no usable TLS authorities in"):
+    with pytest.raises(StartError, match="cannot load the TLS authorities from"):
         context(folder, "cert.pem", "key.pem", ca)

@@ -9,9 +9,9 @@ from typing import Any
 from geartrain.errors import GeartrainError, StoreError
 from geartrain.maintenance.doctor import contents, disk, machine
 from geartrain.maintenance.doctor.finding import Finding, Findings, Level
-from geartrain.server import restore
 from geartrain.server.config import load
 from geartrain.server.config.settings import Settings
+from geartrain.store import url
 from geartrain.store.sqlite import SqliteStore
 
 
@@ -19,7 +19,7 @@ def examine(flags: Mapping[str, Any], thorough: bool) -> Iterator[Finding]:
     """One finding after the other; `flags` are those of `geartrain serve`."""
     try:
         settings = load.load(flags)
-        store = restore.make(settings.store, settings.result_limit)
+        store = url.create_store(settings.store, settings.result_limit)
     except GeartrainError as error:
         advice = "correct it; the store and the ports cannot be checked before"
         yield Findings("settings").problem(str(error), advice)
@@ -37,7 +37,7 @@ def _settings(flags: Mapping[str, Any], settings: Settings, found: Findings) -> 
     usual = (str(path) for path in load.default_files(os.environ) if path.is_file())
     source = file or next(usual, "")
     origin = f"read from {source}" if source else "there is no settings file"
-    return found.ok(f"{origin}; the store is {settings.store or restore.default_url(os.environ)}")
+    return found.ok(f"{origin}; the store is {settings.store or url.default_url(os.environ)}")
 
 
 def _store(path: Path | None, thorough: bool) -> Iterator[Finding]:

@@ -1,1 +1,1 @@
-"""The process around the server: start, background, signals, privileges, log."""
+"""The process around the server: launch, daemon, log, pid file, privileges, signals, systemd."""

@@ -1,7 +1,7 @@
-"""Going into the background, as gearmand's `--daemon`.
+"""Running in the background, as gearmand's `--daemon`.
 
-The command that was typed ends when the server is ready, with exit code 0, or when it has failed to start,
-with exit code 1 after the server's own words on stderr: a script that goes on after it finds the doors open.
+The command ends with exit code 0 when the server is ready, or with exit code 1 when it cannot start, after the error
+on stderr. So a script can connect as soon as the command has ended.
 """
 
 import os
@@ -12,7 +12,7 @@ _READY = b"r"
 
 
 def keep_standard_streams() -> None:
-    """Open those that the caller has closed, so that no socket gets their numbers: libuv aborts over that."""
+    """Open those that the caller has closed: libuv aborts if a socket gets one of their numbers."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
@@ -21,7 +21,7 @@ def keep_standard_streams() -> None:
 
 
 def detach() -> Callable[[bool], None]:
-    """Return in the background process only; call the result once it is ready to serve.
+    """Fork, and return in the background process only; call the result once the server is ready.
 
     Its argument says whether stderr stays open, for a log that is written there.
     """
@@ -30,17 +30,17 @@ def detach() -> Callable[[bool], None]:
     if child:
         os.close(writer)
         os.waitpid(child, 0)
-        os._exit(_outcome(reader))
+        os._exit(_exit_code(reader))
     os.close(reader)
     os.setsid()
-    # The session's leader goes as well: what is left can never get a controlling terminal.
+    # A second fork: a process that leads no session can never get a controlling terminal.
     if os.fork():
         os._exit(0)
     return lambda keep_stderr: _ready(writer, keep_stderr)
 
 
-def _outcome(reader: int) -> int:
-    """A server that ends without a word closes its end of the pipe all the same."""
+def _exit_code(reader: int) -> int:
+    """Wait for the server; the end of its process closes the pipe in any case."""
     with open(reader, "rb") as pipe:
         return 0 if pipe.read(1) == _READY else 1
 
@@ -48,10 +48,10 @@ def _outcome(reader: int) -> int:
 def _ready(writer: int, keep_stderr: bool) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
-    nothing = os.open(os.devnull, os.O_RDWR)
+    null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1) if keep_stderr else (0, 1, 2):
-        os.dup2(nothing, descriptor)
-    if nothing > 2:
-        os.close(nothing)
+        os.dup2(null, descriptor)
+    if null > 2:
+        os.close(null)
     os.write(writer, _READY)
     os.close(writer)

@@ -1,10 +1,11 @@
-"""From settings to a serving process: what surrounds the server proper."""
+"""Launching a server: the log, the daemon, the user and the event loop around it."""
 
 import asyncio
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from geartrain import eventloop
 from geartrain.address import Address
@@ -17,25 +18,29 @@ _log = logging.getLogger("geartrain.server")
 
 
 @dataclasses.dataclass(frozen=True)
-class Process:
-    """What kind of process to be; the defaults are those of a server in the foreground."""
+class ProcessOptions:
+    """How to run the process; the defaults are those of a server in the foreground."""
 
-    daemon: bool = False  # go into the background once the doors are open
-    user: str = ""  # become this user once the doors are open
-    file_limit: int = 0  # how many files may be open; 0 means as many as the system allows
+    daemon: bool = False  # go into the background once all doors listen
+    user: str = ""  # switch to this user once all doors listen
+    file_limit: int = 0  # of open files; 0: as many as the system allows
     core: bool = False  # leave a core file after a crash
 
 
-FOREGROUND = Process()
+FOREGROUND: Final = ProcessOptions()
+NOTHING_IGNORED: Final[Mapping[str, str]] = {}
 
 
-def serve(settings: Settings, process: Process = FOREGROUND, notices: Sequence[str] = ()) -> None:
-    """Serve until told to stop; `notices` are logged at the start. A StartError if it cannot start.
+def serve(
+    settings: Settings, process: ProcessOptions = FOREGROUND, ignored: Mapping[str, str] = NOTHING_IGNORED
+) -> None:
+    """Serve until stopped; StartError if the server cannot start.
 
-    Every open door gets one line on stdout, so that whoever started the server knows where it is.
+    `ignored` has the command line options that have no effect, with the reason for each; they are logged. Every
+    address that the server listens on is printed as one line on stdout.
     """
     daemon.keep_standard_streams()
-    account = privileges.find_user(process.user) if process.user else None
+    user = privileges.find_user(process.user) if process.user else None
     if process.file_limit:
         privileges.set_file_limit(process.file_limit)
     else:
@@ -45,21 +50,21 @@ def serve(settings: Settings, process: Process = FOREGROUND, notices: Sequence[s
     detached = daemon.detach() if process.daemon else None
 
     def ready(addresses: Sequence[Address]) -> None:
-        if account is not None:
-            privileges.become(account)
-        with contextlib.suppress(OSError):  # nobody reads stdout
+        if user is not None:
+            privileges.become(user)
+        with contextlib.suppress(OSError):  # stdout may be closed
             for address in addresses:
                 print(f"listening {address}", flush=True)
         if detached is not None:
             detached(settings.log_file == log.STDERR)
 
-    with log.opened(settings.log_file, settings.log_level, settings.log_format) as journal:
-        for notice in notices:
-            _log.info(notice)
+    with log.opened(settings.log_file, settings.log_level, settings.log_format) as output:
+        for option, reason in ignored.items():
+            _log.info("option has no effect", extra={"fields": {"option": option, "why": reason}})
         try:
             with asyncio.Runner(loop_factory=eventloop.best().factory) as runner:
-                runner.run(Server(settings, journal, account).run(ready))
+                runner.run(Server(settings, output, user).run(ready))
         except GeartrainError as error:
-            if journal.target != log.STDERR:  # there, the command says it
-                _log.critical("not started", extra={"fields": {"why": error}})
+            if output.target != log.STDERR:  # the command prints the error to stderr
+                _log.critical("start failed", extra={"fields": {"why": error}})
             raise

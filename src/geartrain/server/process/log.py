@@ -1,10 +1,10 @@
 """The log: one readable line per event, or one JSON object per line.
 
-    2026-11-15T19:00:00.123 warning gearman  a packet was refused  peer=127.0.0.1:5000 why="not a packet"
+    2026-11-15T19:00:00.123 info gearman  listening  address=gearman://127.0.0.1:4730
 
-Rooms log to `geartrain.<room>` and put what a machine may want to pick out into `extra={"fields": {...}}`.
-The field `door` names the protocol and takes the room's place in the line. Whatever a peer had a hand in is
-escaped, so that no peer can write lines of its own into the log.
+The message is a fixed text that names the event; docs/operations.md lists all of them. What varies is in fields, which
+the code passes as `extra={"fields": {...}}`. Loggers are called `geartrain.<room>`; the field `door` names a protocol
+and takes the room's place in the line. Control characters are escaped, so that no peer can write lines of its own.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ import msgspec
 
 from geartrain.errors import StartError
 
-# The words are gearmand's; Geartrain itself uses critical, error, warning, info and debug.
+# The names are gearmand's; Geartrain itself logs at critical, error, warning, info and debug.
 LEVELS = {
     "fatal": 60,
     "alert": 55,
@@ -36,27 +36,29 @@ STDERR, SYSLOG, NONE = "stderr", "syslog", "none"
 SYSLOG_SOCKET = "/dev/log"
 
 _ROOT = "geartrain"
-_WORDS = {number: word for word, number in LEVELS.items()}
+_LEVEL_NAMES = {number: name for name, number in LEVELS.items()}
 _BARE_VALUE = re.compile(r"[^\s\"'=\\\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
+_log = logging.getLogger(f"{_ROOT}.server")
+
 
 class LogEvent:
-    """A log record taken apart for a formatter."""
+    """The parts of a log record, for a formatter."""
 
     def __init__(self, record: logging.LogRecord) -> None:
         fields: dict[str, Any] = dict(getattr(record, "fields", {}))
         self.time = datetime.datetime.fromtimestamp(record.created).astimezone()
-        self.level = _WORDS.get(record.levelno, record.levelname.lower())
+        self.level = _LEVEL_NAMES.get(record.levelno, record.levelname.lower())
         self.room = record.name.removeprefix(f"{_ROOT}.")
-        self.place = str(fields.pop("door", self.room))  # the protocol where there is one
+        self.source = str(fields.pop("door", self.room))  # the protocol where there is one
         self.message = record.getMessage()
         self.fields = fields
         self.traceback = _traceback(record)
 
 
 class TextFormatter(logging.Formatter):
-    """Lines for people. A traceback follows its line, indented: what begins at the margin is an event."""
+    """Lines for people. A traceback follows its line, indented, so that every unindented line is an event."""
 
     def __init__(self, with_time: bool = True) -> None:
         super().__init__()
@@ -65,16 +67,16 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         event = LogEvent(record)
         time = event.time.strftime("%Y-%m-%dT%H:%M:%S.") + f"{event.time.microsecond // 1000:03d} "
-        line = f"{time if self._with_time else ''}{event.level} {event.place}  {_escaped(event.message)}"
+        line = f"{time if self._with_time else ''}{event.level} {event.source}  {_escaped(event.message)}"
         if event.fields:
             line += "  " + " ".join(f"{name}={_value(value)}" for name, value in event.fields.items())
         if event.traceback:
-            line += "".join(f"\n    {part}" for part in event.traceback.splitlines())
+            line += "".join(f"\n    {traceback_line}" for traceback_line in event.traceback.splitlines())
         return line
 
 
 class JsonFormatter(logging.Formatter):
-    """Lines for machines; the fields stand beside the rest, under their own names."""
+    """One JSON object per line; the fields are members of it under their own names."""
 
     def format(self, record: logging.LogRecord) -> str:
         event = LogEvent(record)
@@ -85,17 +87,17 @@ class JsonFormatter(logging.Formatter):
             "room": event.room,
             "message": event.message,
         }
-        if event.place != event.room:
-            line["door"] = event.place
+        if event.source != event.room:
+            line["door"] = event.source
         if event.traceback:
             line["traceback"] = event.traceback
         return msgspec.json.encode(line, order="sorted").decode()
 
 
 class ReopeningFile(logging.Handler):
-    """A log file that is opened anew when somebody has moved it away.
+    """A log file that can be reopened after log rotation.
 
-    One system call per line and nothing held back: a full disk loses lines, and nothing else.
+    Each line is one system call, without a buffer: a full disk loses log lines and has no other effect.
     """
 
     def __init__(self, path: str) -> None:
@@ -110,10 +112,10 @@ class ReopeningFile(logging.Handler):
             self.handleError(record)
 
     def reopen(self) -> None:
-        """Go on in a file of that name. If that fails, an OSError is raised and the old file stays in use."""
-        fresh = self._open()
+        """Open the path again. OSError if that fails; the old file then stays in use."""
+        new_file = self._open()
         os.close(self._file)
-        self._file = fresh
+        self._file = new_file
 
     def close(self) -> None:
         super().close()
@@ -127,31 +129,30 @@ FORMATS = {"text": TextFormatter, "json": JsonFormatter}
 
 
 class Log:
-    """The log of a process, while it is open. Libraries' warnings land in it as well."""
+    """The log of the process while it is open. It also gets the warnings of libraries."""
 
     def __init__(self, target: str, level: str, format: str) -> None:
         self.target = target
         self.level = level
         self._handler = _handler(target)
         self._handler.setFormatter(TextFormatter(with_time=False) if target == SYSLOG else FORMATS[format]())
-        logging.raiseExceptions = False  # a log that cannot be written is no reason to fill stderr
+        logging.raiseExceptions = False  # no traceback on stderr for each line that cannot be written
         number = LEVELS[level]
         logging.getLogger(_ROOT).setLevel(number)
         logging.getLogger().setLevel(max(number, logging.WARNING))
         logging.getLogger().addHandler(self._handler)
 
     def reopen(self) -> None:
-        """For log rotation. It never fails: the old file stays in use when a new one cannot be had."""
+        """Reopen the log file, for log rotation. If that fails, the old file stays in use."""
         if not isinstance(self._handler, ReopeningFile):
             return
-        server = logging.getLogger(f"{_ROOT}.server")
         try:
             self._handler.reopen()
         except OSError as error:
             fields = {"file": self._handler.path, "why": error.strerror}
-            server.error("the log file could not be reopened", extra={"fields": fields})
+            _log.error("cannot reopen log file", extra={"fields": fields})
         else:
-            server.info("the log file was reopened")
+            _log.info("log file reopened")
 
     def close(self) -> None:
         logging.getLogger().removeHandler(self._handler)
@@ -160,7 +161,7 @@ class Log:
 
 @contextlib.contextmanager
 def opened(target: str, level: str, format: str) -> Iterator[Log]:
-    """The log, closed at the end of the block."""
+    """Open the log for the block."""
     log = Log(target, level, format)
     try:
         yield log
@@ -176,12 +177,12 @@ def _handler(target: str) -> logging.Handler:
     try:
         return _syslog() if target == SYSLOG else ReopeningFile(target)
     except OSError as error:
-        where = f"the system log at {SYSLOG_SOCKET}" if target == SYSLOG else f"the log file {target}"
-        raise StartError(f"{where} cannot be opened: {error.strerror}") from None
+        output = f"the system log at {SYSLOG_SOCKET}" if target == SYSLOG else f"the log file {target}"
+        raise StartError(f"cannot open {output}: {error.strerror}") from None
 
 
 def _syslog() -> logging.handlers.SysLogHandler:
-    os.stat(SYSLOG_SOCKET)  # the handler itself would wait for it in silence
+    os.stat(SYSLOG_SOCKET)  # the handler would wait for it without an error
     handler = logging.handlers.SysLogHandler(SYSLOG_SOCKET, logging.handlers.SysLogHandler.LOG_DAEMON)
     handler.ident = f"geartrain[{os.getpid()}]: "
     handler.append_nul = False
@@ -195,7 +196,7 @@ def _traceback(record: logging.LogRecord) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can hold, for anything that a room may put into a field."""
+    """The value of a field in a type that JSON has."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     return _text(value)
@@ -213,5 +214,5 @@ def _value(value: Any) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Without control characters or line ends."""
+    """The text with control characters and line ends escaped."""
     return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)

@@ -1,4 +1,4 @@
-"""The file that holds the process id while the server serves."""
+"""The pid file, which holds the process id while the server runs."""
 
 import contextlib
 import logging
@@ -12,7 +12,7 @@ _log = logging.getLogger("geartrain.server")
 
 @contextlib.contextmanager
 def written(path: str) -> Iterator[None]:
-    """Written at the start of the block and removed at its end; an empty path means none."""
+    """Write the file at the start of the block and remove it at the end; an empty path means no file."""
     if not path:
         yield
         return
@@ -29,15 +29,15 @@ def _write(path: str) -> None:
         with open(path, "w", encoding="ascii") as file:
             file.write(f"{os.getpid()}\n")
     except OSError as error:
-        raise StartError(f"the pid file {path} cannot be written: {error.strerror}") from None
+        raise StartError(f"cannot write the pid file {path}: {error.strerror}") from None
 
 
 def _remove(path: str) -> None:
-    """Unless another process has written it meanwhile: then it is not ours any more."""
+    """Leave the file alone if another process has written it meanwhile."""
     try:
         with open(path, encoding="ascii") as file:
-            ours = file.read().strip() == str(os.getpid())
-        if ours:
+            is_ours = file.read().strip() == str(os.getpid())
+        if is_ours:
             os.unlink(path)
     except (OSError, ValueError) as error:
-        _log.warning("the pid file was not removed", extra={"fields": {"file": path, "why": str(error)}})
+        _log.warning("cannot remove pid file", extra={"fields": {"file": path, "why": str(error)}})

@@ -1,4 +1,4 @@
-"""What a process may do: how many files it may open, whether it leaves a core, and as whom it runs."""
+"""Privileges and limits of the process: open files, core files, user."""
 
 import contextlib
 import os
@@ -10,40 +10,40 @@ from geartrain.errors import StartError
 
 
 def raise_file_limit() -> None:
-    """Allow this process as many open files as it may have; where it may not ask for them, it has enough."""
+    """Raise the limit of open files to the hard limit, where the system permits it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def set_file_limit(wanted: int) -> None:
-    """Allow this process exactly so many open files, or refuse to start."""
+def set_file_limit(limit: int) -> None:
+    """Set the limit of open files; StartError if the system refuses."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY:
-        hard = max(wanted, hard)
+        hard = max(limit, hard)
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
     except (OSError, ValueError) as error:
-        raise StartError(f"{wanted} open files are not allowed here: {error}") from None
+        raise StartError(f"cannot set the limit of open files to {limit}: {error}") from None
 
 
 def allow_core() -> None:
-    """A crash of the interpreter may leave a core file."""
+    """Let a crash of the interpreter leave a core file."""
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
 
 
 def find_user(name: str) -> pwd.struct_passwd:
-    """Look the user up before anything is opened, so that a mistake costs nothing."""
+    """Look up the user to switch to; called first, so that a mistake is noticed before anything is opened."""
     try:
         return pwd.getpwnam(name)
     except KeyError:
-        raise StartError(f"there is no user {name!r} to switch to") from None
+        raise StartError(f"unknown user {name!r}") from None
 
 
 @contextlib.contextmanager
 def acting_as(user: pwd.struct_passwd | None) -> Iterator[None]:
-    """Make files as this user for a while, if this is root and will become that user."""
+    """Create files as this user while the block runs, if this process is root and will switch to that user."""
     if user is None or os.geteuid() != 0:
         yield
         return
@@ -58,7 +58,7 @@ def acting_as(user: pwd.struct_passwd | None) -> Iterator[None]:
 
 
 def become(user: pwd.struct_passwd) -> None:
-    """Run as this user from now on, for good."""
+    """Switch to this user permanently."""
     if os.getuid() == user.pw_uid == os.geteuid():
         return
     try:

@@ -1,4 +1,4 @@
-"""What the signals mean: the same as for gearmand, and the same whatever they are sent by."""
+"""Signal handling inside the event loop."""
 
 import asyncio
 import contextlib
@@ -10,16 +10,18 @@ Handlers = Mapping[signal.Signals, Callable[[], None]]
 
 @contextlib.contextmanager
 def handled(loop: asyncio.AbstractEventLoop, handlers: Handlers) -> Iterator[None]:
-    """Call the handlers, inside the loop, for as long as the block runs; after it these signals mean nothing.
+    """Call the handlers, inside the loop, while the block runs; afterwards these signals are ignored.
 
-    The process is about to end, in good order and by itself: one more signal on the way must not cut that short.
+    After the block the process is about to end by itself, and another signal must not interrupt that.
     """
     for number, handler in handlers.items():
         loop.add_signal_handler(number, handler)
     try:
         yield
     finally:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, handlers)  # the loop leaves them deadly for a moment
+        before = signal.pthread_sigmask(
+            signal.SIG_BLOCK, handlers
+        )  # the loop restores their default action, which ends the process
         for number in handlers:
             loop.remove_signal_handler(number)
             signal.signal(number, signal.SIG_IGN)

@@ -1,0 +1,48 @@
+"""Store URLs: which store a URL names, and where the default store is."""
+
+from pathlib import Path
+
+import pytest
+
+from geartrain.errors import StoreError
+from geartrain.store import url
+from geartrain.store.memory import MemoryStore
+from geartrain.store.sqlite import SqliteStore
+
+
+def test_memory() -> None:
+    assert isinstance(url.create_store("memory", 1024), MemoryStore)
+
+
+def test_sqlite(tmp_path: Path) -> None:
+    store = url.create_store(f"sqlite://{tmp_path}/some%20jobs.db", 1024)
+    assert isinstance(store, SqliteStore)
+    store.open()
+    store.close(1)
+    assert (tmp_path / "some jobs.db").exists()
+
+
+@pytest.mark.parametrize("name", ["disk", "sqlite:///", "sqlite://host/jobs.db", "postgres:///jobs"])
+def test_unsupported_store(name: str) -> None:
+    with pytest.raises(StoreError, match=rf"unsupported store '{name}': use memory or sqlite:///"):
+        url.create_store(name, 1024)
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"STATE_DIRECTORY": "/var/lib/geartrain", "HOME": "/"}, "sqlite:///var/lib/geartrain/jobs.db"),
+        ({"STATE_DIRECTORY": "/var/lib/a:/var/lib/b"}, "sqlite:///var/lib/a/jobs.db"),
+        ({"XDG_STATE_HOME": "/state", "HOME": "/home/ann"}, "sqlite:///state/geartrain/jobs.db"),
+        ({"HOME": "/home/ann"}, "sqlite:///home/ann/.local/state/geartrain/jobs.db"),
+    ],
+)
+def test_default_store(environment: dict[str, str], expected: str) -> None:
+    assert url.default_url(environment) == expected
+
+
+def test_empty_url_is_the_default_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
+    store = url.create_store("", 1024)
+    assert isinstance(store, SqliteStore)
+    assert store.path == tmp_path / "jobs.db"
