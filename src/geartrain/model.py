@@ -66,6 +66,7 @@ class Job:
         "function",
         "handle",
         "id",
+        "keeps_result",
         "payload",
         "priority",
         "reason",
@@ -101,6 +102,7 @@ class Job:
         self.run_at = run_at  # epoch seconds: when it may run, and its place in the queue
         self.submitted_at = submitted_at
         self.door = door  # the protocol that submitted it
+        self.keeps_result = True  # its record has the result; false: its submitter does not want it
         self.state = JobState.QUEUED
         self.attempts = 0  # how many times a worker was given it since its last success
         self.count = 0  # how many steps its workers counted by rescheduling it
@@ -123,10 +125,6 @@ def id_in(handle: bytes) -> int:
     return int(digits) if len(digits) <= _DIGITS and digits.isdigit() else 0
 
 
-# Ends the `door` of a job whose result is not to be kept, since whoever submitted it does not want it.
-THROW_AWAY: Final = "+throw-away"
-
-
 class Record(NamedTuple):
     """What is kept of a job that is over."""
 
@@ -147,6 +145,7 @@ class Record(NamedTuple):
     reason: str  # why it did not succeed
     result: bytes  # cut to the store's limit
     trials: bytes = b""  # packed
+    keeps_result: bool = True  # false: the result was not kept, since its submitter did not want it
 
 
 def pack_attempts(trials: list[Attempt] | None) -> bytes:

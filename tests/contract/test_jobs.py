@@ -32,6 +32,7 @@ ODD_JOBS = {
     "counted": {"count": -3, "timeout": 0.25},
     "reduced": {"reducer": b"sum"},
     "another door": {"door": "periodic"},
+    "result not kept": {"door": "danga", "keeps_result": False},
     "high": {"priority": int(Priority.HIGH)},
     "low": {"priority": int(Priority.LOW)},
     "dead": {"state": JobState.DEAD, "reason": "gave up: \N{SNOWMAN} \0 'quoted'", "attempts": 10},

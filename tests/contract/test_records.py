@@ -15,6 +15,7 @@ ODD_RECORDS = {
     "cancelled": {"state": int(JobState.CANCELLED), "reason": "somebody said so"},
     "failed": {"state": int(JobState.FAILED), "reason": "\N{SNOWMAN}", "attempts": 7, "code": 255},
     "every byte": {"function": EVERY_BYTE, "unique": EVERY_BYTE, "worker": EVERY_BYTE, "result": EVERY_BYTE},
+    "result not kept": {"door": "danga", "result": b"", "keeps_result": False},
     "two doors": {"door": "periodic", "worker_door": "memodb"},
     "priority": {"priority": int(Priority.HIGH)},
 }
@@ -28,6 +29,7 @@ def test_record_comes_back_as_it_was(store: Store, reopened: Reopen, changes: di
     found = reopened().records(Query())
     assert found == [written]
     assert type(found[0]) is Record
+    assert type(found[0].keeps_result) is bool
 
 
 def test_newest_come_first(store: Store, reopened: Reopen) -> None:

@@ -126,12 +126,14 @@ class Row(NamedTuple):
     attempts: int
     dead: bool
     reason: str
+    keeps_result: bool
 
     @classmethod
     def of(cls, job: LiveJob) -> "Row":
         return cls(
             job.id, job.function, job.unique, job.payload, job.priority, job.run_at, job.submitted_at, job.count,
             job.timeout, job.attempts, job.state is JobState.DEAD, job.reason,
+            job.keeps_result,
         )  # fmt: skip
 
     def job(self, handle: bytes) -> LiveJob:
@@ -140,6 +142,7 @@ class Row(NamedTuple):
             self.submitted_at, "test",
         )  # fmt: skip
         job.count, job.timeout, job.attempts, job.reason = self.steps, self.timeout, self.attempts, self.reason
+        job.keeps_result = self.keeps_result
         if self.dead:
             job.state = JobState.DEAD
         return job

@@ -121,6 +121,7 @@ class EngineDay(RuleBasedStateMachine):
         delay=DELAYS,
         timeout=TIMEOUTS,
         duplicate=st.sampled_from(Duplicate),
+        keeps_result=st.booleans(),
     )
     def submit(
         self,
@@ -132,19 +133,21 @@ class EngineDay(RuleBasedStateMachine):
         delay: float | None,
         timeout: float,
         duplicate: Duplicate,
+        keeps_result: bool = True,
     ) -> None:
         loud = None if watcher is None else self.pick(self.watchers, watcher)
         run_at = 0.0 if delay is None else self.engine.now + delay
         payload = b"%d" % self.engine.next_id
         try:
             handle = self.engine.submit(
-                function, key, payload, priority, background, loud, run_at, "test", timeout, duplicate, count=1
-            ).handle
+                function, key, payload, priority, background, loud, run_at, "test", timeout, duplicate, count=1,
+                keeps_result=keeps_result,
+            ).handle  # fmt: skip
         except QueueFullError:
             handle = None
         twin = self.naive.submit(
             function, key, payload, priority, background, loud and loud.twin, run_at, timeout,
-            duplicate is Duplicate.REPLACE, 1,
+            duplicate is Duplicate.REPLACE, 1, keeps_result,
         )  # fmt: skip
         assert handle == (twin and twin.handle)
 
@@ -174,6 +177,13 @@ class EngineDay(RuleBasedStateMachine):
         twin = self.pick(self.naive.alive(), job)
         self.engine.run_now(self.engine.jobs.get(twin.number))
         self.naive.run_now(twin)
+
+    @precondition(lambda self: self.naive.alive())
+    @rule(job=INDEX)
+    def keep_result(self, job: int) -> None:
+        twin = self.pick(self.naive.alive(), job)
+        self.engine.keep_result(self.engine.jobs.get(twin.number))
+        self.naive.keep_result(twin)
 
     # Workers
 
@@ -397,6 +407,7 @@ class EngineDay(RuleBasedStateMachine):
                 twin.state, twin.payload, twin.priority, twin.background,
             )  # fmt: skip
             assert (job.run_at, job.attempts, job.count) == (twin.run_at, twin.attempts, twin.count)
+            assert job.keeps_result == twin.keeps_result
             assert [watcher.twin for watcher in job.watchers or ()] == twin.watchers  # type: ignore[attr-defined]
         for loud in self.workers:
             assert [job.handle for job in loud.running.jobs()] == [twin.handle for twin in loud.twin.holding]

@@ -9,7 +9,6 @@ from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Observer
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.errors import AdminError
-from geartrain.model import THROW_AWAY
 
 Listener = Callable[[JobEvent], None]
 
@@ -70,7 +69,7 @@ class Events(Observer):
         worker = job.owner.name if job.owner is not None else b""
         event = JobEvent(
             self._engine.now, what, jsonbytes.encode(job.handle), jsonbytes.encode(job.function),
-            job.door.removesuffix(THROW_AWAY), jsonbytes.encode(worker), why,
+            job.door, jsonbytes.encode(worker), why,
         )  # fmt: skip
         for listener in self._listeners:
             listener(event)

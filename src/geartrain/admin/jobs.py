@@ -24,7 +24,7 @@ from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.engine.job_table import JobTable
 from geartrain.errors import AdminError, DuplicateKeyError
-from geartrain.model import THROW_AWAY, JobState, Record
+from geartrain.model import JobState, Record
 from geartrain.runtime.records import RecordQuery
 from geartrain.runtime.tick import TickLoop
 
@@ -76,7 +76,7 @@ class JobMatcher:
             return True
         return (
             (not self.function or job.function == self.function)
-            and (not self.door or job.door.removesuffix(THROW_AWAY) == self.door)
+            and (not self.door or job.door == self.door)
             and job.submitted_at >= self.since
             and (not self.until or job.submitted_at < self.until)
             and (not self.search or self._found(job))

@@ -21,7 +21,7 @@ from geartrain.admin.server_info import Archive, ServerInfo
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.errors import AdminError, DuplicateKeyError
-from geartrain.model import THROW_AWAY, JobState
+from geartrain.model import JobState
 from geartrain.runtime.tick import TickLoop
 
 _MOST_LISTED: Final = 1000
@@ -182,7 +182,7 @@ class Admin:
         record = await self._archive.find(handle)
         if record is None:
             raise _unknown(handle)
-        if record.door.endswith(THROW_AWAY):
+        if not record.keeps_result:
             raise AdminError("not-found", f"the result of job {_shown(handle)} was not kept: its submitter said so")
         return record.result
 

@@ -16,7 +16,7 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.state import GIVEN_UP
 from geartrain.engine.worker import Worker
 from geartrain.jsonbytes import JsonBytes
-from geartrain.model import THROW_AWAY, Attempt, JobState, Priority, Record, unpack_attempts
+from geartrain.model import Attempt, JobState, Priority, Record, unpack_attempts
 
 V = TypeVar("V")
 
@@ -256,7 +256,7 @@ def job_view(found: LiveJob, longest: int, result: bytes | None = None, finished
     return JobView(
         found.id, jsonbytes.encode(found.handle), jsonbytes.encode(found.function),
         jsonbytes.encode(found.unique), STATES[found.state],
-        PRIORITIES[found.priority], found.background, found.door.removesuffix(THROW_AWAY), found.submitted_at,
+        PRIORITIES[found.priority], found.background, found.door, found.submitted_at,
         found.run_at, found.started_at or None, finished_at, found.attempts, found.timeout,
         jsonbytes.encode(owner.name) if owner is not None else "", owner.door if owner is not None else "",
         progress.numerator if progress is not None else None, progress.denominator if progress is not None else None,
@@ -272,7 +272,7 @@ def record_view(found: Record, longest: int) -> JobView:
     return JobView(
         found.id, jsonbytes.encode(found.handle), jsonbytes.encode(found.function),
         jsonbytes.encode(found.unique), STATES[found.state],
-        PRIORITIES[found.priority], True, found.door.removesuffix(THROW_AWAY), found.submitted_at, None,
+        PRIORITIES[found.priority], True, found.door, found.submitted_at, None,
         found.started_at or None, found.finished_at, found.attempts, 0.0,
         jsonbytes.encode(found.worker), found.worker_door,
         None, None, found.code, found.reason, None, None, jsonbytes.encode(found.result, longest), len(found.result),

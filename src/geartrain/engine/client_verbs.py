@@ -8,7 +8,7 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
 from geartrain.engine.state import EngineState
 from geartrain.errors import QueueFullError
-from geartrain.model import THROW_AWAY, Duplicate, Priority, id_in
+from geartrain.model import Duplicate, Priority, id_in
 
 _NORMAL: Final = int(Priority.NORMAL)
 _COALESCE: Final = Duplicate.COALESCE
@@ -32,11 +32,12 @@ class ClientVerbs(EngineState):
         count: int = 0,
         reducer: bytes = b"",
         number: int = 0,
+        keeps_result: bool = True,
     ) -> LiveJob:
         """Queue a job, or join the one that has its unique key already.
 
         `run_at` is in epoch seconds; 0 means now, and a past time gives a place ahead of later ones. `number` is an
-        id that was reserved for it.
+        id that was reserved for it. `keeps_result` is false where nobody will ask for the result.
         """
         home = self.functions.get(function)
         if home is None:
@@ -70,6 +71,8 @@ class ClientVerbs(EngineState):
         )
         if timeout or count or reducer:
             job.timeout, job.count, job.reducer = timeout, count, reducer
+        if not keeps_result:
+            job.keeps_result = False
         self.jobs.add(job)
         if unique:
             home.unique[unique] = job
@@ -154,8 +157,8 @@ class ClientVerbs(EngineState):
 
     def keep_result(self, job: LiveJob) -> None:
         """Somebody will ask for the result of a job, also if it was submitted by one who would not."""
-        if job.door.endswith(THROW_AWAY):
-            job.door = job.door.removesuffix(THROW_AWAY)
+        if not job.keeps_result:
+            job.keeps_result = True
             if job.background:
                 self.journal.changed(job)
 
@@ -207,6 +210,7 @@ class ClientVerbs(EngineState):
             old.submitted_at, old.door,
         )  # fmt: skip
         job.timeout, job.count, job.reducer = timeout, count, reducer
+        job.keeps_result = old.keeps_result
         self.jobs.add(job)
         home.unique[job.unique] = job
         job.watchers = watchers

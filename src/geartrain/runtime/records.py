@@ -10,7 +10,7 @@ from geartrain.engine.interfaces import Journal
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import number
 from geartrain.engine.worker import Worker
-from geartrain.model import THROW_AWAY, Record, pack_attempts
+from geartrain.model import Record, pack_attempts
 from geartrain.runtime import memory
 from geartrain.store.contract import Query, Store
 from geartrain.store.memory import MemoryStore
@@ -22,12 +22,12 @@ _PRUNE_EVERY: Final = 10_000  # looking for the oldest costs as much as there ar
 
 def record(job: LiveJob, result: bytes, worker: Worker | None, now: float) -> Record:
     """What is kept of a job that has just ended."""
-    if job.door.endswith(THROW_AWAY):
+    if not job.keeps_result:
         result = b""
     facts = (
         job.id, job.handle, job.function, job.unique, job.priority, job.state, job.submitted_at,
         job.started_at, now, job.attempts, job.door, worker.door if worker else "",
-        worker.name if worker else b"", job.code, job.reason, result, pack_attempts(job.trials),
+        worker.name if worker else b"", job.code, job.reason, result, pack_attempts(job.trials), job.keeps_result,
     )  # fmt: skip
     return _made(Record, facts)
 
@@ -77,12 +77,13 @@ class MemoryJournal(Journal):
         """What `record` says, in the form of the memory store."""
         if len(result) > self._result_limit:
             result = result[: self._result_limit]
-        if job.door.endswith(THROW_AWAY):
+        if not job.keeps_result:
             result = b""
         worker_door, name = (worker.door, worker.name) if worker is not None else ("", b"")
         return MemoryRecord(
             job.id, job.handle, job.function, job.unique, job.priority, number(job.state), job.submitted_at,
             job.started_at, now, job.attempts, job.door, worker_door, name, job.code, job.reason, result, job.trials,
+            job.keeps_result,
         )  # fmt: skip
 
     def emptied(self) -> None:

@@ -14,7 +14,7 @@ thread of the server's and `records` from any, never from its loop, so they may 
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol, TypeVar
 
-from geartrain.model import THROW_AWAY, Job, pack_attempts
+from geartrain.model import Job, pack_attempts
 from geartrain.model import Record as Record
 from geartrain.store.memory_record import MemoryRecord
 
@@ -46,7 +46,7 @@ class Query(NamedTuple):
     until: float = 0.0  # finished before; 0: up to now
     limit: int = 100
     search: bytes = b""  # part of the handle, the function, the unique key or the reason
-    door: str = ""  # that submitted it, with or without THROW_AWAY
+    door: str = ""  # that submitted it
     below: int = 0  # only ids below this; 0: all
     by_id: bool = False  # the highest id first, instead
 
@@ -59,7 +59,7 @@ class Query(NamedTuple):
             and record.finished_at >= self.since
             and (not self.until or record.finished_at < self.until)
             and (not self.below or record.id < self.below)
-            and (not self.door or record.door.removesuffix(THROW_AWAY) == self.door)
+            and (not self.door or record.door == self.door)
             and (not self.search or any(self.search in part for part in _searched(record)))
         )
 
@@ -102,6 +102,7 @@ class Store(Protocol):
 COLUMNS = (
     "id", "handle", "function", "unique_key", "payload", "priority", "state", "run_at", "submitted_at",
     "attempts", "count", "timeout", "reducer", "door", "reason", "trials",
+    "keeps_result",
 )  # fmt: skip
 
 
@@ -110,5 +111,5 @@ def row(job: Job) -> tuple[object, ...]:
     return (
         job.id, job.handle, job.function, job.unique, job.payload, job.priority, job.state, job.run_at,
         job.submitted_at, job.attempts, job.count, job.timeout, job.reducer, job.door, job.reason,
-        pack_attempts(job.trials),
+        pack_attempts(job.trials), job.keeps_result,
     )  # fmt: skip

@@ -6,7 +6,7 @@ No I/O: jobs become lines, lines become jobs. What fills and empties files is el
 >>> job = Job(7, b"H:host:7", b"reverse", b"", b"\\xff", 1, True, 5.0, 5.0, "gearman")
 >>> lines = [header(made_at=6.0, next_id=8), job_line(job), end(jobs=1, records=0)]
 >>> lines[0]
-b'{"geartrain":"dump","version":2,"made_at":6.0,"next_id":8}\\n'
+b'{"geartrain":"dump","version":3,"made_at":6.0,"next_id":8}\\n'
 >>> [found.payload for found in Reader().read(lines)]
 [b'\\xff']
 """
@@ -26,11 +26,12 @@ from geartrain.model import Attempt, Job, JobState, pack_attempts, unpack_attemp
 from geartrain.store import rows
 from geartrain.store.contract import Record
 
-VERSION: Final = 2
-READABLE: Final = (1, 2)
+VERSION: Final = 3
 # So far below the last number of SQLite's, 2**63 - 1, that servers can go on counting from any id.
 LAST_ID: Final = 2**61
 
+_KEEPS_RESULT_SINCE: Final = 3
+_SUFFIX: Final = "+throw-away"  # of the door, before that version
 _SQLITE_MAGIC: Final = b"SQLite format 3\0"
 _PLACE: Final = re.compile(r"(.*) - at `\$\.?(.*)`")
 
@@ -97,6 +98,7 @@ class _Job(_Line, frozen=True, tag="job"):
     door: str
     reason: str
     trials: list[_Trial] = []  # since version 2
+    keeps_result: bool = True  # since version 3
 
 
 class _Record(_Line, frozen=True, tag="record"):
@@ -117,6 +119,7 @@ class _Record(_Line, frozen=True, tag="record"):
     reason: str
     result: JsonBytes
     trials: list[_Trial] = []
+    keeps_result: bool = True
 
 
 class _End(_Line, frozen=True, tag="end"):
@@ -142,7 +145,7 @@ def job_line(job: Job) -> bytes:
         job.id, jsonbytes.encode(job.handle), jsonbytes.encode(job.function),
         jsonbytes.encode(job.unique), jsonbytes.encode(job.payload),
         _PRIORITIES[job.priority], state, job.run_at, job.submitted_at, job.attempts, job.count, job.timeout,
-        jsonbytes.encode(job.reducer), job.door, job.reason, _shown_trials(job.trials or []),
+        jsonbytes.encode(job.reducer), job.door, job.reason, _shown_trials(job.trials or []), job.keeps_result,
     )  # fmt: skip
     return _line(entry)
 
@@ -159,7 +162,7 @@ def record_line(record: Record) -> bytes:
         record.id, jsonbytes.encode(record.handle), jsonbytes.encode(record.function), jsonbytes.encode(record.unique),
         _PRIORITIES[record.priority], _END_NAMES[record.state], *times, record.attempts, record.door,
         record.worker_door, jsonbytes.encode(record.worker), record.code, record.reason,
-        jsonbytes.encode(record.result), _shown_trials(unpack_attempts(record.trials)),
+        jsonbytes.encode(record.result), _shown_trials(unpack_attempts(record.trials)), record.keeps_result,
     )  # fmt: skip
     return _line(entry)
 
@@ -177,6 +180,7 @@ class Reader:
         self.jobs = 0
         self.records = 0
         self.next_id = 0  # what the header promises
+        self._version = VERSION
         self._lines: dict[int | bytes, int] = {}  # on which one a job's id and handle were
 
     def read(self, lines: Iterable[bytes]) -> Iterator[Job | Record]:
@@ -196,6 +200,7 @@ class Reader:
                 over = True
             else:
                 self.next_id = entry.next_id
+                self._version = entry.version
         if not over:
             raise DumpError(
                 f"the dump is cut off after line {self.line}: its end is missing" if self.line else "it is empty"
@@ -222,9 +227,10 @@ class Reader:
     def _check_version(self, line: bytes) -> None:
         with contextlib.suppress(msgspec.MsgspecError, ValueError):
             version = msgspec.json.decode(line, type=_AnyHeader).version
-            if version not in READABLE:
-                known = " and ".join(map(str, READABLE))
-                raise self._error(f"this is a dump of version {version}; only {known} are known here")
+            if not 1 <= version <= VERSION:
+                raise self._error(
+                    f"this is a dump of version {version}; this version of Geartrain reads 1 to {VERSION}"
+                )
 
     def _check_end(self, entry: _End) -> None:
         for name, said, counted in (("jobs", entry.jobs, self.jobs), ("records", entry.records, self.records)):
@@ -232,12 +238,13 @@ class Reader:
                 raise self._error(f"the end says {said} {name}, but there were {counted}: lines are missing")
 
     def _job(self, entry: _Job) -> Job:
+        door, keeps_result = self._door(entry)
         row = (
             entry.id, jsonbytes.decode(entry.handle), jsonbytes.decode(entry.function),
             jsonbytes.decode(entry.unique), jsonbytes.decode(entry.payload),
             _PRIORITIES.index(entry.priority), int(_STATES[entry.state]), entry.run_at, entry.submitted_at,
-            entry.attempts, entry.count, entry.timeout, jsonbytes.decode(entry.reducer), entry.door, entry.reason,
-            pack_attempts(_read_trials(entry.trials)),
+            entry.attempts, entry.count, entry.timeout, jsonbytes.decode(entry.reducer), door, entry.reason,
+            pack_attempts(_read_trials(entry.trials)), keeps_result,
         )  # fmt: skip
         try:
             job = rows.job(row, Job)
@@ -250,12 +257,20 @@ class Reader:
 
     def _record(self, entry: _Record) -> Record:
         self.records += 1
+        door, keeps_result = self._door(entry)
         return Record(
             entry.id, jsonbytes.decode(entry.handle), jsonbytes.decode(entry.function), jsonbytes.decode(entry.unique),
             _PRIORITIES.index(entry.priority), int(_ENDS[entry.state]), entry.submitted_at, entry.started_at,
-            entry.finished_at, entry.attempts, entry.door, entry.worker_door, jsonbytes.decode(entry.worker),
+            entry.finished_at, entry.attempts, door, entry.worker_door, jsonbytes.decode(entry.worker),
             entry.code, entry.reason, jsonbytes.decode(entry.result), pack_attempts(_read_trials(entry.trials)),
+            keeps_result,
         )  # fmt: skip
+
+    def _door(self, entry: _Job | _Record) -> tuple[str, bool]:
+        """The door and `keeps_result`, which older versions wrote as a suffix of the door."""
+        if self._version < _KEEPS_RESULT_SINCE and entry.door.endswith(_SUFFIX):
+            return entry.door.removesuffix(_SUFFIX), False
+        return entry.door, entry.keeps_result
 
     def _first(self, name: int | bytes, what: str) -> None:
         before = self._lines.setdefault(name, self.line)

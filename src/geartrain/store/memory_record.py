@@ -21,6 +21,7 @@ class MemoryRecord:
         "function",
         "handle",
         "id",
+        "keeps_result",
         "priority",
         "reason",
         "result",
@@ -52,6 +53,7 @@ class MemoryRecord:
         reason: str,
         result: bytes,
         trials: list[Attempt] | None,
+        keeps_result: bool,
     ) -> None:
         self.id = id
         self.handle = handle
@@ -70,11 +72,12 @@ class MemoryRecord:
         self.reason = reason
         self.result = result
         self.trials = trials
+        self.keeps_result = keeps_result
 
     def record(self) -> Record:
         """The record."""
         return Record(
             self.id, self.handle, self.function, self.unique, self.priority, self.state, self.submitted_at,
             self.started_at, self.finished_at, self.attempts, self.door, self.worker_door, self.worker, self.code,
-            self.reason, self.result, pack_attempts(self.trials),
+            self.reason, self.result, pack_attempts(self.trials), self.keeps_result,
         )  # fmt: skip

@@ -3,11 +3,11 @@
 import sys
 from typing import Any, Final
 
-from geartrain.model import JobState, Priority, unpack_attempts
+from geartrain.model import JobState, Priority, Record, unpack_attempts
 from geartrain.store.contract import COLUMNS, J
 
 _BYTES: Final = ("handle", "function", "unique_key", "payload", "reducer", "trials")
-_INTEGERS: Final = ("id", "priority", "state", "attempts", "count")
+_INTEGERS: Final = ("id", "priority", "state", "attempts", "count", "keeps_result")
 _NUMBERS: Final = ("run_at", "submitted_at", "timeout")
 _TEXTS: Final = ("door", "reason")
 _KINDS: Final[tuple[tuple[tuple[str, ...], Any, str], ...]] = (
@@ -32,7 +32,7 @@ def job(row: tuple[Any, ...], kind: type[J]) -> J:
         raise BrokenRowError(_complaint(row))
     (
         id, handle, function, unique, payload, priority, state, run_at, submitted_at,
-        attempts, count, timeout, reducer, door, reason, trials,
+        attempts, count, timeout, reducer, door, reason, trials, keeps_result,
     ) = row  # fmt: skip
     if not 0 <= priority <= _LOWEST:
         raise BrokenRowError(f"priority {priority} does not exist")
@@ -43,6 +43,8 @@ def job(row: tuple[Any, ...], kind: type[J]) -> J:
     if run_at == submitted_at:
         run_at = submitted_at  # one object instead of two: it is so for nearly every job
     found = kind(id, handle, function, unique, payload, priority, True, run_at, submitted_at, sys.intern(door))
+    if not keeps_result:
+        found.keeps_result = False
     if state == _DEAD:
         found.state = JobState.DEAD
     if attempts or count or timeout or reducer or reason or trials:
@@ -50,6 +52,11 @@ def job(row: tuple[Any, ...], kind: type[J]) -> J:
         found.reducer, found.reason = reducer, reason
         found.trials = unpack_attempts(trials) or None
     return found
+
+
+def record(row: tuple[Any, ...]) -> Record:
+    """The record that a row holds, in the order of its fields; SQLite has no truth values, only numbers."""
+    return Record._make((*row[:-1], bool(row[-1])))
 
 
 def _complaint(row: tuple[Any, ...]) -> str:

@@ -172,8 +172,7 @@ def _from(connection: apsw.Connection) -> str:
 
     ">=", because ">" would begin at the row before, which may be the last one of an unreadable page.
     """
-    columns = ", ".join(schema.readable(connection, "jobs", COLUMNS))
-    columns = columns.replace("door, reason", "CAST(door AS BLOB), CAST(reason AS BLOB)")
+    columns = ", ".join(schema.expressions(connection, "jobs", COLUMNS, raw_text=True))
     return f"SELECT {columns} FROM jobs WHERE id >= ? ORDER BY id"
 
 

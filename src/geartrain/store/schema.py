@@ -74,14 +74,43 @@ ALTER TABLE records ADD COLUMN trials BLOB NOT NULL DEFAULT x'';
 ALTER TABLE broken ADD COLUMN trials;
 """
 
-MIGRATIONS: Final = (_JOBS, _RECORDS, _BROKEN, _KEPT, _TRIALS)
-_ADDED: Final = {"trials": "x''"}  # what stands for a column in a file that has not had its migration
+# Up to layout 5 the flag was a suffix of the door's name. Rows in `broken` stay as they were found.
+_KEEPS_RESULT: Final = """
+ALTER TABLE jobs ADD COLUMN keeps_result INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE records ADD COLUMN keeps_result INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE broken ADD COLUMN keeps_result;
+UPDATE jobs SET keeps_result = 0, door = substr(door, 1, length(door) - 11) WHERE substr(door, -11) = '+throw-away';
+UPDATE records SET keeps_result = 0, door = substr(door, 1, length(door) - 11) WHERE substr(door, -11) = '+throw-away';
+"""
+
+MIGRATIONS: Final = (_JOBS, _RECORDS, _BROKEN, _KEPT, _TRIALS, _KEEPS_RESULT)
+
+# What to select from a file that has not had the migration which added a column: by that column, what gives its value
+# and what gives the values of older columns that the migration changed.
+_BEFORE: Final = {
+    "trials": {"trials": "x''"},
+    "keeps_result": {
+        "keeps_result": "substr(door, -11) <> '+throw-away'",
+        "door": "CASE WHEN substr(door, -11) = '+throw-away' THEN substr(door, 1, length(door) - 11) ELSE door END",
+    },
+}
+TEXTS: Final = ("door", "worker_door", "reason")
 
 
-def readable(connection: apsw.Connection, table: str, columns: Sequence[str]) -> list[str]:
-    """What to select for these columns from a file that may be of an older version."""
-    there = {str(column[1]) for column in connection.execute(f"PRAGMA table_info({table})")}
-    return [_ADDED[name] if name in _ADDED and name not in there else name for name in columns]
+def expressions(
+    connection: apsw.Connection, table: str, columns: Sequence[str], *, raw_text: bool = False
+) -> list[str]:
+    """What to select for these columns from a file that may be of an older version.
+
+    With `raw_text`, text columns are selected as bytes: text that is not UTF-8 cannot be read otherwise.
+    """
+    present = {str(column[1]) for column in connection.execute(f"PRAGMA table_info({table})")}
+    before: dict[str, str] = {}
+    for added, substitutes in _BEFORE.items():
+        if added not in present:
+            before.update(substitutes)
+    chosen = {name: before.get(name, name) for name in columns}
+    return [f"CAST({chosen[name]} AS BLOB)" if raw_text and name in TEXTS else chosen[name] for name in columns]
 
 
 def recognise(connection: apsw.Connection, path: str) -> int:

@@ -21,7 +21,6 @@ from geartrain.store import contract, rows, schema
 _BUSY_MILLISECONDS: Final = 5000
 _STEPS_BETWEEN_LOOKS: Final = 10_000  # of SQLite's machine, at the clock: some hundred times a second
 
-_TEXTS: Final = ("door", "worker_door", "reason")
 Complain = Callable[[str], None]
 
 
@@ -107,7 +106,7 @@ class Snapshot:
             return
         columns = tuple("unique_key" if name == "unique" else name for name in contract.Record._fields)
         for row in self._select("records", columns, "seq"):
-            yield contract.Record._make(row)
+            yield rows.record(row)
 
     def waiting_and_dead(self, seconds: float) -> tuple[int, int]:
         """How many jobs wait, and how many are dead."""
@@ -134,11 +133,10 @@ class Snapshot:
 
     def _select(self, table: str, columns: tuple[str, ...], order: str) -> Iterator[tuple[Any, ...]]:
         """Text is asked for as bytes: what is no text must not end the reading."""
-        places = [number for number, name in enumerate(columns) if name in _TEXTS]
+        places = [number for number, name in enumerate(columns) if name in schema.TEXTS]
         with _told(self.path):
-            names = schema.readable(self._connection, table, columns)
-            wanted = ", ".join(f"CAST({name} AS BLOB)" if name in _TEXTS else name for name in names)
-            for row in self._connection.execute(f"SELECT {wanted} FROM {table} ORDER BY {order}"):
+            selected = ", ".join(schema.expressions(self._connection, table, columns, raw_text=True))
+            for row in self._connection.execute(f"SELECT {selected} FROM {table} ORDER BY {order}"):
                 values = list(row)
                 for place in places:
                     values[place] = _text(values[place])

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 import apsw
 
 from geartrain.errors import StoreError
-from geartrain.model import THROW_AWAY, id_in
+from geartrain.model import id_in
 from geartrain.store import contract, lock, rows, salvage, schema
 
 _PAGES_PER_CHECKPOINT: Final = 1000
@@ -129,24 +129,10 @@ class SqliteStore:
 
     def records(self, query: contract.Query) -> list[contract.Record]:
         """From a connection of its own, so that it may be asked from any thread and holds up no commit."""
-        tests: list[tuple[str, Any]] = [
-            ("handle = ?", query.handle), ("function = ?", query.function),
-            ("finished_at >= ?", query.since), ("finished_at < ?", query.until), ("id < ?", query.below),
-            (f"replace(door, '{THROW_AWAY}', '') = ?", query.door), (_SEARCHED, query.search),
-        ]  # fmt: skip
-        chosen = [(test, value) for test, value in tests if value]
-        if id := id_in(query.handle):
-            chosen.append(("id = ?", id))  # which has an index
-        if query.state >= 0:
-            chosen.append(("state = ?", query.state))
-        where = "WHERE " + " AND ".join(test for test, _ in chosen) if chosen else ""
-        order = "id" if query.by_id else "seq"
         try:
             with contextlib.closing(_connect(self.path, apsw.SQLITE_OPEN_READONLY)) as connection:
-                columns = ", ".join(schema.readable(connection, "records", _RECORD_NAMES))
-                statement = f"SELECT {columns} FROM records {where} ORDER BY {order} DESC LIMIT ?"
-                found = connection.execute(statement, (*(value for _, value in chosen), query.limit))
-                return [contract.Record._make(row) for row in found]
+                statement, values = _select_records(connection, query)
+                return [rows.record(row) for row in connection.execute(statement, values)]
         except apsw.Error as error:
             raise StoreError(f"cannot read {self.path}: {_reason(error)}") from None
 
@@ -356,13 +342,33 @@ def _free(path: Path) -> int:
     return disk.f_bavail * disk.f_frsize
 
 
+def _select_records(connection: apsw.Connection, query: contract.Query) -> tuple[str, tuple[Any, ...]]:
+    """The statement of a query and its values; the file may be of an older version."""
+    expressions = schema.expressions(connection, "records", _RECORD_NAMES)
+    door = expressions[_RECORD_NAMES.index("door")]
+    tests: list[tuple[str, Any]] = [
+        ("handle = ?", query.handle), ("function = ?", query.function),
+        ("finished_at >= ?", query.since), ("finished_at < ?", query.until), ("id < ?", query.below),
+        (f"{door} = ?", query.door), (_SEARCHED, query.search),
+    ]  # fmt: skip
+    chosen = [(test, value) for test, value in tests if value]
+    if id := id_in(query.handle):
+        chosen.append(("id = ?", id))  # which has an index
+    if query.state >= 0:
+        chosen.append(("state = ?", query.state))
+    where = "WHERE " + " AND ".join(test for test, _ in chosen) if chosen else ""
+    order = "id" if query.by_id else "seq"
+    statement = f"SELECT {', '.join(expressions)} FROM records {where} ORDER BY {order} DESC LIMIT ?"
+    return statement, (*(value for _, value in chosen), query.limit)
+
+
 def _read_jobs(connection: apsw.Connection, after: int) -> list[tuple[Any, ...]]:
     """The next rows; one with text that is no text is read as bytes, to be found broken."""
     try:
         statement = f"SELECT {_COLUMNS} FROM jobs WHERE id > ? ORDER BY id LIMIT {_ROWS_PER_READ}"
         return connection.execute(statement, (after,)).fetchall()
     except UnicodeDecodeError:
-        columns = _COLUMNS.replace("door, reason", "CAST(door AS BLOB), CAST(reason AS BLOB)")
+        columns = ", ".join(schema.expressions(connection, "jobs", contract.COLUMNS, raw_text=True))
         statement = f"SELECT {columns} FROM jobs WHERE id > ? ORDER BY id LIMIT {_ROWS_PER_READ}"
         return [_with_text(row) for row in connection.execute(statement, (after,))]
 

@@ -41,6 +41,7 @@ class NaiveJob:
     timeout: float
     count: int
     watchers: list[NaiveWatcher]
+    keeps_result: bool = True
     state: str = "new"
     attempts: int = 0
     arrived: int = 0  # when it got its place in the line

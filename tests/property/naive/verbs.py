@@ -31,6 +31,7 @@ class Naive(Moves):
         timeout: float = 0.0,
         replace: bool = False,
         count: int = 0,
+        keeps_result: bool = True,
     ) -> NaiveJob | None:
         home = self.functions[function]
         for twin in self.alive() if unique else ():
@@ -48,7 +49,7 @@ class Naive(Moves):
         watchers = [] if watcher is None else [watcher]
         job = NaiveJob(
             number, b"H:localhost:%d" % number, function, unique, payload, priority, background, 0.0, timeout,
-            count, watchers,
+            count, watchers, keeps_result,
         )  # fmt: skip
         self.jobs.append(job)
         self.note("accepted", job)
@@ -85,6 +86,11 @@ class Naive(Moves):
             job.run_at = self.now
             self.note("changed", job)
             self.line_up(job)
+
+    def keep_result(self, job: NaiveJob) -> None:
+        if not job.keeps_result:
+            job.keeps_result = True
+            self.note("changed", job)
 
     def retract(self, job: NaiveJob) -> None:
         job.background = False

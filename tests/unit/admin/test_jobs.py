@@ -13,7 +13,7 @@ from geartrain.admin.views import JobView, Page
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
 from geartrain.errors import AdminError
-from geartrain.model import THROW_AWAY, Attempt, JobState, Record, pack_attempts
+from geartrain.model import Attempt, JobState, Record, pack_attempts
 from geartrain.runtime.tick import TickLoop
 from tests.unit.admin.conftest import NOW, FakeArchive, FakeSite
 from tests.unit.engine.recording import claim, hire
@@ -39,7 +39,7 @@ def everything(engine: Engine) -> dict[str, LiveJob]:
     found = {}
     found["running"] = engine.submit(b"f", b"key", b"running", background=True, door="gearman")
     claim(engine, worker)
-    found["dead"] = engine.submit(b"f", b"", b"dead", background=True, door="danga" + THROW_AWAY)
+    found["dead"] = engine.submit(b"f", b"", b"dead", background=True, door="danga", keeps_result=False)
     claim(engine, worker)
     engine.mark_dead(found["dead"], "hopeless")
     found["queued"] = engine.submit(b"f", b"", b"queued", background=True, door="gearman")
@@ -176,7 +176,7 @@ def test_lists_cut_and_sizes_are_whole(admin: Admin, engine: Engine, archive: Fa
 def test_bytes_are_to_be_had_whole(admin: Admin, engine: Engine, archive: FakeArchive) -> None:
     job = engine.submit(b"f", payload=b"\xff" * 100_000, background=True)
     assert run(admin.payload(job.handle)) == job.payload
-    archive.records = [record(900, result=b"\xff" * 1000), record(901, door="gearman" + THROW_AWAY)]
+    archive.records = [record(900, result=b"\xff" * 1000), record(901, door="gearman", keeps_result=False)]
     assert run(admin.result(b"H:localhost:900")) == b"\xff" * 1000
     for coroutine, kind in (
         (admin.result(job.handle), "conflict"),

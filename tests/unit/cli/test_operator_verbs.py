@@ -88,7 +88,7 @@ def test_dump_goes_to_stdout(run: Run, path: Path) -> None:
     code, out, err = run("dump")
     header, line, end = map(json.loads, out.splitlines())
     assert (code, err) == (0, "")
-    assert (header["geartrain"], header["version"], header["next_id"]) == ("dump", 2, 5000)
+    assert (header["geartrain"], header["version"], header["next_id"]) == ("dump", 3, 5000)
     assert (line["handle"], line["payload"]) == ("H:host:1", {"base64": "/w=="})
     assert end == {"geartrain": "end", "jobs": 1, "records": 0}
 

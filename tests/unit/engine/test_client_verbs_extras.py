@@ -3,7 +3,7 @@
 import pytest
 
 from geartrain.engine.engine import Engine
-from geartrain.model import THROW_AWAY, JobState
+from geartrain.model import Duplicate, JobState
 from tests.unit.engine.recording import (
     ALIVE,
     NOW,
@@ -120,9 +120,20 @@ def test_the_first_watcher_of_a_job_may_ask_to_be_first(engine: Engine, watcher:
     assert job.watchers == [watcher]
 
 
-def test_a_result_that_nobody_wanted_is_kept_when_somebody_asks(engine: Engine, journal: RecordingJournal) -> None:
-    job = engine.submit(b"f", background=True, door="danga" + THROW_AWAY)
+def test_a_result_is_kept_unless_the_submitter_does_not_want_it(engine: Engine) -> None:
+    assert engine.submit(b"f", background=True).keeps_result
+    assert not engine.submit(b"f", background=True, keeps_result=False).keeps_result
+
+
+def test_keep_result_sets_the_flag_and_journals_it_once(engine: Engine, journal: RecordingJournal) -> None:
+    job = engine.submit(b"f", background=True, keeps_result=False)
     engine.keep_result(job)
     engine.keep_result(job)
-    assert job.door == "danga"
+    assert job.keeps_result
     assert journal.names == ["accepted", "changed"]
+
+
+def test_a_job_that_is_replaced_keeps_its_flag(engine: Engine) -> None:
+    engine.submit(b"f", b"key", b"old", background=True, keeps_result=False)
+    job = engine.submit(b"f", b"key", b"new", background=True, duplicate=Duplicate.REPLACE)
+    assert (job.payload, job.keeps_result) == (b"new", False)

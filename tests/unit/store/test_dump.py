@@ -17,6 +17,7 @@ from geartrain.store.dump import DumpError
 from geartrain.store.snapshot import Snapshot
 from geartrain.store.sqlite import SqliteStore
 
+OLD_DUMP = Path(__file__).parent / "fixtures" / "dump-0.1.jsonl"
 OCTETS = st.one_of(st.binary(max_size=40), st.text(max_size=20).map(str.encode))
 TEXT = st.text(max_size=20)
 TIMES = st.floats(allow_nan=False, allow_infinity=False).map(lambda time: time + 0.0)  # there is one zero
@@ -48,6 +49,7 @@ def jobs(draw: st.DrawFn) -> Job:
     made.attempts, made.count, made.timeout = draw(INTEGERS), draw(INTEGERS), draw(TIMES)
     made.reducer, made.reason = draw(OCTETS), draw(TEXT)
     made.trials = draw(TRIALS)
+    made.keeps_result = draw(st.booleans())
     return made
 
 
@@ -55,6 +57,7 @@ RECORDS = st.builds(
     Record, IDS, OCTETS, OCTETS, OCTETS, st.integers(0, 2),
     st.sampled_from([int(JobState.DONE), int(JobState.FAILED), int(JobState.CANCELLED)]),
     TIMES, TIMES, TIMES, INTEGERS, TEXT, TEXT, OCTETS, INTEGERS, TEXT, OCTETS, TRIALS.map(pack_attempts),
+    st.booleans(),
 )  # fmt: skip
 
 
@@ -116,18 +119,42 @@ def test_a_line_reads_as_documented() -> None:
     assert dump.job_line(job(unique=b"u", payload=b"\xff", attempts=2, state=JobState.DEAD, reason="too often")) == (
         b'{"geartrain":"job","id":7,"handle":"H:host:7","function":"reverse","unique":"u",'
         b'"payload":{"base64":"/w=="},"priority":"normal","state":"dead","run_at":5.0,"submitted_at":5.0,'
-        b'"attempts":2,"count":0,"timeout":0.0,"reducer":"","door":"gearman","reason":"too often","trials":[]}\n'
+        b'"attempts":2,"count":0,"timeout":0.0,"reducer":"","door":"gearman","reason":"too often","trials":[],'
+        b'"keeps_result":true}\n'
     )
 
 
 def test_a_dump_of_version_1_is_read() -> None:
-    lines = [line.replace(b',"trials":[]', b"") for line in dumped(job(), record())]
-    lines[0] = lines[0].replace(b'"version":2', b'"version":1')
+    lines = [line.replace(b',"trials":[],"keeps_result":true', b"") for line in dumped(job(), record())]
+    lines[0] = lines[0].replace(b'"version":3', b'"version":1')
     assert b"trials" not in b"".join(lines)
     waiting, over = read(lines)
     assert isinstance(waiting, Job)
     assert waiting.trials is None
     assert over == record()
+
+
+def test_a_dump_of_version_2_is_read() -> None:
+    entries = read(OLD_DUMP.read_bytes().splitlines(keepends=True))
+    assert [(entry.id, entry.door, entry.keeps_result) for entry in entries] == [
+        (5, "danga", True), (6, "danga", False), (7, "gearman", True), (8, "danga", False), (9, "danga", False),
+        (1, "gearman", True), (2, "danga", True), (3, "danga", False), (4, "danga", False),
+    ]  # fmt: skip
+
+
+def test_a_dump_of_version_2_is_written_again_as_version_3_and_means_the_same() -> None:
+    entries = read(OLD_DUMP.read_bytes().splitlines(keepends=True))
+    again = read(dumped(*entries))
+    assert [comparable(entry) for entry in again] == [comparable(entry) for entry in entries]
+
+
+def comparable(entry: Job | Record) -> tuple[object, ...]:
+    return contract.row(entry) if isinstance(entry, Job) else tuple(entry)
+
+
+def test_a_door_with_that_suffix_is_a_name_like_any_other_since_version_3() -> None:
+    [found] = read(dumped(job(door="my+throw-away")))
+    assert (found.door, found.keeps_result) == ("my+throw-away", True)
 
 
 def test_header_says_where_ids_go_on() -> None:
@@ -205,7 +232,8 @@ def test_bad_line_is_named(line: bytes, complaint: str) -> None:
         ([GOOD], "line 1: a dump begins with"),
         ([b"hello"], "line 1: this is no dump"),
         ([b"SQLite format 3\0..."], "line 1: this is a store's own file"),
-        ([b'{"geartrain":"dump","version":3,"more":[]}\n'], "line 1: this is a dump of version 3"),
+        ([b'{"geartrain":"dump","version":4,"more":[]}\n'], "line 1: this is a dump of version 4"),
+        ([b'{"geartrain":"dump","version":0}\n'], "line 1: this is a dump of version 0; this version"),
         ([*dumped(job()), GOOD], "line 4: there is more after the end"),
         ([*dumped(job()), *dumped(job())], "line 4: there is more after the end"),
         ([*dumped(job())[:2], GOOD], "line 3: id 7 was on line 2 already"),

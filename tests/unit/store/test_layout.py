@@ -2,20 +2,23 @@
 
 import contextlib
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 
 import apsw
 import pytest
 
 from geartrain.errors import StoreError
+from geartrain.model import Job, Record
 from geartrain.store import contract, salvage, schema
+from geartrain.store.contract import Query
 from geartrain.store.snapshot import Snapshot
 from geartrain.store.sqlite import SqliteStore
 from tests.contract.making import NOW, batch, facts, ids, job, record, records, rows
 from tests.unit.store.conftest import Opened
 
 KNOWN = len(schema.MIGRATIONS)
-SINCE = {"trials": 5}  # the layout that brought a column which the first did not have
+SINCE = {"trials": 5, "keeps_result": 6}  # the layout that brought a column which the first did not have
 
 
 def old_file(path: Path, version: int, *, wal: bool = True) -> None:
@@ -65,6 +68,65 @@ def test_damaged_file_of_an_older_layout_keeps_its_jobs(path: Path, opened: Open
     old_file(path, version)
     salvage.renew(path, "for the test")
     assert rows(opened()) == [facts(job(id, attempts=id)) for id in (1, 2, 3)]
+
+
+def install_0_1(path: Path) -> None:
+    """A file that Geartrain 0.1.0 wrote."""
+    with contextlib.closing(apsw.Connection(str(path))) as connection:
+        connection.pragma("journal_mode", "WAL")
+        connection.execute((Path(__file__).parent / "fixtures" / "store-0.1.sql").read_text())
+
+
+JOBS_0_1 = [(5, "danga", True), (6, "danga", False), (7, "gearman", True), (8, "danga", False), (9, "danga", False)]
+RECORDS_0_1 = [(4, "danga", False), (3, "danga", False), (2, "danga", True), (1, "gearman", True)]
+
+
+def flags(entries: Iterable[Job | Record]) -> list[tuple[int, str, bool]]:
+    return [(entry.id, entry.door, entry.keeps_result) for entry in entries]
+
+
+def test_file_of_0_1_is_brought_up_to_date(path: Path, opened: Opened) -> None:
+    """Its doors end in "+throw-away" where the result is not kept."""
+    install_0_1(path)
+    store = SqliteStore(path)
+    assert store.open() == 10
+    assert flags(store.jobs(Job)) == JOBS_0_1
+    assert flags(store.records(Query())) == RECORDS_0_1
+    assert records(store, door="danga") == [4, 3, 2]
+    assert store.kept() == {"periodic/config": b"value"}
+    scheduled = next(job for job in store.jobs(Job) if job.id == 8)
+    assert (scheduled.payload, scheduled.run_at, scheduled.attempts) == (b"payload 8", 1790086400.0, 1)
+    assert scheduled.trials is not None
+    store.commit(batch([job(10, keeps_result=False)], [record(11, keeps_result=False)]))
+    store.close(12)
+    store = opened()
+    assert flags(store.jobs(Job)) == [*JOBS_0_1, (10, "gearman", False)]
+    assert flags(store.records(Query())) == [(11, "gearman", False), *RECORDS_0_1]
+
+
+def test_file_of_0_1_can_be_looked_at_without_being_changed(path: Path) -> None:
+    install_0_1(path)
+    with Snapshot(path) as snapshot:
+        assert flags(snapshot.jobs(pytest.fail)) == JOBS_0_1
+        assert flags(snapshot.records()) == RECORDS_0_1[::-1]
+        assert snapshot.layout == 5
+    assert flags(SqliteStore(path).records(Query(door="danga"))) == RECORDS_0_1[:3]
+
+
+def test_damaged_file_of_0_1_keeps_its_jobs(path: Path, opened: Opened) -> None:
+    install_0_1(path)
+    salvage.renew(path, "for the test")
+    store = opened()
+    assert flags(store.jobs(Job)) == JOBS_0_1
+    assert store.kept() == {"periodic/config": b"value"}
+
+
+def test_text_that_is_no_text_keeps_no_job_of_0_1_from_being_salvaged(path: Path, opened: Opened) -> None:
+    install_0_1(path)
+    with contextlib.closing(apsw.Connection(str(path))) as connection:
+        connection.execute("UPDATE jobs SET door = CAST(x'ff' || '+throw-away' AS TEXT) WHERE id = 6")
+    salvage.renew(path, "for the test")
+    assert flags(opened().jobs(Job))[1] == (6, "\N{REPLACEMENT CHARACTER}", False)
 
 
 @pytest.mark.parametrize("version", range(1, KNOWN))

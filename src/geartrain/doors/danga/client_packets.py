@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.danga import completion, turns
 from geartrain.errors import QueueFullError
-from geartrain.model import THROW_AWAY
 from geartrain.wire import danga as wire
 
 if TYPE_CHECKING:
     from geartrain.doors.danga.connection import DangaConnection
 
 _DOOR: Final = "danga"
-_THROW_AWAY_DOOR: Final = _DOOR + THROW_AWAY
 
 
 def job_create_req(connection: "DangaConnection", body: bytes) -> None:
@@ -54,7 +52,8 @@ def _create_async(connection: "DangaConnection", wanted: wire.Creation) -> None:
             wanted.key,
             wanted.args,
             background=True,
-            door=_DOOR if for_handle else _THROW_AWAY_DOOR,
+            door=_DOOR,
+            keeps_result=for_handle,
         )
     except QueueFullError as full:
         _decline(connection, full)
