@@ -68,22 +68,22 @@ def priority(level: Priority | str) -> Priority:
         raise ValueError(f"{level!r} is no priority; there are high, normal and low") from None
 
 
-def check(order: Order, link: type[ClientProtocol], protocol: str) -> None:
+def check(order: Order, protocol: type[ClientProtocol], name: str) -> None:
     """An UnsupportedError if the protocol cannot say this."""
-    can = link.capabilities
+    can = protocol.capabilities
     if not (can.background if order.background else can.foreground):
-        raise unsupported("background" if order.background else "foreground", protocol)
+        raise unsupported("background" if order.background else "foreground", name)
     if order.priority is not Priority.NORMAL and not can.priority:
-        raise unsupported("priority", protocol)
+        raise unsupported("priority", name)
     if order.unique and not can.unique:
-        raise unsupported("unique", protocol)
+        raise unsupported("unique", name)
     if order.run_at and not can.run_at:
-        raise unsupported("run_at", protocol)
+        raise unsupported("run_at", name)
     if order.timeout and not can.timeout:
-        raise unsupported("timeout", protocol)
-    objection = link.objection(order)
-    if objection:
-        raise UnsupportedError(objection)
+        raise unsupported("timeout", name)
+    reason = protocol.unsupported_reason(order)
+    if reason:
+        raise UnsupportedError(reason)
 
 
 def require(capability: str, can: Capabilities, protocol: str) -> None:

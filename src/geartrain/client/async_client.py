@@ -225,38 +225,38 @@ class AsyncClient:
     # What its jobs use
 
     async def _status(self, job: AsyncJob) -> Status:
-        return await self._ask("status", job, lambda link, receipt: link.status(receipt))
+        return await self._ask("status", job, lambda protocol, acceptance: protocol.status(acceptance))
 
     async def _cancel(self, job: AsyncJob) -> bool:
-        return await self._ask("cancel", job, lambda link, receipt: link.cancel(receipt))
+        return await self._ask("cancel", job, lambda protocol, acceptance: protocol.cancel(acceptance))
 
     async def _result(self, job: AsyncJob) -> Event:
-        return await self._ask("result_later", job, lambda link, receipt: link.result(receipt))
+        return await self._ask("result_later", job, lambda protocol, acceptance: protocol.result(acceptance))
 
     async def _ask(
         self, capability: str, job: AsyncJob, question: Callable[[ClientProtocol, Acceptance], Awaitable[T]]
     ) -> T:
         """Ask the server that has the job; again, if the connection breaks before the answer."""
         arguments.require(capability, self.capabilities, self.protocol)
-        server, receipt = job.pooled_server, job._receipt
-        if server is None or receipt is None:
+        server, acceptance = job.pooled_server, job._acceptance
+        if server is None or acceptance is None:
             raise ClientError("the server has not acknowledged this job")
         while True:
             if self._closed:
                 raise ClientError("the client is closed")
-            if server.link is None:
+            if server.protocol is None:
                 await ServerPool([server]).reach(b"", self.patience)
-            link = server.link
-            assert link is not None
+            protocol = server.protocol
+            assert protocol is not None
             try:
-                return await question(link, receipt)
+                return await question(protocol, acceptance)
             except TROUBLES:
-                if server.link is link or self._closed:
+                if server.protocol is protocol or self._closed:
                     raise
 
     def _forget(self, job: AsyncJob) -> None:
-        if job.pooled_server is not None and job.pooled_server.link is not None and job in self._open:
-            job.pooled_server.link.forget(job)
+        if job.pooled_server is not None and job.pooled_server.protocol is not None and job in self._open:
+            job.pooled_server.protocol.forget(job)
 
     def _gone(self, job: AsyncJob, error: Exception) -> None:
         """The connection broke while a job was under way."""
@@ -286,10 +286,10 @@ class AsyncClient:
         return await self._servers.reach(unique, self.patience)
 
     def _hand_over(self, job: AsyncJob, server: PooledServer) -> None:
-        assert server.link is not None
+        assert server.protocol is not None
         job.pooled_server = server
         self._open.add(job)
-        server.link.submit(job.order, job)
+        server.protocol.submit(job.order, job)
 
     async def _submit_again(self, job: AsyncJob) -> None:
         try:

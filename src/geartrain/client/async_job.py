@@ -1,7 +1,7 @@
 """A submitted job, as its client holds it: its result, its events, its status.
 
-It is the sink of its own order: what the server says comes straight here, and whoever waits is woken. So a job costs
-one object and one future, and no task.
+It is the listener of its own order: the protocol calls it, and it wakes the tasks that wait. So a job costs one object
+and one future, and no task.
 """
 
 import asyncio
@@ -48,8 +48,17 @@ class AsyncJob:
     """What `AsyncClient.submit` returns. Made by the client only."""
 
     __slots__ = (
-        "_accepted", "_client", "_ending", "_error", "_events", "_many", "_receipt", "_resubmit", "_waiters",
-        "order", "pooled_server",
+        "_acceptance",
+        "_accepted",
+        "_client",
+        "_ending",
+        "_error",
+        "_events",
+        "_many",
+        "_resubmit",
+        "_waiters",
+        "order",
+        "pooled_server",
     )  # fmt: skip
 
     def __init__(self, client: "AsyncClient", order: Order, resubmit: bool) -> None:
@@ -57,7 +66,7 @@ class AsyncJob:
         self.pooled_server: PooledServer | None = None  # the server that has it
         self._client = client
         self._resubmit = resubmit
-        self._receipt: Acceptance | None = None
+        self._acceptance: Acceptance | None = None
         self._accepted: asyncio.Future[None] | None = None  # who waits for the acknowledgement
         self._many: Acknowledgements | None = None  # or who counts it
         self._events: deque[Event] | None = None  # heard, and not yet given to anybody
@@ -71,7 +80,7 @@ class AsyncJob:
     @property
     def handle(self) -> str:
         """What the server calls it; empty where the protocol has no handles."""
-        return arguments.decoded(self._receipt.handle) if self._receipt is not None else ""
+        return arguments.decoded(self._acceptance.handle) if self._acceptance is not None else ""
 
     @property
     def function(self) -> str:
@@ -79,7 +88,7 @@ class AsyncJob:
 
     @property
     def unique(self) -> str:
-        return arguments.decoded(self._receipt.unique if self._receipt is not None else self.order.unique)
+        return arguments.decoded(self._acceptance.unique if self._acceptance is not None else self.order.unique)
 
     @property
     def background(self) -> bool:
@@ -140,9 +149,9 @@ class AsyncJob:
 
     # What the link calls
 
-    def accepted(self, receipt: Acceptance) -> None:
+    def accepted(self, acceptance: Acceptance) -> None:
         """The server has it."""
-        self._receipt = receipt
+        self._acceptance = acceptance
         if self.order.background:
             self._client._open.discard(self)
         self._acknowledged()
@@ -177,13 +186,13 @@ class AsyncJob:
     @property
     def may_be_resubmitted(self) -> bool:
         """Whether the caller allows that it runs twice; with a unique key only until it was acknowledged."""
-        return self._resubmit or (self._receipt is None and bool(self.order.unique))
+        return self._resubmit or (self._acceptance is None and bool(self.order.unique))
 
     async def acknowledged(self) -> None:
         """Wait until the server has it; a link whose protocol has no acknowledgements has said so already."""
         if self._error is not None:
             raise self._error
-        if self._receipt is None:
+        if self._acceptance is None:
             self._accepted = asyncio.get_running_loop().create_future()
             await self._accepted
 

@@ -130,14 +130,14 @@ class AsyncWorker:
         limit = arguments.seconds(timeout)
         self._offers[name] = Offer(call, limit, how)
         for shift in self._shifts():
-            shift.link.offer(name, limit)
+            shift.protocol.register(name, limit)
 
     def unregister(self, function: Text) -> None:
         """Offer a function no longer; what runs of it goes on."""
         name = arguments.encoded(function)
         if self._offers.pop(name, None) is not None:
             for shift in self._shifts():
-                shift.link.withdraw(name)
+                shift.protocol.unregister(name)
 
     def function(self, name: Text = "", *, timeout: Duration = 0.0, mode: str = "") -> Callable[[F], F]:
         """The same as a decorator; without a name, the function's own."""
@@ -149,7 +149,7 @@ class AsyncWorker:
         return remember
 
     def offers(self) -> dict[bytes, float]:
-        """Its functions and their time limits, as a link wants them."""
+        """Its functions and their time limits, as a protocol wants them."""
         return {name: offer.timeout for name, offer in self._offers.items()}
 
     # Its life
@@ -228,7 +228,7 @@ class AsyncWorker:
         for waiting in list(self._backlog):
             if waiting[1] is assignment:
                 self._backlog.remove(waiting)
-                waiting[0].link.release(assignment)
+                waiting[0].protocol.release(assignment)
 
     # Running jobs
 
@@ -287,17 +287,17 @@ class AsyncWorker:
         """Answer the server that gave us the job, if it still wants to hear, and begin the next."""
         shift, assignment = run.shift, run.assignment
         self._running.pop(assignment, None)
-        link = shift.link
+        protocol = shift.protocol
         if not shift.stands or run.job.revoked:
-            link.release(assignment)
+            protocol.release(assignment)
         elif outcome.failure is not None:
             _log.info("job %s of %s failed: %s", run.job.handle, run.job.function, outcome.account or outcome.failure)
             reason = outcome.account if self._tracebacks and outcome.account else outcome.failure
-            link.fail(assignment, reason, outcome.data, outcome.code)
+            protocol.fail(assignment, reason, outcome.data, outcome.code)
         elif outcome.delay is not None:
-            link.reschedule(assignment, outcome.delay)
+            protocol.reschedule(assignment, outcome.delay)
         else:
-            link.complete(assignment, outcome.result)
+            protocol.complete(assignment, outcome.result)
         if self._backlog and len(self._running) < self.concurrency:
             self._begin(*self._backlog.popleft())
         if not self._running and self._idle is not None:
@@ -309,7 +309,7 @@ class AsyncWorker:
         """Take no more, and wait for what runs."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_REST_SECONDS):
-                await asyncio.gather(*(post.rested() for post in self._posts))
+                await asyncio.gather(*(post.fetching_stopped() for post in self._posts))
         assert self._idle is not None
         while self._running:
             self._idle.clear()

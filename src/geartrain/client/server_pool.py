@@ -24,22 +24,22 @@ TROUBLES = (OSError, ClientError, WireError)
 class PooledServer:
     """One server, and the connection to it while there is one."""
 
-    def __init__(self, address: Address, link_class: type[ClientProtocol], tls: ssl.SSLContext | None) -> None:
+    def __init__(self, address: Address, protocol_class: type[ClientProtocol], tls: ssl.SSLContext | None) -> None:
         self.address = address
-        self.link: ClientProtocol | None = None  # open
+        self.protocol: ClientProtocol | None = None  # open
         self.retry_at = 0.0  # the loop's time before which it is not tried again
         self.trouble: Exception | None = None  # the last
-        self._class = link_class
+        self._class = protocol_class
         self._tls = tls
         self._delay = ReconnectDelay()
         self._opened_at = 0.0
         self._opening: asyncio.Task[ClientProtocol] | None = None
-        self._lost_early: Exception | None = None  # why the link was lost while it was being opened
+        self._lost_early: Exception | None = None  # why the protocol was lost while it was being opened
 
     async def open(self) -> ClientProtocol:
-        """The open link; however many wait for it, it is opened once."""
-        if self.link is not None:
-            return self.link
+        """The open protocol; however many wait for it, it is opened once."""
+        if self.protocol is not None:
+            return self.protocol
         if self._opening is None:
             self._opening = asyncio.create_task(self._open())
         return await asyncio.shield(self._opening)
@@ -49,35 +49,35 @@ class PooledServer:
         if self._opening is not None:
             self._opening.cancel()
             await asyncio.gather(self._opening, return_exceptions=True)
-        link, self.link = self.link, None
-        if link is not None:
-            await link.close()
+        protocol, self.protocol = self.protocol, None
+        if protocol is not None:
+            await protocol.close()
 
     async def _open(self) -> ClientProtocol:
-        link = self._class(self.address, self._lost)
-        link.tls = self._tls
+        protocol = self._class(self.address, self._lost)
+        protocol.tls = self._tls
         self._lost_early = None
         try:
-            await link.open()
+            await protocol.open()
             if self._lost_early is not None:
                 raise ServerGoneError(f"the connection broke at once: {self._lost_early}")
         except TROUBLES as error:
             self._failed(error)
             raise
         except asyncio.CancelledError:
-            await link.close()
+            await protocol.close()
             raise
         finally:
             self._opening = None
-        self.link = link
+        self.protocol = protocol
         self._opened_at = asyncio.get_running_loop().time()
-        return link
+        return protocol
 
     def _lost(self, error: Exception) -> None:
-        if self.link is None:
+        if self.protocol is None:
             self._lost_early = error
             return
-        self.link = None
+        self.protocol = None
         if asyncio.get_running_loop().time() - self._opened_at > backoff.GOOD_CONNECTION:
             self._delay.reset()
         self._failed(error)
@@ -99,13 +99,13 @@ class ServerPool:
         return self._servers
 
     def ready(self, unique: bytes) -> PooledServer | None:
-        """The station that a job belongs to, if its link is open."""
+        """The station that a job belongs to, if its protocol is open."""
         servers = self._servers
         server = servers[self._current] if not unique or len(servers) == 1 else self._by_key(unique)[0]
-        return server if server.link is not None else None
+        return server if server.protocol is not None else None
 
     async def reach(self, unique: bytes, patience: float) -> PooledServer:
-        """A station whose link is open, within so many seconds; otherwise a ServerGoneError says what was tried."""
+        """A station whose protocol is open, within so many seconds; otherwise a ServerGoneError says what was tried."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + patience
         while True:
@@ -125,14 +125,14 @@ class ServerPool:
     async def _try_all(self, unique: bytes) -> PooledServer | None:
         now = asyncio.get_running_loop().time()
         for server in self._preferred(unique):
-            if server.link is None and server.retry_at <= now:
+            if server.protocol is None and server.retry_at <= now:
                 try:
                     await server.open()
                 except UnsupportedError:
                     raise
                 except TROUBLES:
                     continue
-            if server.link is not None:
+            if server.protocol is not None:
                 if not unique:
                     self._current = self._servers.index(server)
                 return server

@@ -21,16 +21,18 @@ _log = logging.getLogger("geartrain.worker")
 
 
 class WorkerConnection:
-    """One connection of a worker, from its opening to its end; the hands of its link."""
+    """One connection of a worker, from its opening to its end; the hands of its protocol."""
 
     def __init__(self, worker: "AsyncWorker", address: Address, tls: ssl.SSLContext | None) -> None:
         self._worker = worker
-        link_class = registry.worker_class(address)
-        self.link: WorkerProtocol = link_class(address, self._lost, self, worker.name.encode(), worker.slots.total)
-        self.link.slots = worker.slots
-        self.link.tls = tls
+        protocol_class = registry.worker_class(address)
+        self.protocol: WorkerProtocol = protocol_class(
+            address, self._lost, self, worker.name.encode(), worker.slots.total
+        )
+        self.protocol.slots = worker.slots
+        self.protocol.tls = tls
         self.over: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
-        can = link_class.capabilities
+        can = protocol_class.capabilities
         # Why a job of this server cannot be rescheduled; empty: it can.
         self.objection = "" if can.reschedule else str(arguments.unsupported("reschedule", registry.protocol(address)))
 
@@ -50,13 +52,13 @@ class WorkerConnection:
     def tell(self, job: Assignment, verb: str, *said: Any) -> None:
         """Pass on what a running job says, while somebody listens."""
         if self.stands:
-            getattr(self.link, verb)(job, *said)
+            getattr(self.protocol, verb)(job, *said)
 
     async def close(self) -> None:
         """Hang up."""
         if self.stands:
             self.over.set_result(ConnectionError("the worker hung up"))
-            await self.link.close()
+            await self.protocol.close()
 
     def _lost(self, error: Exception) -> None:
         if self.stands:
@@ -89,7 +91,7 @@ class ConnectionKeeper:
     async def _hold_one_shift(self) -> None:
         shift = WorkerConnection(self._worker, self.address, self._tls)
         try:
-            await shift.link.open(self._worker.offers())
+            await shift.protocol.open(self._worker.offers())
         except TROUBLES as error:
             if not self._mute:
                 self._mute = True
@@ -105,7 +107,7 @@ class ConnectionKeeper:
         self.shift = shift
         self._mute = False
         if self._relieved:
-            shift.link.rest()
+            shift.protocol.stop_fetching()
         self.manned.set()
         _log.info("working for %s", self.address)
         try:
@@ -119,13 +121,13 @@ class ConnectionKeeper:
         """Take no more jobs from now on."""
         self._relieved = True
         if self.shift is not None and self.shift.stands:
-            self.shift.link.rest()
+            self.shift.protocol.stop_fetching()
 
-    async def rested(self) -> None:
+    async def fetching_stopped(self) -> None:
         """After `relieve`: wait until no job can come any more."""
         if self.shift is not None and self.shift.stands:
             with contextlib.suppress(*TROUBLES):
-                await self.shift.link.rested()
+                await self.shift.protocol.fetching_stopped()
 
     async def close(self) -> None:
         """Hang up."""

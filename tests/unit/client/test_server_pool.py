@@ -100,7 +100,7 @@ def test_a_waiter_that_gives_up_does_not_stop_the_others() -> None:
         first, second = (asyncio.create_task(client.reach(b"", 0)) for _ in range(2))
         await asyncio.sleep(0)
         first.cancel()
-        assert (await second).link is not None
+        assert (await second).protocol is not None
 
     asyncio.run(scenario())
 
@@ -123,6 +123,6 @@ def test_it_is_tried_again_within_the_patience() -> None:
         await asyncio.sleep(0.1)
         assert not reaching.done()
         Obliging.down = set()
-        assert (await reaching).link is not None
+        assert (await reaching).protocol is not None
 
     asyncio.run(scenario())

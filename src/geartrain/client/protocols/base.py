@@ -1,17 +1,18 @@
-"""The seam between the library and the protocols: one connection to one server, as a client or as a worker.
+"""The interface between the library and the protocols: one connection to one server, as a client or as a worker.
 
-The library above it (clients, workers, reconnecting, several servers) knows no protocol; a link knows no more than its
-own connection, and is thrown away when that breaks. Nothing here waits: calls say something and return, and answers
-come as calls of a sink, so that thousands of jobs can be under way on one connection without a task for each.
-Everything happens on the loop that opened the link.
+The library above it (clients, workers, reconnecting, several servers) knows no protocol. A protocol object knows only
+its own connection and is thrown away when that breaks. Its methods do not wait: they queue what is to be sent and
+return, and answers arrive as calls of a listener, so thousands of jobs can be under way on one connection without a
+task for each. Everything happens on the event loop that called `open`.
 
-Rules that every link keeps:
+Every protocol keeps these rules:
 
-- `open` returns when the server has answered enough to be sure that it is one, or raises OSError or ClientError.
-- What gathers in one turn of the loop leaves with one write.
-- A link whose connection breaks, or that hears what its protocol does not allow, calls `lost` once, after every
-  sink that still waits has been told `gone`; from then on it is silent. `close` is silent as well.
-- Asking for what `capabilities` denies does not happen: the library has checked.
+- `open` returns when the peer has answered enough to identify it as a server of this protocol, or raises OSError or
+  ClientError.
+- Everything that is queued in one iteration of the event loop leaves with one write.
+- When the connection breaks, or the server violates the protocol, every listener that still waits gets `gone`, and
+  then `lost` is called, once. After that, and after `close`, no listener is called any more.
+- Nothing that `capabilities` denies is requested: the library checks before it calls.
 """
 
 import abc
@@ -28,34 +29,37 @@ Lost = Callable[[Exception], None]
 
 
 class JobListener(Protocol):
-    """Whoever hears of one order: first `accepted`, `refused` or `gone`; then, if it waits, events until the last."""
+    """Receives the answers to one order: `accepted`, `refused` or `gone`; then the events of a foreground job."""
 
-    def accepted(self, receipt: Acceptance) -> None:
+    def accepted(self, acceptance: Acceptance) -> None:
         """The server has the job; a background job is durable there."""
 
     def refused(self, error: Exception) -> None:
-        """The server does not take it, and says why. Nothing more comes."""
+        """The server does not take the job. This is the last call."""
 
     def event(self, event: Event) -> None:
-        """News of the job. Completed and Failed are the last."""
+        """Something happened to the job. Completed and Failed are the last events."""
 
     def gone(self, error: Exception) -> None:
-        """The connection broke before the last word: nobody knows what became of the job. Nothing more comes."""
+        """The connection broke before the job ended: its fate is unknown. This is the last call."""
 
 
 class ClientProtocol(abc.ABC):
-    """A client's connection."""
+    """A client's connection to one server."""
 
     capabilities: ClassVar[Capabilities]
-    tls: ssl.SSLContext | None = None  # set before `open`, where the connection shall be encrypted
+    tls: ssl.SSLContext | None = None  # set before `open` for an encrypted connection
 
     def __init__(self, address: Address, lost: Lost) -> None:
         self.address = address
         self.lost = lost
 
     @classmethod
-    def objection(cls, order: Order) -> str:
-        """Why this order cannot be said though its parts can, such as a name that is too long; empty: it can."""
+    def unsupported_reason(cls, order: Order) -> str:
+        """Why the protocol cannot express this order although `capabilities` allow it; empty if it can.
+
+        For example, a name may be too long.
+        """
         return ""
 
     @abc.abstractmethod
@@ -64,116 +68,117 @@ class ClientProtocol(abc.ABC):
 
     @abc.abstractmethod
     def submit(self, order: Order, listener: JobListener) -> None:
-        """Order a job. A foreground order's sink hears everything until the end, a background one's `accepted`."""
+        """Submit a job. The listener of a foreground job gets every event, that of a background job only `accepted`."""
 
-    async def status(self, receipt: Acceptance) -> Status:
-        """What the server knows of a job."""
+    async def status(self, acceptance: Acceptance) -> Status:
+        """Ask the server for a job's status."""
         raise NotImplementedError
 
-    async def cancel(self, receipt: Acceptance) -> bool:
-        """End a job; whether there was one to end."""
+    async def cancel(self, acceptance: Acceptance) -> bool:
+        """Cancel a job; false if there was none to cancel."""
         raise NotImplementedError
 
-    async def result(self, receipt: Acceptance) -> Event:
+    async def result(self, acceptance: Acceptance) -> Event:
         """Wait for the end of a background job: Completed or Failed."""
         raise NotImplementedError
 
-    def forget(self, listener: JobListener) -> None:  # noqa: B027  # most protocols have no word for it, and need none
-        """The caller does not wait any longer; where the protocol can say so, it is said. The sink hears no more."""
+    def forget(self, listener: JobListener) -> None:  # noqa: B027  # most protocols have no command for it, and need none
+        """Call this listener no more; tell the server that the client no longer waits, if the protocol can."""
 
     @abc.abstractmethod
     async def close(self) -> None:
-        """Send what has gathered, and hang up."""
+        """Send what is queued, then close the connection."""
 
 
 class Assignment:
-    """A job that a worker has been given. Links may make subclasses that remember what they answer with."""
+    """A job that the server assigned to a worker. Protocols may subclass it to keep what their answers need."""
 
     __slots__ = ("function", "handle", "payload", "unique")
 
     def __init__(self, function: bytes, payload: bytes, handle: bytes = b"", unique: bytes = b"") -> None:
         self.function = function
         self.payload = payload
-        self.handle = handle  # as the server calls it; empty where the protocol does not say
+        self.handle = handle  # empty where the protocol does not send it
         self.unique = unique
 
 
 class JobRunner(Protocol):
-    """Whoever does the work."""
+    """Runs the jobs that a WorkerProtocol receives."""
 
     def assigned(self, job: Assignment) -> None:
-        """Here is a job; it runs until one of the endings is called for it."""
+        """Run a job, and call one of the endings (complete, fail, reschedule, release) for it."""
 
     def revoked(self, job: Assignment) -> None:
-        """The server took it back (a lease ran out, it was cancelled): its ending will be refused, or is not wanted."""
+        """The server took the job back (its lease expired, or it was cancelled): its ending will be ignored."""
 
 
 class WorkerProtocol(abc.ABC):
-    """A worker's connection. It asks for jobs by itself as long as fewer than `concurrency` run."""
+    """A worker's connection to one server. It requests jobs by itself while fewer than `concurrency` run."""
 
     capabilities: ClassVar[Capabilities]
-    tls: ssl.SSLContext | None = None  # set before `open`, where the connection shall be encrypted
+    tls: ssl.SSLContext | None = None  # set before `open` for an encrypted connection
 
     def __init__(self, address: Address, lost: Lost, runner: JobRunner, name: bytes, concurrency: int) -> None:
         self.address = address
         self.lost = lost
         self.runner = runner
-        self.name = name  # what people shall call this worker, where the protocol can say so
+        self.name = name  # shown to operators, where the protocol can send it
         self.concurrency = concurrency
-        # For links that can: a slot is taken before a job is asked for, and given back when there is none or it is
-        # over. The links of one worker share them, so that all together ask for no more than it can run.
+        # A slot is taken before a job is requested, and given back when there is no job or the job is over. The
+        # connections of one worker share its slots, so that together they request no more jobs than it can run.
+        # Protocols that cannot take a request back do not use them.
         self.slots = Slots(concurrency)
 
     @abc.abstractmethod
     async def open(self, functions: dict[bytes, float]) -> None:
-        """Connect, offer these functions (each with the seconds a job may take, 0: no limit) and ask for jobs."""
+        """Connect, register these functions (each with the seconds a job may take, 0: no limit) and request jobs."""
 
     @abc.abstractmethod
-    def offer(self, function: bytes, timeout: float) -> None:
-        """Offer one more function."""
+    def register(self, function: bytes, timeout: float) -> None:
+        """Register one more function."""
 
     @abc.abstractmethod
-    def withdraw(self, function: bytes) -> None:
-        """Offer a function no longer."""
+    def unregister(self, function: bytes) -> None:
+        """Take no more jobs of this function; running ones go on."""
 
     @abc.abstractmethod
-    def rest(self) -> None:
-        """Ask for no more jobs; those that run can still be answered. There is no way back."""
+    def stop_fetching(self) -> None:
+        """Request no more jobs, for good. Running jobs can still be answered."""
 
-    async def rested(self) -> None:  # noqa: B027  # for links whose requests are answered at once or can be taken back
-        """After `rest`: return when no job can be assigned any more."""
+    async def fetching_stopped(self) -> None:  # noqa: B027  # nothing to wait for where a request can be taken back
+        """After `stop_fetching`: return when no job can be assigned any more."""
 
-    # What a running job says; a protocol without the word for it says nothing.
+    # Reports of a running job. A protocol that cannot send one ignores it.
 
     def progress(self, job: Assignment, numerator: float, denominator: float) -> None:  # noqa: B027
-        """How far it is."""
+        """Report progress."""
 
     def data(self, job: Assignment, data: bytes) -> None:  # noqa: B027
-        """A part of the result."""
+        """Send a part of the result."""
 
     def warn(self, job: Assignment, data: bytes) -> None:  # noqa: B027
-        """A warning."""
+        """Send a warning."""
 
-    # The endings; after one of them the job is over for this worker, and the link asks for the next.
+    # Endings. After one of them the worker is done with the job, and the protocol requests the next.
 
     @abc.abstractmethod
     def complete(self, job: Assignment, result: bytes) -> None:
-        """It is done."""
+        """The job succeeded."""
 
     @abc.abstractmethod
     def fail(self, job: Assignment, reason: str, data: bytes = b"", code: int = 1) -> None:
-        """It failed: `reason` for people, `data` for the client where the protocol has exceptions."""
+        """The job failed: `reason` is for people, `data` for the client where the protocol has exceptions."""
 
     def reschedule(self, job: Assignment, delay: float) -> None:
-        """It shall run again after so many seconds."""
+        """The job shall run again after this many seconds."""
         raise NotImplementedError
 
     def release(self, job: Assignment) -> None:  # noqa: B027
-        """Somebody else has taken care of it: forget it without a word, and ask for the next.
+        """Drop the job without an answer, because it is no longer this worker's, and request the next.
 
-        The one call that may come after `lost`, for a job that was running then.
+        The only ending that may follow `lost`, for jobs that were running then.
         """
 
     @abc.abstractmethod
     async def close(self) -> None:
-        """Send what has gathered, and hang up; what still runs goes back to the server."""
+        """Send what is queued, then close the connection; the server takes back the jobs that still run."""

@@ -1,22 +1,23 @@
-"""A byte stream to a server, for links over TCP and socket files: what gathers in one turn of the loop leaves at once.
+"""A byte stream to a server, over TCP or a Unix socket. What is written in one iteration of the loop leaves together.
 
-A link has a `Line` and gives it two calls: one for bytes that arrived, one for the end of the connection.
+A protocol has a ServerConnection and passes it two functions: one for bytes that arrive, one for the loss of the
+connection.
 
-    class Client(ClientLink):
+    class Client(ClientProtocol):
         def __init__(self, address: Address, lost: Lost) -> None:
             super().__init__(address, lost)
-            self.line = Line(self.received, self.broken)
+            self._connection = ServerConnection(self._received, self._broken)
 
         async def open(self) -> None:
-            await self.line.open(self.address, self.tls)
-            self.line.write(hello)
-            await self.line.answer()                      # returns when `received` has called `self.line.answered()`
+            await self._connection.open(self.address, self.tls)
+            self._connection.write(hello)
+            await self._connection.answer()  # returns when `_received` has called `self._connection.answered()`
 
-        def received(self, data: bytes) -> None: ...      # a WireError raised here ends the line, and is its reason
-        def broken(self, error: Exception) -> None: ...   # tell every sink `gone`, then `self.lost(error)`
+        def _received(self, data: bytes) -> None: ...     # a WireError raised here closes the connection
+        def _broken(self, error: Exception) -> None: ...  # call `gone` of every listener, then `self.lost(error)`
 
-`broken` is called once at most: not while `open` or `answer` is waited for, since those raise then, and not after
-`close` or `abandon`.
+`broken` is called at most once: not while `open` or `answer` waits, since those raise the error, and not after `close`
+or `abandon`.
 """
 
 import asyncio
@@ -30,11 +31,12 @@ from geartrain.address import Address
 from geartrain.errors import ServerGoneError, WireError
 
 CONNECT_SECONDS: Final = 10.0
-# Time for the last words to leave when a line is closed; a server that does not read gets no more.
-FAREWELL_SECONDS: Final = 5.0
-# Larger gatherings are handed over piece by piece instead of being copied into one.
+# How long `close` waits until the last bytes have left, for a server that does not read.
+CLOSE_SECONDS: Final = 5.0
+# More bytes than this are handed over piece by piece instead of being copied into one.
 _JOIN_UP_TO: Final = 256 * 1024
-# When a vanished server is noticed on a silent connection: idle + interval * count seconds, as the server's own.
+# A server that vanishes from a silent connection is noticed after idle + interval * count seconds; the server's
+# own doors use the same numbers.
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
 Received = Callable[[bytes], None]
@@ -42,22 +44,22 @@ Broken = Callable[[Exception], None]
 
 
 class ServerConnection(asyncio.Protocol):
-    """One connection. It is opened once, and of no use after its end."""
+    """One connection. It can be opened once."""
 
     def __init__(self, received: Received, broken: Broken) -> None:
         self._received = received
-        self._broken: Broken | None = broken  # None: nobody is told any more
+        self._broken: Broken | None = broken  # None: closed by this side
         self._loop: asyncio.AbstractEventLoop
         self._transport: asyncio.Transport | None = None
         self._out: list[bytes] = []
         self._opened = False
-        self._answer: asyncio.Future[None] | None = None  # the server's first answer, while a link waits for it
+        self._answer: asyncio.Future[None] | None = None  # set by the server's first answer, while `answer` waits
         self._ended = False
         self._reason: Exception = ServerGoneError("the connection is closed")  # why it ended
-        self._end: asyncio.Future[None] | None = None  # made by who waits for the end
+        self._end: asyncio.Future[None] | None = None  # set when the socket is closed, while `close` waits
 
     async def open(self, address: Address, tls: ssl.SSLContext | None = None) -> None:
-        """Connect within a bounded time; OSError says why it cannot be done."""
+        """Connect within CONNECT_SECONDS; an OSError says why it failed."""
         self._loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
@@ -66,13 +68,13 @@ class ServerConnection(asyncio.Protocol):
                 else:
                     await self._loop.create_connection(lambda: self, address.host, address.port, ssl=tls)
         except TimeoutError:
-            raise ConnectionError(f"{address} cannot be reached within {CONNECT_SECONDS:g} seconds") from None
+            raise ConnectionError(f"{address} did not accept a connection within {CONNECT_SECONDS:g} seconds") from None
         if self._ended:
             raise self._reason
         self._opened = True
 
     async def answer(self) -> None:
-        """Wait for the server's first answer, within a bounded time; if none comes, the line is closed."""
+        """Wait for the server's first answer; if none comes within CONNECT_SECONDS, close the connection and raise."""
         if self._ended:
             raise self._reason
         self._answer = self._loop.create_future()
@@ -81,29 +83,29 @@ class ServerConnection(asyncio.Protocol):
                 await self._answer
         except TimeoutError:
             self.abandon()
-            raise ConnectionError(f"the server said nothing for {CONNECT_SECONDS:g} seconds") from None
+            raise ConnectionError(f"the server did not answer within {CONNECT_SECONDS:g} seconds") from None
         except BaseException:
             self.abandon()
             raise
         finally:
             self._answer = None
-        if self._ended:  # after the answer, and before we were told of it
+        if self._ended:  # between the answer and this task's turn
             raise self._reason
 
     def answered(self) -> None:
-        """The server has answered."""
+        """Let `answer` return."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(None)
 
     def write(self, data: bytes) -> None:
-        """Say something at the end of this turn of the loop."""
+        """Send at the end of this iteration of the loop."""
         out = self._out
         if not out:
             self._loop.call_soon(self.flush)
         out.append(data)
 
     def flush(self) -> None:
-        """Say what has gathered, now."""
+        """Send what is queued, now."""
         out = self._out
         if not out:
             return
@@ -119,7 +121,7 @@ class ServerConnection(asyncio.Protocol):
             transport.writelines(out)
 
     async def close(self) -> None:
-        """Send what has gathered, hang up, and wait until the socket is closed; nobody is told."""
+        """Send what is queued, close, and wait until the socket is closed; `broken` is not called."""
         self._broken = None
         if self._transport is None or self._ended:
             return
@@ -127,32 +129,32 @@ class ServerConnection(asyncio.Protocol):
         self._end = self._loop.create_future()
         self._transport.close()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(FAREWELL_SECONDS):
+            async with asyncio.timeout(CLOSE_SECONDS):
                 await self._end
             return
         self._transport.abort()
 
     def fail(self, error: Exception) -> None:
-        """The server makes no sense: hang up at once, and tell the link why."""
+        """Close at once, and report this error to `broken`: the server violated the protocol or is unresponsive."""
         if self._transport is not None:
             self._transport.abort()
         self._finish(error)
 
     def abandon(self) -> None:
-        """Hang up at once; nobody is told."""
+        """Close at once; `broken` is not called."""
         self._broken = None
         if self._transport is not None:
             self._transport.abort()
 
-    # What asyncio calls
+    # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection stands."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none by class, only by what they can
+        """Keep the transport, and switch on keepalive."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's do not subclass it
         self._keep_alive(transport.get_extra_info("socket"))
 
     def data_received(self, data: bytes) -> None:
-        """Bytes arrived."""
+        """Pass bytes on; a WireError closes the connection."""
         if self._ended:
             return
         try:
@@ -161,11 +163,11 @@ class ServerConnection(asyncio.Protocol):
             self.fail(error)
 
     def eof_received(self) -> bool:
-        """The server says no more: what is under way will not be answered."""
+        """Close: the server will answer nothing more."""
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The socket is closed."""
+        """Report the loss, unless this side closed the connection."""
         if self._end is not None and not self._end.done():
             self._end.set_result(None)
         self._finish(error or ServerGoneError("the server closed the connection"))
@@ -185,12 +187,12 @@ class ServerConnection(asyncio.Protocol):
             broken(error)
 
     @staticmethod
-    def _keep_alive(plain: socket.socket | None) -> None:
-        """Notice a server that vanishes without a word."""
-        if plain is None or plain.family not in (socket.AF_INET, socket.AF_INET6):
+    def _keep_alive(sock: socket.socket | None) -> None:
+        """Have the kernel notice a server that vanishes without closing the connection."""
+        if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
             return
-        plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in _KEEPALIVE.items():
             option = getattr(socket, name, None)
             if option is not None:
-                plain.setsockopt(socket.IPPROTO_TCP, option, value)
+                sock.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -1,6 +1,7 @@
-"""Workers of protocols in which a connection has one job at a time: as many connections as jobs may run at once.
+"""Workers of protocols in which a connection carries one job at a time: one connection for each job that may run.
 
-A lane that breaks takes its link with it: the others lead to the same server, and the library above opens a new link.
+When one of the connections breaks, the worker closes all of them, since they lead to the same server; the library opens
+a new worker.
 """
 
 import abc
@@ -13,7 +14,7 @@ from geartrain.errors import ClientError, WireError
 
 
 class ConnectionJob(Assignment):
-    """A job, and the connection that it came by."""
+    """A job, and the connection that it came from."""
 
     __slots__ = ("connection",)
 
@@ -23,16 +24,16 @@ class ConnectionJob(Assignment):
 
 
 class JobConnection(abc.ABC):
-    """One connection: it asks for a job, has it, answers, and asks again."""
+    """One connection: it requests a job, runs it, answers, and requests the next."""
 
-    def __init__(self, link: "ConnectionPerJobWorker") -> None:
-        self.link = link
+    def __init__(self, worker: "ConnectionPerJobWorker") -> None:
+        self.worker = worker
         self.job: ConnectionJob | None = None
-        self.leaving = False  # its end is no surprise any more
+        self.leaving = False  # it closes soon: its end is no failure
 
     @property
     def asking(self) -> bool:
-        """Whether a job may be on its way."""
+        """Whether a request is unanswered, so that a job may still arrive."""
         return False
 
     @abc.abstractmethod
@@ -41,50 +42,50 @@ class JobConnection(abc.ABC):
 
     @abc.abstractmethod
     def start(self) -> None:
-        """Offer the link's functions, and ask for a job."""
+        """Register the worker's functions, and request a job."""
 
     @abc.abstractmethod
     def refresh(self) -> None:
-        """The link's functions have changed: say so, now if there is no job or else with its end."""
+        """Register the worker's changed functions: now, or after the job that runs."""
 
     @abc.abstractmethod
-    def rest(self) -> None:
-        """Ask for no more jobs: leave, now if there is no job or else with its end."""
+    def stop_fetching(self) -> None:
+        """Request no more jobs, and disconnect: now, or after the job that runs."""
 
     @abc.abstractmethod
     def hang_up(self) -> None:
-        """Close the connection at once; nobody is told."""
+        """Close at once; `broken` is not called."""
 
     @abc.abstractmethod
     async def close(self) -> None:
-        """Send what has gathered, and close the connection; nobody is told."""
+        """Send what is queued, then close; `broken` is not called."""
 
     def assign(self, function: bytes, payload: bytes) -> None:
-        """The server has given it a job."""
+        """Hand a job that the server sent to the runner."""
         self.job = ConnectionJob(self, function, payload)
-        self.link.runner.assigned(self.job)
+        self.worker.runner.assigned(self.job)
 
     def broken(self, error: Exception) -> None:
-        """The connection has ended by itself."""
-        self.link.lane_broken(self, error)
+        """The connection was lost."""
+        self.worker.connection_broken(self, error)
 
 
 class ConnectionPerJobWorker(WorkerProtocol):
-    """The lanes, and what they have in common."""
+    """A worker with `concurrency` connections of the class `connection_class`."""
 
-    connection: ClassVar[type[JobConnection]]
+    connection_class: ClassVar[type[JobConnection]]
 
     def __init__(self, address: Address, lost: Lost, runner: JobRunner, name: bytes, concurrency: int) -> None:
         super().__init__(address, lost, runner, name, concurrency)
         self.functions: dict[bytes, float] = {}
-        self.resting = False
+        self.stopped_fetching = False
         self.connections: set[JobConnection] = set()
         self._over = False
-        self._rested: asyncio.Future[None] | None = None
+        self._fetches_answered: asyncio.Future[None] | None = None
         self._renewals: set[asyncio.Task[None]] = set()
 
     async def open(self, functions: dict[bytes, float]) -> None:
-        """One lane tells whether there is a server; then the others."""
+        """Open one connection, which tells whether there is a server; then the others."""
         self.functions = dict(functions)
         try:
             connections = [await self._opened()]
@@ -97,34 +98,34 @@ class ConnectionPerJobWorker(WorkerProtocol):
         for connection in connections:
             connection.start()
 
-    def offer(self, function: bytes, timeout: float) -> None:
-        """Say it on every lane."""
+    def register(self, function: bytes, timeout: float) -> None:
+        """Register it on every connection."""
         self.functions[function] = timeout
         self._refresh()
 
-    def withdraw(self, function: bytes) -> None:
-        """Say it on every lane; one that runs a job of it when that is over, or else the server would take it back."""
+    def unregister(self, function: bytes) -> None:
+        """Unregister it everywhere; where one of its jobs runs, after that job, which the server would take back."""
         self.functions.pop(function, None)
         self._refresh()
 
-    def rest(self) -> None:
-        """Leave, lane by lane."""
-        self.resting = True
+    def stop_fetching(self) -> None:
+        """Stop on every connection."""
+        self.stopped_fetching = True
         for connection in list(self.connections):
-            connection.rest()
+            connection.stop_fetching()
 
-    async def rested(self) -> None:
-        """No lane has asked for a job without having been answered."""
+    async def fetching_stopped(self) -> None:
+        """Return when every request has been answered."""
         if any(connection.asking for connection in self.connections):
-            self._rested = asyncio.get_running_loop().create_future()
-            await self._rested
+            self._fetches_answered = asyncio.get_running_loop().create_future()
+            await self._fetches_answered
 
     def release(self, job: Assignment) -> None:
-        """Neither protocol can ask for a job without having answered the last one: begin anew."""
-        self.renew(self.lane_of(job))
+        """Replace the connection: these protocols cannot request a job before they have answered the last one."""
+        self.renew(self.connection_of(job))
 
     async def close(self) -> None:
-        """Hang up everywhere."""
+        """Close every connection."""
         self._over = True
         renewals = list(self._renewals)
         for renewal in renewals:
@@ -134,41 +135,41 @@ class ConnectionPerJobWorker(WorkerProtocol):
         self.connections.clear()
         self.answered()
 
-    # What lanes say
+    # Called by the connections
 
-    def lane_of(self, job: Assignment) -> JobConnection:
-        """Where a job came from."""
+    def connection_of(self, job: Assignment) -> JobConnection:
+        """The connection that a job came from."""
         assert isinstance(job, ConnectionJob)
         return job.connection
 
     def renew(self, connection: JobConnection) -> None:
-        """Take a fresh connection in the place of this one, whose job goes back to the server if it still has one."""
+        """Replace a connection by a new one. The server takes back a job that this one still has."""
         connection.hang_up()
         self.connections.discard(connection)
-        if self._over or self.resting:
+        if self._over or self.stopped_fetching:
             return
         renewal = asyncio.get_running_loop().create_task(self._replace())
         self._renewals.add(renewal)
         renewal.add_done_callback(self._renewals.discard)
 
     def answered(self) -> None:
-        """A lane has been answered, or is gone."""
+        """A connection's request was answered, or the connection is closed."""
         if (
-            self._rested is not None
-            and not self._rested.done()
+            self._fetches_answered is not None
+            and not self._fetches_answered.done()
             and not any(connection.asking for connection in self.connections)
         ):
-            self._rested.set_result(None)
+            self._fetches_answered.set_result(None)
 
-    def lane_broken(self, connection: JobConnection, error: Exception) -> None:
-        """A connection has ended."""
+    def connection_broken(self, connection: JobConnection, error: Exception) -> None:
+        """A connection was lost: end the worker, unless that was expected."""
         self.connections.discard(connection)
         self.answered()
         if not connection.leaving:
             self._fail(error)
 
     async def _opened(self) -> JobConnection:
-        connection = self.connection(self)
+        connection = self.connection_class(self)
         self.connections.add(connection)
         await connection.open()
         return connection
@@ -177,12 +178,12 @@ class ConnectionPerJobWorker(WorkerProtocol):
         try:
             connection = await self._opened()
         except (OSError, ClientError, WireError) as error:
-            if not self.resting:
+            if not self.stopped_fetching:
                 self._fail(error)
             return
         connection.start()
-        if self.resting:
-            connection.rest()
+        if self.stopped_fetching:
+            connection.stop_fetching()
 
     def _refresh(self) -> None:
         for connection in list(self.connections):

@@ -54,7 +54,7 @@ def _can(name: str, capability: str) -> bool:
         module = importlib.import_module(f"geartrain.client.protocols.{name}")
     except ImportError:
         return False
-    return any(getattr(link.capabilities, capability) for link in (module.Client, module.Worker))
+    return any(getattr(kind.capabilities, capability) for kind in (module.Client, module.Worker))
 
 
 def _module(scheme: str) -> Any:

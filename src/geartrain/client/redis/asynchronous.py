@@ -91,7 +91,7 @@ class AsyncClient(_Closing):
     """Submits jobs and asks what came of them."""
 
     def __init__(self, url: str) -> None:
-        self._line = AsyncRedisConnection(url)
+        self._connection = AsyncRedisConnection(url)
 
     async def run(
         self,
@@ -103,18 +103,18 @@ class AsyncClient(_Closing):
         scheduled: float | None = None,
     ) -> int:
         """Submit a job; returns its id. With OPT_BLOCKING, when it is finished: `timeout` seconds, 0 for ever."""
-        number = await self._line.carry_out(client_flow.submit(function, payload, priority, options, scheduled))
+        number = await self._connection.carry_out(client_flow.submit(function, payload, priority, options, scheduled))
         if Options.BLOCKING in options:
-            await self._line.carry_out(client_flow.wait(function, number, timeout))
+            await self._connection.carry_out(client_flow.wait(function, number, timeout))
         return number
 
     async def get(self, function: str, number: int) -> Job:
         """The state of a job."""
-        return await self._line.carry_out(client_flow.get(function, number))
+        return await self._connection.carry_out(client_flow.get(function, number))
 
     async def close(self) -> None:
         """Hang up."""
-        await self._line.close()
+        await self._connection.close()
 
 
 class AsyncWorker(_Closing):
@@ -124,7 +124,7 @@ class AsyncWorker(_Closing):
         self._url = url
         self._work = work
         self._duties = worker_flow.Duties(lease)
-        self._line = AsyncRedisConnection(url, single=True)
+        self._connection = AsyncRedisConnection(url, single=True)
         self._started = False
         self._breaks = 0  # of the line when it started
         self._stopping = False
@@ -136,13 +136,13 @@ class AsyncWorker(_Closing):
         if function not in self._duties.functions:
             self._duties.functions.append(function)
             if self._started:
-                await self._line.carry_out(self._duties.register(function))
+                await self._connection.carry_out(self._duties.register(function))
 
     async def update(self, dividend: float, divisor: float) -> None:
         """Say how far the current job is; for the work function."""
         if self._task is None:
             raise ClientError("there is no job to report on")
-        await self._line.carry_out(self._duties.update(self._task, dividend, divisor))
+        await self._connection.carry_out(self._duties.update(self._task, dividend, divisor))
 
     async def run(self) -> None:
         """Run jobs until `stop` is called; connections that break are made anew."""
@@ -159,12 +159,12 @@ class AsyncWorker(_Closing):
     async def run_one(self, seconds: float = worker_flow.POP_SECONDS) -> bool:
         """Run the next job if one comes within so long; whether one came."""
         await self._start()
-        self._task = task = await self._line.carry_out(self._duties.next(seconds))
+        self._task = task = await self._connection.carry_out(self._duties.next(seconds))
         if task is None:
             return False
         status, output = await self._outcome(task)
         self._task = None
-        await self._line.carry_out(self._duties.finish(task, status, output))
+        await self._connection.carry_out(self._duties.finish(task, status, output))
         return True
 
     def stop(self) -> None:
@@ -182,10 +182,10 @@ class AsyncWorker(_Closing):
         if self._started:
             self._started = False
             try:
-                await self._line.carry_out(self._duties.stop())
+                await self._connection.carry_out(self._duties.stop())
             except (BrokenError, *connection.CONNECTION_ERRORS):
                 pass  # the others will notice
-        await self._line.close()
+        await self._connection.close()
 
     async def _outcome(self, task: Task) -> tuple[str, Any]:
         try:
@@ -197,12 +197,12 @@ class AsyncWorker(_Closing):
             return "error", str(error) or type(error).__name__
 
     async def _start(self) -> None:
-        if not self._started or self._line.breaks != self._breaks:
-            self._breaks = self._line.breaks
-            await self._line.carry_out(self._duties.start())
+        if not self._started or self._connection.breaks != self._breaks:
+            self._breaks = self._connection.breaks
+            await self._connection.carry_out(self._duties.start())
             self._started = True
         if self._carer is None and self._duties.needs_care:
-            await self._line.carry_out(self._duties.care())
+            await self._connection.carry_out(self._duties.care())
             self._carer = asyncio.create_task(self._care())
 
     async def _care(self) -> None:

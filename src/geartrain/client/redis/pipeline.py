@@ -33,19 +33,19 @@ class Pipeline:
         self._broken = broken  # called once if the connection breaks, when everybody who waits has been told
         self._told = told  # what a subscriber hears that is not an answer
         self._wait = wait  # where flows wait at lists
-        self._line = connection.ServerConnection(self._received, self._broke)
+        self._connection = connection.ServerConnection(self._received, self._broke)
         self._replies = replies.Replies()
         self._answers: collections.deque[Answer] = collections.deque()  # who waits, in the order of the commands
         self._end: Exception | None = None  # why it ended
 
     async def open(self, address: Address, tls: ssl.SSLContext | None = None) -> None:
         """Connect, choose the database, and see that there is a Redis."""
-        await self._line.open(address, tls)
+        await self._connection.open(address, tls)
         database = address.path.removeprefix("/") or "0"
         selected = self.ask("SELECT", database)
-        selected.add_done_callback(lambda _: self._line.answered())
+        selected.add_done_callback(lambda _: self._connection.answered())
         try:
-            await self._line.answer()
+            await self._connection.answer()
             await selected
         except WireError as error:
             raise ClientError(f"{address} is no Redis: {error.text}") from error
@@ -62,12 +62,12 @@ class Pipeline:
             answer(BrokenError(str(self._end)))
             return
         self._answers.append(answer)
-        self._line.write(resp.request(*map(_encoded, words)))
+        self._connection.write(resp.request(*map(_encoded, words)))
 
     def say(self, *words: Any) -> None:
         """Say a command of a subscriber's, which is not answered but told."""
         if self._end is None:
-            self._line.write(resp.request(*map(_encoded, words)))
+            self._connection.write(resp.request(*map(_encoded, words)))
 
     def ask(self, *words: Any) -> "asyncio.Future[Any]":
         """The answer to a command, when it comes."""
@@ -88,12 +88,12 @@ class Pipeline:
     async def close(self) -> None:
         """Say what has gathered, and hang up; who still waits is told that it broke."""
         self._finish(ConnectionError("this side closed the connection"))
-        await self._line.close()
+        await self._connection.close()
 
     def abandon(self) -> None:
         """Hang up at once."""
         self._finish(ConnectionError("this side closed the connection"))
-        self._line.abandon()
+        self._connection.abandon()
 
     def _step(self, what: Flow[T], done: Callable[[T | Exception], None], answer: Any) -> None:
         try:

@@ -100,7 +100,7 @@ class Client(_Closing):
     """Submits jobs and asks what came of them. Threads may share it."""
 
     def __init__(self, url: str) -> None:
-        self._line = RedisConnection(url)
+        self._connection = RedisConnection(url)
 
     def run(
         self,
@@ -112,18 +112,18 @@ class Client(_Closing):
         scheduled: float | None = None,
     ) -> int:
         """Submit a job; returns its id. With OPT_BLOCKING, when it is finished: `timeout` seconds, 0 for ever."""
-        number = self._line.carry_out(client_flow.submit(function, payload, priority, options, scheduled))
+        number = self._connection.carry_out(client_flow.submit(function, payload, priority, options, scheduled))
         if Options.BLOCKING in options:
-            self._line.carry_out(client_flow.wait(function, number, timeout))
+            self._connection.carry_out(client_flow.wait(function, number, timeout))
         return number
 
     def get(self, function: str, number: int) -> Job:
         """The state of a job."""
-        return self._line.carry_out(client_flow.get(function, number))
+        return self._connection.carry_out(client_flow.get(function, number))
 
     def close(self) -> None:
         """Hang up."""
-        self._line.close()
+        self._connection.close()
 
 
 class Worker(_Closing):
@@ -136,7 +136,7 @@ class Worker(_Closing):
         self._url = url
         self._work = work
         self._duties = worker_flow.Duties(lease)
-        self._line = RedisConnection(url, single=True)
+        self._connection = RedisConnection(url, single=True)
         self._started = False
         self._breaks = 0  # of the line when it started
         self._stopping = threading.Event()
@@ -148,7 +148,7 @@ class Worker(_Closing):
         if function not in self._duties.functions:
             self._duties.functions.append(function)
             if self._started:
-                self._line.carry_out(self._duties.register(function))
+                self._connection.carry_out(self._duties.register(function))
 
     def work(self, payload: bytes) -> Any:
         """The work itself: returns the output, or raises."""
@@ -160,7 +160,7 @@ class Worker(_Closing):
         """Say how far the current job is; for the work function."""
         if self._task is None:
             raise ClientError("there is no job to report on")
-        self._line.carry_out(self._duties.update(self._task, dividend, divisor))
+        self._connection.carry_out(self._duties.update(self._task, dividend, divisor))
 
     def run(self) -> None:
         """Run jobs until `stop` is called, by another thread or a signal; connections that break are made anew."""
@@ -177,12 +177,12 @@ class Worker(_Closing):
     def run_one(self, seconds: float = worker_flow.POP_SECONDS) -> bool:
         """Run the next job if one comes within so long; whether one came."""
         self._start()
-        self._task = task = self._line.carry_out(self._duties.next(seconds))
+        self._task = task = self._connection.carry_out(self._duties.next(seconds))
         if task is None:
             return False
         status, output = self._outcome(task)
         self._task = None
-        self._line.carry_out(self._duties.finish(task, status, output))
+        self._connection.carry_out(self._duties.finish(task, status, output))
         return True
 
     def stop(self) -> None:
@@ -198,10 +198,10 @@ class Worker(_Closing):
         if self._started:
             self._started = False
             try:
-                self._line.carry_out(self._duties.stop())
+                self._connection.carry_out(self._duties.stop())
             except (BrokenError, *connection.CONNECTION_ERRORS):
                 pass  # the others will notice
-        self._line.close()
+        self._connection.close()
 
     def _outcome(self, task: Task) -> tuple[str, Any]:
         try:
@@ -210,12 +210,12 @@ class Worker(_Closing):
             return "error", str(error) or type(error).__name__
 
     def _start(self) -> None:
-        if not self._started or self._line.breaks != self._breaks:
-            self._breaks = self._line.breaks
-            self._line.carry_out(self._duties.start())
+        if not self._started or self._connection.breaks != self._breaks:
+            self._breaks = self._connection.breaks
+            self._connection.carry_out(self._duties.start())
             self._started = True
         if self._carer is None and self._duties.needs_care:
-            self._line.carry_out(self._duties.care())
+            self._connection.carry_out(self._duties.care())
             self._carer = threading.Thread(target=self._care, name="gearmonkey-care", daemon=True)
             self._carer.start()
 

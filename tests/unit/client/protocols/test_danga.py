@@ -181,8 +181,8 @@ def test_functions_come_and_go_while_a_job_runs(url: str) -> None:
         async with client_of(url) as client, worker_of(url, first) as worker:
             order = client.submit(first, b"1")
             job = await worker.job()
-            worker.link.withdraw(first)
-            worker.link.offer(second, 0.0)
+            worker.link.unregister(first)
+            worker.link.register(second, 0.0)
             other = client.submit(second, b"2")
             unwanted = client.submit(first, b"3")
             worker.link.complete(job, b"done")
@@ -192,8 +192,8 @@ def test_functions_come_and_go_while_a_job_runs(url: str) -> None:
             worker.link.complete(job, b"also done")
             assert await other.ending() == Completed(b"also done")
             await working(worker)
-            worker.link.withdraw(second)  # while it is asleep
-            worker.link.offer(first, 0.0)
+            worker.link.unregister(second)  # while it is asleep
+            worker.link.register(first, 0.0)
             worker.link.complete(await worker.job(), b"in the end")
             assert await unwanted.ending() == Completed(b"in the end")
 
@@ -207,8 +207,8 @@ def test_a_worker_that_rests_finishes_what_it_has(url: str) -> None:
             order = client.submit(function, b"runs")
             job = await worker.job()
             await working(worker)
-            worker.link.rest()
-            await worker.link.rested()
+            worker.link.stop_fetching()
+            await worker.link.fetching_stopped()
             left = client.submit(function, b"is left to others")
             await left.receipt()
             worker.link.complete(job, b"done")
@@ -320,7 +320,7 @@ def test_with_a_plain_peer_on_the_other_side(url: str) -> None:
 
 
 def test_what_the_draft_cannot_say() -> None:
-    objection = danga.Client.objection
+    objection = danga.Client.unsupported_reason
     assert "NUL" in objection(Order(b"a\0b"))
     assert "NUL" in objection(Order(b"f", unique=b"a\0b"))
     assert "name" in objection(Order(b""))

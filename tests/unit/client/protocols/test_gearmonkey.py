@@ -167,9 +167,9 @@ def test_priorities_and_times(url: str) -> None:
                     job = await worker.job()
                     assert job.payload == payload
                     worker.link.complete(job, b"")
-            assert Client.objection(Order(function, run_at=5.0, priority=Priority.LOW))
-            assert Client.objection(Order(b""))
-            assert not Client.objection(Order(function, run_at=5.0))
+            assert Client.unsupported_reason(Order(function, run_at=5.0, priority=Priority.LOW))
+            assert Client.unsupported_reason(Order(b""))
+            assert not Client.unsupported_reason(Order(function, run_at=5.0))
 
     asyncio.run(scenario())
 
@@ -205,12 +205,12 @@ def test_functions_come_and_go(place: tuple[str, str]) -> None:
         first, second = fresh(), fresh("mail:send")
         async with client_of(url) as client, worker_of(url) as worker:
             orders = [client.submit(first), client.submit(second)]
-            worker.link.offer(first, 0.0)
+            worker.link.register(first, 0.0)
             worker.link.complete(await worker.job(), b"1")
-            worker.link.offer(second, 0.0)
+            worker.link.register(second, 0.0)
             worker.link.complete(await worker.job(), b"2")
             assert [await order.ending() for order in orders] == [Completed(b"1"), Completed(b"2")]
-            worker.link.withdraw(first)
+            worker.link.unregister(first)
             if kind == "redis":  # a pop at our door ends within a second, and has no signal for it
                 await client.submit(first, background=True).receipt()
             last = client.submit(second)
@@ -242,8 +242,8 @@ def test_rest(url: str) -> None:
         async with client_of(url) as client, worker_of(url, function, concurrency=2) as worker:
             order = client.submit(function)
             job = await worker.job()
-            worker.link.rest()
-            await worker.link.rested()
+            worker.link.stop_fetching()
+            await worker.link.fetching_stopped()
             waits = client.submit(function)
             await waits.receipt()
             worker.link.complete(job, b"done")

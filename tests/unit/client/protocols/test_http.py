@@ -176,8 +176,8 @@ def test_functions_come_and_go_while_a_job_runs(url: str) -> None:
         async with client_of(url) as client, worker_of(url, first, concurrency=2) as worker:
             order = client.submit(first)
             job = await worker.job()
-            worker.link.withdraw(first)
-            worker.link.offer(second, 0.0)
+            worker.link.unregister(first)
+            worker.link.register(second, 0.0)
             other = client.submit(second)
             another = await worker.job()
             assert another.function == second
@@ -186,7 +186,7 @@ def test_functions_come_and_go_while_a_job_runs(url: str) -> None:
             assert await order.ending() == Completed(b"done")
             assert await other.ending() == Completed(b"also done")
             unwanted = client.submit(first)
-            worker.link.withdraw(second)
+            worker.link.unregister(second)
             async with worker_of(url, first) as somebody:
                 somebody.link.complete(await somebody.job(), b"by another")
                 assert await unwanted.ending() == Completed(b"by another")
@@ -202,8 +202,8 @@ def test_a_worker_that_rests_finishes_what_it_has(url: str) -> None:
         async with client_of(url) as client, worker_of(url, function, concurrency=3) as worker:
             order = client.submit(function)
             job = await worker.job()
-            worker.link.rest()
-            await worker.link.rested()
+            worker.link.stop_fetching()
+            await worker.link.fetching_stopped()
             left = client.submit(function)
             async with worker_of(url, function) as another:
                 another.link.complete(await another.job(), b"by another")
@@ -219,8 +219,8 @@ def test_a_worker_that_rests_finishes_what_it_has(url: str) -> None:
 def test_an_idle_worker_rests_at_once(url: str) -> None:
     async def scenario() -> None:
         async with worker_of(url, fresh(), concurrency=3) as worker:
-            worker.link.rest()
-            await worker.link.rested()
+            worker.link.stop_fetching()
+            await worker.link.fetching_stopped()
             assert worker.lost.empty()
 
     asyncio.run(scenario())
@@ -365,8 +365,8 @@ def test_a_connection_that_was_closed_while_idle_is_not_missed(url: str, monkeyp
 
 
 def test_a_job_that_is_waited_for_has_no_handle(url: str) -> None:
-    assert http.Client.objection(Order(b"")) != ""
-    assert http.Client.objection(Order(b"\xff\0")) == ""
+    assert http.Client.unsupported_reason(Order(b"")) != ""
+    assert http.Client.unsupported_reason(Order(b"\xff\0")) == ""
 
     async def scenario() -> None:
         async with client_of(url) as client:

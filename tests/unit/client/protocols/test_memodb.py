@@ -189,8 +189,8 @@ def test_functions_come_and_go(tcp: str) -> None:
         async with client_of(tcp) as client, worker_of(tcp, first) as worker:
             order = client.submit(first)
             job = await worker.job()
-            worker.link.withdraw(first)
-            worker.link.offer(second, 0.0)
+            worker.link.unregister(first)
+            worker.link.register(second, 0.0)
             other = client.submit(second)
             worker.link.complete(job, b"done")
             assert await order.ending() == Completed(b"done")
@@ -198,7 +198,7 @@ def test_functions_come_and_go(tcp: str) -> None:
             assert job.function == second
             worker.link.complete(job, b"also done")
             assert await other.ending() == Completed(b"also done")
-            worker.link.offer(first, 0.0)  # while it waits
+            worker.link.register(first, 0.0)  # while it waits
             order = client.submit(first)
             worker.link.complete(await worker.job(), b"again")
             assert await order.ending() == Completed(b"again")
@@ -212,8 +212,8 @@ def test_a_worker_that_rests_finishes_what_it_has(tcp: str) -> None:
         async with client_of(tcp) as client, worker_of(tcp, function, concurrency=3) as worker:
             order = client.submit(function)
             job = await worker.job()
-            worker.link.rest()
-            await worker.link.rested()
+            worker.link.stop_fetching()
+            await worker.link.fetching_stopped()
             left = client.submit(function, b"is left to others")
             worker.link.complete(job, b"done")
             assert await order.ending() == Completed(b"done")
@@ -292,8 +292,8 @@ def test_another_path_than_the_websocket_has(server: serving.ServerProcess) -> N
 
 
 def test_names_are_text(tcp: str) -> None:
-    assert "UTF-8" in client.Client.objection(Order(b"\xff"))
-    assert client.Client.objection(Order("größe".encode())) == ""
+    assert "UTF-8" in client.Client.unsupported_reason(Order(b"\xff"))
+    assert client.Client.unsupported_reason(Order("größe".encode())) == ""
 
     async def scenario() -> None:
         with pytest.raises(ClientError, match="UTF-8"):

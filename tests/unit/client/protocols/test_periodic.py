@@ -201,8 +201,8 @@ def test_functions_come_and_go_while_a_job_runs(server: serving.ServerProcess, u
             await asyncio.to_thread(knows, server, first, 0, 1)
             order = client.submit(first)
             job = await worker.job()
-            worker.link.withdraw(first)
-            worker.link.offer(second, 0.0)
+            worker.link.unregister(first)
+            worker.link.register(second, 0.0)
             await client.submit(first, background=True).receipt()
             await client.submit(second, background=True).receipt()
             other = await worker.job()
@@ -224,8 +224,8 @@ def test_a_worker_that_rests_finishes_what_it_has(server: serving.ServerProcess,
         async with client_of(url) as client, worker_of(url, function, concurrency=3) as worker:
             await client.submit(function, b"runs", background=True).receipt()
             job = await worker.job()
-            worker.link.rest()
-            await worker.link.rested()
+            worker.link.stop_fetching()
+            await worker.link.fetching_stopped()
             await client.submit(function, b"is left to others", background=True).receipt()
             async with worker_of(url, function) as another:
                 assert (await another.job()).payload == b"is left to others"
@@ -348,7 +348,7 @@ def test_what_is_no_server_is_noticed_at_once() -> None:
 
 
 def test_names_have_a_length_of_one_byte(url: str) -> None:
-    objection = periodic.Client.objection
+    objection = periodic.Client.unsupported_reason
     assert "255" in objection(Order(b"f" * 256))
     assert "255" in objection(Order(b"f", unique=b"k" * 256))
     assert objection(Order(b"f" * 255, unique=b"k" * 255)) == ""

@@ -48,7 +48,7 @@ class Client(ClientProtocol):
         self._over = False
 
     @classmethod
-    def objection(cls, order: Order) -> str:
+    def unsupported_reason(cls, order: Order) -> str:
         """Names end with NUL here, and none is empty."""
         if not order.function:
             return "a function of the 2005 draft has a name"
@@ -71,19 +71,19 @@ class Client(ClientProtocol):
         else:
             self._waiting.append((order, listener))
 
-    async def status(self, receipt: Acceptance) -> Status:
+    async def status(self, acceptance: Acceptance) -> Status:
         """How far it is. The draft cannot tell a job that waits from one that it does not know."""
-        questions = self._desk.ask_status(receipt.handle), self._desk.ask_completion(receipt.handle)
+        questions = self._desk.ask_status(acceptance.handle), self._desk.ask_completion(acceptance.handle)
         (numerator, denominator, _), completion = await asyncio.gather(*questions)
         if completion.seconds:
             return Status(False)
         return Status(True, bool(numerator or denominator), numerator, denominator)
 
-    async def result(self, receipt: Acceptance) -> Event:
+    async def result(self, acceptance: Acceptance) -> Event:
         """Ask until it is over."""
         pause = _FIRST_PAUSE
         while True:
-            completion = await self._desk.ask_completion(receipt.handle)
+            completion = await self._desk.ask_completion(acceptance.handle)
             if completion.seconds:
                 return ending(completion)
             await asyncio.sleep(pause)
@@ -107,7 +107,7 @@ class Client(ClientProtocol):
             opening.cancel()
         await asyncio.gather(*openings, return_exceptions=True)
         connections = [*self._free, *self._taken.values()]
-        await asyncio.gather(self._desk.line.close(), *(connection.line.close() for connection in connections))
+        await asyncio.gather(self._desk.close(), *(connection.close() for connection in connections))
         self._desk.abandon(ServerGoneError("this side closed it"))
         self._free.clear()
         self._taken.clear()
@@ -163,44 +163,48 @@ class SyncConnection:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self.line = ServerConnection(self._received, self._broken)
+        self._connection = ServerConnection(self._received, self._broken)
         self.is_open = False
         self.hung_up = False
         self._reader = wire.Reader(magic=wire.RESPONSE)
         self._order: Order | None = None
-        self._sink: JobListener | None = None
+        self._listener: JobListener | None = None
 
     async def open(self) -> None:
         """Connect; the desk has found out that there is a server."""
-        await self.line.open(self._client.address, self._client.tls)
+        await self._connection.open(self._client.address, self._client.tls)
         if self.hung_up:
-            self.line.abandon()
+            self._connection.abandon()
             return
         self.is_open = True
         self._say()
 
     def take(self, order: Order, listener: JobListener) -> None:
         """Create this job, and wait for it."""
-        self._order, self._sink = order, listener
+        self._order, self._listener = order, listener
         if self.is_open:
             self._say()
 
     def hang_up(self) -> None:
         """Nobody waits any more."""
         self.hung_up = True
-        self._sink = None
-        self.line.abandon()
+        self._listener = None
+        self._connection.abandon()
+
+    async def close(self) -> None:
+        """Close the connection without telling the listener."""
+        await self._connection.close()
 
     def _say(self) -> None:
         order = self._order
         assert order is not None
-        self.line.write(wire.job_create_req(order.function, order.unique, wire.SYNC_WAIT, order.payload))
+        self._connection.write(wire.job_create_req(order.function, order.unique, wire.SYNC_WAIT, order.payload))
 
     def _received(self, data: bytes) -> None:
         reader = self._reader
         reader.feed(data)
         while (kind := reader.next()) != wire.MORE:
-            listener, order = self._sink, self._order
+            listener, order = self._listener, self._order
             if listener is None or order is None:
                 raise WireError("OUT_OF_TURN", "the server speaks of a job that is over")
             _HEARD[kind](self, listener, order, reader.body)
@@ -224,7 +228,7 @@ class SyncConnection:
         raise WireError("INVALID_TYPE", "the server sent a client what is for workers")
 
     def _end(self, listener: JobListener) -> None:
-        self._order = self._sink = None
+        self._order = self._listener = None
         self._client.freed(self, listener)
 
     def _broken(self, error: Exception) -> None:
@@ -244,7 +248,7 @@ class AsyncConnection:
     """The connection for everything that is answered at once: answers of one type come in the order of asking."""
 
     def __init__(self, broken: Callable[[Exception], None]) -> None:
-        self.line = ServerConnection(self._received, broken)
+        self._connection = ServerConnection(self._received, broken)
         self._reader = wire.Reader(magic=wire.RESPONSE)
         self._creations: deque[tuple[Order, JobListener]] = deque()
         self._forgotten: set[JobListener] = set()
@@ -254,15 +258,15 @@ class AsyncConnection:
 
     async def open(self, client: Client) -> None:
         """Connect, and ask about no job in particular."""
-        await self.line.open(client.address, client.tls)
-        self.line.write(wire.job_status_req(b""))
+        await self._connection.open(client.address, client.tls)
+        self._connection.write(wire.job_status_req(b""))
         self._statuses.append(asyncio.get_running_loop().create_future())
-        await self.line.answer()
+        await self._connection.answer()
 
     def create(self, order: Order, listener: JobListener) -> None:
         """A background job, whose result is kept."""
         self._creations.append((order, listener))
-        self.line.write(wire.job_create_req(order.function, order.unique, wire.ASYNC_HANDLE, order.payload))
+        self._connection.write(wire.job_create_req(order.function, order.unique, wire.ASYNC_HANDLE, order.payload))
 
     def ask_status(self, handle: bytes) -> "asyncio.Future[wire.Status]":
         """How far along is it?"""
@@ -279,7 +283,7 @@ class AsyncConnection:
 
     def abandon(self, error: Exception) -> list[JobListener]:
         """Hang up; whoever asked something is told, and whoever waits for a job to be created is returned."""
-        self.line.abandon()
+        self._connection.abandon()
         self._ended = error
         _leave_open(self._statuses, error)
         _leave_open(self._completions, error)
@@ -287,12 +291,16 @@ class AsyncConnection:
         self._creations.clear()
         return listeners
 
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._connection.close()
+
     def _ask(self, questions: "deque[asyncio.Future[Answer]]", packet: bytes) -> "asyncio.Future[Answer]":
         if self._ended is not None:
             raise _broken(self._ended)
         question: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         questions.append(question)
-        self.line.write(packet)
+        self._connection.write(packet)
         return question
 
     def _received(self, data: bytes) -> None:
@@ -310,7 +318,7 @@ class AsyncConnection:
             self._created(order, listener, body)
         elif kind == wire.JOB_STATUS_RES:
             _answer(self._statuses.popleft(), wire.status(body))
-            self.line.answered()
+            self._connection.answered()
         elif kind == wire.JOB_COMPLETE_RES:
             _answer(self._completions.popleft(), wire.completion(body))
         else:

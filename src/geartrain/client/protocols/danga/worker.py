@@ -19,9 +19,9 @@ _FINER: Final = 1000
 class DangaJobConnection(JobConnection):
     """It asks when the worker has a slot for a job, sleeps while there is none, and asks again when it is woken."""
 
-    def __init__(self, link: ConnectionPerJobWorker) -> None:
-        super().__init__(link)
-        self.line = ServerConnection(self._received, self.broken)
+    def __init__(self, worker: ConnectionPerJobWorker) -> None:
+        super().__init__(worker)
+        self.connection = ServerConnection(self._received, self.broken)
         self._reader = wire.Reader(magic=wire.RESPONSE)
         self._asleep = False
         self._wants_slot = False  # will be told when one is free
@@ -35,9 +35,9 @@ class DangaJobConnection(JobConnection):
 
     async def open(self) -> None:
         """Connect, and ask something that every server answers."""
-        await self.line.open(self.link.address, self.link.tls)
-        self.line.write(wire.job_status_req(b""))
-        await self.line.answer()
+        await self.connection.open(self.worker.address, self.worker.tls)
+        self.connection.write(wire.job_status_req(b""))
+        await self.connection.answer()
 
     def start(self) -> None:
         """worker_connect and job_assign_req."""
@@ -53,7 +53,7 @@ class DangaJobConnection(JobConnection):
             elif kind == wire.NOOP:
                 self._woken()
             elif kind == wire.JOB_STATUS_RES:
-                self.line.answered()
+                self.connection.answered()
             else:
                 raise WireError("INVALID_TYPE", "the server sent a worker what is for clients")
 
@@ -64,7 +64,7 @@ class DangaJobConnection(JobConnection):
         else:
             self._stale = True
 
-    def rest(self) -> None:
+    def stop_fetching(self) -> None:
         """worker_disconnect."""
         if self._asleep or self._wants_slot:
             self._leave()
@@ -72,12 +72,12 @@ class DangaJobConnection(JobConnection):
     def hang_up(self) -> None:
         """At once."""
         self._end()
-        self.line.abandon()
+        self.connection.abandon()
 
     async def close(self) -> None:
         """When the last words have left."""
         self._end()
-        await self.line.close()
+        await self.connection.close()
 
     def broken(self, error: Exception) -> None:
         """The slot of a job that runs is given back by its `release`."""
@@ -87,8 +87,8 @@ class DangaJobConnection(JobConnection):
     def end(self, code: int, result: bytes) -> None:
         """job_complete_announce, and on to the next."""
         self.let_go()
-        self.line.write(wire.job_complete_announce(code, result))
-        if self.link.resting:
+        self.connection.write(wire.job_complete_announce(code, result))
+        if self.worker.stopped_fetching:
             self._leave()
             return
         if self._stale:
@@ -99,22 +99,22 @@ class DangaJobConnection(JobConnection):
         """It has no job any more."""
         if self.job is not None:
             self.job = None
-            self.link.slots.give()
+            self.worker.slots.give()
 
     def _answered(self, job: wire.Assignment | None) -> None:
         self._asking = False
-        self.link.answered()
+        self.worker.answered()
         if job is not None:
             self.assign(job.name, job.args)
             return
-        self.link.slots.give()
-        if self.link.resting:
+        self.worker.slots.give()
+        if self.worker.stopped_fetching:
             self._leave()
         else:
             self._asleep = True
             if self._stale:
                 self._introduce()
-            self.line.write(wire.worker_sleep())
+            self.connection.write(wire.worker_sleep())
 
     def _woken(self) -> None:
         if self._asleep and not self.leaving:
@@ -123,19 +123,19 @@ class DangaJobConnection(JobConnection):
 
     def _introduce(self) -> None:
         self._stale = False
-        self.line.write(wire.worker_connect(self.link.functions))
+        self.connection.write(wire.worker_connect(self.worker.functions))
 
     def _ask(self) -> None:
-        if self.link.slots.take():
+        if self.worker.slots.take():
             self._asking = True
-            self.line.write(wire.job_assign_req())
+            self.connection.write(wire.job_assign_req())
         else:
             self._wants_slot = True
-            self.link.slots.wait(self._slot_free)
+            self.worker.slots.wait(self._slot_free)
 
     def _slot_free(self) -> None:
         if not self._wants_slot:
-            self.link.slots.pass_on()
+            self.worker.slots.pass_on()
             return
         self._wants_slot = False
         self._ask()
@@ -145,26 +145,26 @@ class DangaJobConnection(JobConnection):
         self._wants_slot = False
         if self._asking:
             self._asking = False
-            self.link.slots.give()
+            self.worker.slots.give()
 
     def _leave(self) -> None:
         """The server closes the connection when it has heard it."""
         self.leaving = True
         self._asleep = self._wants_slot = False
-        self.line.write(wire.worker_disconnect())
+        self.connection.write(wire.worker_disconnect())
 
 
 class Worker(ConnectionPerJobWorker):
     """As many lanes as jobs may run at once."""
 
     capabilities = WORKER
-    connection = DangaJobConnection
+    connection_class = DangaJobConnection
 
     def progress(self, job: Assignment, numerator: float, denominator: float) -> None:
         """job_status_announce."""
         finer = 1 if numerator == int(numerator) and denominator == int(denominator) else _FINER
         numbers = round(numerator * finer), round(denominator * finer)
-        self._on(job).line.write(wire.job_status_announce(*numbers))
+        self._on(job).connection.write(wire.job_status_announce(*numbers))
 
     def complete(self, job: Assignment, result: bytes) -> None:
         """Code 0."""
@@ -181,4 +181,4 @@ class Worker(ConnectionPerJobWorker):
         super().release(job)
 
     def _on(self, job: Assignment) -> DangaJobConnection:
-        return cast(DangaJobConnection, self.lane_of(job))
+        return cast(DangaJobConnection, self.connection_of(job))

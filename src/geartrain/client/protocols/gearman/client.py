@@ -3,7 +3,7 @@
 The protocol has no numbers for requests: a server answers JOB_CREATED, STATUS_RES and the lines of the admin
 protocol in the order of the questions, so a queue of who asked is all there is. What workers say carries the handle.
 A job that was submitted twice on one connection (by its unique key) has one handle, and the server says everything
-about it once for each submission, so the sinks of a handle take turns.
+about it once for each submission, so the listeners of a handle take turns.
 """
 
 import asyncio
@@ -33,15 +33,15 @@ class Client(ClientProtocol):
 
     def __init__(self, address: Address, lost: Lost) -> None:
         super().__init__(address, lost)
-        self._line = ServerConnection(self._received, self._broken)
+        self._connection = ServerConnection(self._received, self._broken)
         self._answers = packets.Answers()
-        # Who waits for the next answers, in the order of the questions: orders with their sinks, and questions.
+        # Who waits for the next answers, in the order of the questions: orders with their listeners, and questions.
         self._asked: deque[tuple[Order, JobListener] | asyncio.Future[bytes]] = deque()
-        self._sinks: dict[bytes, JobListener | deque[JobListener]] = {}  # of foreground jobs, by handle
+        self._listeners: dict[bytes, JobListener | deque[JobListener]] = {}  # of foreground jobs, by handle
         self._opened = False
 
     @classmethod
-    def objection(cls, order: Order) -> str:
+    def unsupported_reason(cls, order: Order) -> str:
         """What the packets have no place for."""
         if order.run_at and not order.background:
             return "gearman runs a job at a given time only in the background: add background=True"
@@ -55,9 +55,9 @@ class Client(ClientProtocol):
 
     async def open(self) -> None:
         """Connect, and ask for exceptions; whatever the server answers to that, it is one."""
-        await self._line.open(self.address, self.tls)
-        self._line.write(_EXCEPTIONS)
-        await self._line.answer()
+        await self._connection.open(self.address, self.tls)
+        self._connection.write(_EXCEPTIONS)
+        await self._connection.answer()
         self._opened = True
 
     def submit(self, order: Order, listener: JobListener) -> None:
@@ -69,17 +69,17 @@ class Client(ClientProtocol):
         else:
             kind = packets.SUBMITS[order.background, order.priority]
             packet = packets.submission(kind, order.function, order.unique, order.payload)
-        self._line.write(packet)
+        self._connection.write(packet)
 
-    async def status(self, receipt: Acceptance) -> Status:
+    async def status(self, acceptance: Acceptance) -> Status:
         """GET_STATUS."""
-        body = await self._ask(wire.request(wire.GET_STATUS, receipt.handle))
+        body = await self._ask(wire.request(wire.GET_STATUS, acceptance.handle))
         _, known, running, numerator, denominator = body.split(b"\0")
         return Status(known == b"1", running == b"1", wire.number(numerator), wire.number(denominator))
 
-    async def cancel(self, receipt: Acceptance) -> bool:
+    async def cancel(self, acceptance: Acceptance) -> bool:
         """`cancel job` of the admin protocol, on the same connection."""
-        answer = await self._ask(b"cancel job %b\r\n" % receipt.handle)
+        answer = await self._ask(b"cancel job %b\r\n" % acceptance.handle)
         if answer.startswith(b"OK"):
             return True
         if answer.startswith(b"ERR UNKNOWN_JOB"):
@@ -88,17 +88,17 @@ class Client(ClientProtocol):
 
     async def close(self) -> None:
         """Hang up."""
-        await self._line.close()
+        await self._connection.close()
         for asked in self._asked:
             if isinstance(asked, asyncio.Future) and not asked.done():
                 asked.set_exception(RefusedError("the connection was closed"))
         self._asked.clear()
-        self._sinks.clear()
+        self._listeners.clear()
 
     async def _ask(self, question: bytes) -> bytes:
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._asked.append(answer)
-        self._line.write(question)
+        self._connection.write(question)
         return await answer
 
     # What the server says
@@ -120,7 +120,7 @@ class Client(ClientProtocol):
             elif kind in (wire.STATUS_RES, wire.TEXT):
                 self._answered(body)
             elif kind == wire.OPTION_RES:
-                self._line.answered()
+                self._connection.answered()
 
     def _created(self, handle: bytes) -> None:
         asked = self._next_asked()
@@ -128,19 +128,19 @@ class Client(ClientProtocol):
             raise WireError("INVALID_ORDER", "the server acknowledged a job that was not submitted")
         order, listener = asked
         if not order.background:
-            other = self._sinks.get(handle)
+            other = self._listeners.get(handle)
             if other is None:
-                self._sinks[handle] = listener
+                self._listeners[handle] = listener
             elif isinstance(other, deque):
                 other.append(listener)
             else:
-                self._sinks[handle] = deque((other, listener))
+                self._listeners[handle] = deque((other, listener))
         listener.accepted(Acceptance(handle, order.function, order.unique))
 
     def _event(self, kind: int, body: bytes) -> None:
         handle, _, rest = body.partition(b"\0")
         over = kind in _ENDINGS
-        listeners = self._sinks.pop(handle, None) if over else self._sinks.get(handle)
+        listeners = self._listeners.pop(handle, None) if over else self._listeners.get(handle)
         if listeners is None:
             return
         listener: JobListener
@@ -149,7 +149,7 @@ class Client(ClientProtocol):
             if not over:
                 listeners.append(listener)
             elif listeners:
-                self._sinks[handle] = listeners
+                self._listeners[handle] = listeners
         else:
             listener = listeners
         listener.event(_EVENTS[kind](rest))
@@ -164,7 +164,7 @@ class Client(ClientProtocol):
     def _refused(self, body: bytes) -> None:
         """ERROR answers the oldest question; before the first, that of `open`."""
         if not self._opened and not self._asked:
-            self._line.answered()
+            self._connection.answered()
             return
         if not self._asked:
             return
@@ -183,7 +183,7 @@ class Client(ClientProtocol):
 
     def _broken(self, error: Exception) -> None:
         asked, self._asked = self._asked, deque()
-        held, self._sinks = self._sinks, {}
+        held, self._listeners = self._listeners, {}
         for question in asked:
             if isinstance(question, tuple):
                 question[1].gone(error)

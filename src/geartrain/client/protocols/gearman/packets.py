@@ -40,7 +40,7 @@ class Answers(Stream):
             self._position = 0
             return wire.MORE
         if data[position]:
-            return self._line(data, position)
+            return self._connection(data, position)
         if size - position < _HEADER_SIZE:
             return self._wait(data, position, _HEADER_SIZE)
         magic, kind, length = _HEADER.unpack_from(data, position)
@@ -54,7 +54,7 @@ class Answers(Stream):
         self.end = self._position = end
         return int(kind)
 
-    def _line(self, data: bytes, position: int) -> int:
+    def _connection(self, data: bytes, position: int) -> int:
         end = data.find(b"\n", position, position + wire.MAX_LINE)
         if end < 0:
             if len(data) - position >= wire.MAX_LINE:

@@ -38,7 +38,7 @@ class Worker(WorkerProtocol):
 
     def __init__(self, address: Address, lost: Lost, runner: JobRunner, name: bytes, concurrency: int) -> None:
         super().__init__(address, lost, runner, name, concurrency)
-        self._line = ServerConnection(self._received, self._broken)
+        self._connection = ServerConnection(self._received, self._broken)
         self._answers = packets.Answers()
         self._held: set[Assignment] = set()  # jobs that have not been answered
         self._withdrawn: set[bytes] = set()  # functions to be withdrawn when none of their jobs is held
@@ -47,75 +47,77 @@ class Worker(WorkerProtocol):
         self._asleep = False
         self._wants_slot = False  # will be told when one is free
         self._usable = False  # between `open` and the end
-        self._resting = False
-        self._rested: asyncio.Future[None] | None = None
+        self._stopped_fetching = False
+        self._fetches_answered: asyncio.Future[None] | None = None
         self._slept_at = 0.0
         self._vain = 0  # wake-ups in a row that came at once and brought nothing
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     async def open(self, functions: dict[bytes, float]) -> None:
         """Connect, say who we are and what we can do, and see that a Gearman server answers."""
-        await self._line.open(self.address, self.tls)
+        await self._connection.open(self.address, self.tls)
         if self.name:
-            self._line.write(wire.request(wire.SET_CLIENT_ID, self.name[: wire.MAX_CLIENT_ID].replace(b"\0", b"")))
+            self._connection.write(
+                wire.request(wire.SET_CLIENT_ID, self.name[: wire.MAX_CLIENT_ID].replace(b"\0", b""))
+            )
         for function, timeout in functions.items():
-            self.offer(function, timeout)
-        self._line.write(wire.request(wire.ECHO_REQ, b"geartrain"))
-        await self._line.answer()
+            self.register(function, timeout)
+        self._connection.write(wire.request(wire.ECHO_REQ, b"geartrain"))
+        await self._connection.answer()
         self._usable = True
         self._look_later()
         self._ask()
 
-    def offer(self, function: bytes, timeout: float) -> None:
+    def register(self, function: bytes, timeout: float) -> None:
         """CAN_DO, or CAN_DO_TIMEOUT in milliseconds."""
         self._withdrawn.discard(function)
         if timeout > 0:
             packet = wire.request(wire.CAN_DO_TIMEOUT, function, b"%d" % max(round(timeout * 1000), 1))
         else:
             packet = wire.request(wire.CAN_DO, function)
-        self._line.write(packet)
+        self._connection.write(packet)
         if self._asleep:
             self._wake()  # gearmand wakes nobody for jobs that were there before the offer
 
-    def withdraw(self, function: bytes) -> None:
+    def unregister(self, function: bytes) -> None:
         """CANT_DO, when none of its jobs is held: it would take them from us."""
         self._withdrawn.add(function)
         self._withdraw_unheld()
 
-    def rest(self) -> None:
+    def stop_fetching(self) -> None:
         """Grab no more."""
-        self._resting = True
+        self._stopped_fetching = True
 
-    async def rested(self) -> None:
+    async def fetching_stopped(self) -> None:
         """Every grab has been answered."""
         if self._grabs and self._usable:
-            self._rested = asyncio.get_running_loop().create_future()
-            await self._rested
+            self._fetches_answered = asyncio.get_running_loop().create_future()
+            await self._fetches_answered
 
     def progress(self, job: Assignment, numerator: float, denominator: float) -> None:
         """WORK_STATUS; servers keep whole numbers."""
-        self._line.write(packets.about_job(wire.WORK_STATUS, job.handle, b"%d\0%d" % (numerator, denominator)))
+        self._connection.write(packets.about_job(wire.WORK_STATUS, job.handle, b"%d\0%d" % (numerator, denominator)))
 
     def data(self, job: Assignment, data: bytes) -> None:
         """WORK_DATA."""
-        self._line.write(packets.about_job(wire.WORK_DATA, job.handle, data))
+        self._connection.write(packets.about_job(wire.WORK_DATA, job.handle, data))
 
     def warn(self, job: Assignment, data: bytes) -> None:
         """WORK_WARNING."""
-        self._line.write(packets.about_job(wire.WORK_WARNING, job.handle, data))
+        self._connection.write(packets.about_job(wire.WORK_WARNING, job.handle, data))
 
     def complete(self, job: Assignment, result: bytes) -> None:
         """WORK_COMPLETE."""
-        self._line.write(packets.about_job(wire.WORK_COMPLETE, job.handle, result))
+        self._connection.write(packets.about_job(wire.WORK_COMPLETE, job.handle, result))
         self._over(job)
 
     def fail(self, job: Assignment, reason: str, data: bytes = b"", code: int = 1) -> None:
         """WORK_EXCEPTION with what there is to say, else WORK_FAIL."""
         words = data or reason.encode("utf-8", "replace")
         if words:
-            self._line.write(packets.about_job(wire.WORK_EXCEPTION, job.handle, words))
+            self._connection.write(packets.about_job(wire.WORK_EXCEPTION, job.handle, words))
         else:
-            self._line.write(wire.request(wire.WORK_FAIL, job.handle))
+            self._connection.write(wire.request(wire.WORK_FAIL, job.handle))
         self._over(job)
 
     def release(self, job: Assignment) -> None:
@@ -125,7 +127,7 @@ class Worker(WorkerProtocol):
     async def close(self) -> None:
         """Hang up; the server gives what is held to others."""
         self._end()
-        await self._line.close()
+        await self._connection.close()
 
     # Asking for jobs
 
@@ -140,7 +142,7 @@ class Worker(WorkerProtocol):
 
     def _ask(self) -> None:
         """Grab as many jobs as may come now."""
-        if self._asleep or self._resting or not self._usable:
+        if self._asleep or self._stopped_fetching or not self._usable:
             return
         slots = self.slots
         count = 0
@@ -153,18 +155,18 @@ class Worker(WorkerProtocol):
             self._grabs += 1
             count += 1
         if count:
-            self._line.write(packets.GRAB * count)
+            self._connection.write(packets.GRAB * count)
 
     def _slot_free(self) -> None:
         self._wants_slot = False
-        if self._asleep or self._resting or not self._usable:
+        if self._asleep or self._stopped_fetching or not self._usable:
             self.slots.pass_on()
             return
         self._ask()
 
     def _sleep(self) -> None:
         """Nothing to do: be woken."""
-        if self._resting or not self._usable:
+        if self._stopped_fetching or not self._usable:
             return
         if self._vain >= _VAIN_WAKES:
             self._vain = 0
@@ -173,7 +175,7 @@ class Worker(WorkerProtocol):
             return
         self._asleep = True
         self._slept_at = asyncio.get_running_loop().time()
-        self._line.write(packets.PRE_SLEEP)
+        self._connection.write(packets.PRE_SLEEP)
 
     def _wake(self) -> None:
         self._asleep = False
@@ -195,7 +197,7 @@ class Worker(WorkerProtocol):
         held = {job.function for job in self._held}
         for function in self._withdrawn - held:
             self._withdrawn.discard(function)
-            self._line.write(wire.request(wire.CANT_DO, function))
+            self._connection.write(wire.request(wire.CANT_DO, function))
 
     # What the server says
 
@@ -213,7 +215,7 @@ class Worker(WorkerProtocol):
             elif kind == wire.NOOP:
                 self._woken()
             elif kind == wire.ECHO_RES:
-                self._line.answered()
+                self._connection.answered()
             # Errors are about jobs that were taken from us meanwhile, and of no use any more.
         self._ask()
 
@@ -241,8 +243,8 @@ class Worker(WorkerProtocol):
 
     def _answered(self) -> None:
         self._grabs -= 1
-        if not self._grabs and self._rested is not None and not self._rested.done():
-            self._rested.set_result(None)
+        if not self._grabs and self._fetches_answered is not None and not self._fetches_answered.done():
+            self._fetches_answered.set_result(None)
 
     def _woken(self) -> None:
         self._asleep = False
@@ -262,5 +264,5 @@ class Worker(WorkerProtocol):
         grabs, self._grabs = self._grabs, 0
         for _ in range(grabs):
             self.slots.give()
-        if self._rested is not None and not self._rested.done():
-            self._rested.set_result(None)
+        if self._fetches_answered is not None and not self._fetches_answered.done():
+            self._fetches_answered.set_result(None)

@@ -50,7 +50,7 @@ class Waiting:
         self.accepted = False  # the server has it
         self.running = False  # it was heard to be started
         self.finished = False  # it was heard to be finished
-        self.progress = (0, 0)  # what the sinks were told
+        self.progress = (0, 0)  # what the listeners were told
 
     def tell(self, event: Event) -> None:
         """News for everybody who waits."""
@@ -59,12 +59,12 @@ class Waiting:
 
 
 class Ending:
-    """The sink of who waits for a background job's end."""
+    """The listener of who waits for a background job's end."""
 
     def __init__(self) -> None:
         self.future: asyncio.Future[Event] = asyncio.get_running_loop().create_future()
 
-    def accepted(self, receipt: Acceptance) -> None:
+    def accepted(self, acceptance: Acceptance) -> None:
         """It is somebody else's."""
 
     def refused(self, error: Exception) -> None:
@@ -88,10 +88,10 @@ class Client(ClientProtocol):
 
     def __init__(self, address: Address, lost: Lost) -> None:
         super().__init__(address, lost)
-        self._line = Pipeline(self._broken)
+        self._connection = Pipeline(self._broken)
         self._ear = Pipeline(self._broken, told=self._told)
         self._waiting: dict[str, dict[int, Waiting]] = {}  # by function, which is listened to, and id
-        self._by_sink: dict[JobListener, Waiting] = {}  # those, and what is being submitted
+        self._by_listener: dict[JobListener, Waiting] = {}  # those, and what is being submitted
         self._at_geartrain = False
         self._opened = False
         self._over = False
@@ -99,7 +99,7 @@ class Client(ClientProtocol):
         self._timer: asyncio.TimerHandle | None = None
 
     @classmethod
-    def objection(cls, order: Order) -> str:
+    def unsupported_reason(cls, order: Order) -> str:
         """Jobs for later stand in one queue, which comes before all others."""
         if not order.function:
             return "a function of GearMonkey has a name"
@@ -112,9 +112,9 @@ class Client(ClientProtocol):
     async def open(self) -> None:
         """Connect, and see who is there."""
         try:
-            await self._line.open(self.address, self.tls)
+            await self._connection.open(self.address, self.tls)
             await self._ear.open(self.address, self.tls)
-            self._at_geartrain = b"geartrain_version" in await self._line.ask("INFO")
+            self._at_geartrain = b"geartrain_version" in await self._connection.ask("INFO")
         except FLOW_ERRORS as error:
             self._hang_up()
             raise plainly(error, self.address) from error
@@ -125,7 +125,7 @@ class Client(ClientProtocol):
 
     def submit(self, order: Order, listener: JobListener) -> None:
         """INCR, HMSET, PUBLISH, LPUSH or ZADD; many orders go through these side by side."""
-        waiting = self._by_sink[listener] = Waiting(_text(order.function), listener)
+        waiting = self._by_listener[listener] = Waiting(_text(order.function), listener)
         if not order.background:
             self._listen(waiting.function)
         scheduled = order.run_at or None
@@ -138,27 +138,27 @@ class Client(ClientProtocol):
                 self._waiting[waiting.function][number] = waiting
 
         flow = client_flow.submit(waiting.function, order.payload, priority, Options.NONE, scheduled, named)
-        self._line.start(flow, lambda result: self._submitted(order, waiting, listener, result))
+        self._connection.start(flow, lambda result: self._submitted(order, waiting, listener, result))
 
-    async def status(self, receipt: Acceptance) -> Status:
+    async def status(self, acceptance: Acceptance) -> Status:
         """What its hash says; a job that is over is no longer the server's."""
-        job = await self._look(receipt)
+        job = await self._look(acceptance)
         if job.status is None or job.finished:
             return Status(False)
         return Status(True, job.status == "busy", job.dividend or 0, job.divisor or 0)
 
-    async def cancel(self, receipt: Acceptance) -> bool:
+    async def cancel(self, acceptance: Acceptance) -> bool:
         """Take it out of its queue. A job that runs cannot be ended."""
         flow = client_flow.cancel_at_server if self._at_geartrain else client_flow.cancel
         try:
-            return await self._line.carry_out(flow(_text(receipt.function), _number(receipt)))
+            return await self._connection.carry_out(flow(_text(acceptance.function), _number(acceptance)))
         except FLOW_ERRORS as error:
             raise plainly(error, self.address) from error
 
-    async def result(self, receipt: Acceptance) -> Event:
+    async def result(self, acceptance: Acceptance) -> Event:
         """Wait until its hash says how it ended."""
         ending = Ending()
-        function, number = _text(receipt.function), _number(receipt)
+        function, number = _text(acceptance.function), _number(acceptance)
         self._listen(function)
         waiting = self._waiting[function].get(number)
         if waiting is None:
@@ -166,7 +166,7 @@ class Client(ClientProtocol):
             waiting.number, waiting.accepted = number, True
         else:
             waiting.listeners.append(ending)
-        self._by_sink[ending] = waiting
+        self._by_listener[ending] = waiting
         self._look_at(waiting)
         try:
             return await ending.future
@@ -175,7 +175,7 @@ class Client(ClientProtocol):
 
     def forget(self, listener: JobListener) -> None:
         """Its job goes on, and nobody waits for it."""
-        waiting = self._by_sink.pop(listener, None)
+        waiting = self._by_listener.pop(listener, None)
         if waiting is not None:
             waiting.listeners.remove(listener)
             if not waiting.listeners:
@@ -185,11 +185,11 @@ class Client(ClientProtocol):
         """Hang up."""
         self._over = True
         self._stop_looking()
-        await asyncio.gather(self._line.close(), self._ear.close())
-        for listener in list(self._by_sink):
+        await asyncio.gather(self._connection.close(), self._ear.close())
+        for listener in list(self._by_listener):
             if isinstance(listener, Ending):
                 listener.gone(ServerGoneError("this side closed the connection"))
-        self._by_sink.clear()
+        self._by_listener.clear()
         self._waiting.clear()
 
     # What becomes of orders
@@ -211,7 +211,7 @@ class Client(ClientProtocol):
 
     def _look_at(self, waiting: Waiting) -> None:
         flow = client_flow.look(waiting.function, waiting.number)
-        self._line.start(flow, lambda job: self._seen(waiting, job))
+        self._connection.start(flow, lambda job: self._seen(waiting, job))
 
     def _seen(self, waiting: Waiting, job: Job | Exception) -> None:
         if self._over or isinstance(job, Exception) or not waiting.listeners:
@@ -229,9 +229,9 @@ class Client(ClientProtocol):
             waiting.progress = progress
             waiting.tell(Progressed(*progress))
 
-    async def _look(self, receipt: Acceptance) -> Job:
+    async def _look(self, acceptance: Acceptance) -> Job:
         try:
-            return await self._line.carry_out(client_flow.look(_text(receipt.function), _number(receipt)))
+            return await self._connection.carry_out(client_flow.look(_text(acceptance.function), _number(acceptance)))
         except FLOW_ERRORS as error:
             raise plainly(error, self.address) from error
 
@@ -294,8 +294,8 @@ class Client(ClientProtocol):
             return
         self._hang_up()  # which tells whoever submits or asks
         self._over = True
-        waiting = list(self._by_sink)
-        self._by_sink.clear()
+        waiting = list(self._by_listener)
+        self._by_listener.clear()
         self._waiting.clear()
         for listener in waiting:
             listener.gone(ServerGoneError(f"the connection broke: {error}"))
@@ -303,7 +303,7 @@ class Client(ClientProtocol):
 
     def _hang_up(self) -> None:
         self._stop_looking()
-        self._line.abandon()
+        self._connection.abandon()
         self._ear.abandon()
 
     def _stop_looking(self) -> None:
@@ -326,10 +326,10 @@ def _text(function: bytes) -> str:
     return function.decode("utf-8", "surrogateescape")
 
 
-def _number(receipt: Acceptance) -> int:
-    if not receipt.handle.isdigit():
-        raise ClientError(f"{receipt.handle!r} is no job of GearMonkey: their handles are numbers")
-    return int(receipt.handle)
+def _number(acceptance: Acceptance) -> int:
+    if not acceptance.handle.isdigit():
+        raise ClientError(f"{acceptance.handle!r} is no job of GearMonkey: their handles are numbers")
+    return int(acceptance.handle)
 
 
 def plainly(error: Exception, address: Address) -> Exception:

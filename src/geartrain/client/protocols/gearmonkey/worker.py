@@ -57,7 +57,7 @@ class Worker(WorkerProtocol):
         self._ringing: asyncio.Future[Any] | None = None  # the wait that is under way
         self._changed = asyncio.Event()  # a slot is free, there is a function, or it is time to rest
         self._wants_slot = False  # will be told when one is free
-        self._resting = False
+        self._stopped_fetching = False
         self._opened = False
         self._over = False
 
@@ -84,26 +84,26 @@ class Worker(WorkerProtocol):
         if self._duties.needs_care:
             self._tasks.append(asyncio.create_task(self._guarded(self._care)))
 
-    def offer(self, function: bytes, timeout: float) -> None:
+    def register(self, function: bytes, timeout: float) -> None:
         """Be counted for one more, and wait for its jobs too."""
         if _text(function) not in self._duties.functions:
             self._duties.functions.append(_text(function))
             self._tell(self._duties.register(_text(function)))
             self._change()
 
-    def withdraw(self, function: bytes) -> None:
+    def unregister(self, function: bytes) -> None:
         """The opposite."""
         if _text(function) in self._duties.functions:
             self._duties.functions.remove(_text(function))
             self._tell(self._duties.unregister(_text(function)))
             self._change()
 
-    def rest(self) -> None:
+    def stop_fetching(self) -> None:
         """Take no more; a pop at a Geartrain server that is not called off may still bring one."""
-        self._resting = True
+        self._stopped_fetching = True
         self._change()
 
-    async def rested(self) -> None:
+    async def fetching_stopped(self) -> None:
         """When the last pop is answered."""
         if self._tasks:
             await asyncio.wait(self._tasks[:1])
@@ -133,7 +133,7 @@ class Worker(WorkerProtocol):
         """Let the last words be heard, put back what runs, be counted no more, and hang up."""
         if self._over:
             return
-        self.rest()
+        self.stop_fetching()
         with contextlib.suppress(BrokenError, TimeoutError):
             async with asyncio.timeout(FAREWELL_SECONDS):
                 await self._say_goodbye()
@@ -147,7 +147,7 @@ class Worker(WorkerProtocol):
 
     async def _say_goodbye(self) -> None:
         if self._duties.needs_care:
-            await self.rested()
+            await self.fetching_stopped()
         if self._telling:
             await asyncio.wait(self._telling)
         for task in list(self._duties.tasks):
@@ -159,7 +159,7 @@ class Worker(WorkerProtocol):
     async def _take_jobs(self) -> None:
         """Until there is no wish for more. A slot is held while a job is asked for, and not while one is waited for."""
         woken: Sequence[Woken] = ()
-        while not self._resting:
+        while not self._stopped_fetching:
             if not (self._duties.functions and self.slots.take()):
                 await self._taker.carry_out(self._duties.put_back(woken))
                 woken = ()
@@ -174,7 +174,7 @@ class Worker(WorkerProtocol):
     async def _until_it_makes_sense(self) -> None:
         """Wait for a function, and for a slot."""
         self._changed.clear()
-        if self._resting or (self._duties.functions and self.slots.free):
+        if self._stopped_fetching or (self._duties.functions and self.slots.free):
             return
         if self._duties.functions:
             self._wants_slot = True
@@ -183,7 +183,7 @@ class Worker(WorkerProtocol):
         self._wants_slot = False
 
     def _slot_free(self) -> None:
-        if self._wants_slot and not self._resting:
+        if self._wants_slot and not self._stopped_fetching:
             self._wants_slot = False
             self._changed.set()
         else:
@@ -265,7 +265,7 @@ class Worker(WorkerProtocol):
     def _broken(self, error: Exception) -> None:
         if self._over or not self._opened:
             return
-        self._over = self._resting = True
+        self._over = self._stopped_fetching = True
         self._hang_up()
         self.slots.pass_on()
         self.lost(plainly(error, self.address))

@@ -42,7 +42,7 @@ class Client(ClientProtocol):
         self._over = False
 
     @classmethod
-    def objection(cls, order: Order) -> str:
+    def unsupported_reason(cls, order: Order) -> str:
         """What the server would refuse."""
         return "" if order.function else "a function of http has a name"
 
@@ -62,30 +62,30 @@ class Client(ClientProtocol):
         errand = self._background if order.background else self._foreground
         self._errands[listener] = asyncio.get_running_loop().create_task(self._carry_out(errand, order, listener))
 
-    async def status(self, receipt: Acceptance) -> Status:
+    async def status(self, acceptance: Acceptance) -> Status:
         """GET /jobs/{handle}."""
-        answer = await self._exchange.ask("GET", _path(receipt))
+        answer = await self._exchange.ask("GET", _path(acceptance))
         if answer.status == 404:
             return Status(False)
         job = answer.checked().json()
         numerator, denominator = job["numerator"] or 0, job["denominator"] or 0
         return Status(job["state"] in _ALIVE, job["state"] == "running", numerator, denominator)
 
-    async def cancel(self, receipt: Acceptance) -> bool:
+    async def cancel(self, acceptance: Acceptance) -> bool:
         """POST /jobs/{handle}/cancel."""
-        answer = await self._exchange.ask("POST", f"{_path(receipt)}/cancel")
+        answer = await self._exchange.ask("POST", f"{_path(acceptance)}/cancel")
         return answer.status not in _NOT_THERE and bool(answer.checked())
 
-    async def result(self, receipt: Acceptance) -> Event:
+    async def result(self, acceptance: Acceptance) -> Event:
         """GET /jobs/{handle}/events, whose last tells how it ended, and then the result, as much as is kept of it."""
         while True:
-            events = (await self._exchange.ask("GET", f"{_path(receipt)}/events")).checked()
+            events = (await self._exchange.ask("GET", f"{_path(acceptance)}/events")).checked()
             job = _last_job(events.body)
             if job is not None:
                 break
         if job["state"] != "done":
             return _ending(job)
-        return Completed((await self._exchange.ask("GET", f"{_path(receipt)}/result")).checked().body)
+        return Completed((await self._exchange.ask("GET", f"{_path(acceptance)}/result")).checked().body)
 
     def forget(self, listener: JobListener) -> None:
         """Hang up, which tells the server that nobody waits."""
@@ -165,7 +165,7 @@ def _last_job(events: bytes) -> dict[str, Any] | None:
     return None
 
 
-def _path(receipt: Acceptance) -> str:
-    if not receipt.handle:
+def _path(acceptance: Acceptance) -> str:
+    if not acceptance.handle:
         raise ClientError("http does not say the handle of a job that is waited for; submit it with background=True")
-    return f"{API}/jobs/{quoted(receipt.handle)}"
+    return f"{API}/jobs/{quoted(acceptance.handle)}"

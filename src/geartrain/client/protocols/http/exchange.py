@@ -57,7 +57,7 @@ class Connection:
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._line = ServerConnection(self._received, self._broken)
+        self._connection = ServerConnection(self._received, self._broken)
         self._parser = httptools.HttpResponseParser(self)
         self._body: list[bytes] = []
         self._answer: asyncio.Future[Answer] | None = None  # while it is waited for
@@ -66,14 +66,14 @@ class Connection:
 
     async def open(self, tls: ssl.SSLContext | None) -> None:
         """Connect."""
-        await self._line.open(self._address, tls)
+        await self._connection.open(self._address, tls)
         self.usable = True
 
     async def ask(self, request: bytes) -> Answer:
         """Send a request, and wait for its answer. Who is cancelled meanwhile hangs up."""
         loop = asyncio.get_running_loop()
         self._answer = loop.create_future()
-        self._line.write(request)
+        self._connection.write(request)
         try:
             answer = await self._answer
         except BaseException:
@@ -87,12 +87,12 @@ class Connection:
     def hang_up(self) -> None:
         """Close it at once."""
         self.usable = False
-        self._line.abandon()
+        self._connection.abandon()
 
     async def close(self) -> None:
         """Close it."""
         self.usable = False
-        await self._line.close()
+        await self._connection.close()
 
     def _received(self, data: bytes) -> None:
         try:

@@ -64,7 +64,7 @@ class Worker(WorkerProtocol):
         self._claims: set[asyncio.Task[Any]] = set()  # that wait
         self._registering = asyncio.Lock()
         self._changed = asyncio.Event()  # the id is another one
-        self._resting = False
+        self._stopped_fetching = False
         self._over = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._connections: list[asyncio.Task[None]] = []
@@ -82,28 +82,28 @@ class Worker(WorkerProtocol):
         self._connections = [self._start(self._claim_jobs) for _ in range(self.concurrency)]
         self._start(self._renew)
 
-    def offer(self, function: bytes, timeout: float) -> None:
+    def register(self, function: bytes, timeout: float) -> None:
         """Register anew."""
         if function not in self._functions:
             self._functions.add(function)
             self._start(self._register)
 
-    def withdraw(self, function: bytes) -> None:
+    def unregister(self, function: bytes) -> None:
         """Register anew."""
         if function in self._functions:
             self._functions.discard(function)
             self._start(self._register)
 
-    def rest(self) -> None:
+    def stop_fetching(self) -> None:
         """Claim no more: claims that wait are called off by leaving, or while jobs run by hanging up."""
-        self._resting = True
+        self._stopped_fetching = True
         self._changed.set()
         if any(self._held.values()):
             self._call_off()
         else:
             self._start(self._leave)
 
-    async def rested(self) -> None:
+    async def fetching_stopped(self) -> None:
         """No claim waits."""
         while self._claims:
             await asyncio.wait(self._claims)
@@ -143,7 +143,7 @@ class Worker(WorkerProtocol):
 
     async def close(self) -> None:
         """Say what has gathered, leave, and hang up."""
-        self._resting = True
+        self._stopped_fetching = True
         self._changed.set()
         try:
             async with asyncio.timeout(_FAREWELL_SECONDS):
@@ -160,7 +160,7 @@ class Worker(WorkerProtocol):
 
     async def _claim_jobs(self) -> None:
         """One lane: a job after the other."""
-        while not self._resting:
+        while not self._stopped_fetching:
             if not self._id:
                 self._changed.clear()
                 await self._changed.wait()
@@ -185,7 +185,7 @@ class Worker(WorkerProtocol):
             return None  # it was called off
         answer = claim.result()
         if answer.status == 404:
-            if id == self._id and not self._resting:
+            if id == self._id and not self._stopped_fetching:
                 raise ServerGoneError("the server does not know this worker any more")
             return None
         return Claimed(id, answer.json()) if answer.checked().status == 200 else None
@@ -216,7 +216,7 @@ class Worker(WorkerProtocol):
 
     async def _take_new_id(self) -> None:
         old, self._id = self._id, ""
-        if self._functions and not self._resting:
+        if self._functions and not self._stopped_fetching:
             functions = [jsonbytes.encode(function) for function in self._functions]
             wishes = {"functions": functions, "name": jsonbytes.encode(self.name)}
             answer = (await self._exchange.ask("POST", f"{API}/workers", wishes)).checked().json()

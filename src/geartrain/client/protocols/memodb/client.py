@@ -11,13 +11,12 @@ to leave while there is none.
 
 import asyncio
 import math
-from typing import Final, cast
+from typing import Final
 
 from geartrain.address import Address
 from geartrain.client.job_events import Completed
 from geartrain.client.order import Acceptance, Capabilities, Order
-from geartrain.client.protocols.base import Assignment, ClientProtocol, JobListener, Lost
-from geartrain.client.protocols.connection_per_job import ConnectionPerJobWorker, JobConnection
+from geartrain.client.protocols.base import ClientProtocol, JobListener, Lost
 from geartrain.client.protocols.memodb.pipe import RESEND_SECONDS, Pipe, unspeakable
 from geartrain.errors import ClientError, ServerGoneError, WireError
 from geartrain.wire import memodb as wire
@@ -25,7 +24,6 @@ from geartrain.wire import memodb_client
 from geartrain.wire.memodb import Message
 
 CLIENT: Final = Capabilities(timeout=True)
-WORKER: Final = Capabilities()
 
 # What a broker is told of a job that may take as long as it likes: as much as every broker can count to.
 _NO_LIMIT: Final = 2**31 - 1
@@ -49,7 +47,7 @@ class Client(ClientProtocol):
         self._over = False
 
     @classmethod
-    def objection(cls, order: Order) -> str:
+    def unsupported_reason(cls, order: Order) -> str:
         """Names are text."""
         return unspeakable(order.function)
 
@@ -113,112 +111,6 @@ class Client(ClientProtocol):
         for listener in listeners:
             listener.gone(error)
         self.lost(error)
-
-
-class MemodbJobConnection(JobConnection):
-    """A pipe with one worker on it. It knows its id from the broker's first answer."""
-
-    def __init__(self, link: ConnectionPerJobWorker) -> None:
-        super().__init__(link)
-        self._pipe = Pipe(link.address, self.broken)
-        self._id = b""
-        self._stale = False  # the broker does not know the functions of today
-
-    async def open(self) -> None:
-        """Dial, and be greeted."""
-        await self._pipe.open(self.link.tls)
-
-    def start(self) -> None:
-        """READY, which a broker answers when it has a job, or after a while."""
-        self._introduce()
-
-    def refresh(self) -> None:
-        """The services stand in READY and cannot be changed: begin anew."""
-        if self.job is None:
-            self.link.renew(self)
-        else:
-            self._stale = True
-
-    def rest(self) -> None:
-        """There is no goodbye for a worker without a job but to close the pipe."""
-        if self.job is None:
-            self.leaving = True
-            self._pipe.abandon()
-            self.link.connections.discard(self)
-
-    def hang_up(self) -> None:
-        """At once."""
-        self._pipe.abandon()
-
-    async def close(self) -> None:
-        """When the last words have left."""
-        await self._pipe.close()
-
-    def complete(self, result: bytes) -> None:
-        """RESULT, and wait for the next."""
-        self.job = None
-        last = self._stale or self.link.resting
-        if self.link.resting:
-            self.leaving = True
-        self._ask(memodb_client.result(self._id, last), result)
-
-    def _introduce(self) -> None:
-        self._stale = False
-        self._id = b""
-        self._ask(memodb_client.ready(self.link.functions))
-
-    def _ask(self, header: bytes, payload: bytes = b"") -> None:
-        self._pipe.request(header, payload, self._answered)
-
-    def _answered(self, message: Message, payload: bytes) -> None:
-        self._id = message.id
-        if message.kind == wire.JOB:
-            self.assign(message.service, payload)
-        elif message.kind == wire.HEARTBEAT:
-            self._ask(memodb_client.heartbeat(self._id))
-        elif message.kind == wire.DISCONNECT:
-            self._disconnected()
-        else:
-            raise WireError("OUT_OF_TURN", f"a worker was answered with type {message.kind}")
-
-    def _disconnected(self) -> None:
-        if self.leaving:
-            self._pipe.abandon()
-            self.link.connections.discard(self)
-        else:
-            self._introduce()
-
-
-class Worker(ConnectionPerJobWorker):
-    """A pipe for each job that may run at once."""
-
-    capabilities = WORKER
-    connection = MemodbJobConnection
-
-    async def open(self, functions: dict[bytes, float]) -> None:
-        """Names are text."""
-        for function in functions:
-            _check(function)
-        await super().open(functions)
-
-    def offer(self, function: bytes, timeout: float) -> None:
-        """Names are text."""
-        _check(function)
-        super().offer(function, timeout)
-
-    def complete(self, job: Assignment, result: bytes) -> None:
-        """RESULT."""
-        cast(MemodbJobConnection, self.lane_of(job)).complete(result)
-
-    def fail(self, job: Assignment, reason: str, data: bytes = b"", code: int = 1) -> None:
-        """Give it back, since no word says that it failed: the server tries it again, as often as it does."""
-        self.renew(self.lane_of(job))
-
-
-def _check(function: bytes) -> None:
-    problem = unspeakable(function)
-    if problem:
-        raise ClientError(problem)
 
 
 def _milliseconds(seconds: float) -> int:

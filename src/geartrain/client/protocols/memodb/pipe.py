@@ -64,7 +64,7 @@ class Pipe:
         self._address = address
         self._broken = broken
         self.requests: Requests = requests if requests is not None else {}
-        self.line = ServerConnection(self._received, self._ended)
+        self.connection = ServerConnection(self._received, self._ended)
         self._pipe = _PIPES[address.scheme](address)
         self._is_open = False
         self._next_id = secrets.randbits(31)
@@ -72,10 +72,10 @@ class Pipe:
 
     async def open(self, tls: ssl.SSLContext | None) -> None:
         """Connect, greet and be greeted; then say what was asked meanwhile."""
-        await self.line.open(self._address, tls)
-        self.line.write(self._pipe.greeting)
+        await self.connection.open(self._address, tls)
+        self.connection.write(self._pipe.greeting)
         if not self._pipe.greeted:  # a broker may greet first
-            await self.line.answer()
+            await self.connection.answer()
         self._is_open = True
         for id, request in self.requests.items():
             self._send(id, request)
@@ -95,18 +95,18 @@ class Pipe:
     async def close(self) -> None:
         """Hang up."""
         self._stop()
-        await self.line.close()
+        await self.connection.close()
 
     def abandon(self) -> None:
         """Hang up at once."""
         self._stop()
-        self.line.abandon()
+        self.connection.abandon()
 
     def _send(self, id: bytes, request: Request) -> None:
         loop = asyncio.get_running_loop()
         request.due_at = loop.time() + request.patience
         for part in self._pipe.framed(id + request.header, request.payload):
-            self.line.write(part)
+            self.connection.write(part)
         if self._timer is None:
             self._timer = loop.call_at(request.due_at, self._look)
 
@@ -133,10 +133,10 @@ class Pipe:
                 self._reply(pipe.data, pipe.start, pipe.end)
         finally:
             for answer in pipe.answers:
-                self.line.write(answer)
+                self.connection.write(answer)
             pipe.answers.clear()
         if pipe.greeted:
-            self.line.answered()
+            self.connection.answered()
 
     def _reply(self, data: bytes, start: int, end: int) -> None:
         at = sp.body(data, start, end)

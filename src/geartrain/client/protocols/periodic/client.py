@@ -51,7 +51,7 @@ class Client(ClientProtocol):
         self._over = False
 
     @classmethod
-    def objection(cls, order: Order) -> str:
+    def unsupported_reason(cls, order: Order) -> str:
         """Names have one byte for their length."""
         return too_long(order.function, "function") or too_long(order.unique, "unique key")
 
@@ -78,7 +78,7 @@ class Client(ClientProtocol):
             parts = self._session.ask(wire.RECV_DATA, job, errand.part)
             errand.ids = (parts, self._session.ask(wire.RUN_JOB, job, errand.ran))
 
-    async def cancel(self, receipt: Acceptance) -> bool:
+    async def cancel(self, acceptance: Acceptance) -> bool:
         """REMOVE_JOB, whose answer does not say whether there was one."""
         if self._over:
             raise ServerGoneError("the connection is closed")
@@ -90,7 +90,9 @@ class Client(ClientProtocol):
             if not question.done():
                 question.set_result(command == wire.SUCCESS)
 
-        removal = self._session.ask(wire.REMOVE_JOB, periodic_client.handle(receipt.function, receipt.unique), removed)
+        removal = self._session.ask(
+            wire.REMOVE_JOB, periodic_client.handle(acceptance.function, acceptance.unique), removed
+        )
         try:
             return await question
         finally:
@@ -131,12 +133,12 @@ class Client(ClientProtocol):
 class Request:
     """One order on its way, and what its answers mean."""
 
-    __slots__ = ("_accepted", "_client", "_perhaps_end", "ids", "listener", "receipt")
+    __slots__ = ("_accepted", "_client", "_perhaps_end", "acceptance", "ids", "listener")
 
-    def __init__(self, client: Client, listener: JobListener, receipt: Acceptance) -> None:
+    def __init__(self, client: Client, listener: JobListener, acceptance: Acceptance) -> None:
         self._client = client
         self.listener = listener
-        self.receipt = receipt
+        self.acceptance = acceptance
         self.ids: tuple[int, ...] = ()  # of its messages
         self._accepted = False
         self._perhaps_end = False  # the last part said EOF: the end, or a part that happens to be the same
@@ -145,7 +147,7 @@ class Request:
         """The answer to SUBMIT_JOB."""
         self._client.over(self)
         if command == wire.SUCCESS:
-            self.listener.accepted(self.receipt)
+            self.listener.accepted(self.acceptance)
         else:
             self.listener.refused(RefusedError(f"the server did not take a job for {self._function!r}"))
 
@@ -171,7 +173,7 @@ class Request:
     def _accept(self) -> None:
         if not self._accepted:
             self._accepted = True
-            self.listener.accepted(self.receipt)
+            self.listener.accepted(self.acceptance)
 
     def _pass_on(self, data: bytes) -> None:
         self._accept()
@@ -183,7 +185,7 @@ class Request:
 
     @property
     def _function(self) -> str:
-        return self.receipt.function.decode("utf-8", "replace")
+        return self.acceptance.function.decode("utf-8", "replace")
 
     def _nobody(self) -> NoWorkersError:
         return NoWorkersError(f"nobody offers {self._function!r}, and a Periodic server does not wait for one who does")

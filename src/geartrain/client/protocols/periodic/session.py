@@ -32,7 +32,7 @@ class Session:
     def __init__(self, address: Address, broken: Callable[[Exception], None]) -> None:
         self._address = address
         self._broken = broken
-        self.line = ServerConnection(self._received, self._ended)
+        self.connection = ServerConnection(self._received, self._ended)
         self.waiting: dict[int, Heard] = {}  # by message id
         self._answers = periodic_client.Answers()
         self._last_id = 0
@@ -43,22 +43,22 @@ class Session:
     async def open(self, kind: int, name: bytes, tls: ssl.SSLContext | None) -> None:
         """Come in, and hear that the server is there."""
         token = os.environ.get(TOKEN_VARIABLE, "").encode()
-        await self.line.open(self._address, tls)
-        self.line.write(periodic_client.registration(_NAMED[kind] if name or token else kind, name, token))
+        await self.connection.open(self._address, tls)
+        self.connection.write(periodic_client.registration(_NAMED[kind] if name or token else kind, name, token))
         self._ping()
-        await self.line.answer()
+        await self.connection.answer()
         self._ping_timer = asyncio.get_running_loop().call_later(PING_SECONDS, self._stay_awake)
 
     def ask(self, command: int, arguments: bytes, heard: Heard) -> int:
         """Send a command; `heard` is called with every answer until its message id is no longer in `waiting`."""
         id = self.number()
         self.waiting[id] = heard
-        self.line.write(periodic_client.request(id, command, arguments))
+        self.connection.write(periodic_client.request(id, command, arguments))
         return id
 
     def tell(self, command: int, arguments: bytes = b"") -> None:
         """Send a command whose answer, if it has one, says nothing."""
-        self.line.write(periodic_client.request(self.number(), command, arguments))
+        self.connection.write(periodic_client.request(self.number(), command, arguments))
 
     def number(self) -> int:
         """A message id that is not in use."""
@@ -70,7 +70,7 @@ class Session:
     async def close(self) -> None:
         """Hang up."""
         self._stop()
-        await self.line.close()
+        await self.connection.close()
 
     def _received(self, data: bytes) -> None:
         answers = self._answers
@@ -91,7 +91,9 @@ class Session:
     def _admitted(self, said: bytes) -> None:
         """The answer to the first frame: a connection id; or that there is none."""
         if said[:1] == bytes((wire.NO_WORKER,)) and len(said) == 1:
-            self.line.fail(RefusedError(f"the server does not let us in without its token (see {TOKEN_VARIABLE})"))
+            self.connection.fail(
+                RefusedError(f"the server does not let us in without its token (see {TOKEN_VARIABLE})")
+            )
         self._came_in = True
 
     def _ping(self) -> None:
@@ -100,11 +102,11 @@ class Session:
     def _pong(self, command: int, arguments: wire.Arguments) -> None:
         self.waiting.pop(self._unanswered, None)
         self._unanswered = 0
-        self.line.answered()
+        self.connection.answered()
 
     def _stay_awake(self) -> None:
         if self._unanswered:
-            self.line.fail(ServerGoneError(f"the server did not answer a ping for {PING_SECONDS:g} seconds"))
+            self.connection.fail(ServerGoneError(f"the server did not answer a ping for {PING_SECONDS:g} seconds"))
             return
         self._ping()
         self._ping_timer = asyncio.get_running_loop().call_later(PING_SECONDS, self._stay_awake)

@@ -29,7 +29,7 @@ class Worker(WorkerProtocol):
         self._session = Session(address, lost)
         self._offered: set[bytes] = set()
         self._running: Counter[bytes] = Counter()  # jobs by function
-        self._resting = False
+        self._stopped_fetching = False
 
     async def open(self, functions: dict[bytes, float]) -> None:
         """Come in, offer and grab. The protocol has no word for how long a job may take."""
@@ -37,27 +37,27 @@ class Worker(WorkerProtocol):
             _check(function)
         await self._come_in()
         for function in functions:
-            self.offer(function, 0.0)
+            self.register(function, 0.0)
         for _ in range(self.concurrency):
             self._grab()
 
-    def offer(self, function: bytes, timeout: float) -> None:
+    def register(self, function: bytes, timeout: float) -> None:
         """CAN_DO."""
         _check(function)
         self._offered.add(function)
         self._session.tell(wire.CAN_DO, wire.short(function))
 
-    def withdraw(self, function: bytes) -> None:
+    def unregister(self, function: bytes) -> None:
         """CANT_DO, as soon as nothing of it runs."""
         self._offered.discard(function)
         if not self._running[function]:
             self._session.tell(wire.CANT_DO, wire.short(function))
 
-    def rest(self) -> None:
+    def stop_fetching(self) -> None:
         """Offer nothing: a grab cannot be taken back."""
-        self._resting = True
+        self._stopped_fetching = True
         for function in list(self._offered):
-            self.withdraw(function)
+            self.unregister(function)
 
     def data(self, job: Assignment, data: bytes) -> None:
         """WORK_DATA."""
@@ -105,11 +105,11 @@ class Worker(WorkerProtocol):
 
     def _assigned(self, grab: int, job: wire.Job) -> None:
         if job.function not in self._offered:
-            self._session.line.write(periodic_client.request(grab, wire.JOB_UNASSIGNED))
-            if not self._resting:
+            self._session.connection.write(periodic_client.request(grab, wire.JOB_UNASSIGNED))
+            if not self._stopped_fetching:
                 self._grab()
             return
-        self._session.line.write(periodic_client.request(grab, wire.JOB_ASSIGNED))
+        self._session.connection.write(periodic_client.request(grab, wire.JOB_ASSIGNED))
         self._running[job.function] += 1
         self.runner.assigned(Assignment(job.function, job.payload, job.name, job.name))
 
@@ -123,7 +123,7 @@ class Worker(WorkerProtocol):
             del self._running[job.function]
             if job.function not in self._offered:
                 self._session.tell(wire.CANT_DO, wire.short(job.function))
-        if not self._resting:
+        if not self._stopped_fetching:
             self._grab()
 
 
