@@ -1,4 +1,4 @@
-"""Writes docs/settings.md from the table of settings, or says with --check that it is out of date.
+"""Write docs/settings.md from the table of settings, or check with --check that it is up to date.
 
 python tools/settings_doc.py [--check]
 """
@@ -15,26 +15,25 @@ PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
 OPENING = f"""\
 # Settings
 
-<!-- Written by tools/settings_doc.py from src/geartrain/server/settings.py; change that instead. -->
+<!-- Written by tools/settings_doc.py from src/geartrain/server/config/settings.py; change that instead. -->
 
-Every setting can be given in three ways, and the first of these that has it wins:
+A setting can be set in three ways; the first of these wins:
 
 1. a flag of `geartrain serve`: `--max-packet 1MiB`
 2. an environment variable: `GEARTRAIN_MAX_PACKET=1MiB`
 3. a line of the settings file: `max_packet = "1MiB"`
 
-The settings file is TOML. It is the one that `{load.CONFIG_FLAG}` or `{load.CONFIG_VARIABLE}` names, else
+The settings file is TOML. Its path is the value of `{load.CONFIG_FLAG}` or `{load.CONFIG_VARIABLE}`, else
 `~/.config/geartrain/{load.FILE_NAME}` (or in `$XDG_CONFIG_HOME`), else `/etc/geartrain/{load.FILE_NAME}`.
-A key that is not listed here is refused, and so is a value that makes no sense; the message says where it was
-found and what is allowed.
+Unknown keys and invalid values are errors; the message says where the value was found and what is allowed.
 
 Sizes are written like `64MiB`, `500kB` or as a number of bytes, times like `1ms`, `60s`, `2h` or as a number of
-seconds. Where a setting says yes or no, the flags are `--keepalive` and `--no-keepalive`, and elsewhere the
-values `true` and `false`. `--listen` may be repeated; in the environment, spaces go between URLs; in TOML it is a
-list.
+seconds. A setting that is true or false has two flags, such as `--keepalive` and `--no-keepalive`; in the environment
+and in the file its values are `true` and `false`. `--listen` can be repeated; in the environment, separate URLs by
+spaces; in TOML it is a list.
 
-The command line of `geartrain gearmand` has options of its own, which are gearmand's. Settings that gearmand has
-no option for still come from the environment and the settings file.
+`geartrain gearmand` has gearmand's command line options. Settings that gearmand has no option for still come from the
+environment and the settings file.
 """
 
 EXAMPLE = """\
@@ -53,13 +52,13 @@ drain_timeout = "5m"
 
 def page() -> str:
     """The whole page."""
-    groups = dict.fromkeys(setting.about.group for setting in TABLE.values())
+    groups = dict.fromkeys(setting.group for setting in TABLE.values())
     return "\n".join([OPENING, *(f"{_section(group)}\n" for group in groups), EXAMPLE])
 
 
 def _section(group: str) -> str:
-    rows = [_row(setting) for setting in TABLE.values() if setting.about.group == group]
-    return "\n".join([f"## {group}", "", "| setting | default | what it does |", "|---|---|---|", *rows])
+    rows = [_row(setting) for setting in TABLE.values() if setting.group == group]
+    return "\n".join([f"## {group}", "", "| setting | default | description |", "|---|---|---|", *rows])
 
 
 def _row(setting: Setting) -> str:
@@ -67,13 +66,13 @@ def _row(setting: Setting) -> str:
 
 
 def _default(setting: Setting) -> str:
-    return setting.about.no_default or f"`{setting.shown_default}`"
+    return setting.empty_means or f"`{setting.shown_default}`"
 
 
 def _description(setting: Setting) -> Iterator[str]:
-    yield setting.about.help
-    if setting.about.kind.words:
-        yield f"One of {', '.join(f'`{word}`' for word in setting.about.kind.words)}."
+    yield setting.help
+    if setting.value_type.choices:
+        yield f"One of {', '.join(f'`{word}`' for word in setting.value_type.choices)}."
 
 
 def main(arguments: list[str]) -> int:

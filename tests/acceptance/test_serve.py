@@ -137,7 +137,7 @@ def test_default_port_in_use_is_a_warning(tmp_path: Path, taken: int) -> None:
     [
         (["--listen", "http://0.0.0.0:0"], "http://0.0.0.0:0 can be reached from other machines, and no token is set"),
         (["--backlog", "x"], "--backlog x: must be a whole number, 1 or more"),
-        (["--config", "/nowhere.toml"], "the settings file /nowhere.toml cannot be read"),
+        (["--config", "/nowhere.toml"], "cannot read the settings file /nowhere.toml"),
         (["--log-file", "/nowhere/x.log"], "cannot open the log file /nowhere/x.log"),
         ([*FREE_PORT, "--pid-file", "/nowhere/x.pid"], "cannot write the pid file /nowhere/x.pid"),
         (["--tls-certificate", "/nowhere.pem"], "cannot load the TLS certificate and key from /nowhere.pem"),

@@ -58,21 +58,21 @@ def _config() -> inspect.Parameter:
 
 
 def _parameter(setting: Setting) -> inspect.Parameter:
-    kind = setting.about.kind
+    value_type = setting.value_type
     option = typer.Option(
-        f"{setting.flag}/--no-{setting.flag[2:]}" if kind.flag else setting.flag,
-        metavar=kind.metavar,
-        help=f"{setting.about.help} [{_choices(setting)}default: {setting.shown_default}]",
+        f"{setting.flag}/--no-{setting.flag[2:]}" if value_type.flag else setting.flag,
+        metavar=value_type.metavar,
+        help=f"{setting.help} [{_choices(setting)}default: {setting.shown_default}]",
         show_default=False,
-        rich_help_panel=setting.about.group,
+        rich_help_panel=setting.group,
     )
-    type: Any = bool if kind.flag else list[str] if kind.many else str
+    type: Any = bool if value_type.flag else list[str] if value_type.many else str
     return _keyword(setting.name, Annotated[type | None, option])
 
 
 def _choices(setting: Setting) -> str:
-    words = setting.about.kind.words
-    return f"{', '.join(words)}; " if words else ""
+    choices = setting.value_type.choices
+    return f"{', '.join(choices)}; " if choices else ""
 
 
 def _keyword(name: str, annotation: Any) -> inspect.Parameter:

@@ -96,7 +96,7 @@ def test_help_teaches(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     text = re.sub(r"[│\s]+", " ", capsys.readouterr().out)
     for setting in TABLE.values():
         assert f"{setting.flag} " in text
-        assert f"─ {setting.about.group} ─" in text
+        assert f"─ {setting.group} ─" in text
         assert f"default: {setting.shown_default.replace('`', '')}]" in text
     for lesson in ("GEARTRAIN_MAX_PACKET=1MiB", 'max_packet = "1MiB"', "geartrain.toml", "USR1", "Examples"):
         assert lesson in text

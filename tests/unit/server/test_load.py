@@ -1,4 +1,4 @@
-"""Where settings come from, which source wins, and what is said about a value that makes no sense."""
+"""Loading settings: the sources, which of them wins, and the errors for invalid values."""
 
 from pathlib import Path
 from typing import Any
@@ -128,7 +128,7 @@ def test_nothing_given_means_defaults() -> None:
     assert load() == Settings()
 
 
-def test_every_setting_is_tried() -> None:
+def test_every_setting_is_tested() -> None:
     assert GOOD.keys() == TABLE.keys()
     urls = {"listen", "periodic_quiet"}  # what is wrong with a URL is said in other words
     http = {"http_tokens", "http_tokens_file", "http_hosts"}  # tokens are read by the door, which never quotes one
@@ -201,13 +201,13 @@ def test_empty_and_foreign_variables_do_not_count() -> None:
     assert load({}, {"GEARTRAIN_BACKLOG": "", "GEARTRAIN_PORT": "tcp://10.0.0.1:80"}) == Settings()
 
 
-def test_usual_file_of_the_user_is_read(tmp_path: Path) -> None:
+def test_default_file_of_the_user_is_read(tmp_path: Path) -> None:
     (tmp_path / "geartrain").mkdir()
     write(tmp_path / "geartrain", "backlog = 11\n")
     assert sources.load({}, {"XDG_CONFIG_HOME": str(tmp_path)}).backlog == 11
 
 
-def test_usual_files_in_order() -> None:
+def test_default_files_in_order() -> None:
     assert [str(path) for path in sources.default_files({"HOME": "/home/ann"})] == [
         "/home/ann/.config/geartrain/geartrain.toml",
         "/etc/geartrain/geartrain.toml",
@@ -215,7 +215,7 @@ def test_usual_files_in_order() -> None:
 
 
 @pytest.mark.parametrize(("name", "text"), [(name, text) for name, (_, texts) in BAD.items() for text in texts])
-def test_bad_value_is_refused_with_its_place_and_what_is_allowed(name: str, text: str, tmp_path: Path) -> None:
+def test_invalid_value_is_refused_with_its_source_and_what_is_allowed(name: str, text: str, tmp_path: Path) -> None:
     allowed, setting = BAD[name][0], TABLE[name]
     places = {
         f"{setting.flag} {text}": ({name: text}, {}),
@@ -247,7 +247,7 @@ def test_wrong_toml_type(name: str, value: str, shown: str, tmp_path: Path) -> N
     path = write(tmp_path, f"{name} = {value}\n")
     with pytest.raises(SettingsError) as caught:
         load({"config": path})
-    assert str(caught.value) == f"{path}: {name} = {shown}: must be {TABLE[name].about.kind.allowed}"
+    assert str(caught.value) == f"{path}: {name} = {shown}: must be {TABLE[name].value_type.allowed}"
 
 
 @pytest.mark.parametrize("name", ["listen", "periodic_quiet"])
@@ -268,17 +268,17 @@ def test_misspelt_key_is_refused_with_the_nearest(tmp_path: Path) -> None:
     path = write(tmp_path, "max_atempts = 3\n")
     with pytest.raises(SettingsError) as caught:
         load({"config": path})
-    assert str(caught.value) == f"{path}: there is no setting 'max_atempts'; did you mean 'max_attempts'?"
+    assert str(caught.value) == f"{path}: unknown setting 'max_atempts'; did you mean 'max_attempts'?"
 
 
 def test_unknown_key_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, "[zzz]\nx = 1\n")
-    with pytest.raises(SettingsError, match="no setting 'zzz'; `geartrain serve --help` lists them"):
+    with pytest.raises(SettingsError, match="unknown setting 'zzz'; `geartrain serve --help` lists all settings"):
         load({"config": path})
 
 
 def test_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"settings file .*/absent\.toml cannot be read: No such file"):
+    with pytest.raises(SettingsError, match=r"cannot read the settings file .*/absent\.toml: No such file"):
         load({"config": str(tmp_path / "absent.toml")})
 
 
@@ -290,14 +290,14 @@ def test_file_that_is_not_toml(content: bytes, tmp_path: Path) -> None:
         load({"config": str(path)})
 
 
-def test_quiet_address_must_have_a_door() -> None:
+def test_quiet_address_must_be_a_listen_address() -> None:
     address = Address("periodic", "127.0.0.1", 5000, "")
     assert load({"periodic_quiet": [str(address)], "listen": [str(address)]}).periodic_quiet == (address,)
     assert load({"periodic_quiet": [str(address)]}).periodic_quiet == (address,)
-    with pytest.raises(SettingsError, match=r"periodic_quiet names .*, and there is no door"):
+    with pytest.raises(SettingsError, match=r"periodic_quiet has .*, which is not one of the listen addresses"):
         load({"periodic_quiet": [str(address)], "listen": ["periodic://127.0.0.1:5001"]})
 
 
 def test_combination_is_checked() -> None:
-    with pytest.raises(SettingsError, match="tls_key is set but tls_certificate is not"):
+    with pytest.raises(SettingsError, match="tls_key is set without tls_certificate"):
         load({"tls_key": "key.pem"})

@@ -1,4 +1,4 @@
-"""What the log looks like, where it goes, and that no peer can write lines of its own into it."""
+"""The log: its formats, its outputs, and the escaping of what peers send."""
 
 import datetime
 import json
@@ -23,7 +23,7 @@ WHEN = datetime.datetime(2026, 11, 15, 19, 0, 0, 123456).timestamp()
 
 @pytest.fixture(autouse=True)
 def untouched_logging() -> Iterator[None]:
-    """Leave the process as it was found."""
+    """Restore the process's logging configuration."""
     root, ours = logging.getLogger(), logging.getLogger("geartrain")
     before = (root.level, ours.level, logging.raiseExceptions, list(root.handlers))
     yield
@@ -59,7 +59,7 @@ def test_line_without_fields_names_its_room() -> None:
 @pytest.mark.parametrize(
     ("level", "word"), [(10, "debug"), (20, "info"), (25, "notice"), (40, "error"), (50, "critical")]
 )
-def test_levels_have_words(level: int, word: str) -> None:
+def test_levels_have_names(level: int, word: str) -> None:
     assert text(record("x", level=level)).split()[1] == word
 
 
@@ -127,7 +127,7 @@ def test_fields_do_not_replace_what_every_line_has() -> None:
     assert event["time"] != "never"
 
 
-def test_file_gets_what_is_serious_enough(tmp_path: Path) -> None:
+def test_file_gets_the_level_and_above(tmp_path: Path) -> None:
     path = tmp_path / "server.log"
     with log.opened(str(path), "info", "text"):
         DOORS.debug("a connection")
@@ -143,7 +143,7 @@ def test_file_gets_what_is_serious_enough(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("level", "seen"), [("debug", 5), ("notice", 3), ("error", 2), ("fatal", 0)])
-def test_levels_let_through_what_they_say(level: str, seen: int, tmp_path: Path) -> None:
+def test_level_filters(level: str, seen: int, tmp_path: Path) -> None:
     path = tmp_path / "server.log"
     with log.opened(str(path), level, "text"):
         for number in (10, 20, 30, 40, 50):
@@ -158,7 +158,7 @@ def test_json_file(tmp_path: Path) -> None:
     assert json.loads(path.read_text())["pid"] == 7
 
 
-def test_file_is_opened_anew_after_rotation(tmp_path: Path) -> None:
+def test_file_is_reopened_after_rotation(tmp_path: Path) -> None:
     path, rotated = tmp_path / "server.log", tmp_path / "server.log.1"
     with log.opened(str(path), "warning", "text") as output:
         SERVER.warning("before")
@@ -215,13 +215,13 @@ def test_syslog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert message == f"<28>geartrain[{os.getpid()}]: warning server  a clock was moved  seconds=3"
 
 
-def test_syslog_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_syslog_is_a_start_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "SYSLOG_SOCKET", str(tmp_path / "absent"))
     with pytest.raises(StartError, match=r"cannot open the system log at .*/absent"):
         log.Log("syslog", "info", "text")
 
 
-def test_full_disk_does_not_hurt(capsys: pytest.CaptureFixture[str]) -> None:
+def test_full_disk_is_ignored(capsys: pytest.CaptureFixture[str]) -> None:
     with log.opened("/dev/full", "info", "text"):
         SERVER.info("lost")
     assert capsys.readouterr().err == ""

@@ -1,4 +1,4 @@
-"""The table of settings: complete, consistent, and true about its own defaults."""
+"""The table of settings is complete, and its defaults are what it shows."""
 
 import os
 
@@ -16,19 +16,19 @@ def test_every_field_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_row_teaches(name: str) -> None:
+def test_row_is_documented(name: str) -> None:
     setting = TABLE[name]
-    assert setting.about.help.endswith(".")
-    assert setting.about.group
+    assert setting.help.endswith(".")
+    assert setting.group
     assert setting.shown_default
     assert setting.flag == "--" + name.replace("_", "-")
     assert setting.variable == "GEARTRAIN_" + name.upper()
 
 
-@pytest.mark.parametrize("name", [name for name, setting in TABLE.items() if not setting.about.no_default])
+@pytest.mark.parametrize("name", [name for name, setting in TABLE.items() if not setting.empty_means])
 def test_shown_default_means_the_default(name: str) -> None:
     setting = TABLE[name]
-    assert setting.about.kind.read(setting.shown_default) == setting.default
+    assert setting.value_type.parse(setting.shown_default) == setting.default
 
 
 def test_settings_cannot_be_changed() -> None:
@@ -38,7 +38,7 @@ def test_settings_cannot_be_changed() -> None:
 
 @pytest.mark.parametrize("name", ["tls_key", "tls_ca"])
 def test_tls_needs_a_certificate(name: str) -> None:
-    with pytest.raises(SettingsError, match=f"{name} is set but tls_certificate is not"):
+    with pytest.raises(SettingsError, match=f"{name} is set without tls_certificate"):
         table.check(msgspec.structs.replace(Settings(), **{name: "some.pem"}))
 
 
@@ -58,5 +58,5 @@ def test_long_host_name_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(prefix + b":%d" % (2**63 - 1)) == 63
 
 
-def test_handle_prefix_that_was_set_is_kept() -> None:
+def test_handle_prefix_of_the_settings_is_used() -> None:
     assert table.handle_prefix(Settings(handle_prefix="X:pre")) == b"X:pre"

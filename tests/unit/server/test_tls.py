@@ -1,4 +1,4 @@
-"""Certificates that can be used, and clear words about those that cannot."""
+"""TLS certificates: usable ones, and the errors for others."""
 
 import ssl
 import subprocess

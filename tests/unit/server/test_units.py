@@ -47,7 +47,7 @@ def test_durations(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "MiB", "-1", "1e3", "1 000", "0x10", "1MiB2", "1,5s", "nan", "inf", "1.s"])
-def test_nonsense_is_refused(text: str) -> None:
+def test_invalid_text_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a number with a unit"):
         units.parse_size(text)
     with pytest.raises(ValueError, match="is not a number with a unit"):

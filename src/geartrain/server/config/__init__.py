@@ -1,1 +1,1 @@
-"""Settings: the table of them, their types, and where their values come from."""
+"""Settings: the table, the types of values, and loading them from flags, environment and file."""

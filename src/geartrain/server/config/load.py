@@ -1,4 +1,4 @@
-"""Where settings come from: flags, then the environment, then a settings file, then defaults.
+"""Loading settings from flags, the environment and a settings file; the first of these that has a setting wins.
 
 >>> load({"max_attempts": "3"}, {"GEARTRAIN_MAX_ATTEMPTS": "5", "GEARTRAIN_CONFIG": "/dev/null"}).max_attempts
 3
@@ -21,33 +21,33 @@ FILE_NAME = "geartrain.toml"
 
 
 class SettingValue(NamedTuple):
-    """A value, and the place to name when it is wrong."""
+    """A value and where it comes from, for error messages."""
 
     value: Any
-    place: str  # as its author wrote it: `--backlog x`, `GEARTRAIN_BACKLOG=x`, `file.toml: backlog = "x"`
+    source: str  # as its author wrote it: `--backlog x`, `GEARTRAIN_BACKLOG=x`, `file.toml: backlog = "x"`
 
 
 def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Settings:
-    """The settings that are in force; a SettingsError names the place of whatever is wrong.
+    """Load all settings; a SettingsError says which value is wrong and where it comes from.
 
-    `flags` has what was given on the command line, by setting name; `config` among them names the file.
+    `flags` has the command line's values by setting name; `config` names the settings file.
     """
     environment = os.environ if environment is None else environment
-    given: dict[str, SettingValue] = {}
+    values: dict[str, SettingValue] = {}
     path = _settings_file(flags, environment)
     if path is not None:
-        given.update(_from_file(path))
-    given.update(_from_environment(environment))
-    given.update(_from_flags(flags))
-    settings = Settings(**{name: _read(table.TABLE[name], value) for name, value in given.items()})
+        values.update(_from_file(path))
+    values.update(_from_environment(environment))
+    values.update(_from_flags(flags))
+    settings = Settings(**{name: _parse(table.TABLE[name], value) for name, value in values.items()})
     table.check(settings)
     return settings
 
 
 def default_files(environment: Mapping[str, str]) -> tuple[Path, ...]:
-    """Where a settings file is looked for when none is named; the first that exists is read."""
-    home = environment.get("XDG_CONFIG_HOME") or os.path.join(environment.get("HOME", "/"), ".config")
-    return Path(home) / "geartrain" / FILE_NAME, Path("/etc/geartrain") / FILE_NAME
+    """The settings files that are tried when none is named; the first that exists is read."""
+    config_home = environment.get("XDG_CONFIG_HOME") or os.path.join(environment.get("HOME", "/"), ".config")
+    return Path(config_home) / "geartrain" / FILE_NAME, Path("/etc/geartrain") / FILE_NAME
 
 
 def _settings_file(flags: Mapping[str, Any], environment: Mapping[str, str]) -> Path | None:
@@ -61,19 +61,19 @@ def _from_file(path: Path) -> Iterable[tuple[str, SettingValue]]:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise SettingsError(f"the settings file {path} cannot be read: {error.strerror}") from None
+        raise SettingsError(f"cannot read the settings file {path}: {error.strerror}") from None
     except ValueError as error:
         raise SettingsError(f"the settings file {path} is not valid TOML: {error}") from None
     for key, value in document.items():
         if key not in table.TABLE:
-            raise SettingsError(f"{path}: there is no setting {key!r}{_nearest(key)}")
+            raise SettingsError(f"{path}: unknown setting {key!r}{_nearest(key)}")
         yield key, SettingValue(value, f"{path}: {key} = {_as_toml(value)}")
 
 
 def _from_environment(environment: Mapping[str, str]) -> Iterable[tuple[str, SettingValue]]:
-    """Only names of the table count: others that begin alike belong to somebody else.
+    """Read the variables of the table; an empty one counts as not set.
 
-    (Kubernetes invents GEARTRAIN_PORT and more for a service of that name.) An empty one counts as not set.
+    Unknown variables with our prefix are no error: Kubernetes sets GEARTRAIN_PORT and others for such a service.
     """
     for setting in table.TABLE.values():
         value = environment.get(setting.variable)
@@ -87,18 +87,18 @@ def _from_flags(flags: Mapping[str, Any]) -> Iterable[tuple[str, SettingValue]]:
             yield name, SettingValue(value, _as_flag(table.TABLE[name], value))
 
 
-def _read(setting: Setting, given: SettingValue) -> Any:
+def _parse(setting: Setting, setting_value: SettingValue) -> Any:
     try:
-        return setting.about.kind.read(given.value)
+        return setting.value_type.parse(setting_value.value)
     except AddressError as error:
-        raise SettingsError(f"{given.place}: {error}") from None
+        raise SettingsError(f"{setting_value.source}: {error}") from None
     except ValueError:
-        raise SettingsError(f"{given.place}: must be {setting.about.kind.allowed}") from None
+        raise SettingsError(f"{setting_value.source}: must be {setting.value_type.allowed}") from None
 
 
 def _nearest(key: str) -> str:
     near = difflib.get_close_matches(key, table.TABLE, n=1)
-    return f"; did you mean {near[0]!r}?" if near else "; `geartrain serve --help` lists them"
+    return f"; did you mean {near[0]!r}?" if near else "; `geartrain serve --help` lists all settings"
 
 
 def _as_toml(value: Any) -> str:
@@ -108,5 +108,5 @@ def _as_toml(value: Any) -> str:
 
 
 def _as_flag(setting: Setting, value: Any) -> str:
-    words = value if isinstance(value, (list, tuple)) else [value]
-    return " ".join(f"{setting.flag} {word}" for word in words)
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return " ".join(f"{setting.flag} {single}" for single in values)

@@ -1,7 +1,7 @@
-"""How the value of a setting may be written: the same rules for flags, the environment and TOML.
+"""Types of setting values: the same rules for flags, the environment and TOML.
 
-A kind reads what it is given, text or a TOML value, and raises ValueError when it makes no sense; its
-`allowed` completes the sentence "must be ...". msgspec does the reading of the plain types.
+A type parses text or a TOML value and raises ValueError for anything else; `allowed` completes the sentence
+"must be ...". msgspec parses the plain types.
 """
 
 import re
@@ -15,8 +15,7 @@ from geartrain.address import Address
 from geartrain.model import Expiry
 from geartrain.server.config import units
 
-# 63 bytes is the longest handle that Gearman's libraries have room for; a colon and the digits of a 64-bit
-# number take 20 of them.
+# The buffers of Gearman's libraries hold handles of 63 bytes; a colon and the digits of a 64-bit number take 20.
 PREFIX_LIMIT = 63 - 1 - 19
 
 _HANDLE_PREFIX = re.compile(rf"[!-~]{{1,{PREFIX_LIMIT}}}")
@@ -24,33 +23,33 @@ _STORE = re.compile(r"memory|sqlite://(/[^?#]+)")
 
 
 class ValueType(NamedTuple):
-    """One way of writing values."""
+    """How the values of a setting are written and parsed."""
 
     metavar: str  # stands for the value in --help
     allowed: str  # completes "must be ..."
-    read: Callable[[Any], Any]  # from text or a TOML value; raises ValueError
-    show: Callable[[Any], str] = str  # the way the documentation writes it
-    flag: bool = False  # yes or no: `--name` and `--no-name` on the command line
-    many: bool = False  # may be given several times
-    words: tuple[str, ...] = ()  # all there are, where there are few
+    parse: Callable[[Any], Any]  # text or a TOML value; raises ValueError
+    show: Callable[[Any], str] = str  # as the documentation writes it
+    flag: bool = False  # `--name` and `--no-name` on the command line
+    many: bool = False  # the flag may be repeated
+    choices: tuple[str, ...] = ()  # all values, where there are few
 
 
 def _plain(type: Any) -> Callable[[Any], Any]:
-    """Read what msgspec knows how to read, from text as well as from TOML's own type."""
+    """Parse a type that msgspec knows, from text as well as from TOML's own type."""
 
-    def read(value: Any) -> Any:
+    def parse(value: Any) -> Any:
         try:
             return msgspec.convert(value, type, strict=False)
-        except msgspec.ValidationError as error:  # no ValueError in older versions
+        except msgspec.ValidationError as error:  # not a ValueError in older versions of msgspec
             raise ValueError(str(error)) from None
 
-    return read
+    return parse
 
 
 def _size(value: Any) -> int:
     size = units.parse_size(_as_text(value))
     if size < 1:
-        raise ValueError("a size of nothing")
+        raise ValueError("a size of zero")
     return size
 
 
@@ -61,12 +60,12 @@ def _duration(value: Any) -> float:
 def _duration_above_zero(value: Any) -> float:
     seconds = _duration(value)
     if seconds == 0:
-        raise ValueError("no time at all")
+        raise ValueError("a duration of zero")
     return seconds
 
 
 def _system_seconds(value: Any) -> int:
-    """Whole seconds, because that is what the system's socket options take."""
+    """Whole seconds, the unit of the system's socket options."""
     text = _as_text(value)
     seconds = -1.0 if text == "-1" else units.parse_duration(text)
     if seconds == 0 or seconds != int(seconds):
@@ -77,34 +76,32 @@ def _system_seconds(value: Any) -> int:
 def _system_count(value: Any) -> int:
     count: int = _plain(Annotated[int, msgspec.Meta(ge=-1)])(value)
     if count == 0:
-        raise ValueError("none is not a number of probes")
+        raise ValueError("a count of zero")
     return count
 
 
 def _addresses(value: Any) -> tuple[Address, ...]:
-    """A list of URLs, or one text with spaces or commas between them."""
-    urls = re.split(r"[\s,]+", value.strip()) if isinstance(value, str) else _plain(list[str])(value)
-    return tuple(address.parse(url) for url in urls if url)
+    return tuple(address.parse(url) for url in _words(value))
 
 
 def _words(value: Any) -> tuple[str, ...]:
-    """A list of words, or one text with spaces or commas between them."""
+    """A list, or a text with spaces or commas between the words."""
     words = re.split(r"[\s,]+", value.strip()) if isinstance(value, str) else _plain(list[str])(value)
     return tuple(word for word in words if word)
 
 
 def _matching(pattern: re.Pattern[str]) -> Callable[[Any], str]:
-    def read(value: Any) -> str:
+    def parse(value: Any) -> str:
         if not isinstance(value, str) or not pattern.fullmatch(value):
             raise ValueError(f"{value!r} does not match")
         return value
 
-    return read
+    return parse
 
 
 def _as_text(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise ValueError(f"{value!r} is no quantity")
+        raise ValueError(f"{value!r} is not a number or text")
     return f"{value:f}" if isinstance(value, float) else str(value)
 
 
@@ -112,15 +109,15 @@ def _show_flag(value: bool) -> str:
     return "true" if value else "false"
 
 
-def choice(*words: str) -> ValueType:
-    """One of a few words."""
+def choice(*choices: str) -> ValueType:
+    """One of these words."""
 
-    def read(value: Any) -> str:
-        if value not in words:
-            raise ValueError(f"{value!r} is not one of them")
+    def parse(value: Any) -> str:
+        if value not in choices:
+            raise ValueError(f"{value!r} is not one of the choices")
         return str(value)
 
-    return ValueType("WORD", f"one of {', '.join(words)}", read, words=words)
+    return ValueType("WORD", f"one of {', '.join(choices)}", parse, choices=choices)
 
 
 TEXT = ValueType("TEXT", "text", _plain(Annotated[str, msgspec.Meta(min_length=1)]))
@@ -154,5 +151,5 @@ HANDLE_PREFIX = ValueType(
     "TEXT", f"1 to {PREFIX_LIMIT} visible ASCII characters without spaces", _matching(_HANDLE_PREFIX)
 )
 EXPIRY = choice(*(expiry.value for expiry in Expiry))._replace(
-    read=_plain(Expiry), show=lambda expiry: str(expiry.value)
+    parse=_plain(Expiry), show=lambda expiry: str(expiry.value)
 )

@@ -30,13 +30,13 @@ DURATION_UNITS = {
     "d": 86400.0,
 }
 _SHOWN_SIZES = (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024))
-# Minutes are left out on purpose: beside other limits, "60s" and "600s" read faster.
+# No minutes: "60s" and "600s" are easier to compare with other limits.
 _SHOWN_DURATIONS = (("d", 86400.0), ("h", 3600.0), ("s", 1.0), ("ms", 1e-3), ("us", 1e-6))
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([a-z]*)", re.IGNORECASE)
 
 
 def parse_size(text: str) -> int:
-    """Bytes; a plain number is bytes already. A ValueError for what is no size."""
+    """Parse a size into bytes, the unit of a plain number; ValueError for anything else."""
     size = _parse(text, SIZE_UNITS)
     if size != int(size):
         raise ValueError(f"{text!r} is not a whole number of bytes")
@@ -44,12 +44,12 @@ def parse_size(text: str) -> int:
 
 
 def parse_duration(text: str) -> float:
-    """Seconds; a plain number is seconds already. A ValueError for what is no duration."""
+    """Parse a duration into seconds, the unit of a plain number; ValueError for anything else."""
     return _parse(text, DURATION_UNITS)
 
 
 def show_size(size: int) -> str:
-    """The shortest exact way to write it; plain bytes need no unit."""
+    """Write a size in the largest unit that is exact; plain bytes have no unit."""
     for unit, scale in _SHOWN_SIZES:
         if size and size % scale == 0:
             return f"{size // scale}{unit}"
@@ -57,7 +57,7 @@ def show_size(size: int) -> str:
 
 
 def show_duration(seconds: float) -> str:
-    """In the largest unit that leaves a whole number."""
+    """Write a duration in the largest unit that gives a whole number."""
     if not seconds:
         return "0"
     for unit, scale in _SHOWN_DURATIONS:
