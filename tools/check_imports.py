@@ -13,7 +13,7 @@ from pathlib import Path
 
 PACKAGE = "geartrain"
 # Every room may import these; they import only each other.
-PLAIN = frozenset({"model", "errors", "address", "compiled", "cron", "eventloop", "backoff", "jsonbytes"})
+PLAIN = frozenset({"model", "errors", "address", "compiled", "cron", "eventloop", "backoff", "jsonbytes", "job_query"})
 
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "wire": frozenset(),

@@ -1,9 +1,9 @@
 """What happens to jobs, told to whoever attends."""
 
 from collections.abc import Callable, Container, Iterable
-from typing import Final
 
 from geartrain import jsonbytes
+from geartrain.admin.verbs import EVENTS
 from geartrain.admin.views import STATES, JobEvent
 from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Observer
@@ -12,14 +12,12 @@ from geartrain.errors import AdminError
 
 Listener = Callable[[JobEvent], None]
 
-WHAT: Final = ("submitted", "started", "progress", "requeued", "scheduled", "done", "failed", "cancelled", "dead")
-
 
 def event_names(names: Iterable[str]) -> frozenset[str]:
     """The names as a set; an AdminError for one that no event has, which would be waited for without end."""
     for name in names:
-        if name not in WHAT:
-            raise AdminError("bad-request", f"unknown event {name!r}; the events are {', '.join(WHAT)}")
+        if name not in EVENTS:
+            raise AdminError("bad-request", f"unknown event {name!r}; the events are {', '.join(EVENTS)}")
     return frozenset(names)
 
 

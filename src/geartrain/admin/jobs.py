@@ -13,9 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-import msgspec
-
-from geartrain.admin import views
+from geartrain.admin import verbs, views
 from geartrain.admin.counts import Counts
 from geartrain.admin.server_info import Archive
 from geartrain.admin.views import BulkReport, JobView, Page
@@ -24,69 +22,12 @@ from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.engine.job_table import JobTable
 from geartrain.errors import AdminError, DuplicateKeyError
+from geartrain.job_query import ENDED, STATES, JobQuery
 from geartrain.model import JobState, Record
-from geartrain.runtime.records import RecordQuery
 from geartrain.runtime.tick import TickLoop
 
-STATES: Final = {state.name.lower(): state for state in JobState}
-OVER: Final = frozenset({JobState.DONE, JobState.FAILED, JobState.CANCELLED})
-MOST_LISTED: Final = 1000
-_USUALLY_LISTED: Final = 100
-
-
-class JobQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Jobs that fit everything that is set. Times are those of the end, or of the submission if it is not over."""
-
-    state: str = ""
-    function: bytes = b""
-    search: str = ""  # part of a handle, a function, a unique key, or of the payload while there is one
-    door: str = ""
-    since: float = 0.0
-    until: float = 0.0  # before; 0: up to now
-    limit: int = 0  # 0: as many as is usual
-    after: str = ""  # what the page before gave
-
-
-class JobMatcher:
-    """A filter that was found to make sense, ready to be asked a million times."""
-
-    def __init__(self, wanted: JobQuery) -> None:
-        if wanted.state and wanted.state not in STATES:
-            raise AdminError("bad-request", f"there is no state {wanted.state!r}; there are {', '.join(STATES)}")
-        if wanted.after and not (wanted.after.isascii() and wanted.after.isdigit()):
-            raise AdminError("bad-request", "`after` is what the page before gave")
-        if wanted.limit < 0:
-            raise AdminError("bad-request", "a limit is not below 0")
-        self.state = STATES[wanted.state] if wanted.state else None
-        self.function = wanted.function
-        self.search = wanted.search.encode()
-        self.door = wanted.door
-        self.since = wanted.since
-        self.until = wanted.until
-        self.below = int(wanted.after) if wanted.after else 0
-        self.limit = min(wanted.limit or _USUALLY_LISTED, MOST_LISTED)
-        # Most lists are asked for with none of these.
-        self.open = not (self.function or self.search or self.door or self.since or self.until)
-
-    def fits(self, job: LiveJob) -> bool:
-        """Whether a job that is not over is meant."""
-        if (self.below and job.id >= self.below) or (self.state is not None and job.state is not self.state):
-            return False
-        if self.open:
-            return True
-        return (
-            (not self.function or job.function == self.function)
-            and (not self.door or job.door == self.door)
-            and job.submitted_at >= self.since
-            and (not self.until or job.submitted_at < self.until)
-            and (not self.search or self._found(job))
-        )
-
-    def _found(self, job: LiveJob) -> bool:
-        text = self.search
-        return text in job.handle or text in job.unique or text in job.function or text in job.payload
-
-
+PAGE_MOST: Final = 1000
+_PAGE_DEFAULT: Final = 100
 LISTED_IN_ONE_GO: Final = 20_000
 _LOOKUPS_PER_JOB: Final = 20  # before we give up looking ids up
 _SLICE: Final = 250  # jobs between two looks at the clock
@@ -186,127 +127,110 @@ def _slices(places: range) -> Iterator[range]:
 
 
 BULK_MOST: Final = 10_000  # jobs in one call; whoever has more calls again
-_WAITING: Final = frozenset({JobState.SCHEDULED, JobState.QUEUED, JobState.RUNNING})
 
 
 class Action(NamedTuple):
-    """What can be done with many jobs at once."""
+    """What can be done with a job, alone or with many others."""
 
-    states: frozenset[JobState]  # of jobs for which it makes sense
-    verb: Callable[[Engine, LiveJob], None]
+    states: frozenset[JobState]  # of jobs that it can be applied to
+    method: Callable[[Engine, LiveJob], None]
 
 
 ACTIONS: Final = {
-    "cancel": Action(_WAITING, Engine.cancel),
-    "retry": Action(frozenset({JobState.DEAD}), Engine.retry),
-    "delete": Action(frozenset({JobState.DEAD}), Engine.delete),
-    "run": Action(frozenset({JobState.SCHEDULED}), Engine.run_now),
+    verb.action: Action(frozenset(STATES[state] for state in verb.states), getattr(Engine, verb.engine_method))
+    for verb in verbs.VERBS.values()
+    if verb.action
 }
 
 
-async def list_page(engine: Engine, scanner: JobScanner, archive: Archive, wanted: JobQuery) -> Page[JobView]:
-    """One page of the jobs that fit."""
-    matcher = JobMatcher(wanted)
-    living = await _living(engine, scanner, matcher, matcher.limit + 1) if matcher.state not in OVER else []
-    over = await archive.newest(_query(matcher)) if matcher.state is None or matcher.state in OVER else []
-    ended = {record.id for record in over}
-    found: list[LiveJob | Record] = [*over, *(job for job in living if job.id not in ended)]
-    found.sort(key=_id, reverse=True)
-    shown = found[: matcher.limit]
-    after = str(shown[-1].id) if len(found) > len(shown) else ""
-    # Records of the server's own jobs are passed over: a page may be shorter for it.
-    return Page(
-        [_view(each) for each in shown if each.function not in engine.builtin_workers], after, _total(engine, matcher)
-    )
+async def list_page(engine: Engine, scanner: JobScanner, archive: Archive, query: JobQuery) -> Page[JobView]:
+    """One page of the jobs that match."""
+    limit = min(query.limit or _PAGE_DEFAULT, PAGE_MOST)
+    # One more than the page has, to know whether there is another page.
+    living = await _living(engine, scanner, query, limit + 1) if query.state not in ENDED else []
+    records = await archive.newest(query, limit + 1) if query.state is None or query.state in ENDED else []
+    ended = {record.id for record in records}
+    jobs: list[LiveJob | Record] = [*records, *(job for job in living if job.id not in ended)]
+    jobs.sort(key=_id, reverse=True)
+    page = jobs[:limit]
+    after = str(page[-1].id) if len(jobs) > len(page) else ""
+    # Jobs of built-in workers are left out: a page may be shorter for it.
+    items = [_view(job) for job in page if job.function not in engine.builtin_workers]
+    return Page(items, after, _total(engine, query))
 
 
-async def act_on_all(tick_loop: TickLoop, scanner: JobScanner, action: str, wanted: JobQuery) -> BulkReport:
-    """Do something with every job that fits, up to a bound."""
-    chosen = ACTIONS.get(action)
-    if chosen is None:
-        raise AdminError("bad-request", f"there is no action {action!r}; there are {', '.join(ACTIONS)}")
-    matcher = JobMatcher(wanted)
-    if matcher.state is not None and matcher.state not in chosen.states:
-        names = ", ".join(sorted(state.name.lower() for state in chosen.states))
-        raise AdminError("bad-request", f"{action} is for jobs that are {names}")
-    most = min(wanted.limit or BULK_MOST, BULK_MOST)
-    found = await _living(tick_loop.engine, scanner, matcher, most + 1, chosen.states)
+async def act_on_all(tick_loop: TickLoop, scanner: JobScanner, name: str, query: JobQuery) -> BulkReport:
+    """Apply an action to every job that matches, up to a bound."""
+    action = ACTIONS.get(name)
+    if action is None:
+        raise AdminError("bad-request", f"unknown action {name!r}; the actions are {', '.join(ACTIONS)}")
+    if query.state is not None and query.state not in action.states:
+        states = ", ".join(sorted(state.name.lower() for state in action.states))
+        raise AdminError("bad-request", f"{name} applies to jobs that are {states}, not {query.state.name.lower()}")
+    most = min(query.limit or BULK_MOST, BULK_MOST)
+    jobs = await _living(tick_loop.engine, scanner, query, most + 1, action.states)
     done = refused = 0
     loop_break = LoopBreak()
-    for job in found[:most]:
+    for job in jobs[:most]:
         await loop_break.take()
         engine = tick_loop.begin_tick()
-        if job.state in chosen.states and _is_there(engine, job) and _did(chosen, engine, job):
+        if job.state in action.states and _is_there(engine, job) and _apply(action, engine, job):
             done += 1
         else:
             refused += 1
-    return BulkReport(done, refused, len(found) > most)
+    return BulkReport(done, refused, len(jobs) > most)
 
 
-def _did(action: Action, engine: Engine, job: LiveJob) -> bool:
+def _apply(action: Action, engine: Engine, job: LiveJob) -> bool:
     try:
-        action.verb(engine, job)
+        action.method(engine, job)
     except DuplicateKeyError:
         return False
     return True
 
 
 async def _living(
-    engine: Engine, scanner: JobScanner, matcher: JobMatcher, most: int, states: frozenset[JobState] | None = None
+    engine: Engine, scanner: JobScanner, query: JobQuery, most: int, states: frozenset[JobState] | None = None
 ) -> list[LiveJob]:
-    """The newest jobs that fit and are not over."""
+    """The newest jobs that match and have not ended."""
     builtin_workers = engine.builtin_workers
 
-    def fits(job: LiveJob) -> bool:
-        return (states is None or job.state in states) and matcher.fits(job) and job.function not in builtin_workers
+    def matches(job: LiveJob) -> bool:
+        return (states is None or job.state in states) and query.matches(job) and job.function not in builtin_workers
 
-    found = await scanner.newest(fits, matcher.state, matcher.below, most)
-    return [job for job in found if matcher.fits(job) and _is_there(engine, job)]
+    jobs = await scanner.newest(matches, query.state, query.below, most)
+    return [job for job in jobs if query.matches(job) and _is_there(engine, job)]
 
 
 def _is_there(engine: Engine, job: LiveJob) -> bool:
-    """Whether it is still this one, and not over or replaced."""
-    home = engine.dead if job.state is JobState.DEAD else engine.jobs
-    return home.get(job.id) is job
+    """Whether the engine still has this job object: it may have ended or been replaced meanwhile."""
+    jobs = engine.dead if job.state is JobState.DEAD else engine.jobs
+    return jobs.get(job.id) is job
 
 
-def _query(matcher: JobMatcher) -> RecordQuery:
-    state = -1 if matcher.state is None else int(matcher.state)
-    return RecordQuery(
-        state,
-        matcher.function,
-        matcher.search,
-        matcher.door,
-        matcher.since,
-        matcher.until,
-        matcher.below,
-        matcher.limit + 1,
-    )
-
-
-def _total(engine: Engine, matcher: JobMatcher) -> int | None:
-    """How many fit in all, where the engine knows that already."""
-    if matcher.state is None or matcher.search or matcher.door or matcher.since or matcher.until:
+def _total(engine: Engine, query: JobQuery) -> int | None:
+    """How many jobs match in all, where the engine counts them anyway."""
+    if query.state is None or query.search or query.door or query.since or query.until:
         return None
-    home: Counts | Function = Counts(engine)
+    counts: Counts | Function = Counts(engine)
     dead = len(engine.dead)
-    if matcher.function:
-        home = engine.functions.get(matcher.function) or Function(matcher.function)
-        dead = engine.dead_of.get(matcher.function, 0)
-    counts = {
-        JobState.SCHEDULED: home.scheduled,
-        JobState.QUEUED: home.queued,
-        JobState.RUNNING: home.running,
+    if query.function:
+        counts = engine.functions.get(query.function) or Function(query.function)
+        dead = engine.dead_of.get(query.function, 0)
+    by_state = {
+        JobState.SCHEDULED: counts.scheduled,
+        JobState.QUEUED: counts.queued,
+        JobState.RUNNING: counts.running,
         JobState.DEAD: dead,
     }
-    return counts.get(matcher.state)
+    return by_state.get(query.state)
 
 
-def _view(found: LiveJob | Record) -> JobView:
-    if isinstance(found, Record):
-        return views.record_view(found, views.LISTED_BYTES)
-    return views.job_view(found, views.LISTED_BYTES)
+def _view(job: LiveJob | Record) -> JobView:
+    if isinstance(job, Record):
+        return views.record_view(job, views.LISTED_BYTES)
+    return views.job_view(job, views.LISTED_BYTES)
 
 
-def _id(found: LiveJob | Record) -> int:
-    return found.id
+def _id(job: LiveJob | Record) -> int:
+    return job.id

@@ -3,8 +3,8 @@
 from typing import Protocol
 
 from geartrain.admin.views import System
+from geartrain.job_query import JobQuery
 from geartrain.model import Record
-from geartrain.runtime.records import RecordQuery
 
 
 class ServerInfo(Protocol):
@@ -23,5 +23,5 @@ class Archive(Protocol):
     async def find(self, handle: bytes) -> Record | None:
         """What came of the job with this handle; None if it is unknown, forgotten, or not over."""
 
-    async def newest(self, query: RecordQuery) -> list[Record]:
-        """The newest that fit, by their ids."""
+    async def newest(self, query: JobQuery, limit: int) -> list[Record]:
+        """The records with the highest ids that match, at most `limit`."""

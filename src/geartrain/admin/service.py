@@ -6,21 +6,23 @@ on disk when `TickLoop.durable` does.
 
 import heapq
 import time
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from collections.abc import Awaitable, Mapping
+from typing import Any, Final, NamedTuple
 
-from geartrain.admin import jobs, views
+import geartrain
+from geartrain.admin import jobs, verbs, views
 from geartrain.admin.counts import Counts
 from geartrain.admin.events import Events, Listener
 from geartrain.admin.functions import FunctionSettings
 from geartrain.admin.history import KEPT, History
-from geartrain.admin.jobs import JobQuery as JobQuery
 from geartrain.admin.jobs import JobScanner
 from geartrain.admin.schedules import Schedules
 from geartrain.admin.server_info import Archive, ServerInfo
+from geartrain.admin.verbs import Verb
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.errors import AdminError, DuplicateKeyError
+from geartrain.job_query import JobQuery, page_position
 from geartrain.model import JobState
 from geartrain.runtime.tick import TickLoop
 
@@ -28,8 +30,7 @@ _MOST_LISTED: Final = 1000
 _OLDEST_EVERY: Final = 1.0  # seconds
 _OLDEST_SHARE: Final = 0.01  # of the time, at most
 
-# What functions are sorted by: the first is the one to look at.
-_SORTS: Final = ("name", "queued", "oldest", "running", "failed")
+_ALL_JOBS: Final = JobQuery()
 
 
 class _Oldest(NamedTuple):
@@ -58,7 +59,16 @@ class Admin:
         self._oldest = _Oldest(0.0, 0.0, 0.0)
         engine.timers += [self._history, self._schedules]
 
-    # The whole
+    async def call(self, verb: Verb, arguments: Mapping[str, Any]) -> Any:
+        """The answer of a verb. A change is in force, and durable when `durable` returns."""
+        answer = getattr(self, verb.name)(**arguments)
+        return await answer if isinstance(answer, Awaitable) else answer
+
+    # The server
+
+    def ping(self) -> views.Ping:
+        """Which server answers."""
+        return views.Ping("geartrain", geartrain.__version__)
 
     def overview(self) -> views.Overview:
         """The whole server at a glance."""
@@ -100,9 +110,9 @@ class Admin:
         self, search: str = "", sort: str = "name", limit: int = 100, after: str = ""
     ) -> views.Page[views.FunctionView]:
         """The functions whose names contain a text; those with the most of what they are sorted by come first."""
-        if sort not in _SORTS:
-            raise AdminError("bad-request", f"functions are sorted by {', '.join(_SORTS)}; not by {sort!r}")
-        start, limit = _place(after), _most(limit)
+        if sort not in verbs.SORTS:
+            raise AdminError("bad-request", f"functions are sorted by {', '.join(verbs.SORTS)}; not by {sort!r}")
+        start, limit = page_position(after), _most(limit)
         text = search.encode()
         found = [each for name, each in self._engine.functions.items() if text in name and not self._is_ours(name)]
         wanted = heapq.nsmallest(start + limit, found, key=lambda each: self._rank(each, sort))[start:]
@@ -145,9 +155,9 @@ class Admin:
 
     # Jobs
 
-    async def jobs(self, wanted: JobQuery) -> views.Page[views.JobView]:
-        """The jobs that fit, newest first: alive, dead and over."""
-        return await jobs.list_page(self._engine, self._scanner, self._archive, wanted)
+    async def jobs(self, query: JobQuery = _ALL_JOBS) -> views.Page[views.JobView]:
+        """The jobs that match, newest first: those that have ended as well."""
+        return await jobs.list_page(self._engine, self._scanner, self._archive, query)
 
     async def job(self, handle: bytes) -> views.JobView:
         """One job."""
@@ -202,9 +212,9 @@ class Admin:
         """Let a scheduled job run now."""
         self._act("run", handle)
 
-    async def bulk(self, action: str, wanted: JobQuery) -> views.BulkReport:
-        """Cancel, retry, delete or run (now) every job that fits, up to ten thousand in one call."""
-        return await jobs.act_on_all(self._tick_loop, self._scanner, action, wanted)
+    async def bulk(self, action: str, filter: JobQuery = _ALL_JOBS) -> views.BulkReport:
+        """Apply an action to every job that matches, up to ten thousand per call."""
+        return await jobs.act_on_all(self._tick_loop, self._scanner, action, filter)
 
     def postpone(
         self,
@@ -234,7 +244,7 @@ class Admin:
 
     def workers(self, search: str = "", limit: int = 100, after: str = "") -> views.Page[views.WorkerView]:
         """The workers whose name, address, door or a function contains a text, in the order in which they came."""
-        last, limit = _place(after), _most(limit)
+        last, limit = page_position(after), _most(limit)
         text = search.encode()
         found = [
             each
@@ -386,12 +396,6 @@ def _not_running(job: LiveJob) -> AdminError:
 def _shown(name: bytes) -> str:
     """For a message: nothing in it can move the cursor of a terminal."""
     return ascii(name.decode("utf-8", "replace"))[1:-1]
-
-
-def _place(after: str) -> int:
-    if after and not (after.isascii() and after.isdigit()):
-        raise AdminError("bad-request", "`after` is what the page before gave")
-    return int(after) if after else 0
 
 
 def _most(limit: int) -> int:

@@ -1,6 +1,6 @@
 """Control jobs that never end by themselves: what happens to jobs, a JSON line each, as long as somebody listens."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -26,7 +26,7 @@ _encoder: Final = msgspec.json.Encoder()
 class Tail:
     """One listener: its job, and what it wants to hear."""
 
-    def __init__(self, job: LiveJob, function: bytes, what: list[str]) -> None:
+    def __init__(self, job: LiveJob, function: bytes = b"", what: Sequence[str] = ()) -> None:
         self.job = job
         self.function = jsonbytes.encode(function) if function else ""
         self.what = event_names(what)

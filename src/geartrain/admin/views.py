@@ -21,6 +21,13 @@ from geartrain.model import Attempt, JobState, Priority, Record, unpack_attempts
 V = TypeVar("V")
 
 
+class Ping(msgspec.Struct, frozen=True):
+    """Which server answers."""
+
+    server: str
+    version: str
+
+
 class Page(msgspec.Struct, Generic[V], frozen=True):
     """Part of a list; `after` asks for the next part, and is empty at the end."""
 

@@ -10,7 +10,9 @@ import typer
 from geartrain import jsonbytes
 from geartrain.cli import exit_codes, formatting, local_store, progress, remote, tables
 from geartrain.errors import AdminError, ServerGoneError
+from geartrain.job_query import JobQuery
 from geartrain.maintenance import job_history, store_file
+from geartrain.model import JobState
 from geartrain.server.config import load
 from geartrain.server.config.settings import TABLE
 
@@ -61,9 +63,14 @@ def jobs(
     json: Annotated[bool, typer.Option("--json", help="One JSON object per line, for machines.")] = False,
 ) -> None:
     """Show what ran, when, and with what result or error; and what is still to run."""
-    times = (formatting.moment(since, "--since"), formatting.moment(until, "--until"))
-    question = job_history.HistoryFilter(os.fsencode(handle), os.fsencode(function), state, *times, limit)
-    found = _found(question, server, store, config)
+    query = JobQuery(
+        state=JobState[state.name] if state is not None else None,
+        function=os.fsencode(function),
+        since=formatting.moment(since, "--since"),
+        until=formatting.moment(until, "--until"),
+        limit=limit,
+    )
+    found = _found(os.fsencode(handle), query, server, store, config)
     tables.say(map(tables.json_line, found) if json else _table(found))
     if json:
         return
@@ -74,53 +81,56 @@ def jobs(
 
 
 def _found(
-    question: job_history.HistoryFilter, server: str | None, store: str | None, config: str | None
+    handle: bytes, query: JobQuery, server: str | None, store: str | None, config: str | None
 ) -> list[dict[str, Any]]:
-    """From the server or from the file; whoever names one of them gets that."""
+    """From the server or from the file, whichever the options name."""
     if server is not None and not (store or config):
-        return _from_server(question, server)
+        return _from_server(handle, query, server)
     named = store or config or any(map(os.environ.get, (TABLE["store"].variable, load.CONFIG_VARIABLE)))
     if not named:
         try:
-            return _from_server(question, remote.USUAL)
+            return _from_server(handle, query, remote.USUAL)
         except ServerGoneError:
             print("geartrain: no server answers; this is what its store says", file=sys.stderr)
-    return _from_file(question, store, config)
+    return _from_file(handle, query, store, config)
 
 
-def _from_file(question: job_history.HistoryFilter, store: str | None, config: str | None) -> list[dict[str, Any]]:
-    found = store_file.existing(local_store.settings(store, config))
+def _from_file(handle: bytes, query: JobQuery, store: str | None, config: str | None) -> list[dict[str, Any]]:
+    file = store_file.existing(local_store.settings(store, config))
     notices = progress.Notices(progress.Progress("reading"))
-    entries = job_history.find(found, question, time.time(), notices)
+    if handle:
+        entries = job_history.find(file, handle, time.time(), notices)
+    else:
+        entries = job_history.search(file, query, time.time(), notices)
     notices.end()
     return [{name: _plain(value) for name, value in entry._asdict().items()} for entry in entries]
 
 
-def _from_server(question: job_history.HistoryFilter, server: str) -> list[dict[str, Any]]:
-    if question.handle:
+def _from_server(handle: bytes, query: JobQuery, server: str) -> list[dict[str, Any]]:
+    if handle:
         try:
-            return [remote.ask(server, "job", handle=os.fsdecode(question.handle))]
+            return [remote.ask(server, "job", handle=os.fsdecode(handle))]
         except AdminError as error:
             if error.kind != "not-found":
                 raise
             return []
-    return remote.with_client(server, lambda client: _pages(client, question))
+    return remote.with_client(server, lambda client: _pages(client, query))
 
 
-async def _pages(client: Any, question: job_history.HistoryFilter) -> list[dict[str, Any]]:
+async def _pages(client: Any, query: JobQuery) -> list[dict[str, Any]]:
     from geartrain.client import control
 
-    fits: dict[str, Any] = {
-        "state": question.state.value if question.state else "",
-        "function": os.fsdecode(question.function),
-        "since": question.since,
-        "until": question.until,
+    filter: dict[str, Any] = {
+        "state": query.state.name.lower() if query.state is not None else "",
+        "function": os.fsdecode(query.function),
+        "since": query.since,
+        "until": query.until,
     }
     found: list[dict[str, Any]] = []
     after = ""
-    while len(found) < question.limit:
-        count = min(_PAGE, question.limit - len(found))
-        page = await control.ask(client, "jobs", **fits, limit=count, after=after)
+    while len(found) < query.limit:
+        count = min(_PAGE, query.limit - len(found))
+        page = await control.ask(client, "jobs", **filter, limit=count, after=after)
         found += page["items"]
         after = page["after"]
         if not after:

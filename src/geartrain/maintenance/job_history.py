@@ -5,11 +5,12 @@ It is read from the store's file beside a server that may be writing it, and cha
 
 import enum
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from geartrain.engine.state import GIVEN_UP
 from geartrain.errors import StoreError
+from geartrain.job_query import ENDED, JobQuery
 from geartrain.model import Job, JobState, Record
 from geartrain.store import contract
 from geartrain.store.snapshot import Snapshot
@@ -33,22 +34,11 @@ _ENDS: Final = {
     int(JobState.FAILED): StateName.FAILED,
     int(JobState.CANCELLED): StateName.CANCELLED,
 }
-_OVER: Final = frozenset(_ENDS.values())
+DEFAULT_LIMIT: Final = 50
 _NOT_NOTED: Final = (
     "a store does not note which of its jobs run at a moment, only when they come and how they end; "
     "ask for those in state queued, which wait or run"
 )
-
-
-class HistoryFilter(NamedTuple):
-    """Which jobs to give: those that fit everything that is set."""
-
-    handle: bytes = b""
-    function: bytes = b""
-    state: StateName | None = None
-    since: float = 0.0  # ended, or else were submitted, at or after
-    until: float = 0.0  # the same, before; 0: up to now
-    limit: int = 50
 
 
 class HistoryEntry(NamedTuple):
@@ -77,67 +67,76 @@ class HistoryEntry(NamedTuple):
         return self.finished_at or self.submitted_at
 
 
-def find(store: SqliteStore, question: HistoryFilter, now: float, notice: Callable[[str], None]) -> list[HistoryEntry]:
-    """The newest first. What cannot be read is told to `notice` and left out."""
-    if question.state is StateName.RUNNING:
-        raise StoreError(_NOT_NOTED)
+def find(store: SqliteStore, handle: bytes, now: float, notice: Callable[[str], None]) -> list[HistoryEntry]:
+    """The job with this handle, if the store has it. What cannot be read is reported to `notice` and left out."""
     with Snapshot(store.path) as snapshot:
         snapshot.require_known_layout()
-        if question.handle and (over := _over(store, question)):
-            return over
-        # First those that are not over: a job that ends in between is then found twice, and not missed.
-        living = _living(snapshot, question, now, notice) if question.state not in _OVER else []
-    over = _over(store, question)
-    ended = {entry.id for entry in over}
-    entries = [*over, *(entry for entry in living if entry.id not in ended)]
-    return heapq.nlargest(question.limit, entries, key=_newest)
+        ended = _ended(store, contract.Query(handle=handle, limit=1))
+        return ended or [_of_job(job, now) for job in snapshot.jobs(notice) if job.handle == handle]
 
 
-def _over(store: SqliteStore, question: HistoryFilter) -> list[HistoryEntry]:
-    if question.state is not None and question.state not in _OVER:
-        return []
-    state = JobState[question.state.name] if question.state is not None else -1
-    query = contract.Query(
-        question.handle, question.function, int(state), question.since, question.until, question.limit
+def search(store: SqliteStore, query: JobQuery, now: float, notice: Callable[[str], None]) -> list[HistoryEntry]:
+    """The jobs that match, newest first. What cannot be read is reported to `notice` and left out."""
+    if query.state is JobState.RUNNING:
+        raise StoreError(_NOT_NOTED)
+    limit = query.limit or DEFAULT_LIMIT
+    # Jobs that have not ended come first: one that ends in between is then found twice instead of missed.
+    with Snapshot(store.path) as snapshot:
+        snapshot.require_known_layout()
+        living = _living(snapshot, query, limit, now, notice) if query.state not in ENDED else []
+    ended = _ended(store, _stored(query, limit)) if query.state is None or query.state in ENDED else []
+    ended_ids = {entry.id for entry in ended}
+    entries = [*ended, *(entry for entry in living if entry.id not in ended_ids)]
+    return heapq.nlargest(limit, entries, key=_newest)
+
+
+def _stored(query: JobQuery, limit: int) -> contract.Query:
+    return contract.Query(
+        function=query.function,
+        state=-1 if query.state is None else int(query.state),
+        since=query.since,
+        until=query.until,
+        limit=limit,
+        search=query.search,
+        door=query.door,
+        below=query.below,
     )
+
+
+def _ended(store: SqliteStore, query: contract.Query) -> list[HistoryEntry]:
     return [_of_record(record) for record in store.records(query) if record.state in _ENDS]
 
 
 def _living(
-    snapshot: Snapshot, question: HistoryFilter, now: float, notice: Callable[[str], None]
+    snapshot: Snapshot, query: JobQuery, limit: int, now: float, notice: Callable[[str], None]
 ) -> list[HistoryEntry]:
-    found = (_of_job(job, now) for job in snapshot.jobs(notice))
-    return heapq.nlargest(question.limit, (entry for entry in found if _fits(entry, question)), key=_newest)
+    def matching() -> Iterator[HistoryEntry]:
+        for job in snapshot.jobs(notice):
+            job.state = _state(job, now)
+            if query.matches(job):
+                yield _of_job(job, now)
+
+    return heapq.nlargest(limit, matching(), key=_newest)
 
 
 def _newest(entry: HistoryEntry) -> tuple[float, int]:
     return (entry.moment, entry.id)
 
 
-def _fits(entry: HistoryEntry, question: HistoryFilter) -> bool:
-    return (
-        (not question.handle or entry.handle == question.handle)
-        and (not question.function or entry.function == question.function)
-        and (question.state is None or entry.state is question.state)
-        and entry.moment >= question.since
-        and (not question.until or entry.moment < question.until)
-    )
-
-
 def _of_job(job: Job, now: float) -> HistoryEntry:
     state = _state(job, now)
-    code = GIVEN_UP if state is StateName.DEAD else 0
+    code = GIVEN_UP if state is JobState.DEAD else 0
     return HistoryEntry(
-        job.id, job.handle, job.function, job.unique, state, job.submitted_at, job.run_at, 0.0, 0.0,
+        job.id, job.handle, job.function, job.unique, StateName[state.name], job.submitted_at, job.run_at, 0.0, 0.0,
         job.attempts, job.door, "", b"", code, job.reason, b"",
     )  # fmt: skip
 
 
-def _state(job: Job, now: float) -> StateName:
-    """Whether a job that lives waits for a time or for a worker, only its time and the clock can say."""
+def _state(job: Job, now: float) -> JobState:
+    """The state of a job that has not ended. A store notes only which jobs are dead; the rest follows from the time."""
     if job.state is JobState.DEAD:
-        return StateName.DEAD
-    return StateName.SCHEDULED if job.run_at > now else StateName.QUEUED
+        return JobState.DEAD
+    return JobState.SCHEDULED if job.run_at > now else JobState.QUEUED
 
 
 def _of_record(record: Record) -> HistoryEntry:

@@ -3,13 +3,14 @@
 import asyncio
 import heapq
 from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Journal
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import number
 from geartrain.engine.worker import Worker
+from geartrain.job_query import JobQuery
 from geartrain.model import Record, pack_attempts
 from geartrain.runtime import memory
 from geartrain.store.contract import Query, Store
@@ -30,19 +31,6 @@ def record(job: LiveJob, result: bytes, worker: Worker | None, now: float) -> Re
         worker.name if worker else b"", job.code, job.reason, result, pack_attempts(job.trials), job.keeps_result,
     )  # fmt: skip
     return _made(Record, facts)
-
-
-class RecordQuery(NamedTuple):
-    """Which jobs that are over to give: those with the highest ids that fit everything that is set."""
-
-    state: int = -1
-    function: bytes = b""
-    search: bytes = b""  # part of a handle, a function, a unique key or a reason
-    door: str = ""
-    since: float = 0.0  # finished at or after
-    until: float = 0.0  # finished before; 0: up to now
-    below: int = 0  # only ids below this; 0: all
-    limit: int = 100
 
 
 class Pending(Protocol):
@@ -119,16 +107,23 @@ class StoreArchive:
         loop = asyncio.get_running_loop()
         return next(iter(await loop.run_in_executor(None, self._store.records, query)), None)
 
-    async def newest(self, query: RecordQuery) -> list[Record]:
-        """The newest that fit, by their ids."""
-        wanted = Query(
-            b"", query.function, query.state, query.since, query.until, query.limit, query.search, query.door,
-            query.below, by_id=True,
-        )  # fmt: skip
-        coming = [record for record in self._pending.all_pending() if wanted.fits(record)]
-        found = await asyncio.get_running_loop().run_in_executor(None, self._store.records, wanted)
-        known = {record.id: record for record in (*coming, *found)}
-        return heapq.nlargest(query.limit, known.values(), key=lambda record: record.id)
+    async def newest(self, query: JobQuery, limit: int) -> list[Record]:
+        """The records with the highest ids that match, at most `limit`."""
+        stored = Query(
+            function=query.function,
+            state=-1 if query.state is None else int(query.state),
+            since=query.since,
+            until=query.until,
+            limit=limit,
+            search=query.search,
+            door=query.door,
+            below=query.below,
+            by_id=True,
+        )
+        pending = [record for record in self._pending.all_pending() if stored.fits(record)]
+        found = await asyncio.get_running_loop().run_in_executor(None, self._store.records, stored)
+        by_id = {record.id: record for record in (*pending, *found)}
+        return heapq.nlargest(limit, by_id.values(), key=lambda record: record.id)
 
 
 class RecordArchive(Protocol):

@@ -20,7 +20,7 @@ class Login(msgspec.Struct, forbid_unknown_fields=True):
     token: Annotated[str, msgspec.Meta(max_length=_LONGEST_TOKEN)]
 
 
-class Session(msgspec.Struct, frozen=True):
+class SessionView(msgspec.Struct, frozen=True):
     """Who one is."""
 
     locked: bool  # a token is needed here
@@ -59,6 +59,8 @@ async def log_out(request: ApiRequest) -> Response:
     return answer
 
 
-def _session(request: ApiRequest, scopes: tokens.Scopes) -> Session:
+def _session(request: ApiRequest, scopes: tokens.Scopes) -> SessionView:
     known = geartrain.__version__ if scopes else ""
-    return Session(request.context.guard.keyring.locked, [scope for scope in tokens.SCOPES if scope in scopes], known)
+    return SessionView(
+        request.context.guard.keyring.locked, [scope for scope in tokens.SCOPES if scope in scopes], known
+    )

@@ -1,0 +1,172 @@
+"""The HTTP routes of the operators' verbs, made from `admin/verbs.py` and the methods of `Admin`.
+
+The table has the method, the path, the arguments and the scopes; the type of the answer is the one that the method
+declares. Query parameters and JSON bodies become msgspec structs, so that they are validated, and described in the
+OpenAPI document, like those of the routes that are written by hand.
+"""
+
+import re
+import typing
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from starlette.responses import Response
+
+from geartrain import jsonbytes
+from geartrain.admin import verbs
+from geartrain.admin.service import Admin
+from geartrain.admin.verbs import Argument, Http, Verb
+from geartrain.doors.http import request as api
+from geartrain.doors.http.problems import Refusal
+from geartrain.doors.http.request import ApiRequest
+from geartrain.doors.http.route import API, Handler, RawBytes, Route
+from geartrain.job_query import JobQuery
+from geartrain.jsonbytes import JsonBytes
+
+_TYPES: Final[dict[str, Any]] = {
+    verbs.TEXT: str,
+    verbs.BYTES: JsonBytes,
+    verbs.INTEGER: int,
+    verbs.NUMBER: float,
+    verbs.BOOLEAN: bool,
+    verbs.TEXTS: list[str],
+}
+_CHANGE_PROBLEMS: Final = ("not-found", "conflict", "unavailable")
+_UNSAFE_IN_A_FILE_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def routes(table: Mapping[str, Verb] = verbs.VERBS, admin: type[Admin] = Admin) -> tuple[Route, ...]:
+    """One route for each verb that has one."""
+    return tuple(_route(verb, verb.http, table, admin) for verb in table.values() if verb.http is not None)
+
+
+def _route(verb: Verb, http: Http, table: Mapping[str, Verb], admin: type[Admin]) -> Route:
+    path_arguments = verb.arguments[: http.path.count("{")]
+    others = verb.arguments[len(path_arguments) :]
+    is_query = http.method == "GET"
+    struct = _struct(f"{_title(verb)}{'Query' if is_query else 'Request'}", verb.help, others, is_query)
+    answer = _answer_type(table[http.shows] if http.shows else verb, http, admin)
+    return Route(
+        method=http.method,
+        path=API + http.path,
+        handler=_handler(verb, http, table, path_arguments, others),
+        scopes=frozenset(verb.scopes),
+        summary=verb.help,
+        answer=answer,
+        status=http.status if answer is not None else 204,
+        query=struct if is_query else None,
+        body=None if is_query else struct,
+        problems=(*_problems(verb, path_arguments), *http.problems),
+    )
+
+
+def _problems(verb: Verb, path_arguments: tuple[Argument, ...]) -> tuple[str, ...]:
+    if verb.changes:
+        return _CHANGE_PROBLEMS
+    return ("not-found",) if path_arguments else ()
+
+
+def _answer_type(verb: Verb, http: Http, admin: type[Admin]) -> Any:
+    """The type that the route sends; None for no body."""
+    answer = typing.get_type_hints(getattr(admin, verb.name))["return"]
+    if http.field:
+        return msgspec.defstruct(f"{_title(verb)}Answer", [(http.field, JsonBytes)], frozen=True)
+    if answer is bytes:
+        return RawBytes
+    return None if answer is type(None) else answer
+
+
+def _struct(name: str, help: str, arguments: tuple[Argument, ...], is_query: bool) -> Any:
+    """A struct of the arguments; None if there are none."""
+    if not arguments:
+        return None
+    fields: list[Any] = []
+    for argument in arguments:
+        required = argument.required or argument.required_by_http
+        field = (argument.name, _field_type(argument, is_query))
+        fields.append(field if required else (*field, argument.default))
+    namespace = {"__doc__": f"{help}."}
+    return msgspec.defstruct(name, fields, namespace=namespace, forbid_unknown_fields=True, kw_only=True)
+
+
+def _field_type(argument: Argument, is_query: bool) -> Any:
+    if argument.type == verbs.FILTER:
+        return _struct("JobFilter", "Which jobs: those that match every field", verbs.FILTER_ARGUMENTS, is_query=False)
+    type: Any = str if is_query and argument.type == verbs.BYTES else _TYPES[argument.type]
+    if argument.choices:
+        allowed = argument.choices
+        if argument.default is not None and argument.default not in allowed:
+            allowed = (str(argument.default), *allowed)
+        type = Literal[allowed]
+    meta = msgspec.Meta(
+        description=argument.help, ge=argument.minimum, le=argument.maximum, max_length=argument.longest
+    )
+    return Annotated[type, meta]
+
+
+def _handler(
+    verb: Verb,
+    http: Http,
+    table: Mapping[str, Verb],
+    path_arguments: tuple[Argument, ...],
+    others: tuple[Argument, ...],
+) -> Handler:
+    async def handle(request: ApiRequest) -> Response:
+        context = request.context
+        in_path = {argument.name: _path_value(argument, request.names[0]) for argument in path_arguments}
+        arguments = {**in_path, **_values(others, request.query if http.method == "GET" else request.body)}
+        if verb.query:
+            arguments = {"query": JobQuery.parse(**arguments)}
+        context.now()
+        answer = await context.admin.call(verb, arguments)
+        if http.shows:
+            shown = table[http.shows]
+            answer = await context.admin.call(shown, {shown.arguments[0].name: next(iter(in_path.values()))})
+        if verb.changes:
+            await context.durable()
+        return _response(verb, http, answer, request)
+
+    return handle
+
+
+def _path_value(argument: Argument, value: bytes) -> bytes | str:
+    if argument.type == verbs.BYTES:
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise Refusal("bad-request", f"the {argument.name} in the path must be UTF-8") from None
+
+
+def _values(arguments: tuple[Argument, ...], struct: Any) -> dict[str, Any]:
+    """The fields of a struct as the verb takes them."""
+    return {argument.name: _value(argument, getattr(struct, argument.name)) for argument in arguments}
+
+
+def _value(argument: Argument, value: Any) -> Any:
+    if argument.type == verbs.FILTER:
+        return JobQuery.parse(**_values(verbs.FILTER_ARGUMENTS, value))
+    if argument.type == verbs.BYTES:
+        # A query parameter may hold any bytes, as surrogate escapes.
+        return api.raw(value) if isinstance(value, str) else jsonbytes.decode(value)
+    return value
+
+
+def _response(verb: Verb, http: Http, answer: Any, request: ApiRequest) -> Response:
+    if http.field:
+        return api.json({http.field: jsonbytes.encode(answer)}, http.status)
+    if isinstance(answer, bytes):
+        return _download(f"{verb.name}-{request.names[0].decode('ascii', 'replace')}", answer)
+    return api.nothing() if answer is None else api.json(answer, http.status)
+
+
+def _download(name: str, data: bytes) -> Response:
+    """Bytes of unknown origin: a browser saves them, and never displays them as the page or script they may be."""
+    file_name = _UNSAFE_IN_A_FILE_NAME.sub("-", name)
+    headers = {"Content-Disposition": f'attachment; filename="{file_name}"'}
+    return Response(data, headers=headers, media_type="application/octet-stream")
+
+
+def _title(verb: Verb) -> str:
+    return verb.name.title().replace("_", "")

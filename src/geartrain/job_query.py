@@ -1,0 +1,95 @@
+"""JobQuery: which jobs a list, a bulk action or a search of the archive is about.
+
+HTTP, the control function, the command line, the archive of the running server and the reader of a store's file all
+use this one class. Stores have a narrower type of their own, `store.contract.Query`, because they look up handles and
+order by columns, and know nothing of jobs that have not ended.
+"""
+
+import dataclasses
+from typing import Final
+
+from geartrain.errors import AdminError
+from geartrain.model import Job, JobState
+
+STATES: Final = {state.name.lower(): state for state in JobState}
+_POSITION_DIGITS: Final = 18
+ENDED: Final = frozenset({JobState.DONE, JobState.FAILED, JobState.CANCELLED})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class JobQuery:
+    """Jobs that match every field that is set, newest first.
+
+    Times are compared with the end of a job, or with its submission if it has not ended.
+    """
+
+    state: JobState | None = None
+    function: bytes = b""
+    search: bytes = b""  # part of a handle, a function, a unique key, a payload or a reason, as far as there is one
+    door: str = ""  # the protocol that submitted it
+    since: float = 0.0
+    until: float = 0.0  # exclusive; 0: now
+    limit: int = 0  # 0: the default of whoever answers
+    below: int = 0  # only ids below this one; 0: all. `after` of a page is the id of its last job
+    # Most queries set none of these: then `matches` is done after the id and the state.
+    unrestricted: bool = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        restricted = self.function or self.search or self.door or self.since or self.until
+        object.__setattr__(self, "unrestricted", not restricted)
+
+    @classmethod
+    def parse(
+        cls,
+        *,
+        state: str = "",
+        function: bytes = b"",
+        search: str = "",
+        door: str = "",
+        since: float = 0.0,
+        until: float = 0.0,
+        limit: int = 0,
+        after: str = "",
+    ) -> "JobQuery":
+        """A query from the values that a person or a program sent; an AdminError says which of them is invalid.
+
+        >>> JobQuery.parse(state="dead", after="17").below
+        17
+        """
+        if state and state not in STATES:
+            raise AdminError("bad-request", f"unknown state {state!r}; the states are {', '.join(STATES)}")
+        if limit < 0:
+            raise AdminError("bad-request", f"limit must not be negative: {limit}")
+        return cls(
+            state=STATES.get(state),
+            function=function,
+            search=search.encode(),
+            door=door,
+            since=since,
+            until=until,
+            limit=limit,
+            below=page_position(after),
+        )
+
+    def matches(self, job: Job) -> bool:
+        """Whether a job that has not ended is meant."""
+        if (self.below and job.id >= self.below) or (self.state is not None and job.state is not self.state):
+            return False
+        return self.unrestricted or (
+            (not self.function or job.function == self.function)
+            and (not self.door or job.door == self.door)
+            and job.submitted_at >= self.since
+            and (not self.until or job.submitted_at < self.until)
+            and (not self.search or self._is_in(job))
+        )
+
+    def _is_in(self, job: Job) -> bool:
+        text = self.search
+        return text in job.handle or text in job.unique or text in job.function or text in job.payload
+
+
+def page_position(after: str) -> int:
+    """The number in the `after` of a page; 0 for the first page."""
+    if after and not (after.isascii() and after.isdigit() and len(after) <= _POSITION_DIGITS):
+        raise AdminError("bad-request", f"after must be the `after` of the previous page, not {after!r}")
+    return int(after) if after else 0
