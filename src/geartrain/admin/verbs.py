@@ -129,8 +129,8 @@ FILTER_ARGUMENTS: Final = (
     Argument("search", TEXT, "Part of a handle, a function, a unique key or a payload", default=""),
     Argument("door", TEXT, "Only jobs that were submitted by this protocol", default=""),
     Argument("since", NUMBER, "Not before this time, in seconds of the epoch", default=0.0, minimum=0, maximum=1e12),
-    Argument("until", NUMBER, "Before this time, in seconds of the epoch; 0: now", default=0.0, minimum=0, maximum=1e12),
-)  # fmt: skip
+    Argument("until", NUMBER, "Before this time, as `since`; 0: now", default=0.0, minimum=0, maximum=1e12),
+)
 # A worker names the job it runs by what its protocol calls it.
 _RUNNING_JOB: Final = (
     Argument("reason", TEXT, "Why", default=""),
@@ -310,7 +310,7 @@ SCHEDULE_VERBS: Final = (
             Argument("payload", BYTES, "Payload of its jobs", default="", positional=True),
             Argument("priority", TEXT, "Priority of its jobs", default="normal", choices=PRIORITIES),
             Argument("unique", BOOLEAN, "Skip a run while the job of the previous run has not ended", default=False),
-            Argument("timezone", TEXT, "Time zone, such as `Europe/Berlin`", default="UTC", longest=100, metavar="ZONE"),
+            Argument("timezone", TEXT, "Such as `Europe/Berlin`", default="UTC", longest=100, metavar="ZONE"),
         ),
         (ADMIN,), changes=True, past="saved",
         http=Http("PUT", "/schedules/{name}"),

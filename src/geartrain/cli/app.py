@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import typer
 
+from geartrain.admin import verbs
 from geartrain.cli import exit_codes
 
 # Which module of this package adds a verb: by `add(app)` if it has one, else by the function of the verb's own name.
@@ -22,11 +23,11 @@ VERBS: Final = {
     "workers": "workers",
     "jobs": "jobs",
     "show": "show",
-    "cancel": "job_verbs",
-    "retry": "job_verbs",
-    "delete": "job_verbs",
-    "pause": "job_verbs",
-    "resume": "job_verbs",
+    **{
+        verb.command.name: "job_verbs"
+        for verb in verbs.VERBS.values()
+        if verb.command is not None and not verb.command.group
+    },
     "cron": "cron",
     "top": "top",
     "tail": "tail",

@@ -1,78 +1,106 @@
-"""The verbs that act on jobs and functions by name: cancel, retry, delete, pause, resume.
+"""The commands that are operators' verbs: cancel, retry, delete, pause, resume, and those of `geartrain cron`.
 
-They differ only in words, so they are made from one table.
+Their names, arguments, help and reports are in the table of verbs, `admin/verbs.py`; commands are made from it.
 """
 
+import enum
+import inspect
 import sys
-from collections.abc import Callable
-from typing import Annotated, Final, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any
 
 import typer
 
-from geartrain.cli import exit_codes, remote, tables
+from geartrain.admin import verbs
+from geartrain.admin.verbs import Argument, Command, Verb
+from geartrain.cli import exit_codes, formatting, remote, tables
 from geartrain.errors import AdminError
 
 
-class Verb(NamedTuple):
-    """One of them."""
-
-    name: str
-    argument: str  # what the server calls the thing
-    past: str  # for the report
-    help: str
-    epilog: str
+def add(app: typer.Typer, table: Iterable[Verb] = tuple(verbs.VERBS.values()), group: str = "") -> None:
+    """Add the commands of a group of verbs."""
+    for verb in table:
+        if verb.command is not None and verb.command.group == group:
+            app.command(verb.command.name, epilog=epilog(verb.command))(command(verb, verb.command))
 
 
-VERBS: Final = (
-    Verb(
-        "cancel", "handle", "cancelled", "End jobs that wait or run.",
-        "A worker that runs the job is told where its protocol can say so; its answer is ignored in any case.",
-    ),
-    Verb(
-        "retry", "handle", "queued again", "Give dead jobs another life.",
-        "A job is dead when it was given up: its workers vanished, or it failed too often."
-        " `geartrain jobs --state dead` lists them with their reasons.",
-    ),
-    Verb("delete", "handle", "deleted", "Forget dead jobs for good.", "Jobs that wait or run are ended with `cancel`."),
-    Verb(
-        "pause", "function", "paused", "Hand out no more jobs of functions, until they are resumed.",
-        "Jobs are still accepted, and those that run go on. A pause outlives a restart of the server.",
-    ),
-    Verb("resume", "function", "resumed", "Hand out jobs of paused functions again.", ""),
-)  # fmt: skip
+def epilog(command: Command) -> str:
+    """What is below the options in the command's help: the exit codes come before the examples."""
+    text, examples, rest = command.epilog.partition("**Examples**")
+    return f"{text}\n\n{exit_codes.EPILOG}{examples}{rest}" if text else exit_codes.EPILOG
 
 
-def command(verb: Verb) -> Callable[..., None]:
-    """The verb as typer wants it."""
-    metavar = f"{verb.argument.upper()}..."
-    about = f"Whose, such as `{'H:host:17' if verb.argument == 'handle' else 'reverse'}`; several may be given."
+def command(verb: Verb, command: Command) -> Callable[..., None]:
+    """The function that typer calls, with a parameter for each argument of the verb."""
+    run = _run_for_each if command.many else _run_once
 
-    def act(
-        names: Annotated[list[str], typer.Argument(metavar=metavar, help=about, show_default=False)],
-        server: remote.Server = remote.USUAL,
-        json: remote.Json = False,
-    ) -> None:
-        failed = 0
-        for name in names:
-            try:
-                answer = remote.ask(server, verb.name, **{verb.argument: name})
-            except AdminError as error:
-                failed = exit_codes.code_for(error)
-                print(f"geartrain: {error}", file=sys.stderr)
-                continue
-            tables.say([tables.json_line(answer) if json else f"{name} {verb.past}"])
-        if failed:
-            raise typer.Exit(failed)
+    def execute(**values: Any) -> None:
+        server, as_json = values.pop("server"), values.pop("json")
+        run(verb, command, server, as_json, values)
 
-    act.__doc__ = verb.help
-    return act
+    parameters = [
+        *(_parameter(argument, command.many) for argument in verb.arguments),
+        _keyword("server", remote.Server, remote.USUAL),
+        _keyword("json", remote.Json, False),
+    ]
+    execute.__doc__ = f"{verb.help}."
+    execute.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    execute.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return execute
 
 
-def epilog(verb: Verb) -> str:
-    return f"{verb.epilog}\n\n{exit_codes.EPILOG}" if verb.epilog else exit_codes.EPILOG
+def _run_for_each(verb: Verb, command: Command, server: str, as_json: bool, values: dict[str, Any]) -> None:
+    """Repeat the verb for each name. Errors are printed, and the command goes on with the next one."""
+    code = 0
+    (names,) = values.values()
+    for name in names:
+        try:
+            _run_once(verb, command, server, as_json, {verb.arguments[0].name: name})
+        except AdminError as error:
+            code = exit_codes.code_for(error)
+            print(f"geartrain: {error}", file=sys.stderr)
+    if code:
+        raise typer.Exit(code)
 
 
-def add(app: typer.Typer) -> None:
-    """Add all of them."""
-    for verb in VERBS:
-        app.command(verb.name, epilog=epilog(verb))(command(verb))
+def _run_once(verb: Verb, command: Command, server: str, as_json: bool, values: dict[str, Any]) -> None:
+    arguments = {name: value.value if isinstance(value, enum.Enum) else value for name, value in values.items()}
+    answer = remote.ask(server, verb.name, **arguments)
+    tables.say([tables.json_line(answer) if as_json else _report(verb, command, arguments, answer)])
+
+
+def _report(verb: Verb, command: Command, arguments: dict[str, Any], answer: Any) -> str:
+    if not command.report:
+        return f"{arguments[verb.arguments[0].name]} {verb.past}"
+    fields = {**arguments, "answer": formatting.value(answer, 100) if isinstance(answer, str) else ""}
+    if isinstance(answer, dict):
+        fields |= {name: formatting.clock(value) for name, value in answer.items() if name.endswith("_at")}
+    return command.report.format(**fields)
+
+
+def _parameter(argument: Argument, many: bool) -> inspect.Parameter:
+    type: Any = _type(argument)
+    metavar = argument.metavar or argument.name.upper()
+    if many:
+        help = f"{argument.help}; several may be given."
+        about = typer.Argument(metavar=f"{metavar}...", help=help, show_default=False)
+        return _keyword(f"{argument.name}s", Annotated[list[type], about], inspect.Parameter.empty)
+    help = f"{argument.help}."
+    if argument.required:
+        about = typer.Argument(metavar=metavar, help=help, show_default=False)
+        return _keyword(argument.name, Annotated[type, about], inspect.Parameter.empty)
+    default = type(argument.default)
+    if argument.positional:
+        return _keyword(argument.name, Annotated[type, typer.Argument(metavar=f"[{metavar}]", help=help)], default)
+    option = typer.Option(f"--{argument.name}", metavar=argument.metavar or None, help=help)
+    return _keyword(argument.name, Annotated[type, option], default)
+
+
+def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def _type(argument: Argument) -> Any:
+    if argument.choices:
+        return enum.StrEnum(argument.name.title(), {choice.upper(): choice for choice in argument.choices})
+    return {verbs.INTEGER: int, verbs.NUMBER: float, verbs.BOOLEAN: bool}.get(argument.type, str)

@@ -9,8 +9,8 @@ from geartrain.admin.service import Admin
 from geartrain.admin.views import StoreView, System
 from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Journal
+from geartrain.job_query import JobQuery
 from geartrain.model import Record
-from geartrain.runtime.records import RecordQuery
 from geartrain.runtime.tick import TickLoop
 from tests.support.eager_loop import EagerLoop
 
@@ -59,13 +59,13 @@ class FakeArchive:
     async def find(self, handle: bytes) -> Record | None:
         return next((record for record in self.records if record.handle == handle), None)
 
-    async def newest(self, query: RecordQuery) -> list[Record]:
-        fitting = [
+    async def newest(self, query: JobQuery, limit: int) -> list[Record]:
+        matching = [
             record
             for record in self.records
-            if (query.state < 0 or record.state == query.state) and (not query.below or record.id < query.below)
+            if (query.state is None or record.state == query.state) and (not query.below or record.id < query.below)
         ]
-        return sorted(fitting, key=lambda record: -record.id)[: query.limit]
+        return sorted(matching, key=lambda record: -record.id)[:limit]
 
 
 @pytest.fixture

@@ -42,29 +42,29 @@ def routes(table: Mapping[str, Verb] = verbs.VERBS, admin: type[Admin] = Admin) 
 
 
 def _route(verb: Verb, http: Http, table: Mapping[str, Verb], admin: type[Admin]) -> Route:
-    path_arguments = verb.arguments[: http.path.count("{")]
-    others = verb.arguments[len(path_arguments) :]
+    names = http.path.count("{")
     is_query = http.method == "GET"
-    struct = _struct(f"{_title(verb)}{'Query' if is_query else 'Request'}", verb.help, others, is_query)
+    kind = "Query" if is_query else "Request"
+    struct = _struct(_title(verb) + kind, verb.help, verb.arguments[names:], is_query)
     answer = _answer_type(table[http.shows] if http.shows else verb, http, admin)
     return Route(
         method=http.method,
         path=API + http.path,
-        handler=_handler(verb, http, table, path_arguments, others),
+        handler=_handler(verb, http, table, names),
         scopes=frozenset(verb.scopes),
         summary=verb.help,
         answer=answer,
         status=http.status if answer is not None else 204,
         query=struct if is_query else None,
         body=None if is_query else struct,
-        problems=(*_problems(verb, path_arguments), *http.problems),
+        problems=(*_problems(verb, names), *http.problems),
     )
 
 
-def _problems(verb: Verb, path_arguments: tuple[Argument, ...]) -> tuple[str, ...]:
+def _problems(verb: Verb, names: int) -> tuple[str, ...]:
     if verb.changes:
         return _CHANGE_PROBLEMS
-    return ("not-found",) if path_arguments else ()
+    return ("not-found",) if names else ()
 
 
 def _answer_type(verb: Verb, http: Http, admin: type[Admin]) -> Any:
@@ -99,30 +99,26 @@ def _field_type(argument: Argument, is_query: bool) -> Any:
         if argument.default is not None and argument.default not in allowed:
             allowed = (str(argument.default), *allowed)
         type = Literal[allowed]
-    meta = msgspec.Meta(
-        description=argument.help, ge=argument.minimum, le=argument.maximum, max_length=argument.longest
-    )
-    return Annotated[type, meta]
+    if argument.longest is not None:
+        return Annotated[type, msgspec.Meta(description=argument.help, max_length=argument.longest)]
+    return Annotated[type, msgspec.Meta(description=argument.help, ge=argument.minimum, le=argument.maximum)]
 
 
-def _handler(
-    verb: Verb,
-    http: Http,
-    table: Mapping[str, Verb],
-    path_arguments: tuple[Argument, ...],
-    others: tuple[Argument, ...],
-) -> Handler:
+def _handler(verb: Verb, http: Http, table: Mapping[str, Verb], names: int) -> Handler:
+    """The handler of a verb that has this many of its arguments in the path."""
+    in_path, others = verb.arguments[:names], verb.arguments[names:]
+
     async def handle(request: ApiRequest) -> Response:
         context = request.context
-        in_path = {argument.name: _path_value(argument, request.names[0]) for argument in path_arguments}
-        arguments = {**in_path, **_values(others, request.query if http.method == "GET" else request.body)}
+        named = {argument.name: _path_value(argument, request.names[0]) for argument in in_path}
+        arguments = {**named, **_values(others, request.query if http.method == "GET" else request.body)}
         if verb.query:
             arguments = {"query": JobQuery.parse(**arguments)}
         context.now()
         answer = await context.admin.call(verb, arguments)
         if http.shows:
             shown = table[http.shows]
-            answer = await context.admin.call(shown, {shown.arguments[0].name: next(iter(in_path.values()))})
+            answer = await context.admin.call(shown, {shown.arguments[0].name: next(iter(named.values()))})
         if verb.changes:
             await context.durable()
         return _response(verb, http, answer, request)
