@@ -63,6 +63,7 @@ class Job:
         "background",
         "count",
         "door",
+        "failed_attempts",
         "function",
         "handle",
         "id",
@@ -75,7 +76,6 @@ class Job:
         "state",
         "submitted_at",
         "timeout",
-        "trials",
         "unique",
     )
 
@@ -109,16 +109,16 @@ class Job:
         self.timeout = 0.0  # seconds a worker may take; 0 means no limit
         self.reducer = b""  # Gearman's map/reduce: stored and passed on, no more
         self.reason = ""  # why it is dead
-        self.trials: list[Attempt] | None = None  # the last attempts that did not end it
+        self.failed_attempts: list[Attempt] | None = None  # the last attempts that did not end it
 
 
 _DIGITS: Final = 18  # of an id, at most
 
 
-def id_in(handle: bytes) -> int:
+def id_from_handle(handle: bytes) -> int:
     """The id that a handle ends in; 0 where there is none.
 
-    >>> id_in(b"H:host:7"), id_in(b"H:host:"), id_in(b"7")
+    >>> id_from_handle(b"H:host:7"), id_from_handle(b"H:host:"), id_from_handle(b"7")
     (7, 0, 7)
     """
     digits = handle[handle.rfind(b":") + 1 :]
@@ -144,7 +144,7 @@ class Record(NamedTuple):
     code: int  # 0 for success, else what its worker called the failure
     reason: str  # why it did not succeed
     result: bytes  # cut to the store's limit
-    trials: bytes = b""  # packed
+    failed_attempts: bytes = b""  # packed
     keeps_result: bool = True  # false: the result was not kept, since its submitter did not want it
 
 

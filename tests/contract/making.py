@@ -31,8 +31,8 @@ def record(id: int, **changes: Any) -> Record:
 
 def batch(saved: Iterable[Job] = (), finished: Iterable[Record] = (), ids_until: int = 0, **kept: bytes) -> Batch:
     made = Batch()
-    made.kept = kept
-    made.saved = [contract.row(job) for job in saved]
+    made.saved_values = kept
+    made.saved_jobs = [contract.row(job) for job in saved]
     made.finished = list(finished)
     made.ids_until = ids_until
     return made
@@ -43,7 +43,7 @@ def facts(job: Job) -> tuple[object, ...]:
     return (
         job.id, job.handle, job.function, job.unique, job.payload, job.priority, job.state, job.run_at,
         job.submitted_at, job.attempts, job.count, job.timeout, job.reducer, job.door, job.reason, job.background,
-        job.trials, job.keeps_result,
+        job.failed_attempts, job.keeps_result,
     )  # fmt: skip
 
 

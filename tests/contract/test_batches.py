@@ -79,7 +79,7 @@ def test_store_does_not_change_the_batch(store: Store) -> None:
     """One that failed may be offered again, and its rows are counted for the log."""
     offered = batch([job(1), job(2)], [record(2)], 10)
     store.commit(offered)
-    assert (len(offered.saved), offered.finished, offered.ids_until) == (2, [record(2)], 10)
+    assert (len(offered.saved_jobs), offered.finished, offered.ids_until) == (2, [record(2)], 10)
 
 
 def test_large_batch(store: Store, reopened: Reopen) -> None:
@@ -99,9 +99,9 @@ def test_batch_that_fails_leaves_nothing_behind(accident: Accident, store: Store
     )
     with accident(), pytest.raises(StoreError):
         store.commit(bad)
-    assert (rows(store), records(store), store.kept()) == (before, [], {"name": b"before"})
+    assert (rows(store), records(store), store.saved_values()) == (before, [], {"name": b"before"})
     following = reopened()
-    assert (rows(following), records(following), following.kept()) == (before, [], {"name": b"before"})
+    assert (rows(following), records(following), following.saved_values()) == (before, [], {"name": b"before"})
 
 
 def test_batch_that_failed_can_be_offered_again(accident: Accident, store: Store, reopened: Reopen) -> None:

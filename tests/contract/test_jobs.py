@@ -39,9 +39,9 @@ ODD_JOBS = {
     "the last id": {"id": 2**63 - 1},
     "tried in vain": {
         "attempts": 2,
-        "trials": [Attempt(NOW, NOW + 0.125, "gearman", EVERY_BYTE, "it left \N{SNOWMAN}")],
+        "failed_attempts": [Attempt(NOW, NOW + 0.125, "gearman", EVERY_BYTE, "it left \N{SNOWMAN}")],
     },
-    "tried in vain, and counted anew": {"trials": [Attempt(NOW, NOW + 1, "", b"", "")] * 20},
+    "tried in vain, and counted anew": {"failed_attempts": [Attempt(NOW, NOW + 1, "", b"", "")] * 20},
 }
 
 

@@ -8,31 +8,31 @@ from tests.contract.making import batch, ids, job
 
 
 def test_nothing_is_kept_at_first(store: Store) -> None:
-    assert store.kept() == {}
+    assert store.saved_values() == {}
 
 
 @pytest.mark.parametrize("value", [b"", b"\0", bytes(range(256)), b"x" * 1_000_000], ids=len)
 def test_value_comes_back_as_it_was(store: Store, reopened: Reopen, value: bytes) -> None:
     store.commit(batch(name=value))
-    assert store.kept() == {"name": value}
-    assert reopened().kept() == {"name": value}
+    assert store.saved_values() == {"name": value}
+    assert reopened().saved_values() == {"name": value}
 
 
 def test_value_takes_the_place_of_an_older_one(store: Store, reopened: Reopen) -> None:
     store.commit(batch(one=b"1", two=b"2"))
     store.commit(batch(two=b"two", three=b"3"))
     expected = {"one": b"1", "two": b"two", "three": b"3"}
-    assert store.kept() == expected
-    assert reopened().kept() == expected
+    assert store.saved_values() == expected
+    assert reopened().saved_values() == expected
 
 
 def test_value_and_jobs_in_one_batch(store: Store, reopened: Reopen) -> None:
     store.commit(batch([job(1)], name=b"value"))
     following = reopened()
-    assert (ids(following), following.kept()) == ([1], {"name": b"value"})
+    assert (ids(following), following.saved_values()) == ([1], {"name": b"value"})
 
 
 def test_other_batches_leave_values_alone(store: Store) -> None:
     store.commit(batch(name=b"value"))
     store.commit(batch([job(1)]))
-    assert store.kept() == {"name": b"value"}
+    assert store.saved_values() == {"name": b"value"}

@@ -23,7 +23,7 @@ def due(path: Path) -> None:
     function = base64.b64encode(FUNCTION).decode()
     cron = {"name": "new year", "expression": "0 0 1 1 *", "function": function, "next_at": 1_700_000_000.0}
     batch = Batch()
-    batch.kept = {"cron.0": json.dumps(cron).encode()}
+    batch.saved_values = {"cron.0": json.dumps(cron).encode()}
     store = SqliteStore(path)
     next_id = store.open()
     store.commit(batch)

@@ -68,9 +68,14 @@ def _places(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> None:
     assert engine.running == len(running)
     assert engine.scheduled == len(_in(jobs, JobState.SCHEDULED))
     assert engine.queued == len(lined_up)
-    assert engine.dead_of == Counter(job.function for job in engine.dead.values())
-    assert all(job.trials is None or 0 < len(job.trials) <= ATTEMPTS_KEPT for job in [*jobs, *engine.dead.values()])
-    assert sum(engine.runs.counts()) <= sum(engine.waits.counts()), "what ended while it ran was claimed before"
+    assert engine.dead_counts == Counter(job.function for job in engine.dead.values())
+    assert all(
+        job.failed_attempts is None or 0 < len(job.failed_attempts) <= ATTEMPTS_KEPT
+        for job in [*jobs, *engine.dead.values()]
+    )
+    assert sum(engine.run_times.counts()) <= sum(engine.wait_times.counts()), (
+        "what ended while it ran was claimed before"
+    )
 
 
 def _functions(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> None:
@@ -85,7 +90,9 @@ def _functions(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> No
         assert function.scheduled == len(_in(mine, JobState.SCHEDULED))
         assert function.total == len(mine)
         assert function.submitted >= 0
-        assert function.oldest() == min((max(job.run_at, job.submitted_at) for job in _heads(function)), default=0.0)
+        assert function.oldest_ready_at() == min(
+            (max(job.run_at, job.submitted_at) for job in _heads(function)), default=0.0
+        )
         assert function.workers == sum(name in worker.abilities for worker in workers)
         for priority, queue in enumerate(function.queues):
             line = list(queue)
@@ -99,7 +106,7 @@ def _functions(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> No
 def _unique_keys(engine: Engine, jobs: list[LiveJob]) -> None:
     keyed = [(job.function, job.unique) for job in jobs if job.unique]
     assert len(keyed) == len(set(keyed))
-    known = {(name, key): job for name, f in engine.functions.items() for key, job in f.unique.items()}
+    known = {(name, key): job for name, f in engine.functions.items() for key, job in f.unique_jobs.items()}
     assert known == {(job.function, job.unique): job for job in jobs if job.unique}
 
 

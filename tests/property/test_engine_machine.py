@@ -35,7 +35,8 @@ WORKER_MANNERS = st.sampled_from(["slow", "slow", "quick", "parked", "swift"])
 INDEX = st.integers(0, 15)
 DELAYS = st.sampled_from([None, None, None, -2.0, -1.0, 0.0, 1.0, 2.0])
 MISHAPS = (
-    "cancel", "retract", "forget", "unregister", "leave", "leave", "stop_sleeping", "pause", "pause", "drop", "limit",
+    "cancel", "retract", "unwatch_all", "unregister", "leave", "leave", "stop_sleeping", "pause", "pause",
+    "drop", "limit",
 )  # fmt: skip
 EXPIRIES = st.sampled_from(Expiry)
 
@@ -349,10 +350,10 @@ class EngineDay(RuleBasedStateMachine):
             self.engine.retract(self.engine.jobs.get(twin.number))
             self.naive.retract(twin)
 
-    def forget(self, which: int, function: bytes) -> None:
+    def unwatch_all(self, which: int, function: bytes) -> None:
         loud = self.pick(self.watchers, which)
-        self.engine.forget(loud)
-        self.naive.forget(loud.twin)
+        self.engine.unwatch_all(loud)
+        self.naive.unwatch_all(loud.twin)
         assert not loud.watching
 
     def unregister(self, which: int, function: bytes) -> None:
@@ -363,8 +364,8 @@ class EngineDay(RuleBasedStateMachine):
     def leave(self, which: int, function: bytes) -> None:
         """Lose a worker; it comes back for one function."""
         loud = self.pick(self.busy(), which)
-        self.engine.leave(loud)
-        self.naive.leave(loud.twin)
+        self.engine.remove_worker(loud)
+        self.naive.remove_worker(loud.twin)
         self.register(loud.twin.number, function, 0.0, Expiry.FAIL, True)
 
     def stop_sleeping(self, which: int, function: bytes) -> None:

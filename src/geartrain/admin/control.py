@@ -95,7 +95,7 @@ class ControlWorker(BuiltinWorker):
     def wake(self) -> None:
         """Claim all jobs, and execute them in the next iteration: their clients must receive the handles first."""
         while (job := self._engine.claim(self)) is not None:
-            self._engine.waits.forget(self._engine.now - max(job.run_at, job.submitted_at))
+            self._engine.wait_times.remove(self._engine.now - max(job.run_at, job.submitted_at))
             self._waiting.append(job)
         self._engine.sleep(self)
         if self._waiting:
@@ -124,7 +124,7 @@ class ControlWorker(BuiltinWorker):
     def _unregister_if_unused(self) -> None:
         function = self._engine.functions.get(FUNCTION)
         if function is not None and not function.total:
-            self._engine.leave(self)
+            self._engine.remove_worker(self)
             self._engine.drop(FUNCTION)
 
     async def _execute(self, job: LiveJob) -> None:
@@ -161,8 +161,8 @@ class ControlWorker(BuiltinWorker):
     def _finish(self, job: LiveJob, result: bytes) -> None:
         engine = self._tick_loop.begin_tick()
         if job.state is RUNNING:  # it may have been cancelled meanwhile
-            engine.runs.forget(engine.now - job.started_at)
-            engine.ended.done -= 1
+            engine.run_times.remove(engine.now - job.started_at)
+            engine.outcomes.done -= 1
             engine.complete(self, job, result)
         self._unregister_if_unused()
 

@@ -28,12 +28,12 @@ class Counts:
 
     @property
     def completed(self) -> int:
-        return self._engine.ended.done
+        return self._engine.outcomes.done
 
     @property
     def failed(self) -> int:
         """Jobs that failed or were given up; one that somebody cancelled is no failure."""
-        return self._engine.ended.failed + self._engine.ended.dead
+        return self._engine.outcomes.failed + self._engine.outcomes.dead
 
     @property
     def functions(self) -> int:

@@ -55,7 +55,7 @@ class Events(Observer):
     def requeued(self, job: LiveJob, why: str) -> None:
         self._tell("requeued", job, why)
 
-    def postponed(self, job: LiveJob, why: str) -> None:
+    def rescheduled(self, job: LiveJob, why: str) -> None:
         self._tell("scheduled", job, why)
 
     def finished(self, job: LiveJob, result: bytes) -> None:

@@ -68,18 +68,18 @@ class History(Timer):
 
     def wait(self) -> Latency:
         """How long jobs that were ready to run waited for a worker, over the last minute."""
-        return _latency(self._meters[0][0], self._engine.waits.counts())
+        return _latency(self._meters[0][0], self._engine.wait_times.counts())
 
     def run(self) -> Latency:
         """How long the last attempts of jobs took, over the last minute."""
-        return _latency(self._meters[0][1], self._engine.runs.counts())
+        return _latency(self._meters[0][1], self._engine.run_times.counts())
 
     def _totals(self, now: float) -> _Totals:
         counts = self._counts
         return _Totals(now, counts.submitted, counts.completed, counts.failed, counts.queued, counts.running)
 
     def _read(self) -> tuple[list[int], list[int]]:
-        return self._engine.waits.counts(), self._engine.runs.counts()
+        return self._engine.wait_times.counts(), self._engine.run_times.counts()
 
 
 def _between(before: _Totals, after: _Totals) -> Sample:

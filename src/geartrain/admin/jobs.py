@@ -216,7 +216,7 @@ def _total(engine: Engine, query: JobQuery) -> int | None:
     dead = len(engine.dead)
     if query.function:
         counts = engine.functions.get(query.function) or Function(query.function)
-        dead = engine.dead_of.get(query.function, 0)
+        dead = engine.dead_counts.get(query.function, 0)
     by_state = {
         JobState.SCHEDULED: counts.scheduled,
         JobState.QUEUED: counts.queued,

@@ -71,7 +71,7 @@ class Schedules(Timer):
         super().__init__()
         self._engine = engine = tick_loop.engine
         self._durability = tick_loop.durability
-        self._saved = SavedValues("cron", kept, lambda name, value: engine.journal.keep(name, value))
+        self._saved = SavedValues("cron", kept, lambda name, value: engine.journal.save_value(name, value))
         self._schedules: dict[str, Schedule] = {}
         self._expressions: dict[str, CronExpression] = {}
         self._seen = engine.now

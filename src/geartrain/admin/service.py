@@ -50,7 +50,7 @@ class Admin:
         self._server = server
         self._archive = archive
         self._started_at = engine.now
-        self._settings = FunctionSettings(engine, kept, lambda name, value: engine.journal.keep(name, value))
+        self._settings = FunctionSettings(engine, kept, lambda name, value: engine.journal.save_value(name, value))
         self._counts = Counts(engine)
         self._scanner = JobScanner(engine)
         self._history = History(engine, engine.now)
@@ -229,7 +229,7 @@ class Admin:
         if not 0.0 <= seconds < 1e10:
             raise AdminError("bad-request", f"a job cannot be put off for {seconds} seconds")
         job = self._running(handle, function, unique, id)
-        if not self._engine.postpone(job, self._engine.now + seconds, reason):
+        if not self._engine.reschedule_failed(job, self._engine.now + seconds, reason):
             raise _not_running(job)
 
     def bury(
@@ -359,7 +359,7 @@ class Admin:
         if id:
             handle = self._engine.handle_prefix + b"%d" % id
         home = self._engine.functions.get(function)
-        job = home.unique.get(unique) if home is not None and unique else None
+        job = home.unique_jobs.get(unique) if home is not None and unique else None
         if job is None:
             job = self._engine.find(handle or unique)
         if job is None or (function and job.function != function):
@@ -369,7 +369,7 @@ class Admin:
     def _rank(self, function: Function, sort: str) -> tuple[float, bytes]:
         """What a function is sorted by, lowest first; then its name."""
         if sort == "oldest":
-            return (function.oldest() or float("inf"), function.name)
+            return (function.oldest_ready_at() or float("inf"), function.name)
         if sort == "name":
             return (0.0, function.name)
         return (-getattr(function, sort), function.name)
@@ -378,7 +378,7 @@ class Admin:
         """When the job that waits longest was ready to run. There may be many functions, so it is looked for seldom."""
         if not self._oldest.looked_at <= now < self._oldest.again_at:
             began = time.perf_counter()
-            ready = (function.oldest() for function in self._engine.functions.values())
+            ready = (function.oldest_ready_at() for function in self._engine.functions.values())
             found = min((moment for moment in ready if moment), default=0.0)
             pause = max(_OLDEST_EVERY, (time.perf_counter() - began) / _OLDEST_SHARE)
             self._oldest = _Oldest(now, now + pause, found)

@@ -237,8 +237,9 @@ _NAMES_SHOWN: Final = 100
 def function_view(engine: Engine, found: Function) -> FunctionView:
     """A function."""
     return FunctionView(
-        jsonbytes.encode(found.name), found.queued, found.running, found.scheduled, engine.dead_of.get(found.name, 0),
-        found.workers, found.paused, found.limits, found.oldest() or None, found.submitted, found.completed,
+        jsonbytes.encode(found.name), found.queued, found.running, found.scheduled,
+        engine.dead_counts.get(found.name, 0),
+        found.workers, found.paused, found.limits, found.oldest_ready_at() or None, found.submitted, found.completed,
         found.failed,
     )  # fmt: skip
 
@@ -257,8 +258,8 @@ def worker_view(found: Worker) -> WorkerView:
 def job_view(found: LiveJob, longest: int, result: bytes | None = None, finished_at: float | None = None) -> JobView:
     """A job that is not over, or has just ended with this result."""
     owner = found.owner
-    if found.state is JobState.DEAD and found.trials:
-        finished_at = found.trials[-1].ended_at
+    if found.state is JobState.DEAD and found.failed_attempts:
+        finished_at = found.failed_attempts[-1].ended_at
     progress = found.progress
     return JobView(
         found.id, jsonbytes.encode(found.handle), jsonbytes.encode(found.function),
@@ -270,7 +271,7 @@ def job_view(found: LiveJob, longest: int, result: bytes | None = None, finished
         found.code or (GIVEN_UP if found.state is JobState.DEAD else 0), found.reason,
         jsonbytes.encode(found.payload, longest), len(found.payload),
         None if result is None else jsonbytes.encode(result, longest), None if result is None else len(result),
-        _trials(found.trials or []),
+        _trials(found.failed_attempts or []),
     )  # fmt: skip
 
 
@@ -283,7 +284,7 @@ def record_view(found: Record, longest: int) -> JobView:
         found.started_at or None, found.finished_at, found.attempts, 0.0,
         jsonbytes.encode(found.worker), found.worker_door,
         None, None, found.code, found.reason, None, None, jsonbytes.encode(found.result, longest), len(found.result),
-        _trials(unpack_attempts(found.trials)),
+        _trials(unpack_attempts(found.failed_attempts)),
     )  # fmt: skip
 
 

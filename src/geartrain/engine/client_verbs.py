@@ -8,7 +8,7 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
 from geartrain.engine.state import EngineState
 from geartrain.errors import QueueFullError
-from geartrain.model import Duplicate, Priority, id_in
+from geartrain.model import Duplicate, Priority, id_from_handle
 
 _NORMAL: Final = int(Priority.NORMAL)
 _COALESCE: Final = Duplicate.COALESCE
@@ -31,20 +31,20 @@ class ClientVerbs(EngineState):
         duplicate: Duplicate = _COALESCE,
         count: int = 0,
         reducer: bytes = b"",
-        number: int = 0,
+        reserved_id: int = 0,
         keeps_result: bool = True,
     ) -> LiveJob:
         """Queue a job, or join the one that has its unique key already.
 
-        `run_at` is in epoch seconds; 0 means now, and a past time gives a place ahead of later ones. `number` is an
-        id that was reserved for it. `keeps_result` is false where nobody will ask for the result.
+        `run_at` is in epoch seconds; 0 means now, and a past time gives a place ahead of later ones. `reserved_id` is
+        one that `reserve_id` gave. `keeps_result` is false where nobody will ask for the result.
         """
         home = self.functions.get(function)
         if home is None:
             home = self.function(function)
         now = self.now
         if unique:
-            twin = home.unique.get(unique)
+            twin = home.unique_jobs.get(unique)
             if twin is not None:
                 self._join_in(twin, background, watcher)
                 if duplicate is not _COALESCE and twin.state is not RUNNING:
@@ -54,12 +54,13 @@ class ClientVerbs(EngineState):
             limit = home.limits[priority]
             if limit and home.total >= limit:
                 raise QueueFullError(function, limit)
-        if not number:
-            number = self.next_id
-            self.next_id = number + 1
+        id = reserved_id
+        if not id:
+            id = self.next_id
+            self.next_id = id + 1
         job = LiveJob(
-            number,
-            self.handle_prefix + b"%d" % number,
+            id,
+            self.handle_prefix + b"%d" % id,
             home.name,
             unique,
             payload,
@@ -75,22 +76,22 @@ class ClientVerbs(EngineState):
             job.keeps_result = False
         self.jobs.add(job)
         if unique:
-            home.unique[unique] = job
+            home.unique_jobs[unique] = job
         if watcher is not None:
             job.watchers = [watcher]
             watcher.watching.add(job)
         if background:
             self.journal.accepted(job)
-        if self.audience is not None:
-            self.audience.created(job)
+        if self.observer is not None:
+            self.observer.created(job)
         self._admit(home, job)
         return job
 
-    def reserve(self) -> int:
+    def reserve_id(self) -> int:
         """An id for a job that is to be submitted later, or never; no other job gets it."""
-        number = self.next_id
-        self.next_id = number + 1
-        return number
+        id = self.next_id
+        self.next_id = id + 1
+        return id
 
     def find(self, handle: bytes) -> LiveJob | None:
         """The job of that handle, while it is scheduled, queued or running."""
@@ -101,11 +102,11 @@ class ClientVerbs(EngineState):
         return _of_handle(self.dead.get(self._id(handle)), handle)
 
     def _id(self, handle: bytes) -> int:
-        return self.odd_handles.get(handle) or id_in(handle)
+        return self.odd_handles.get(handle) or id_from_handle(handle)
 
     def find_unique(self, unique: bytes) -> LiveJob | None:
         """The newest job with that unique key, over all functions."""
-        twins = [f.unique[unique] for f in self.functions.values() if unique in f.unique]
+        twins = [f.unique_jobs[unique] for f in self.functions.values() if unique in f.unique_jobs]
         return max(twins, key=_by_id, default=None)
 
     def watch(self, job: LiveJob, watcher: Watcher, first: bool = False) -> None:
@@ -114,7 +115,7 @@ class ClientVerbs(EngineState):
         if first and job.watchers:
             job.watchers.insert(0, job.watchers.pop())
 
-    def forget(self, watcher: Watcher) -> None:
+    def unwatch_all(self, watcher: Watcher) -> None:
         """A client is gone. Foreground jobs that nobody else waits for need not be run any more."""
         for job in list(watcher.watching):
             self.unwatch(job, watcher)
@@ -212,7 +213,7 @@ class ClientVerbs(EngineState):
         job.timeout, job.count, job.reducer = timeout, count, reducer
         job.keeps_result = old.keeps_result
         self.jobs.add(job)
-        home.unique[job.unique] = job
+        home.unique_jobs[job.unique] = job
         job.watchers = watchers
         for watcher in watchers or ():
             watcher.watching.add(job)

@@ -4,8 +4,8 @@ Bucket 0 is for less than a microsecond, and for a clock that was moved back; bu
 
 >>> meter = DurationHistogram()
 >>> for seconds in (0.0, 0.000001, 0.0015, 0.0015, -5.0):
-...     meter.note(seconds)
->>> {bucket: count for bucket, count in enumerate(meter.counts()) if count}, round(meter.seconds, 6)
+...     meter.add(seconds)
+>>> {bucket: count for bucket, count in enumerate(meter.counts()) if count}, round(meter.total_seconds, 6)
 ({0: 2, 1: 1, 11: 2}, 0.003001)
 """
 
@@ -22,31 +22,31 @@ LONGEST: Final = 4e12  # seconds; what is longer, or no number at all, is in the
 class DurationHistogram:
     """Counts durations. Neighbours mostly fall into the same bucket, so a run of them is counted by itself first."""
 
-    __slots__ = ("_bucket", "_counts", "_run", "seconds")
+    __slots__ = ("_bucket", "_counts", "_run", "total_seconds")
 
     def __init__(self) -> None:
-        self.seconds = 0.0  # of all that were noted, but for those that make no sense
+        self.total_seconds = 0.0  # of all that were noted, but for those that make no sense
         self._counts = [0] * BUCKETS
         self._bucket = 0
         self._run = 0  # how many more there are in that bucket
 
-    def note(self, seconds: float) -> None:
+    def add(self, seconds: float) -> None:
         """One more."""
         bucket = 0
         if 0.0 < seconds < LONGEST:
             bucket = int(seconds * MICRO).bit_length()
-            self.seconds += seconds
+            self.total_seconds += seconds
         if bucket != self._bucket:
             self._counts[self._bucket] += self._run
             self._bucket = bucket
             self._run = 0
         self._run += 1
 
-    def forget(self, seconds: float) -> None:
+    def remove(self, seconds: float) -> None:
         """One less: it was noted, or will be, and is not to count."""
         if 0.0 < seconds < LONGEST:
             self._counts[int(seconds * MICRO).bit_length()] -= 1
-            self.seconds -= seconds
+            self.total_seconds -= seconds
         else:
             self._counts[0] -= 1
 

@@ -70,7 +70,7 @@ class IdleCrew(Node):
 class Crew:
     """One per distinct set of functions; it exists while it has workers."""
 
-    __slots__ = ("_calls", "_turns", "claimed_at", "functions", "idle", "key", "ready", "size", "unheard")
+    __slots__ = ("_calls", "_turns", "functions", "idle", "key", "last_claim_at", "ready", "size", "unheard")
 
     def __init__(self, key: frozenset[bytes], functions: list[Function]) -> None:
         self.key = key
@@ -79,7 +79,7 @@ class Crew:
         self.idle: LinkedList[Worker] = LinkedList()
         self.ready: list[LinkedList[ReadyQueue]] = [LinkedList(), LinkedList(), LinkedList()]  # by priority
         self.unheard: LinkedList[IdleCrew] = LinkedList()  # calls to be sent back when a worker goes idle
-        self.claimed_at = 0.0  # when one of its workers last got a job: doors linger by it
+        self.last_claim_at = 0.0  # when one of its workers last got a job: doors linger by it
         self._turns: list[ReadyQueue] = []
         self._calls: list[IdleCrew] = []
         for function in functions:

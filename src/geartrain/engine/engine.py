@@ -65,7 +65,7 @@ class Engine(WorkerVerbs):
     def retry(self, job: LiveJob) -> None:
         """Give a dead job another life, as a background job since nobody waits for it."""
         home = self.function(job.function)
-        if job.unique and job.unique in home.unique:
+        if job.unique and job.unique in home.unique_jobs:
             raise DuplicateKeyError(f"job {job.handle!r} cannot be retried: its unique key is in use again")
         self._revive(job)
         enter(job, QUEUED)
@@ -76,17 +76,17 @@ class Engine(WorkerVerbs):
         self.returned += 1
         home.returned += 1
         if job.unique:
-            home.unique[job.unique] = job
+            home.unique_jobs[job.unique] = job
         if job.background:
             self.journal.changed(job)
         else:
             job.background = True
             self.journal.accepted(job)
-        if self.audience is not None:
-            self.audience.requeued(job, "retried")
+        if self.observer is not None:
+            self.observer.requeued(job, "retried")
         self._enqueue(home, job)
 
-    def postpone(self, job: LiveJob, run_at: float, reason: str) -> bool:
+    def reschedule_failed(self, job: LiveJob, run_at: float, reason: str) -> bool:
         """The worker that runs a job wants it to be tried again at a time; whether there is one that runs it.
 
         For a worker whose protocol has no word for it: it will not answer for the job, and is excused if it does.
@@ -95,7 +95,7 @@ class Engine(WorkerVerbs):
             return False
         job.owner.forgive_late(job.handle)
         self._note_attempt(job, reason)
-        self._postpone(job, run_at, reason)
+        self._reschedule(job, run_at, reason)
         return True
 
     def mark_dead(self, job: LiveJob, reason: str) -> bool:

@@ -20,16 +20,16 @@ class Function:
         "broadcast",
         "calls",
         "crews",
-        "ended",
         "limited",
         "limits",
         "name",
+        "outcomes",
         "paused",
         "queues",
         "returned",
         "running",
         "scheduled",
-        "unique",
+        "unique_jobs",
         "wake_again_at",
         "workers",
     )
@@ -39,7 +39,7 @@ class Function:
         self.queues = [JobQueue(), JobQueue(), JobQueue()]  # by priority
         self.limited = False  # whether one of the limits is one
         self.limits = (UNLIMITED, UNLIMITED, UNLIMITED)  # by the priority of the job that wants in
-        self.unique: dict[bytes, LiveJob] = {}  # jobs that wait or run, by unique key
+        self.unique_jobs: dict[bytes, LiveJob] = {}  # jobs that wait or run, by unique key
         self.crews: dict[Crew, None] = {}  # with at least one worker that offers it
         self.calls: LinkedList[IdleCrew] = LinkedList()  # of crews that may have somebody idle
         self.workers = 0  # how many workers offer it
@@ -48,7 +48,7 @@ class Function:
         self.broadcast = False  # its jobs go to every waiting worker
         self.paused = False  # its jobs wait until somebody resumes it
         self.returned = 0  # how many of its jobs came back: kept from before, or dead and retried
-        self.ended = OutcomeCounts()
+        self.outcomes = OutcomeCounts()
         self.wake_again_at = 0.0  # when a job that is still queued wakes one more worker; 0: no need
 
     @property
@@ -66,24 +66,24 @@ class Function:
     @property
     def submitted(self) -> int:
         """How many jobs came since the start; one that joined another does not count."""
-        return self.ended.total + self.total - self.returned
+        return self.outcomes.total + self.total - self.returned
 
     @property
     def completed(self) -> int:
         """How many jobs were done."""
-        return self.ended.done
+        return self.outcomes.done
 
     @property
     def failed(self) -> int:
         """How many jobs failed or were given up. One that somebody cancelled is no failure."""
-        return self.ended.failed + self.ended.dead
+        return self.outcomes.failed + self.outcomes.dead
 
-    def oldest(self) -> float:
+    def oldest_ready_at(self) -> float:
         """When the job that waits longest was ready to run; 0 if none waits."""
         found = 0.0
         for queue in self.queues:
             if queue.size:
-                ready = queue.oldest()
+                ready = queue.oldest_ready_at()
                 if not found or ready < found:
                     found = ready
         return found

@@ -61,7 +61,7 @@ class Observer:
     def requeued(self, job: LiveJob, why: str) -> None:
         """A job that was running, or was dead, waits in its queue again."""
 
-    def postponed(self, job: LiveJob, why: str) -> None:
+    def rescheduled(self, job: LiveJob, why: str) -> None:
         """A job that was running waits for `job.run_at` now."""
 
     def finished(self, job: LiveJob, result: bytes) -> None:
@@ -90,9 +90,9 @@ class ObserverGroup(Observer):
         for member in self.members:
             member.requeued(job, why)
 
-    def postponed(self, job: LiveJob, why: str) -> None:
+    def rescheduled(self, job: LiveJob, why: str) -> None:
         for member in self.members:
-            member.postponed(job, why)
+            member.rescheduled(job, why)
 
     def finished(self, job: LiveJob, result: bytes) -> None:
         for member in self.members:
@@ -134,8 +134,8 @@ class Journal:
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
         """A job that was accepted before has ended (done, failed or cancelled) and need not run again."""
 
-    def emptied(self) -> None:
+    def drained(self) -> None:
         """The last of very many jobs is over: a good time to give memory back."""
 
-    def keep(self, name: str, value: bytes) -> None:
+    def save_value(self, name: str, value: bytes) -> None:
         """Remember a value under a name, for whoever asks at the next start."""

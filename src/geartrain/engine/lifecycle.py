@@ -32,7 +32,7 @@ TRANSITIONS: Final[dict[JobState, frozenset[JobState]]] = {
 _ALLOWED: Final = {(before << 3) | after: after for before, followers in TRANSITIONS.items() for after in followers}
 
 
-def number(state: JobState) -> int:
+def state_number(state: JobState) -> int:
     """A state as an index of tables; the one in which nearly every job ends without asking the enum."""
     return _DONE_NUMBER if state is DONE else int(state)
 

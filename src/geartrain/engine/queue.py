@@ -75,7 +75,7 @@ class JobQueue:
         early = self._earliest() if self._early else None
         return early if job is None or (early is not None and early < job) else job
 
-    def oldest(self) -> float:
+    def oldest_ready_at(self) -> float:
         """When the first job was ready to run; there must be one. A time before its submission is only a place."""
         early = self._earliest() if self._early else None
         return min(max(job.run_at, job.submitted_at) for job in (self._first, early) if job is not None)

@@ -28,7 +28,7 @@ from geartrain.engine.job_table import JobTable
 from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
 from geartrain.engine.policy import Policy
 from geartrain.engine.worker import BuiltinWorker, Worker
-from geartrain.model import Attempt, JobState, id_in
+from geartrain.model import Attempt, JobState, id_from_handle
 
 # Codes of failures that no worker has given one.
 GENERAL_FAILURE: Final = 1
@@ -56,7 +56,7 @@ class EngineState:
         self.now = 0.0  # the time of the current tick; whoever calls a verb sets it first
         self.jobs = JobTable()
         self.dead: dict[int, LiveJob] = {}  # by id
-        self.dead_of: dict[bytes, int] = {}  # how many, by function: it may have been dropped meanwhile
+        self.dead_counts: dict[bytes, int] = {}  # how many, by function: it may have been dropped meanwhile
         self.functions: dict[bytes, Function] = {}
         self.crews: dict[frozenset[bytes], Crew] = {}
         self.schedule = ScheduledJobs()
@@ -68,15 +68,15 @@ class EngineState:
         self.scheduled = 0  # how many wait for their time
         self.restored = 0  # how many were kept from before
         self.returned = 0  # how many came back: kept from before, or dead and retried
-        self.ended = OutcomeCounts()
-        self.waits = DurationHistogram()  # from ready to run until a worker has it, for every attempt
-        self.runs = DurationHistogram()  # from then until the job is over
-        self.audience: Observer | None = None  # who hears of every job
+        self.outcomes = OutcomeCounts()
+        self.wait_times = DurationHistogram()  # from ready to run until a worker has it, for every attempt
+        self.run_times = DurationHistogram()  # from then until the job is over
+        self.observer: Observer | None = None  # who hears of every job
         self.timers: list[Timer] = []  # whom to call at a time, besides jobs
         self.builtin_workers: dict[
             bytes, BuiltinWorker
         ] = {}  # who moves in with a function that only the server itself offers
-        self._attending: list[Observer] = []
+        self._observers: list[Observer] = []
         self._tidied_at = first_id  # the next id when the memory of many jobs was last given back
         self._wake_again: deque[tuple[float, Function]] = deque()
         self._dead_foreground: OrderedDict[int, None] = OrderedDict()  # ids, the oldest first
@@ -89,19 +89,19 @@ class EngineState:
         function = self.function(job.function)
         job.function = function.name
         self.restored += 1
-        if id_in(job.handle) != job.id:
+        if id_from_handle(job.handle) != job.id:
             self.odd_handles[job.handle] = job.id
         if job.state is DEAD:
             self.dead[job.id] = job
-            self.dead_of[function.name] = self.dead_of.get(function.name, 0) + 1
+            self.dead_counts[function.name] = self.dead_counts.get(function.name, 0) + 1
             return
         self.jobs.add(job)
         self.returned += 1
         function.returned += 1
-        if job.unique in function.unique:
+        if job.unique in function.unique_jobs:
             job.unique = b""  # a file that was repaired or edited may have the key twice; both jobs shall run
         if job.unique:
-            function.unique[job.unique] = job
+            function.unique_jobs[job.unique] = job
         if job.run_at > self.now:
             job.state = SCHEDULED
             self._add_scheduled(function, job)
@@ -111,7 +111,7 @@ class EngineState:
     @property
     def submitted(self) -> int:
         """How many jobs came since the start. It follows from the others, so that submitting need not count."""
-        return self.ended.total + len(self.jobs) - self.returned
+        return self.outcomes.total + len(self.jobs) - self.returned
 
     @property
     def queued(self) -> int:
@@ -122,13 +122,13 @@ class EngineState:
 
     def subscribe(self, listener: Observer) -> None:
         """From now on `listener` hears of every job."""
-        self._attending = [*self._attending, listener]
-        self.audience = interfaces.combined(self._attending)
+        self._observers = [*self._observers, listener]
+        self.observer = interfaces.combined(self._observers)
 
     def unsubscribe(self, listener: Observer) -> None:
         """It hears no more."""
-        self._attending = [other for other in self._attending if other is not listener]
-        self.audience = interfaces.combined(self._attending)
+        self._observers = [other for other in self._observers if other is not listener]
+        self.observer = interfaces.combined(self._observers)
 
     # Functions and crews
 
@@ -141,7 +141,7 @@ class EngineState:
                 self.builtin_workers[name].activate()
         return function
 
-    def offers(self, name: bytes) -> int:
+    def worker_count(self, name: bytes) -> int:
         """How many offer a function. The server itself may, also while the function does not exist."""
         function = self.functions.get(name)
         count = function.workers if function is not None else 0
@@ -249,7 +249,7 @@ class EngineState:
         before = job.state
         enter(job, state)
         if before is RUNNING:
-            self.runs.note(self.now - job.started_at)
+            self.run_times.add(self.now - job.started_at)
             self._release(function, job)
         elif before is QUEUED:
             function.queues[job.priority].leave(job)
@@ -259,7 +259,7 @@ class EngineState:
             self.schedule.leave()
         self.jobs.drop(job)
         if job.unique:
-            del function.unique[job.unique]
+            del function.unique_jobs[job.unique]
         if not len(self.jobs) and self.next_id - self._tidied_at > _TIDY_AFTER:
             self._tidy(function)
         watchers = job.watchers
@@ -270,12 +270,12 @@ class EngineState:
         return watchers
 
     def _tidy(self, function: Function) -> None:
-        """All of very many jobs are over. A dictionary keeps its size when it is emptied, unless it is told."""
+        """All of very many jobs are over. A dictionary keeps its size when it is drained, unless it is told."""
         self._tidied_at = self.next_id
         self.jobs.clear()
-        if not function.unique:
-            function.unique.clear()
-        self.journal.emptied()
+        if not function.unique_jobs:
+            function.unique_jobs.clear()
+        self.journal.drained()
 
     def _holders(self, job: LiveJob) -> list[Worker]:
         """Who runs a job: its owner, or all who have a copy of it."""
@@ -289,13 +289,13 @@ class EngineState:
         """End a job; returns who has to be told. `worker` is needed only where the job has no owner."""
         worker = job.owner or worker
         function = self.functions[job.function]
-        function.ended.count(state)
-        self.ended.count(state)
+        function.outcomes.count(state)
+        self.outcomes.count(state)
         watchers = self._detach(function, job, state)
         if job.background:
             self.journal.finished(job, result, worker)
-        if self.audience is not None:
-            self.audience.finished(job, result)
+        if self.observer is not None:
+            self.observer.finished(job, result)
         return watchers
 
     def _fail(self, job: LiveJob, state: JobState, reason: str, worker: Worker | None = None) -> None:
@@ -315,8 +315,8 @@ class EngineState:
         job.run_at = self.now
         if job.background:
             self.journal.changed(job)
-        if self.audience is not None:
-            self.audience.requeued(job, why)
+        if self.observer is not None:
+            self.observer.requeued(job, why)
         self._enqueue(function, job, taken_from)
 
     def _mark_dead(self, job: LiveJob, reason: str) -> None:
@@ -324,19 +324,19 @@ class EngineState:
         job.reason = reason
         job.code = GIVEN_UP
         function = self.functions[job.function]
-        function.ended.count(DEAD)
-        self.ended.count(DEAD)
+        function.outcomes.count(DEAD)
+        self.outcomes.count(DEAD)
         watchers = self._detach(function, job, DEAD)
         self.dead[job.id] = job
-        self.dead_of[function.name] = self.dead_of.get(function.name, 0) + 1
+        self.dead_counts[function.name] = self.dead_counts.get(function.name, 0) + 1
         if job.background:
             self.journal.changed(job)
         else:
             self._dead_foreground[job.id] = None
             while len(self._dead_foreground) > max(self.policy.dead_foreground_limit, 0):
                 self._revive(self.dead[next(iter(self._dead_foreground))])
-        if self.audience is not None:
-            self.audience.finished(job, b"")
+        if self.observer is not None:
+            self.observer.finished(job, b"")
         if watchers:
             for watcher in watchers:
                 watcher.fail(job, reason)
@@ -345,19 +345,19 @@ class EngineState:
         """The attempt that is just ending does not end the job."""
         worker = job.owner
         door, name = (worker.door, worker.name) if worker is not None else ("", b"")
-        trials = job.trials[1 - ATTEMPTS_KEPT :] if job.trials is not None else []
-        trials.append(Attempt(job.started_at, self.now, door, name, why[:LONGEST_REASON]))
-        job.trials = trials
+        failed_attempts = job.failed_attempts[1 - ATTEMPTS_KEPT :] if job.failed_attempts is not None else []
+        failed_attempts.append(Attempt(job.started_at, self.now, door, name, why[:LONGEST_REASON]))
+        job.failed_attempts = failed_attempts
 
     def _revive(self, job: LiveJob) -> None:
         """Take a job from among the dead."""
         del self.dead[job.id]
         self._dead_foreground.pop(job.id, None)
-        left = self.dead_of[job.function] - 1
+        left = self.dead_counts[job.function] - 1
         if left:
-            self.dead_of[job.function] = left
+            self.dead_counts[job.function] = left
         else:
-            del self.dead_of[job.function]
+            del self.dead_counts[job.function]
 
     def _erase(self, job: LiveJob) -> None:
         """End a dead job for good."""

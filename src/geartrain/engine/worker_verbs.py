@@ -48,7 +48,7 @@ class WorkerVerbs(ClientVerbs):
             worker.inbox = [job for job in worker.inbox if job.function != function]
         self._lose(worker, jobs, "its worker stopped offering the function")
 
-    def leave(self, worker: Worker) -> None:
+    def remove_worker(self, worker: Worker) -> None:
         """The worker is gone, or offers nothing any more; what it runs goes back to the queue."""
         self._leave_crew(worker)
         for function in worker.abilities:
@@ -92,7 +92,7 @@ class WorkerVerbs(ClientVerbs):
         """The first job of a lane is the worker's now."""
         job = queue.take()
         now = self.now
-        crew.claimed_at = now
+        crew.last_claim_at = now
         enter(job, RUNNING)
         job.owner = worker
         job.attempts += 1
@@ -103,15 +103,15 @@ class WorkerVerbs(ClientVerbs):
         ready = job.run_at
         if ready < job.submitted_at:  # a time in the past is only a place in the queue
             ready = job.submitted_at
-        self.waits.note(now - ready)
+        self.wait_times.add(now - ready)
         timeout = worker.abilities[job.function].timeout
         if job.timeout and (not timeout or job.timeout < timeout):
             timeout = job.timeout
         if timeout:
             job.deadline = now + timeout
             self.leases.add(job.deadline, job)
-        if self.audience is not None:
-            self.audience.started(job)
+        if self.observer is not None:
+            self.observer.started(job)
         if home.broadcast:
             self._broadcast(home, job, worker)
             if job.handle not in worker.running:  # one of those who were woken has completed it already
@@ -138,8 +138,8 @@ class WorkerVerbs(ClientVerbs):
     def progress(self, job: LiveJob, progress: Progress) -> None:
         """The worker says how far it is."""
         job.progress = progress
-        if self.audience is not None:
-            self.audience.progress(job, progress)
+        if self.observer is not None:
+            self.observer.progress(job, progress)
         for watcher in job.watchers or ():
             watcher.progress(job, progress)
 
@@ -173,7 +173,7 @@ class WorkerVerbs(ClientVerbs):
             self._mark_dead(job, f"failed {job.attempts} times, the last time: {reason}")
         else:
             self._note_attempt(job, reason)
-            self._postpone(job, self.now + self.policy.delay_after(job.attempts), reason)
+            self._reschedule(job, self.now + self.policy.delay_after(job.attempts), reason)
 
     def raise_exception(self, worker: Worker, job: LiveJob, data: bytes, code: int = 1) -> None:
         """The worker failed, and has something to say about it; `code` is its number for what went wrong."""
@@ -213,7 +213,7 @@ class WorkerVerbs(ClientVerbs):
             return
         job.attempts = 0 if anew else job.attempts - 1
         job.count += step
-        self._postpone(job, run_at, "its worker put it off")
+        self._reschedule(job, run_at, "its worker put it off")
 
     def _list_worker(self, worker: Worker) -> None:
         """The worker offers something: it is listed until it leaves."""
@@ -310,7 +310,7 @@ class WorkerVerbs(ClientVerbs):
             if job.owner is worker:
                 self._lost(worker, job, f"it did not finish within {limit:.1f} seconds", revoked=True)
 
-    def _postpone(self, job: LiveJob, run_at: float, why: str) -> None:
+    def _reschedule(self, job: LiveJob, run_at: float, why: str) -> None:
         """Take a running job from its worker and let it run again later, unless nobody wants it any more."""
         if self._abandoned(job):
             self._finish(job, CANCELLED, b"")
@@ -321,6 +321,6 @@ class WorkerVerbs(ClientVerbs):
         job.run_at = run_at
         if job.background:
             self.journal.changed(job)
-        if self.audience is not None:
-            self.audience.postponed(job, why)
+        if self.observer is not None:
+            self.observer.rescheduled(job, why)
         self._add_scheduled(home, job)

@@ -70,12 +70,12 @@ class Committer(Journal):
     # The journal, called by the engine
 
     def accepted(self, job: LiveJob) -> None:
-        self._batch.saved.append(contract.row(job))
+        self._batch.saved_jobs.append(contract.row(job))
         self._accepted.append(job)
         self._note_change()
 
     def changed(self, job: LiveJob) -> None:
-        self._batch.saved.append(contract.row(job))
+        self._batch.saved_jobs.append(contract.row(job))
         self._note_change()
 
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
@@ -84,12 +84,12 @@ class Committer(Journal):
         self._pending[job.handle] = record
         self._note_change()
 
-    def emptied(self) -> None:
+    def drained(self) -> None:
         """Give back what the jobs have used; in the thread, since it takes some milliseconds."""
         self._work.put(memory.give_back)
 
-    def keep(self, name: str, value: bytes) -> None:
-        self._batch.kept[name] = value
+    def save_value(self, name: str, value: bytes) -> None:
+        self._batch.saved_values[name] = value
         self._note_change()
 
     def _note_change(self) -> None:
@@ -115,7 +115,7 @@ class Committer(Journal):
     def changes(self) -> int:
         """How many changes are not durable yet."""
         batches = [self._batch, *([self._writing[0]] if self._writing is not None else [])]
-        return sum(len(batch.saved) + len(batch.finished) + len(batch.kept) for batch in batches)
+        return sum(len(batch.saved_jobs) + len(batch.finished) + len(batch.saved_values) for batch in batches)
 
     # Life
 
@@ -147,7 +147,7 @@ class Committer(Journal):
             if self._failing:
                 break
         if self._batch:
-            fields = {"changes": len(self._batch.saved) + len(self._batch.finished)}
+            fields = {"changes": len(self._batch.saved_jobs) + len(self._batch.finished)}
             _log.error("the last changes could not be made durable", extra={"fields": fields})
         self._cancel_timers()
         self._work.put(None)
@@ -228,9 +228,9 @@ class Committer(Journal):
             self._pending.pop(job.handle, None)
             self._engine.retract(self._engine.find(job.handle) or job)  # it may have been replaced meanwhile
         since = self._batch
-        since.saved = [row for row in (*batch.saved, *since.saved) if row[0] not in undone]
+        since.saved_jobs = [row for row in (*batch.saved_jobs, *since.saved_jobs) if row[0] not in undone]
         since.finished = [record for record in (*batch.finished, *since.finished) if record.id not in undone]
-        since.kept = {**batch.kept, **since.kept}
+        since.saved_values = {**batch.saved_values, **since.saved_values}
         if since:
             self._durability.changed()
         if self._retry is None:

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Journal
 from geartrain.engine.job import LiveJob
-from geartrain.engine.lifecycle import number
+from geartrain.engine.lifecycle import state_number
 from geartrain.engine.worker import Worker
 from geartrain.job_query import JobQuery
 from geartrain.model import Record, pack_attempts
@@ -28,7 +28,8 @@ def record(job: LiveJob, result: bytes, worker: Worker | None, now: float) -> Re
     facts = (
         job.id, job.handle, job.function, job.unique, job.priority, job.state, job.submitted_at,
         job.started_at, now, job.attempts, job.door, worker.door if worker else "",
-        worker.name if worker else b"", job.code, job.reason, result, pack_attempts(job.trials), job.keeps_result,
+        worker.name if worker else b"", job.code, job.reason, result,
+        pack_attempts(job.failed_attempts), job.keeps_result,
     )  # fmt: skip
     return _made(Record, facts)
 
@@ -56,7 +57,7 @@ class MemoryJournal(Journal):
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
         """Keep the record; when there are clearly too many, forget the oldest."""
         assert self.engine is not None
-        self._store.note(self._memo(job, result, worker, self.engine.now))
+        self._store.add_record(self._memo(job, result, worker, self.engine.now))
         self._count += 1
         if self._count > self._keep + _PRUNE_EVERY:
             self._count -= self._store.prune(0.0, self._keep)
@@ -69,12 +70,12 @@ class MemoryJournal(Journal):
             result = b""
         worker_door, name = (worker.door, worker.name) if worker is not None else ("", b"")
         return MemoryRecord(
-            job.id, job.handle, job.function, job.unique, job.priority, number(job.state), job.submitted_at,
-            job.started_at, now, job.attempts, job.door, worker_door, name, job.code, job.reason, result, job.trials,
-            job.keeps_result,
+            job.id, job.handle, job.function, job.unique, job.priority, state_number(job.state), job.submitted_at,
+            job.started_at, now, job.attempts, job.door, worker_door, name, job.code, job.reason, result,
+            job.failed_attempts, job.keeps_result,
         )  # fmt: skip
 
-    def emptied(self) -> None:
+    def drained(self) -> None:
         """Give back what the jobs have used."""
         memory.give_back()
 

@@ -89,7 +89,7 @@ class Server:
         if isinstance(journal, MemoryJournal):
             journal.engine = self._engine
         self._tick_loop = TickLoop(self._loop, self._engine, clock)
-        saved_values, archive = self._store.kept(), StoreArchive(self._store, journal)
+        saved_values, archive = self._store.saved_values(), StoreArchive(self._store, journal)
         info = RunningServer(self._tick_loop, self._store, self._store_url, self._committer)
         admin = Admin(self._tick_loop, info, archive, saved_values)
         self._control = ControlWorker(self._tick_loop, admin) if settings.control else None

@@ -24,16 +24,16 @@ J = TypeVar("J", bound=Job)
 class Batch:
     """Everything that one commit makes durable, in the order in which it happened for each job."""
 
-    __slots__ = ("finished", "ids_until", "kept", "saved")
+    __slots__ = ("finished", "ids_until", "saved_jobs", "saved_values")
 
     def __init__(self) -> None:
-        self.saved: list[tuple[object, ...]] = []  # rows of `row`, each in the place of an older one of its id
+        self.saved_jobs: list[tuple[object, ...]] = []  # rows of `row`, each in the place of an older one of its id
         self.finished: list[Record] = []  # the jobs with these ids are over
-        self.kept: dict[str, bytes] = {}  # values under names, each in the place of an older one
+        self.saved_values: dict[str, bytes] = {}  # values under names, each in the place of an older one
         self.ids_until = 0  # promise never to give out an id below this again; 0: no new promise
 
     def __bool__(self) -> bool:
-        return bool(self.saved or self.finished or self.kept or self.ids_until)
+        return bool(self.saved_jobs or self.finished or self.saved_values or self.ids_until)
 
 
 class Query(NamedTuple):
@@ -82,7 +82,7 @@ class Store(Protocol):
         What cannot be read is set aside and reported, never raised.
         """
 
-    def kept(self) -> dict[str, bytes]:
+    def saved_values(self) -> dict[str, bytes]:
         """Every value that was kept under a name."""
 
     def commit(self, batch: Batch) -> None:
@@ -105,11 +105,15 @@ COLUMNS = (
     "keeps_result",
 )  # fmt: skip
 
+# A record as a row of the SQLite table: the fields of Record in their order, two of them under older names.
+_OLDER_NAMES = {"unique": "unique_key", "failed_attempts": "trials"}
+RECORD_COLUMNS = tuple(_OLDER_NAMES.get(name, name) for name in Record._fields)
+
 
 def row(job: Job) -> tuple[object, ...]:
     """A job as it is at this moment; the loop may change it while a batch is being written."""
     return (
         job.id, job.handle, job.function, job.unique, job.payload, job.priority, job.state, job.run_at,
         job.submitted_at, job.attempts, job.count, job.timeout, job.reducer, job.door, job.reason,
-        pack_attempts(job.trials), job.keeps_result,
+        pack_attempts(job.failed_attempts), job.keeps_result,
     )  # fmt: skip

@@ -145,7 +145,7 @@ def job_line(job: Job) -> bytes:
         job.id, jsonbytes.encode(job.handle), jsonbytes.encode(job.function),
         jsonbytes.encode(job.unique), jsonbytes.encode(job.payload),
         _PRIORITIES[job.priority], state, job.run_at, job.submitted_at, job.attempts, job.count, job.timeout,
-        jsonbytes.encode(job.reducer), job.door, job.reason, _shown_trials(job.trials or []), job.keeps_result,
+        jsonbytes.encode(job.reducer), job.door, job.reason, _shown_trials(job.failed_attempts or []), job.keeps_result,
     )  # fmt: skip
     return _line(entry)
 
@@ -162,7 +162,7 @@ def record_line(record: Record) -> bytes:
         record.id, jsonbytes.encode(record.handle), jsonbytes.encode(record.function), jsonbytes.encode(record.unique),
         _PRIORITIES[record.priority], _END_NAMES[record.state], *times, record.attempts, record.door,
         record.worker_door, jsonbytes.encode(record.worker), record.code, record.reason,
-        jsonbytes.encode(record.result), _shown_trials(unpack_attempts(record.trials)), record.keeps_result,
+        jsonbytes.encode(record.result), _shown_trials(unpack_attempts(record.failed_attempts)), record.keeps_result,
     )  # fmt: skip
     return _line(entry)
 

@@ -16,9 +16,9 @@ from geartrain.store.sqlite import SqliteStore
 
 _COLUMNS: Final = ", ".join(contract.COLUMNS)
 _INSERT: Final = f"INSERT INTO jobs ({_COLUMNS}) VALUES ({', '.join('?' * len(contract.COLUMNS))})"
-_RECORD_COLUMNS: Final = ", ".join("unique_key" if f == "unique" else f for f in contract.Record._fields)
+_RECORD_COLUMNS: Final = ", ".join(contract.RECORD_COLUMNS)
 _INSERT_RECORD: Final = (
-    f"INSERT INTO records ({_RECORD_COLUMNS}) VALUES ({', '.join('?' * len(contract.Record._fields))})"
+    f"INSERT INTO records ({_RECORD_COLUMNS}) VALUES ({', '.join('?' * len(contract.RECORD_COLUMNS))})"
 )
 _RAISE_IDS: Final = "INSERT OR REPLACE INTO meta VALUES ('next_id', ?)"
 # Old records of a dump come after newer ones of the store; pruning relies on `seq` being their order in time.

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from geartrain.model import id_in
+from geartrain.model import id_from_handle
 from geartrain.store import contract, rows
 from geartrain.store.memory_record import MemoryRecord
 
@@ -41,29 +41,29 @@ class MemoryStore:
         for _, row in sorted(self._rows.items()):
             yield rows.job(row, kind)
 
-    def kept(self) -> dict[str, bytes]:
+    def saved_values(self) -> dict[str, bytes]:
         """What was kept in this process."""
         return dict(self._kept)
 
     def commit(self, batch: contract.Batch) -> None:
         """Remember a batch."""
-        for row in batch.saved:
+        for row in batch.saved_jobs:
             self._rows[row[0]] = row  # type: ignore[index]
         with self._sorting:
             self._sort()
             for record in batch.finished:
                 self._rows.pop(record.id, None)
                 self._records[record.id] = record
-        self._kept.update(batch.kept)
+        self._kept.update(batch.saved_values)
         self._next_id = max(self._next_id, batch.ids_until)
 
-    def note(self, memo: MemoryRecord) -> None:
+    def add_record(self, memo: MemoryRecord) -> None:
         """Remember a record by itself, without the ceremony of a batch."""
         self._notes.append(memo)
 
     def records(self, query: contract.Query) -> list[contract.Record]:
         """Newest first. What there is is listed in one go before it is looked at: the loop goes on meanwhile."""
-        id = id_in(query.handle)
+        id = id_from_handle(query.handle)
         with self._sorting:
             self._sort()
             candidates = [self._records[id]] if id in self._records else list(self._records.values())

@@ -17,6 +17,7 @@ class MemoryRecord:
         "attempts",
         "code",
         "door",
+        "failed_attempts",
         "finished_at",
         "function",
         "handle",
@@ -28,7 +29,6 @@ class MemoryRecord:
         "started_at",
         "state",
         "submitted_at",
-        "trials",
         "unique",
         "worker",
         "worker_door",
@@ -52,7 +52,7 @@ class MemoryRecord:
         code: int,
         reason: str,
         result: bytes,
-        trials: list[Attempt] | None,
+        failed_attempts: list[Attempt] | None,
         keeps_result: bool,
     ) -> None:
         self.id = id
@@ -71,7 +71,7 @@ class MemoryRecord:
         self.code = code
         self.reason = reason
         self.result = result
-        self.trials = trials
+        self.failed_attempts = failed_attempts
         self.keeps_result = keeps_result
 
     def record(self) -> Record:
@@ -79,5 +79,5 @@ class MemoryRecord:
         return Record(
             self.id, self.handle, self.function, self.unique, self.priority, self.state, self.submitted_at,
             self.started_at, self.finished_at, self.attempts, self.door, self.worker_door, self.worker, self.code,
-            self.reason, self.result, pack_attempts(self.trials), self.keeps_result,
+            self.reason, self.result, pack_attempts(self.failed_attempts), self.keeps_result,
         )  # fmt: skip

@@ -50,7 +50,7 @@ def job(row: tuple[Any, ...], kind: type[J]) -> J:
     if attempts or count or timeout or reducer or reason or trials:
         found.attempts, found.count, found.timeout = attempts, count, float(timeout)
         found.reducer, found.reason = reducer, reason
-        found.trials = unpack_attempts(trials) or None
+        found.failed_attempts = unpack_attempts(trials) or None
     return found
 
 

@@ -104,8 +104,7 @@ class Snapshot:
         """Every record, the oldest first."""
         if not self._has("records"):
             return
-        columns = tuple("unique_key" if name == "unique" else name for name in contract.Record._fields)
-        for row in self._select("records", columns, "seq"):
+        for row in self._select("records", contract.RECORD_COLUMNS, "seq"):
             yield rows.record(row)
 
     def waiting_and_dead(self, seconds: float) -> tuple[int, int]:

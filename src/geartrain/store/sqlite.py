@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 import apsw
 
 from geartrain.errors import StoreError
-from geartrain.model import id_in
+from geartrain.model import id_from_handle
 from geartrain.store import contract, lock, rows, salvage, schema
 
 _PAGES_PER_CHECKPOINT: Final = 1000
@@ -34,11 +34,10 @@ _BEFORE_ALL: Final = -(2**63)
 
 _COLUMNS: Final = ", ".join(contract.COLUMNS)
 _DOOR: Final = contract.COLUMNS.index("door")  # and after it the reason
-_RECORD_NAMES: Final = tuple("unique_key" if f == "unique" else f for f in contract.Record._fields)
-_RECORD_COLUMNS: Final = ", ".join(_RECORD_NAMES)
+_RECORD_COLUMNS: Final = ", ".join(contract.RECORD_COLUMNS)
 _SAVE: Final = f"INSERT OR REPLACE INTO jobs ({_COLUMNS}) VALUES ({', '.join('?' * len(contract.COLUMNS))})"
 _REMOVE: Final = "DELETE FROM jobs WHERE id = ?"
-_RECORD: Final = f"INSERT INTO records ({_RECORD_COLUMNS}) VALUES ({', '.join('?' * len(contract.Record._fields))})"
+_RECORD: Final = f"INSERT INTO records ({_RECORD_COLUMNS}) VALUES ({', '.join('?' * len(contract.RECORD_COLUMNS))})"
 _SEARCHED: Final = "instr(handle || x'00' || function || x'00' || unique_key || x'00' || reason, ?)"
 _KEEP: Final = "INSERT OR REPLACE INTO kept VALUES (?, ?)"
 _SET_META: Final = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
@@ -99,7 +98,7 @@ class SqliteStore:
                 return
             last = chunk[-1][0]
 
-    def kept(self) -> dict[str, bytes]:
+    def saved_values(self) -> dict[str, bytes]:
         """Every value that was kept under a name."""
         found: list[Any] = self._read(lambda connection: connection.execute("SELECT name, value FROM kept").fetchall())
         return dict(found)
@@ -107,7 +106,7 @@ class SqliteStore:
     def commit(self, batch: contract.Batch) -> None:
         """One transaction, one fsync."""
         finished = {record.id for record in batch.finished}
-        saved = [row for row in batch.saved if row[0] not in finished] if finished else batch.saved
+        saved = [row for row in batch.saved_jobs if row[0] not in finished] if finished else batch.saved_jobs
         try:
             connection = self._connected()
             self._check_place()
@@ -117,8 +116,8 @@ class SqliteStore:
                 if finished:
                     connection.executemany(_REMOVE, [(id,) for id in finished])
                     connection.executemany(_RECORD, map(self._cut, batch.finished))
-                if batch.kept:
-                    connection.executemany(_KEEP, list(batch.kept.items()))
+                if batch.saved_values:
+                    connection.executemany(_KEEP, list(batch.saved_values.items()))
                 if batch.ids_until:
                     connection.execute(_SET_META, ("next_id", batch.ids_until))
         except Exception as error:
@@ -344,15 +343,15 @@ def _free(path: Path) -> int:
 
 def _select_records(connection: apsw.Connection, query: contract.Query) -> tuple[str, tuple[Any, ...]]:
     """The statement of a query and its values; the file may be of an older version."""
-    expressions = schema.expressions(connection, "records", _RECORD_NAMES)
-    door = expressions[_RECORD_NAMES.index("door")]
+    expressions = schema.expressions(connection, "records", contract.RECORD_COLUMNS)
+    door = expressions[contract.RECORD_COLUMNS.index("door")]
     tests: list[tuple[str, Any]] = [
         ("handle = ?", query.handle), ("function = ?", query.function),
         ("finished_at >= ?", query.since), ("finished_at < ?", query.until), ("id < ?", query.below),
         (f"{door} = ?", query.door), (_SEARCHED, query.search),
     ]  # fmt: skip
     chosen = [(test, value) for test, value in tests if value]
-    if id := id_in(query.handle):
+    if id := id_from_handle(query.handle):
         chosen.append(("id = ?", id))  # which has an index
     if query.state >= 0:
         chosen.append(("state = ?", query.state))

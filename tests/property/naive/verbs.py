@@ -63,7 +63,7 @@ class Naive(Moves):
         if watcher is not None:
             job.watchers.append(watcher)
 
-    def forget(self, watcher: NaiveWatcher) -> None:
+    def unwatch_all(self, watcher: NaiveWatcher) -> None:
         for job in self.alive():
             self.unwatch(job, watcher)
 
@@ -116,7 +116,7 @@ class Naive(Moves):
         worker.invited = [job for job in worker.invited if job.function != function]
         self.lose(worker, lost)
 
-    def leave(self, worker: NaiveWorker) -> None:
+    def remove_worker(self, worker: NaiveWorker) -> None:
         self.part(worker)
         worker.abilities.clear()
         lost = worker.holding + worker.invited

@@ -27,7 +27,7 @@ class Keeper(Journal):
     def accepted(self, job: object) -> None:
         self.calls.append("accepted")
 
-    def keep(self, name: str, value: bytes) -> None:
+    def save_value(self, name: str, value: bytes) -> None:
         self.calls.append("kept")
         self.kept[name] = value
 

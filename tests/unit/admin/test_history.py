@@ -71,7 +71,7 @@ def test_percentiles_are_of_the_last_minute(admin: Admin, engine: Engine, server
 def test_a_percentile_is_right_within_its_bucket(seconds: float) -> None:
     meter = DurationHistogram()
     for _ in range(100):
-        meter.note(seconds)
+        meter.add(seconds)
     assert seconds / 2 <= percentile(meter.counts(), 0.5) <= seconds * 2
 
 

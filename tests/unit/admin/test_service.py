@@ -128,7 +128,7 @@ def test_nonsense_is_refused(admin: Admin) -> None:
 def test_events_are_told_only_while_somebody_attends(admin: Admin, engine: Engine) -> None:
     heard: list[JobEvent] = []
     others: list[JobEvent] = []
-    assert engine.audience is None
+    assert engine.observer is None
     admin.subscribe(heard.append)
     admin.subscribe(others.append)
     worker = hire(engine, b"f", name=b"bob")
@@ -138,7 +138,7 @@ def test_events_are_told_only_while_somebody_attends(admin: Admin, engine: Engin
     admin.unsubscribe(heard.append)
     engine.submit(b"f", background=True)
     admin.unsubscribe(others.append)
-    assert engine.audience is None
+    assert engine.observer is None
     assert [(event.what, event.worker, event.reason) for event in heard] == [
         ("submitted", "", ""), ("started", "bob", ""), ("failed", "", "broken"),
     ]  # fmt: skip

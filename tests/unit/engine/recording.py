@@ -183,7 +183,7 @@ def job_in(
         engine.cancel(job)
     elif state is JobState.DEAD:
         engine.policy.max_attempts = 1
-        engine.leave(worker)
+        engine.remove_worker(worker)
     assert job.state is state
     return job, worker
 

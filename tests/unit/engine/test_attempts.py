@@ -8,7 +8,7 @@ from tests.unit.engine.recording import NOW, RecordingJournal, claim, hire, job_
 
 def test_a_job_that_succeeds_at_once_has_none(engine: Engine) -> None:
     job, _ = job_in(engine, JobState.DONE)
-    assert job.trials is None
+    assert job.failed_attempts is None
 
 
 def test_a_lost_worker(engine: Engine) -> None:
@@ -16,8 +16,8 @@ def test_a_lost_worker(engine: Engine) -> None:
     job = engine.submit(b"f", background=True)
     claim(engine, worker)
     engine.now = NOW + 5
-    engine.leave(worker)
-    assert job.trials == [Attempt(NOW, NOW + 5, "test", b"bob", "its worker left")]
+    engine.remove_worker(worker)
+    assert job.failed_attempts == [Attempt(NOW, NOW + 5, "test", b"bob", "its worker left")]
 
 
 def test_a_lease_that_ran_out(engine: Engine) -> None:
@@ -25,7 +25,7 @@ def test_a_lease_that_ran_out(engine: Engine) -> None:
     job = engine.submit(b"f", background=True)
     claim(engine, worker)
     engine.tick(NOW + 3)
-    assert job.trials == [Attempt(NOW, NOW + 3, "test", b"", "it did not finish within 3.0 seconds")]
+    assert job.failed_attempts == [Attempt(NOW, NOW + 3, "test", b"", "it did not finish within 3.0 seconds")]
 
 
 def test_failures_that_are_tried_again_and_the_last_one(engine: Engine) -> None:
@@ -37,7 +37,7 @@ def test_failures_that_are_tried_again_and_the_last_one(engine: Engine) -> None:
         engine.fail(worker, job, reason, retry=True)
         engine.tick(NOW + 100)
     assert job.state is JobState.DEAD
-    assert [trial.why for trial in job.trials or ()] == ["first", "second"]
+    assert [trial.why for trial in job.failed_attempts or ()] == ["first", "second"]
 
 
 def test_what_counts_as_never_given_is_none(engine: Engine) -> None:
@@ -47,7 +47,7 @@ def test_what_counts_as_never_given_is_none(engine: Engine) -> None:
     engine.hand_back(worker, job)
     claim(engine, worker)
     engine.reschedule(worker, job, NOW + 1)
-    assert job.trials is None
+    assert job.failed_attempts is None
 
 
 def test_only_the_last_are_kept(engine: Engine) -> None:
@@ -56,14 +56,16 @@ def test_only_the_last_are_kept(engine: Engine) -> None:
     job = engine.submit(b"f", background=True)
     for number in range(ATTEMPTS_KEPT + 5):
         claim(engine, worker)
-        engine.postpone(job, engine.now, f"no {number}")
+        engine.reschedule_failed(job, engine.now, f"no {number}")
         engine.tick(engine.now)
-    assert [trial.why for trial in job.trials or ()] == [f"no {number}" for number in range(5, ATTEMPTS_KEPT + 5)]
+    assert [trial.why for trial in job.failed_attempts or ()] == [
+        f"no {number}" for number in range(5, ATTEMPTS_KEPT + 5)
+    ]
 
 
 def test_postponing_frees_the_worker_in_silence(engine: Engine, journal: RecordingJournal) -> None:
     job, worker = job_in(engine, JobState.RUNNING, background=True)
-    assert engine.postpone(job, NOW + 60, "busy")
+    assert engine.reschedule_failed(job, NOW + 60, "busy")
     assert (job.state, job.run_at, job.attempts) == (JobState.SCHEDULED, NOW + 60, 1)
     assert (worker.running.jobs(), worker.taken, worker.is_forgiven(job.handle)) == ([], [], True)
     assert journal.names == ["accepted", "changed"]
@@ -75,20 +77,20 @@ def test_burying_sets_it_aside(engine: Engine) -> None:
     job, worker = job_in(engine, JobState.RUNNING, background=True)
     assert engine.mark_dead(job, "hopeless")
     assert (job.state, job.reason, worker.running.jobs(), worker.taken) == (JobState.DEAD, "hopeless", [], [])
-    assert [trial.why for trial in job.trials or ()] == ["hopeless"]
+    assert [trial.why for trial in job.failed_attempts or ()] == ["hopeless"]
 
 
 def test_only_what_one_worker_runs_can_be_put_off(engine: Engine) -> None:
     for state in (JobState.QUEUED, JobState.SCHEDULED, JobState.DEAD):
         job, _ = job_in(engine, state, background=True)
-        assert not engine.postpone(job, NOW + 1, "")
+        assert not engine.reschedule_failed(job, NOW + 1, "")
         assert not engine.mark_dead(job, "")
         assert job.state is state
         engine.cancel(job)
     worker = hire(engine, b"b", broadcast=True)
     job = engine.submit(b"b", background=True)
     claim(engine, worker)
-    assert not engine.postpone(job, NOW + 1, "")
+    assert not engine.reschedule_failed(job, NOW + 1, "")
     assert not engine.mark_dead(job, "")
 
 

@@ -72,7 +72,7 @@ def test_the_first_completion_completes_the_job(
     assert (engine.running, engine.functions[b"b"].total) == (0, 0)
     assert journal.names == ["accepted", "finished"]
     assert engine.find(job.handle) is None
-    assert engine.functions[b"b"].unique == {}
+    assert engine.functions[b"b"].unique_jobs == {}
 
 
 @pytest.mark.parametrize("end", ["complete", "fail", "raise_exception"])
@@ -137,8 +137,8 @@ def test_lost_workers_give_up_their_copies_and_the_last_one_fails_the_job(
     job = engine.submit(b"b", background=True, watcher=watcher)
     assert claim(engine, one) is job
     assert claim(engine, two) is job
-    engine.leave(one)
-    engine.leave(three)  # woken, but it never came
+    engine.remove_worker(one)
+    engine.remove_worker(three)  # woken, but it never came
     assert job.state is JobState.RUNNING
     engine.unregister(two, b"b")
     assert job.state is JobState.FAILED
@@ -191,7 +191,7 @@ def test_a_job_whose_only_worker_was_not_waiting_is_a_broadcast_of_one(
     lonely = hire(engine, b"b", broadcast=True)
     job = engine.submit(b"b", background=True, watcher=watcher)
     assert claim(engine, lonely) is job
-    engine.leave(lonely)
+    engine.remove_worker(lonely)
     assert job.state is JobState.FAILED
 
 

@@ -59,7 +59,7 @@ def test_a_withdrawn_job_that_nobody_waits_for_was_never_there(
     job, worker = job_in(engine, state, background=True)
     engine.retract(job)
     assert not engine.jobs
-    assert not engine.functions[b"f"].unique
+    assert not engine.functions[b"f"].unique_jobs
     assert engine.functions[b"f"].total == 0
     assert journal.names == ["accepted"], "the store knows that it failed"
     engine.tick(NOW + 60)
@@ -94,9 +94,9 @@ def test_withdrawing_what_is_over_changes_nothing(engine: Engine, watcher: Recor
 
 
 def test_a_reserved_id_is_given_to_nobody_else(engine: Engine) -> None:
-    number = engine.reserve()
+    number = engine.reserve_id()
     other = engine.submit(b"f", background=True)
-    reserved = engine.submit(b"f", background=True, number=number)
+    reserved = engine.submit(b"f", background=True, reserved_id=number)
     assert (reserved.id, reserved.handle) == (number, b"H:localhost:%d" % number)
     assert other.id != number
     assert engine.submit(b"f", background=True).id not in (number, other.id)

@@ -23,7 +23,7 @@ def test_a_background_job_does_not_die_because_a_watcher_left(
     engine: Engine, watcher: RecordingWatcher, state: JobState
 ) -> None:
     job, _ = job_in(engine, state, watcher, background=True)
-    engine.forget(watcher)
+    engine.unwatch_all(watcher)
     assert job.state is state
     assert engine.find(job.handle) is job
     assert job.watchers is None
@@ -36,7 +36,7 @@ def test_nor_does_a_foreground_job_that_a_background_submission_joined(
     job, _ = job_in(engine, state, watcher)
     assert engine.submit(b"f", b"key", background=True) is job
     assert journal.calls == [("accepted", job.handle)]
-    engine.forget(watcher)
+    engine.unwatch_all(watcher)
     assert job.state is state
 
 
@@ -47,13 +47,13 @@ def test_a_waiting_foreground_job_is_dropped_with_its_last_watcher(
     other = RecordingWatcher()
     job, worker = job_in(engine, state, watcher)
     engine.watch(job, other)
-    engine.forget(watcher)
+    engine.unwatch_all(watcher)
     assert job.state is state
-    engine.forget(other)
+    engine.unwatch_all(other)
     assert job.state is JobState.CANCELLED
     assert not engine.jobs
     assert engine.functions[b"f"].total == 0
-    assert engine.functions[b"f"].unique == {}
+    assert engine.functions[b"f"].unique_jobs == {}
     engine.tick(NOW + 60)
     assert engine.claim(worker) is None
     assert watcher.heard == other.heard == []
@@ -65,7 +65,7 @@ def test_a_running_foreground_job_runs_on_and_its_result_is_swallowed(
     engine: Engine, watcher: RecordingWatcher
 ) -> None:
     job, worker = job_in(engine, JobState.RUNNING, watcher)
-    engine.forget(watcher)
+    engine.unwatch_all(watcher)
     assert job.state is JobState.RUNNING
     assert worker.running.jobs() == [job]
     engine.data(job, b"part")
@@ -77,7 +77,7 @@ def test_a_running_foreground_job_runs_on_and_its_result_is_swallowed(
 def test_an_abandoned_running_job_may_find_a_new_watcher(engine: Engine, watcher: RecordingWatcher) -> None:
     job, worker = job_in(engine, JobState.RUNNING, RecordingWatcher())
     assert job.watchers is not None
-    engine.forget(job.watchers[0])
+    engine.unwatch_all(job.watchers[0])
     assert engine.submit(b"f", b"key", watcher=watcher) is job
     engine.complete(worker, job, b"out")
     assert watcher.words == [("complete", b"out")]
@@ -89,22 +89,22 @@ def test_forgetting_a_client_ends_all_that_only_it_waited_for(engine: Engine, wa
     shared = engine.submit(b"f", b"key", watcher=watcher)
     engine.watch(shared, other)
     durable = engine.submit(b"f", watcher=watcher, background=True)
-    engine.forget(watcher)
+    engine.unwatch_all(watcher)
     assert watcher.watching == set()
     assert [job.state for job in (mine, shared, durable)] == [
         JobState.CANCELLED,
         JobState.QUEUED,
         JobState.QUEUED,
     ]
-    engine.forget(watcher)  # twice does no harm
+    engine.unwatch_all(watcher)  # twice does no harm
 
 
 def test_a_dropped_job_leaves_the_rest_of_the_line_as_it_was(engine: Engine) -> None:
     clients = [RecordingWatcher() for _ in range(5)]
     for number, client in enumerate(clients):
         engine.submit(b"f", payload=b"%d" % number, watcher=client)
-    engine.forget(clients[0])
-    engine.forget(clients[3])
+    engine.unwatch_all(clients[0])
+    engine.unwatch_all(clients[3])
     assert payloads(engine, hire(engine, b"f")) == [b"1", b"2", b"4"]
 
 
@@ -137,7 +137,7 @@ def test_cancelling_ends_a_job_in_any_state(
     assert watcher.heard[0].state is JobState.CANCELLED
     assert (list(engine.jobs), worker.running.jobs(), engine.running) == ([], [], 0)
     assert engine.functions[b"f"].total == 0
-    assert engine.functions[b"f"].unique == {}
+    assert engine.functions[b"f"].unique_jobs == {}
     engine.tick(NOW + 60)
     assert engine.claim(worker) is None
 

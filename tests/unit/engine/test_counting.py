@@ -19,23 +19,23 @@ def test_every_end_has_its_count(engine: Engine) -> None:
     f = engine.functions[b"f"]
     assert (f.submitted, f.completed, f.failed) == (5, 2, 2)
     assert engine.submitted == 5
-    for ended in (engine.ended, f.ended):
+    for ended in (engine.outcomes, f.outcomes):
         assert (ended.done, ended.failed, ended.cancelled, ended.dead, ended.total) == (2, 1, 1, 1, 5)
-    assert engine.dead_of == {b"f": 1}
+    assert engine.dead_counts == {b"f": 1}
 
 
 def test_joining_and_replacing_is_no_second_submission(engine: Engine) -> None:
     for duplicate in (Duplicate.COALESCE, Duplicate.REPLACE):
         engine.submit(b"f", b"key", duplicate=duplicate)
         engine.submit(b"f", b"key", duplicate=duplicate)
-    assert (engine.submitted, engine.functions[b"f"].submitted, engine.ended.total) == (1, 1, 0)
+    assert (engine.submitted, engine.functions[b"f"].submitted, engine.outcomes.total) == (1, 1, 0)
 
 
 def test_a_retried_job_was_submitted_once(engine: Engine) -> None:
     job, _ = job_in(engine, JobState.DEAD, background=True)
     engine.retry(job)
     assert (engine.submitted, engine.functions[b"f"].submitted) == (1, 1)
-    assert engine.dead_of == {}
+    assert engine.dead_counts == {}
 
 
 def test_jobs_from_before_were_not_submitted_now(engine: Engine) -> None:
@@ -44,28 +44,28 @@ def test_jobs_from_before_were_not_submitted_now(engine: Engine) -> None:
         before.now = NOW
         engine.restore(job_in(before, state, background=True)[0])
     assert (engine.submitted, engine.functions[b"f"].submitted) == (0, 0)
-    assert (engine.queued, engine.scheduled, engine.dead_of) == (1, 1, {b"f": 1})
+    assert (engine.queued, engine.scheduled, engine.dead_counts) == (1, 1, {b"f": 1})
 
 
 def test_dead_jobs_are_counted_when_their_function_is_dropped(engine: Engine) -> None:
     job, _ = job_in(engine, JobState.DEAD, background=True)
     assert engine.drop(b"f")
-    assert engine.dead_of == {b"f": 1}
+    assert engine.dead_counts == {b"f": 1}
     engine.delete(job)
-    assert engine.dead_of == {}
+    assert engine.dead_counts == {}
 
 
 def test_oldest_is_when_the_first_was_ready(engine: Engine) -> None:
-    assert engine.function(b"f").oldest() == 0.0
+    assert engine.function(b"f").oldest_ready_at() == 0.0
     first = engine.submit(b"f", run_at=NOW - 500)  # a place ahead: it waits since now all the same
     engine.now = NOW + 10
     second = engine.submit(b"f", priority=0)
     f = engine.functions[b"f"]
-    assert f.oldest() == NOW
+    assert f.oldest_ready_at() == NOW
     engine.cancel(first)
-    assert f.oldest() == NOW + 10
+    assert f.oldest_ready_at() == NOW + 10
     engine.cancel(second)
-    assert f.oldest() == 0.0
+    assert f.oldest_ready_at() == 0.0
 
 
 def test_oldest_is_right_where_jobs_came_out_of_order(engine: Engine) -> None:
@@ -74,10 +74,10 @@ def test_oldest_is_right_where_jobs_came_out_of_order(engine: Engine) -> None:
     engine.now = NOW + 5
     engine.submit(b"f", run_at=NOW - 3)
     f = engine.functions[b"f"]
-    assert f.oldest() == NOW
+    assert f.oldest_ready_at() == NOW
     engine.cancel(early)
     engine.cancel(late)
-    assert f.oldest() == NOW + 5
+    assert f.oldest_ready_at() == NOW + 5
 
 
 def test_waiting_and_running_are_measured(engine: Engine) -> None:
@@ -87,8 +87,8 @@ def test_waiting_and_running_are_measured(engine: Engine) -> None:
     job = claim(engine, worker)
     engine.now = NOW + 1.25
     engine.complete(worker, job, b"")
-    assert (measured(engine.waits), engine.waits.seconds) == ({18: 1}, 0.25)
-    assert (measured(engine.runs), engine.runs.seconds) == ({20: 1}, 1.0)
+    assert (measured(engine.wait_times), engine.wait_times.total_seconds) == ({18: 1}, 0.25)
+    assert (measured(engine.run_times), engine.run_times.total_seconds) == ({20: 1}, 1.0)
 
 
 def test_a_clock_that_was_moved_spoils_nothing(engine: Engine) -> None:
@@ -98,8 +98,8 @@ def test_a_clock_that_was_moved_spoils_nothing(engine: Engine) -> None:
     job = claim(engine, worker)
     engine.now = NOW - 7200
     engine.complete(worker, job, b"")
-    assert measured(engine.waits) == measured(engine.runs) == {0: 1}
-    assert engine.waits.seconds == engine.runs.seconds == 0.0
+    assert measured(engine.wait_times) == measured(engine.run_times) == {0: 1}
+    assert engine.wait_times.total_seconds == engine.run_times.total_seconds == 0.0
 
 
 NUMBERS = [float("-inf"), -1.0, 0.0, 1e-9, 1e-6, 1.0, 3600.0, 4e12 - 1, 4e12, 1e300, float("inf"), float("nan")]
@@ -108,7 +108,7 @@ NUMBERS = [float("-inf"), -1.0, 0.0, 1e-9, 1e-6, 1.0, 3600.0, 4e12 - 1, 4e12, 1e
 def test_every_number_has_a_bucket() -> None:
     meter = DurationHistogram()
     for number in NUMBERS:
-        meter.note(number)
+        meter.add(number)
     assert measured(meter) == {0: 8, 1: 1, 20: 1, 32: 1, 62: 1}
 
 
@@ -116,12 +116,12 @@ def test_every_number_has_a_bucket() -> None:
 def test_a_meter_counts_whatever_the_order(numbers: list[float], data: st.DataObject) -> None:
     meter = DurationHistogram()
     for number in numbers:
-        meter.note(number)
+        meter.add(number)
     assert sum(meter.counts()) == len(numbers)
     for number in data.draw(st.permutations(numbers)):
-        meter.forget(number)
+        meter.remove(number)
     assert measured(meter) == {}
-    assert meter.seconds == pytest.approx(0.0, abs=1e-6)
+    assert meter.total_seconds == pytest.approx(0.0, abs=1e-6)
 
 
 def measured(meter: DurationHistogram) -> dict[int, int]:
@@ -135,7 +135,7 @@ def test_workers_are_listed_from_their_first_function_until_they_leave(engine: E
     assert (first.number, first.since) == (1, NOW)
     engine.unregister(first, b"f")
     assert engine.workers == {1: first, 2: second}
-    engine.leave(first)
+    engine.remove_worker(first)
     engine.now = NOW + 5
     assert engine.workers == {2: second}
     engine.register(first, b"f")

@@ -31,9 +31,9 @@ def test_a_crew_begins_when_a_worker_asks_for_work_and_ends_with_its_last_worker
     engine.claim(one)
     engine.sleep(two)
     assert len(engine.crews) == 1
-    engine.leave(one)
+    engine.remove_worker(one)
     assert len(engine.crews) == 1
-    engine.leave(two)
+    engine.remove_worker(two)
     assert engine.crews == {}
     assert not engine.functions[b"f"].crews
 
@@ -141,8 +141,8 @@ def test_the_crew_remembers_when_it_last_got_a_job(engine: Engine) -> None:
     worker = hire(engine, b"f")
     assert engine.claim(worker) is None
     assert worker.crew is not None
-    assert worker.crew.claimed_at == 0.0
+    assert worker.crew.last_claim_at == 0.0
     fill(engine, "f1")
     engine.now = NOW + 7
     claim(engine, worker)
-    assert worker.crew.claimed_at == NOW + 7
+    assert worker.crew.last_claim_at == NOW + 7

@@ -34,7 +34,7 @@ def die(engine: Engine, payload: bytes = b"", background: bool = False, unique: 
 def kill(engine: Engine, job: LiveJob) -> None:
     worker = hire(engine, b"f")
     assert claim(engine, worker) is job
-    engine.leave(worker)
+    engine.remove_worker(worker)
     assert job.state is JobState.DEAD
 
 
@@ -79,7 +79,7 @@ def test_jobs_of_a_paused_function_can_come_due_be_requeued_and_be_cancelled(eng
     later = engine.submit(b"f", background=True, run_at=NOW + 1)
     engine.pause(b"f")
     engine.tick(NOW + 1)
-    engine.leave(worker)
+    engine.remove_worker(worker)
     assert (running.state, later.state) == (JobState.QUEUED, JobState.QUEUED)
     engine.cancel(running)
     engine.resume(b"f")
@@ -114,7 +114,7 @@ def test_only_a_function_without_workers_and_jobs_is_dropped(engine: Engine) -> 
     worker = hire(engine, b"f")
     assert not engine.drop(b"f"), "a worker offers it"
     job = engine.submit(b"f", background=True)
-    engine.leave(worker)
+    engine.remove_worker(worker)
     assert not engine.drop(b"f"), "a job waits"
     engine.cancel(job)
     later = engine.submit(b"f", background=True, run_at=NOW + 5)
@@ -130,7 +130,7 @@ def test_a_dropped_function_may_come_back(engine: Engine) -> None:
     engine.submit(b"f", background=True)
     claim(engine, worker)
     engine.complete(worker, worker.running.jobs()[0], b"")
-    engine.leave(worker)
+    engine.remove_worker(worker)
     assert engine.drop(b"f")
     engine.tick(NOW + 1)
     engine.submit(b"f", payload=b"new", background=True)

@@ -9,7 +9,7 @@ from tests.unit.engine.recording import NOW, RecordingWatcher, claim, hire
 def test_a_new_function_has_nothing() -> None:
     function = Function(b"f")
     assert (function.queued, function.total, function.running, function.scheduled) == (0, 0, 0, 0)
-    assert (function.workers, function.crews, function.unique) == (0, {}, {})
+    assert (function.workers, function.crews, function.unique_jobs) == (0, {}, {})
     assert function.limits == (UNLIMITED,) * 3
     assert not function.paused
     assert not function.broadcast
@@ -53,7 +53,7 @@ def test_unique_keys_of_waiting_and_running_jobs_are_known(engine: Engine) -> No
     waiting = engine.submit(b"f", b"w", watcher=watcher, run_at=NOW + 1)
     running = engine.submit(b"f", b"r", watcher=watcher)
     assert claim(engine, worker) is running
-    assert engine.functions[b"f"].unique == {b"w": waiting, b"r": running}
+    assert engine.functions[b"f"].unique_jobs == {b"w": waiting, b"r": running}
     engine.complete(worker, running, b"")
-    engine.forget(watcher)
-    assert engine.functions[b"f"].unique == {}
+    engine.unwatch_all(watcher)
+    assert engine.functions[b"f"].unique_jobs == {}

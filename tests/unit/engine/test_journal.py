@@ -47,7 +47,7 @@ def test_a_lost_worker_is_a_change_with_the_attempt_counted(engine: Engine, jour
     worker = hire(engine, b"f")
     claim(engine, worker)
     engine.now = NOW + 3
-    engine.leave(worker)
+    engine.remove_worker(worker)
     last = journal.entries[-1]
     assert (last.what, last.attempts, last.state, last.run_at) == ("changed", 1, JobState.QUEUED, NOW + 3)
     assert journal.calls == [("accepted", job.handle), ("changed", job.handle)]
@@ -58,7 +58,7 @@ def test_a_death_is_a_change_with_the_reason(engine: Engine, journal: RecordingJ
     job = engine.submit(b"f", background=True)
     worker = hire(engine, b"f")
     claim(engine, worker)
-    engine.leave(worker)
+    engine.remove_worker(worker)
     assert journal.calls == [("accepted", job.handle), ("changed", job.handle)]
     assert journal.entries[-1].state is JobState.DEAD
     assert "its worker left" in journal.entries[-1].reason
@@ -70,7 +70,7 @@ def test_a_retry_is_a_change_and_a_deletion_an_end(engine: Engine, journal: Reco
     for _ in range(2):
         worker = hire(engine, b"f")
         claim(engine, worker)
-        engine.leave(worker)
+        engine.remove_worker(worker)
         if job.state is JobState.DEAD and journal.names.count("changed") == 1:
             engine.retry(job)
             assert journal.entries[-1][4:7] == (0, JobState.QUEUED, "")
@@ -150,7 +150,7 @@ def test_foreground_jobs_are_never_mentioned(engine: Engine, journal: RecordingJ
         lambda job: engine.reschedule(worker, job, NOW + 1),
         lambda job: engine.fail(worker, job, retry=True),
         lambda job: engine.cancel(job),
-        lambda job: engine.leave(worker),
+        lambda job: engine.remove_worker(worker),
     ]
     for end in ends:
         engine.submit(b"f", watcher=watcher)
@@ -159,7 +159,7 @@ def test_foreground_jobs_are_never_mentioned(engine: Engine, journal: RecordingJ
     engine.submit(b"f", b"key", watcher=watcher, duplicate=Duplicate.REPLACE)
     engine.tick(NOW + 100)
     assert engine.find(replaced.handle) is not None
-    engine.forget(watcher)
+    engine.unwatch_all(watcher)
     assert journal.entries == []
 
 
@@ -170,7 +170,7 @@ def test_a_dead_foreground_job_is_mentioned_when_it_is_retried(
     job = engine.submit(b"f", watcher=watcher)
     worker = hire(engine, b"f")
     claim(engine, worker)
-    engine.leave(worker)
+    engine.remove_worker(worker)
     assert journal.entries == []
     engine.retry(job)
     assert journal.calls == [("accepted", job.handle)]
@@ -181,7 +181,7 @@ def test_the_end_of_very_many_jobs_is_told_once(engine: Engine) -> None:
     told = []
 
     class Tidy(Journal):
-        def emptied(self) -> None:
+        def drained(self) -> None:
             assert not engine.jobs
             told.append(engine.next_id)
 

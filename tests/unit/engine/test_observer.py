@@ -26,12 +26,12 @@ class RecordingAudience(Observer):
 
 @pytest.fixture
 def audience(engine: Engine) -> RecordingAudience:
-    engine.audience = audience = RecordingAudience()
+    engine.observer = audience = RecordingAudience()
     return audience
 
 
 def test_the_base_hears_everything_and_says_nothing(engine: Engine) -> None:
-    engine.audience = Observer()
+    engine.observer = Observer()
     worker = hire(engine, b"f")
     job = engine.submit(b"f", background=True)
     claim(engine, worker)
@@ -65,7 +65,7 @@ def test_a_lost_worker_is_a_second_start(engine: Engine, audience: RecordingAudi
     for _ in range(2):
         worker = hire(engine, b"f")
         claim(engine, worker)
-        engine.leave(worker)
+        engine.remove_worker(worker)
     assert audience.heard == [("created", job.handle), ("started", job.handle), ("started", job.handle)]
 
 
@@ -77,7 +77,7 @@ def test_every_end_is_heard_once(engine: Engine, audience: RecordingAudience) ->
     for end in ("fail", "exception", "cancel", "abandon", "die"):
         job = engine.submit(b"f", watcher=watcher)
         if end == "abandon":
-            engine.forget(watcher)
+            engine.unwatch_all(watcher)
         else:
             claim(engine, worker)
         if end == "fail":
@@ -87,7 +87,7 @@ def test_every_end_is_heard_once(engine: Engine, audience: RecordingAudience) ->
         elif end == "cancel":
             engine.cancel(job)
         elif end == "die":
-            engine.leave(worker)
+            engine.remove_worker(worker)
         ends.append([words[2:] for words in audience.heard if words[:2] == ("finished", job.handle)])
     assert ends == [
         [(JobState.FAILED, b"")],
@@ -105,8 +105,8 @@ class Everything(RecordingAudience):
     def requeued(self, job: LiveJob, why: str) -> None:
         self.heard.append(("requeued", job.handle, why))
 
-    def postponed(self, job: LiveJob, why: str) -> None:
-        self.heard.append(("postponed", job.handle, why))
+    def rescheduled(self, job: LiveJob, why: str) -> None:
+        self.heard.append(("rescheduled", job.handle, why))
 
 
 def test_what_happens_between_start_and_end_is_heard(engine: Engine) -> None:
@@ -116,7 +116,7 @@ def test_what_happens_between_start_and_end_is_heard(engine: Engine) -> None:
     job = engine.submit(b"f", background=True)
     claim(engine, worker)
     engine.progress(job, Progress(1, 2))
-    engine.leave(worker)
+    engine.remove_worker(worker)
     worker = hire(engine, b"f")
     claim(engine, worker)
     engine.fail(worker, job, "not today", retry=True)
@@ -125,9 +125,9 @@ def test_what_happens_between_start_and_end_is_heard(engine: Engine) -> None:
     engine.mark_dead(job, "hopeless")
     engine.retry(job)
     assert [words[0] for words in audience.heard] == [
-        "created", "started", "progress", "requeued", "started", "postponed", "started", "finished", "requeued",
+        "created", "started", "progress", "requeued", "started", "rescheduled", "started", "finished", "requeued",
     ]  # fmt: skip
-    assert [words[2] for words in audience.heard if words[0] in ("requeued", "postponed")] == [
+    assert [words[2] for words in audience.heard if words[0] in ("requeued", "rescheduled")] == [
         "its worker left", "not today", "retried",
     ]  # fmt: skip
 
@@ -141,7 +141,7 @@ def test_several_may_attend_and_leave(engine: Engine) -> None:
     engine.unsubscribe(first)
     three = engine.submit(b"f")
     engine.unsubscribe(second)
-    assert engine.audience is None
+    assert engine.observer is None
     assert [words[1] for words in first.heard] == [one.handle, two.handle]
     assert [words[1] for words in second.heard] == [two.handle, three.handle]
 
@@ -157,11 +157,11 @@ def test_a_hall_passes_everything_on(engine: Engine) -> None:
     engine.reschedule(worker, job, NOW + 1)
     engine.tick(NOW + 1)
     claim(engine, worker)
-    engine.leave(worker)
+    engine.remove_worker(worker)
     engine.cancel(job)
     assert members[0].heard == members[1].heard
     assert [words[0] for words in members[0].heard] == [
-        "created", "started", "progress", "postponed", "started", "requeued", "finished",
+        "created", "started", "progress", "rescheduled", "started", "requeued", "finished",
     ]  # fmt: skip
 
 

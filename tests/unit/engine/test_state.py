@@ -183,7 +183,7 @@ def test_a_key_that_comes_twice_belongs_to_the_first_and_both_run(engine: Engine
         assert claim(engine, worker) is job
         engine.complete(worker, job, b"")
     assert not engine.jobs
-    assert not engine.functions[b"f"].unique
+    assert not engine.functions[b"f"].unique_jobs
 
 
 def test_a_dead_job_from_before_can_be_retried_and_deleted(engine: Engine, journal: RecordingJournal) -> None:

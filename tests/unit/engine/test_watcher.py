@@ -112,7 +112,7 @@ def test_a_watcher_may_leave_while_it_listens(engine: Engine, watcher: Recording
     job = engine.submit(b"f", b"key", watcher=watcher)
     engine.submit(b"f", b"key", watcher=other)
     claim(engine, worker)
-    watcher.react = lambda what, job: engine.forget(watcher)
+    watcher.react = lambda what, job: engine.unwatch_all(watcher)
     engine.data(job, b"one")
     engine.data(job, b"two")
     assert watcher.words == [("data", b"one")]
@@ -133,7 +133,7 @@ def test_a_watcher_may_cancel_the_other_jobs_of_a_worker_that_is_leaving(
             engine.cancel(two)
 
     watcher.react = cancel_the_other
-    engine.leave(worker)
+    engine.remove_worker(worker)
     assert (one.state, two.state) == (JobState.DEAD, JobState.CANCELLED)
     assert (engine.running, worker.running.jobs(), list(engine.jobs)) == (0, [], [])
 

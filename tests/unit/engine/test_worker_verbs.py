@@ -83,7 +83,7 @@ def test_completing_ends_the_job(engine: Engine, watcher: RecordingWatcher) -> N
     assert (job.state, job.owner, worker.running.jobs(), list(engine.jobs)) == (JobState.DONE, None, [], [])
     assert watcher.words == [("complete", b"out")]
     assert (engine.running, engine.functions[b"f"].total, len(engine.leases)) == (0, 0, 0)
-    assert engine.functions[b"f"].unique == {}
+    assert engine.functions[b"f"].unique_jobs == {}
 
 
 def test_failing_is_final_unless_the_worker_asks_for_a_retry(engine: Engine, watcher: RecordingWatcher) -> None:
@@ -124,7 +124,7 @@ def test_nobody_waits_for_an_abandoned_job_to_be_tried_again(
     worker = hire(engine, b"f")
     job = engine.submit(b"f", watcher=watcher)
     claim(engine, worker)
-    engine.forget(watcher)
+    engine.unwatch_all(watcher)
     engine.fail(worker, job, retry=True)
     assert job.state is JobState.CANCELLED
     assert not engine.jobs
@@ -161,7 +161,7 @@ def test_rescheduling_may_leave_the_attempts_as_they_were(engine: Engine, journa
     job = engine.submit(b"f", background=True)
     lost = hire(engine, b"f")
     claim(engine, lost)
-    engine.leave(lost)
+    engine.remove_worker(lost)
     worker = hire(engine, b"f")
     claim(engine, worker)
     assert job.attempts == 2
@@ -184,7 +184,7 @@ def test_rescheduling_an_abandoned_job_ends_it(engine: Engine, watcher: Recordin
     worker = hire(engine, b"f")
     job = engine.submit(b"f", watcher=watcher)
     claim(engine, worker)
-    engine.forget(watcher)
+    engine.unwatch_all(watcher)
     engine.reschedule(worker, job, NOW + 30)
     assert job.state is JobState.CANCELLED
     assert not engine.jobs

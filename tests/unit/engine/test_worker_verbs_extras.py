@@ -75,7 +75,7 @@ def test_an_abandoned_job_that_is_handed_back_is_dropped(engine: Engine, watcher
     worker = hire(engine, b"f")
     job = engine.submit(b"f", watcher=watcher)
     claim(engine, worker)
-    engine.forget(watcher)
+    engine.unwatch_all(watcher)
     engine.hand_back(worker, job)
     assert job.state is JobState.CANCELLED
     assert not engine.jobs
@@ -102,7 +102,7 @@ def test_every_failure_has_a_code(engine: Engine) -> None:
         elif end == "cancel":
             engine.cancel(job)
         elif end == "die":
-            engine.leave(worker)
+            engine.remove_worker(worker)
         else:
             engine.raise_exception(worker, job, b"oh", *([7] if end == "code 7" else []))
         codes.append(job.code)

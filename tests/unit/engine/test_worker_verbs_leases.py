@@ -94,7 +94,7 @@ def test_an_abandoned_job_whose_time_is_up_is_dropped(engine: Engine, watcher: R
     worker = hire(engine, b"f", timeout=1.0, on_timeout=Expiry.REQUEUE)
     job = engine.submit(b"f", watcher=watcher)
     claim(engine, worker)
-    engine.forget(watcher)
+    engine.unwatch_all(watcher)
     engine.tick(NOW + 1)
     assert job.state is JobState.CANCELLED
     assert worker.taken == [job.handle]
@@ -105,7 +105,7 @@ def test_a_new_lease_does_not_end_with_the_old_one(engine: Engine) -> None:
     job = engine.submit(b"f", background=True)
     claim(engine, one)
     engine.now = NOW + 3
-    engine.leave(one)
+    engine.remove_worker(one)
     claim(engine, two)
     assert engine.tick(NOW + 5) == NOW + 8
     assert job.owner is two
@@ -139,7 +139,7 @@ def test_a_job_that_was_claimed_again_at_the_same_moment_has_one_lease(engine: E
     one, two = hire(engine, b"f", timeout=5.0), hire(engine, b"f", timeout=5.0)
     job = engine.submit(b"f", background=True)
     claim(engine, one)
-    engine.leave(one)
+    engine.remove_worker(one)
     claim(engine, two)
     assert len(engine.leases) == 1
     engine.complete(two, job, b"")
@@ -207,7 +207,7 @@ def test_nobody_hears_of_time_that_ran_out_if_the_job_fails_by_it(engine: Engine
     assert [what for what, _ in watcher.words] == ["fail"]
 
 
-@pytest.mark.parametrize("verb", ["cancel", "forget"])
+@pytest.mark.parametrize("verb", ["cancel", "unwatch_all"])
 def test_who_is_through_with_a_job_hears_no_more_of_its_time(
     engine: Engine, watcher: RecordingWatcher, verb: str
 ) -> None:

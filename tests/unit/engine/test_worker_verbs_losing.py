@@ -20,7 +20,7 @@ def test_a_lost_job_goes_to_the_end_of_its_lane(engine: Engine, how: str) -> Non
     job = claim(engine, worker)
     engine.submit(b"f", payload=b"3", background=True)
     if how == "leave":
-        engine.leave(worker)
+        engine.remove_worker(worker)
     else:
         engine.unregister(worker, b"f")
     assert (job.state, job.attempts, job.owner, job.progress) == (JobState.QUEUED, 1, None, None)
@@ -34,7 +34,7 @@ def test_losing_a_worker_says_nothing_to_the_client(engine: Engine, watcher: Rec
     worker = hire(engine, b"f")
     job = engine.submit(b"f", watcher=watcher)
     claim(engine, worker)
-    engine.leave(worker)
+    engine.remove_worker(worker)
     assert watcher.heard == []
     assert job.watchers == [watcher]
 
@@ -53,11 +53,11 @@ def test_an_abandoned_job_of_a_lost_worker_is_dropped(engine: Engine, watcher: R
     worker = hire(engine, b"f")
     job = engine.submit(b"f", b"key", watcher=watcher)
     claim(engine, worker)
-    engine.forget(watcher)
-    engine.leave(worker)
+    engine.unwatch_all(watcher)
+    engine.remove_worker(worker)
     assert job.state is JobState.CANCELLED
     assert (list(engine.jobs), engine.dead, engine.running) == ([], {}, 0)
-    assert engine.functions[b"f"].unique == {}
+    assert engine.functions[b"f"].unique_jobs == {}
 
 
 def test_after_too_many_lost_workers_the_job_is_dead(engine: Engine, watcher: RecordingWatcher) -> None:
@@ -68,14 +68,14 @@ def test_after_too_many_lost_workers_the_job_is_dead(engine: Engine, watcher: Re
         worker = hire(engine, b"f")
         claim(engine, worker)
         assert job.attempts == attempt
-        engine.leave(worker)
+        engine.remove_worker(worker)
     assert job.state is JobState.DEAD
     assert job.reason == "given to 3 workers in vain, the last time because its worker left"
     assert watcher.words == [("fail", job.reason)]
     assert watcher.heard[0].state is JobState.DEAD
     assert (list(engine.jobs), engine.dead, engine.running) == ([], {job.id: job}, 0)
     assert engine.functions[b"f"].total == 0
-    assert engine.functions[b"f"].unique == {}
+    assert engine.functions[b"f"].unique_jobs == {}
 
 
 def test_without_a_limit_a_job_never_dies(engine: Engine) -> None:
@@ -84,24 +84,24 @@ def test_without_a_limit_a_job_never_dies(engine: Engine) -> None:
     for _ in range(50):
         worker = hire(engine, b"f")
         claim(engine, worker)
-        engine.leave(worker)
+        engine.remove_worker(worker)
     assert (job.state, job.attempts) == (JobState.QUEUED, 50)
 
 
 def test_leaving_takes_everything_back(engine: Engine) -> None:
     worker = hire(engine, b"f", b"g", asleep=True)
-    engine.leave(worker)
+    engine.remove_worker(worker)
     assert (worker.idle, worker.crew, worker.abilities) == (False, None, {})
     assert (engine.functions[b"f"].workers, engine.functions[b"g"].workers) == (0, 0)
     engine.submit(b"f", background=True)
     assert worker.woken == 0
-    engine.leave(worker)  # twice does no harm
+    engine.remove_worker(worker)  # twice does no harm
     assert engine.functions[b"f"].workers == 0
 
 
 def test_a_worker_that_left_may_come_back(engine: Engine) -> None:
     worker = hire(engine, b"f")
-    engine.leave(worker)
+    engine.remove_worker(worker)
     engine.submit(b"g", background=True)
     engine.register(worker, b"g")
     assert claim(engine, worker).function == b"g"

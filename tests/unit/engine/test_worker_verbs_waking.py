@@ -116,7 +116,7 @@ def test_no_timer_runs_when_there_is_nobody_to_wake(engine: Engine) -> None:
 def test_a_woken_worker_that_leaves_does_not_strand_the_job(engine: Engine) -> None:
     one, two = hire(engine, b"f", asleep=True), hire(engine, b"f", asleep=True)
     engine.submit(b"f", background=True)
-    engine.leave(one)
+    engine.remove_worker(one)
     engine.tick(NOW + GRACE)
     assert two.woken == 1
 
@@ -134,7 +134,7 @@ def test_a_requeued_job_wakes_somebody_else(engine: Engine) -> None:
     engine.submit(b"f", background=True)
     claim(engine, first)
     second = hire(engine, b"f", asleep=True)
-    engine.leave(first)
+    engine.remove_worker(first)
     assert second.woken == 1
 
 

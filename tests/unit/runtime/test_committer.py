@@ -93,7 +93,7 @@ def test_each_acknowledgement_waits_for_its_own_batch_and_no_later_one(play: Pla
         s.store.let_all()
         await s.until(lambda: len(first_wire.heard) == 2)
         assert (first_wire.heard, second_wire.heard) == ([b"one", b"three"], [b"two"])
-        assert [len(batch.saved) for batch in s.store.tried] == [1, 2]
+        assert [len(batch.saved_jobs) for batch in s.store.tried] == [1, 2]
 
     play(story)
 
@@ -128,7 +128,7 @@ def test_batches_grow_while_the_disk_is_slow(play: Play) -> None:
             await asyncio.sleep(0)
         s.store.let_all()
         await s.until(lambda: wire.heard != [] and b"".join(wire.heard).endswith(b"100"))
-        assert [len(batch.saved) for batch in s.store.tried] == [1, 100]
+        assert [len(batch.saved_jobs) for batch in s.store.tried] == [1, 100]
 
     play(story)
 
@@ -220,7 +220,7 @@ def test_lost_attempt_is_written_though_nothing_is_said(play: Play) -> None:
         await s.until(lambda: wire.heard == [b"one"])
         await s.idle()
         s.engine.claim(s.worker)
-        s.engine.leave(s.worker)
+        s.engine.remove_worker(s.worker)
         await s.until(lambda: [found.attempts for found in s.store.jobs(LiveJob)] == [1])
         assert job.state is JobState.QUEUED
 
@@ -229,8 +229,8 @@ def test_lost_attempt_is_written_though_nothing_is_said(play: Play) -> None:
 
 def test_value_of_a_door_is_written(play: Play) -> None:
     async def story(s: Scene) -> None:
-        s.committer.keep("name", b"value")
-        await s.until(lambda: s.store.kept() == {"name": b"value"})
+        s.committer.save_value("name", b"value")
+        await s.until(lambda: s.store.saved_values() == {"name": b"value"})
 
     play(story)
 

@@ -96,7 +96,7 @@ def test_withdrawn_job_leaves_nothing_in_later_batches(play: Play, path: Path) -
         job = s.submit(connection, b"one")
         await s.writing()
         assert s.engine.claim(s.worker) is job
-        s.engine.leave(s.worker)
+        s.engine.remove_worker(s.worker)
         s.store.let_all()
         await s.until(lambda: wire.heard == [b"no one"])
         s.submit(connection, b"two")
@@ -150,8 +150,8 @@ def test_other_changes_are_kept_and_written_after_recovery(play: Play, path: Pat
         assert s.engine.claim(other) is lost
         s.store.failures = failures(1)
         s.engine.complete(s.worker, done, b"result")
-        s.engine.leave(other)
-        s.committer.keep("name", b"value")
+        s.engine.remove_worker(other)
+        s.committer.save_value("name", b"value")
         await s.idle()
         assert (records(s.store), ids(s.store)) == ([], [done.id, lost.id])
         assert s.committer.pending(done.handle) is not None
@@ -159,7 +159,7 @@ def test_other_changes_are_kept_and_written_after_recovery(play: Play, path: Pat
         await s.until(lambda: wire.heard[-1] == b" new")
         assert records(s.store) == [done.id]
         assert [(job.id, job.attempts) for job in s.store.jobs(LiveJob)] == [(lost.id, 1), (lost.id + 1, 0)]
-        assert s.store.kept() == {"name": b"value"}
+        assert s.store.saved_values() == {"name": b"value"}
 
     play(story)
 

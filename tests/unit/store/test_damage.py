@@ -84,7 +84,7 @@ def test_pages_in_the_middle(
     found = rows(store)
     assert [row[0] for row in found] == [id for id in ALL if id not in lost]
     assert all(row[4] == files.payload(int(str(row[0]))) for row in found)
-    assert store.kept() == {"name": b"value"}
+    assert store.saved_values() == {"name": b"value"}
     said = report(caplog)
     assert (said["jobs"], said["kept"]) == (COUNT - len(lost), str(files.aside(path)[0]))
 
@@ -244,7 +244,7 @@ def test_table_of_values(path: Path, opened: Opened) -> None:
     files.fill(path, 100, clean=True)
     files.overwrite(path, files.root(path, "kept"))
     store = opened()
-    assert store.kept() == {}
+    assert store.saved_values() == {}
     assert ids(store) == list(range(1, 101))
 
 

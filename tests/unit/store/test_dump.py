@@ -48,7 +48,7 @@ def jobs(draw: st.DrawFn) -> Job:
     made.state = draw(st.sampled_from([JobState.QUEUED, JobState.DEAD]))
     made.attempts, made.count, made.timeout = draw(INTEGERS), draw(INTEGERS), draw(TIMES)
     made.reducer, made.reason = draw(OCTETS), draw(TEXT)
-    made.trials = draw(TRIALS)
+    made.failed_attempts = draw(TRIALS)
     made.keeps_result = draw(st.booleans())
     return made
 
@@ -130,7 +130,7 @@ def test_a_dump_of_version_1_is_read() -> None:
     assert b"trials" not in b"".join(lines)
     waiting, over = read(lines)
     assert isinstance(waiting, Job)
-    assert waiting.trials is None
+    assert waiting.failed_attempts is None
     assert over == record()
 
 
@@ -420,7 +420,7 @@ def test_snapshot_is_one_moment_of_a_store_that_changes_meanwhile(store: SqliteS
     try:
         with Snapshot(store.path) as snapshot:
             batch = contract.Batch()
-            batch.saved, batch.finished, batch.ids_until = [contract.row(job(3))], [record(1)], 500
+            batch.saved_jobs, batch.finished, batch.ids_until = [contract.row(job(3))], [record(1)], 500
             store.commit(batch)
             assert snapshot.next_id == 10
             assert [found.id for found in snapshot.jobs(print)] == [1, 2]

@@ -93,10 +93,10 @@ def test_file_of_0_1_is_brought_up_to_date(path: Path, opened: Opened) -> None:
     assert flags(store.jobs(Job)) == JOBS_0_1
     assert flags(store.records(Query())) == RECORDS_0_1
     assert records(store, door="danga") == [4, 3, 2]
-    assert store.kept() == {"periodic/config": b"value"}
+    assert store.saved_values() == {"periodic/config": b"value"}
     scheduled = next(job for job in store.jobs(Job) if job.id == 8)
     assert (scheduled.payload, scheduled.run_at, scheduled.attempts) == (b"payload 8", 1790086400.0, 1)
-    assert scheduled.trials is not None
+    assert scheduled.failed_attempts is not None
     store.commit(batch([job(10, keeps_result=False)], [record(11, keeps_result=False)]))
     store.close(12)
     store = opened()
@@ -118,7 +118,7 @@ def test_damaged_file_of_0_1_keeps_its_jobs(path: Path, opened: Opened) -> None:
     salvage.renew(path, "for the test")
     store = opened()
     assert flags(store.jobs(Job)) == JOBS_0_1
-    assert store.kept() == {"periodic/config": b"value"}
+    assert store.saved_values() == {"periodic/config": b"value"}
 
 
 def test_text_that_is_no_text_keeps_no_job_of_0_1_from_being_salvaged(path: Path, opened: Opened) -> None:

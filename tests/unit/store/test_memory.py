@@ -20,15 +20,15 @@ def memo(id: int, finished_at: float = 0.0) -> MemoryRecord:
 def noted(*ids: int) -> MemoryStore:
     store = MemoryStore()
     for id in ids:
-        store.note(memo(id))
+        store.add_record(memo(id))
     return store
 
 
 def test_a_note_is_found_like_any_record() -> None:
     store = noted(1, 2)
     (found,) = store.records(Query(handle=b"H:host:2"))
-    assert (found.id, found.worker, found.result, found.trials) == (2, b"ann", b"result", b"")
-    store.note(memo(3))
+    assert (found.id, found.worker, found.result, found.failed_attempts) == (2, b"ann", b"result", b"")
+    store.add_record(memo(3))
     assert records(store) == [3, 2, 1]
     assert store.records(Query(handle=b"H:host:4")) == []
 
@@ -36,7 +36,7 @@ def test_a_note_is_found_like_any_record() -> None:
 def test_notes_and_batches_keep_their_order() -> None:
     store = noted(5)
     store.commit(batch(finished=[record(2)]))
-    store.note(memo(4))
+    store.add_record(memo(4))
     assert records(store) == [4, 2, 5]
 
 
@@ -45,7 +45,7 @@ def test_notes_and_batches_keep_their_order() -> None:
 def test_the_oldest_go_first_whether_they_were_asked_for_or_not(asked: tuple[int, ...], keep: int) -> None:
     store = MemoryStore()
     for id in range(1, 7):
-        store.note(memo(id))
+        store.add_record(memo(id))
         if id in asked:
             records(store)
     assert store.prune(0.0, keep) == max(6 - keep, 0)
@@ -71,7 +71,7 @@ def test_another_thread_may_ask_while_more_is_noted() -> None:
     thread = threading.Thread(target=ask)
     thread.start()
     for id in range(1, count + 1):
-        store.note(memo(id))
+        store.add_record(memo(id))
     done.set()
     thread.join()
     assert sizes == sorted(sizes)

@@ -119,9 +119,9 @@ class DangaConnection(Connection):
         if self._inquiry is not None:
             self._inquiry.cancel()
         if self.worker is not None:
-            self.engine.leave(self.worker)
+            self.engine.remove_worker(self.worker)
         if self.watcher is not None:
-            self.engine.forget(self.watcher)
+            self.engine.unwatch_all(self.watcher)
 
     def arriving(self) -> tuple[int, int]:
         """Which incomplete packet is arriving, and how much of it is there."""

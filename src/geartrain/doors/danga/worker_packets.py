@@ -24,7 +24,7 @@ def worker_connect(connection: "DangaConnection", body: bytes) -> None:
 def worker_disconnect(connection: "DangaConnection", body: bytes) -> None:
     """Goodbye. A job that it still has goes back to its queue."""
     if connection.worker is not None:
-        connection.engine.leave(connection.worker)
+        connection.engine.remove_worker(connection.worker)
     connection.bid_farewell()
 
 

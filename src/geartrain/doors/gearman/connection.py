@@ -101,9 +101,9 @@ class GearmanConnection(Connection):
         """Its jobs go back to their queues, and jobs that only it waited for are dropped."""
         if self.worker is not None:
             self.worker.grab = 0
-            self.engine.leave(self.worker)
+            self.engine.remove_worker(self.worker)
         if self.watcher is not None:
-            self.engine.forget(self.watcher)
+            self.engine.unwatch_all(self.watcher)
 
     def arriving(self) -> tuple[int, int]:
         """Which incomplete packet is arriving, and how much of it is there."""

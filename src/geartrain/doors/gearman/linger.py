@@ -35,7 +35,7 @@ class Lingers:
         """Keep the grab of a worker that found nothing, if jobs have been arriving; whether it was kept."""
         crew = worker.crew
         now = self._engine.now
-        if crew is None or now - crew.claimed_at >= self._busy_for:
+        if crew is None or now - crew.last_claim_at >= self._busy_for:
             return False
         worker.grab = kind
         worker.grabs += 1

@@ -55,7 +55,7 @@ def reset_abilities(connection: "GearmanConnection", data: bytes, start: int, en
     worker = connection.worker
     if worker is not None:
         asleep = worker.idle
-        connection.engine.leave(worker)
+        connection.engine.remove_worker(worker)
         if asleep:
             connection.engine.sleep(worker)
 

@@ -77,6 +77,6 @@ def _take_ids(connection: "GearmonkeyConnection", key: keys.Key, count: int) -> 
         raise keys.refusal(f"{keys.shown(key.raw)} gives out 1 to {_MOST_IDS} ids at once, and takes none back")
     number = 0
     for _ in range(count):
-        number = connection.engine.reserve()
+        number = connection.engine.reserve_id()
         connection.jobs.drafts.add(number, key.function, connection, connection.engine.now)
     return number

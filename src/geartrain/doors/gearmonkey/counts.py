@@ -23,7 +23,7 @@ class Counts:
 
     def value(self, function: bytes) -> int:
         """How many there are."""
-        others = self._engine.offers(function) - self.enrolled[function]
+        others = self._engine.worker_count(function) - self.enrolled[function]
         return others + sum(self._counted.get(function, {}).values())
 
     def change(self, function: bytes, connection: "GearmonkeyConnection", by: int) -> None:

@@ -206,7 +206,7 @@ def _submit(connection: "GearmonkeyConnection", key: keys.Key, number: bytes, pr
     try:
         connection.engine.submit(
             key.function, b"", draft.fields.get(b"input", b""), priority, background=True, run_at=run_at,
-            door=DOOR, number=job_key.id,
+            door=DOOR, reserved_id=job_key.id,
         )  # fmt: skip
     except QueueFullError as full:
         connection.monkey.scheduled.discard(handle)

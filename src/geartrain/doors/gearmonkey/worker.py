@@ -38,7 +38,7 @@ class GearmonkeyWorker(Worker):
         for function in self.abilities:
             monkey.counts.enrolled[function] -= 1
         monkey.popped.difference_update(job.handle for job in self.running.jobs())
-        self.connection.engine.leave(self)
+        self.connection.engine.remove_worker(self)
 
     def wake(self) -> None:
         """There may be a job for its pop. Woken while it falls asleep, there are jobs, but none that it wants."""

@@ -203,7 +203,7 @@ async def job_events(request: ApiRequest) -> Response:
     if job.progress is not None:
         follower.progress(job, job.progress)
     engine.watch(job, follower)
-    return events.EventStream(context, feed, lambda: context.now().forget(follower))
+    return events.EventStream(context, feed, lambda: context.now().unwatch_all(follower))
 
 
 def _nobody() -> None:

@@ -97,7 +97,7 @@ class PerFunction(NamedTuple):
 
 
 def _age(function: Function, engine: Engine) -> float:
-    oldest = function.oldest()
+    oldest = function.oldest_ready_at()
     return max(engine.now - oldest, 0.0) if oldest else 0.0
 
 
@@ -107,7 +107,7 @@ PER_FUNCTION: Final = (
     PerFunction("geartrain_jobs", "gauge", _STATE_HELP, lambda f, _: f.queued, ',state="queued"'),
     PerFunction("geartrain_jobs", "gauge", _STATE_HELP, lambda f, _: f.running, ',state="running"'),
     PerFunction("geartrain_jobs", "gauge", _STATE_HELP, lambda f, _: f.scheduled, ',state="scheduled"'),
-    PerFunction("geartrain_jobs", "gauge", _STATE_HELP, lambda f, e: e.dead_of.get(f.name, 0), ',state="dead"'),
+    PerFunction("geartrain_jobs", "gauge", _STATE_HELP, lambda f, e: e.dead_counts.get(f.name, 0), ',state="dead"'),
     PerFunction(
         "geartrain_oldest_job_age_seconds", "gauge",
         "How long the job that waits longest for a worker has been ready to run; 0 if none waits.", _age, add_up=max,
@@ -181,8 +181,8 @@ def _of_the_server(context: "HttpContext", system: views.System) -> Iterable[Fam
         (f'door="{name}"', count) for name, count in {d.protocol: d.connections for d in system.doors}.items()
     )
     yield doors
-    yield _histogram("geartrain_job_wait_seconds", "From ready to run until a worker has it.", engine.waits)
-    yield _histogram("geartrain_job_run_seconds", "From then until the job is over.", engine.runs)
+    yield _histogram("geartrain_job_wait_seconds", "From ready to run until a worker has it.", engine.wait_times)
+    yield _histogram("geartrain_job_run_seconds", "From then until the job is over.", engine.run_times)
     store = system.store
     yield _one("geartrain_store_pending_changes", "gauge", "Changes that are not durable yet.", store.pending)
     yield _one("geartrain_store_commits_total", "counter", "Batches that were made durable.", store.commits)
@@ -233,5 +233,5 @@ def _histogram(name: str, help: str, measured: DurationHistogram) -> Family:
         counts.append(sum(buckets[begin : exponent + 1]))
         begin = exponent + 1
     counts.append(sum(buckets[begin:]))
-    family.add_histogram(BOUNDS, counts, max(measured.seconds, 0.0))
+    family.add_histogram(BOUNDS, counts, max(measured.total_seconds, 0.0))
     return family

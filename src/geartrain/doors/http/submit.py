@@ -91,7 +91,7 @@ async def submit(request: ApiRequest) -> Response:
         over = await context.wait(waiter.ending, request.http.receive, order.wait)
     finally:
         if waiter is not None:
-            context.now().forget(waiter)
+            context.now().unwatch_all(waiter)
     if over:
         return api.json(_over(waiter.ending.result()))
     if not order.background:

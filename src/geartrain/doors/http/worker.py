@@ -85,7 +85,7 @@ class HttpWorker(Worker):
         for claim in self.claims:
             claim.cancel()
         self.claims.clear()
-        self._context.now().leave(self)
+        self._context.now().remove_worker(self)
 
     def _look(self) -> None:
         """The timer runs from some moment it was heard at; if it was heard later, there is time left."""

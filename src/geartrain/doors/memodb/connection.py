@@ -152,7 +152,7 @@ class MemodbConnection(Connection):
         for request in list(self.outstanding.values()):
             if isinstance(request, MemodbWatcher):
                 request.over()
-                self.engine.forget(request)
+                self.engine.unwatch_all(request)
         for worker in list(self.workers):
             worker.leave("its pipe was closed")
 

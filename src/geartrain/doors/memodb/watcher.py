@@ -83,7 +83,7 @@ class MemodbWatcher(Watcher):
     def drop(self, why: str) -> None:
         """Give up: silence, and a closed pipe if that hurts nobody else."""
         self.over()
-        self.connection.engine.forget(self)
+        self.connection.engine.unwatch_all(self)
         self.connection.log(logging.INFO, "a request was dropped", why)
         self.connection.close_if_unused()
 

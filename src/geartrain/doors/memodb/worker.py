@@ -108,7 +108,7 @@ class MemodbWorker(Worker):
             for watcher in job.watchers or ():
                 if isinstance(watcher, MemodbWatcher):
                     watcher.lost(job)
-        self.connection.engine.leave(self)
+        self.connection.engine.remove_worker(self)
         self.connection.log(logging.DEBUG, "a worker has left", why)
 
     def _answer(self, header: bytes, payload: bytes = b"") -> None:

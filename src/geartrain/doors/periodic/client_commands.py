@@ -150,4 +150,4 @@ def _wait_for(connection: "PeriodicConnection", message_id: bytes, work: wire.Jo
 
 
 def _nobody_offers(connection: "PeriodicConnection", name: bytes) -> bool:
-    return not connection.engine.offers(name)
+    return not connection.engine.worker_count(name)

@@ -33,11 +33,11 @@ _OLD_NAMES: Final = {
 class Config:
     """The values in force."""
 
-    def __init__(self, kept: Mapping[str, bytes], keep: Callable[[str, bytes], None]) -> None:
-        self._keep = keep
+    def __init__(self, saved: Mapping[str, bytes], save: Callable[[str, bytes], None]) -> None:
+        self._save = save
         self._values = dict(DEFAULTS)
         for key in DEFAULTS:
-            value = kept.get(_PREFIX + key.decode(), b"")
+            value = saved.get(_PREFIX + key.decode(), b"")
             if value.isdigit():
                 self._values[key] = min(int(value), _MOST)
 
@@ -46,10 +46,10 @@ class Config:
         return self._values.get(_OLD_NAMES.get(key, key), 0)
 
     def set(self, key: bytes, value: int) -> bool:
-        """Change a value and keep it; false for a key that does not exist, which changes nothing."""
+        """Change a value and save it; false for a key that does not exist, which changes nothing."""
         key = _OLD_NAMES.get(key, key)
         if key not in self._values:
             return False
         self._values[key] = value
-        self._keep(_PREFIX + key.decode(), b"%d" % value)
+        self._save(_PREFIX + key.decode(), b"%d" % value)
         return True

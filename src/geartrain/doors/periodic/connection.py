@@ -160,11 +160,11 @@ class PeriodicConnection(Connection):
         if worker is not None:
             worker.grabs.clear()
             jobs = worker.running.jobs()
-            self.engine.leave(worker)
+            self.engine.remove_worker(worker)
             for job in jobs:
                 self.periodic.locks.release_all(job)
         for waiter in list(self.waiters):
-            self.engine.forget(waiter)
+            self.engine.unwatch_all(waiter)
         if self.waiters:
             self.periodic.unexpect(self)
 

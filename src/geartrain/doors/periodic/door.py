@@ -49,7 +49,7 @@ class PeriodicDoor(door.Door):
         super().__init__(tick_loop, limits)
         self.options = options
         self.control = control
-        self.config = Config(kept, tick_loop.engine.journal.keep)
+        self.config = Config(kept, tick_loop.engine.journal.save_value)
         self.locks = Locks(tick_loop.engine)
         self.waits = Waits(tick_loop.engine)
         self.calendar = Calendar(tick_loop.engine)

@@ -21,7 +21,7 @@ def name(job: LiveJob) -> bytes:
 def find(engine: Engine, function: bytes, name: bytes) -> LiveJob | None:
     """The job of that function and name, while it waits or runs."""
     home = engine.functions.get(function)
-    job = home.unique.get(name) if home is not None else None
+    job = home.unique_jobs.get(name) if home is not None else None
     if job is None:
         job = engine.find(name)
     return job if job is not None and job.function == function else None

@@ -35,5 +35,5 @@ class Waits:
         """Answer those who have waited long enough."""
         while (when := self.next()) is not None and when <= now:
             _, _, watcher = heapq.heappop(self._entries)
-            self._engine.forget(watcher)
+            self._engine.unwatch_all(watcher)
             watcher.finish(_EXPIRED if watcher.connection.dialect.data else b"")
