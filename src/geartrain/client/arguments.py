@@ -1,4 +1,4 @@
-"""From what a program says to an order: names and payloads become bytes, times become epoch seconds."""
+"""Convert what a program passes into an order: names and payloads become bytes, times become epoch seconds."""
 
 import datetime
 import time
@@ -14,41 +14,41 @@ Text = bytes | str
 Moment = float | datetime.datetime
 Duration = float | datetime.timedelta
 
-# What is missing, for the person who asked for it.
-WORDS: Final = {
+# How error messages call a capability.
+FEATURES: Final = {
     "foreground": "foreground jobs",
     "background": "background jobs",
     "priority": "priorities",
     "unique": "unique keys",
     "run_at": "jobs that run at a given time",
     "timeout": "a time limit for a single job",
-    "status": "asking for a job's status",
+    "status": "the status of a job",
     "cancel": "cancelling a job",
-    "result_later": "asking for the result of a background job",
+    "result_later": "the result of a background job",
     "progress": "progress",
     "data": "parts of a result",
-    "failure": "telling a client that its job failed",
-    "reschedule": "putting a job off by its worker",
+    "failure": "reporting a failure to the client",
+    "reschedule": "rescheduling a job by its worker",
 }
 
 
 def encoded(text: Text) -> bytes:
-    """Text as UTF-8; what was once decoded from other bytes becomes those bytes again."""
+    """Text as UTF-8. Text that `decoded` made of other bytes becomes those bytes again."""
     return text.encode("utf-8", "surrogateescape") if isinstance(text, str) else bytes(text)
 
 
 def decoded(name: bytes) -> str:
-    """A name for people, without loss if it is no UTF-8."""
+    """A name as text; bytes that are not UTF-8 become surrogates, so nothing is lost."""
     return name.decode("utf-8", "surrogateescape")
 
 
 def seconds(duration: Duration) -> float:
-    """A duration as a number."""
+    """A duration in seconds."""
     return duration.total_seconds() if isinstance(duration, datetime.timedelta) else float(duration)
 
 
 def run_at(at: Moment | None, delay: Duration | None) -> float:
-    """When a job may run, in epoch seconds; 0 means now. A time without a zone is this machine's."""
+    """When a job may run, in epoch seconds; 0 means now. A datetime without a time zone is in local time."""
     if at is not None and delay is not None:
         raise ValueError("a job has a time (at) or a delay, not both")
     if delay is not None:
@@ -59,17 +59,17 @@ def run_at(at: Moment | None, delay: Duration | None) -> float:
 
 
 def priority(level: Priority | str) -> Priority:
-    """A priority by its name."""
+    """A priority, or the one of this name."""
     if isinstance(level, Priority):
         return level
     try:
         return Priority[level.upper()]
     except KeyError:
-        raise ValueError(f"{level!r} is no priority; there are high, normal and low") from None
+        raise ValueError(f"{level!r} is no priority; use high, normal or low") from None
 
 
 def check(order: Order, protocol: type[ClientProtocol], name: str) -> None:
-    """An UnsupportedError if the protocol cannot say this."""
+    """Raise an UnsupportedError if the protocol cannot express this order."""
     can = protocol.capabilities
     if not (can.background if order.background else can.foreground):
         raise unsupported("background" if order.background else "foreground", name)
@@ -87,13 +87,13 @@ def check(order: Order, protocol: type[ClientProtocol], name: str) -> None:
 
 
 def require(capability: str, can: Capabilities, protocol: str) -> None:
-    """An UnsupportedError if the protocol has no word for it."""
+    """Raise an UnsupportedError if the protocol does not support this."""
     if not getattr(can, capability):
         raise unsupported(capability, protocol)
 
 
 def unsupported(capability: str, protocol: str) -> UnsupportedError:
-    """The error for a missing capability; it says who has it."""
-    others = registry.who_can(capability)
-    advice = f"; {' and '.join(others)} can" if others else ""
-    return UnsupportedError(f"{protocol} has no word for {WORDS[capability]}{advice}")
+    """The error for a missing capability; it names the protocols that have it."""
+    others = registry.protocols_with(capability)
+    advice = f"; supported by {', '.join(others)}" if others else ""
+    return UnsupportedError(f"{protocol} does not support {FEATURES[capability]}{advice}")

@@ -1,61 +1,69 @@
-"""Submitting jobs, by whatever protocol the URL names.
+"""Submit jobs, over the protocol that the URL names.
 
     async with AsyncClient("gearman://127.0.0.1:4730") as client:
         print(await client.run("reverse", "hello"))
         job = await client.submit("report", "monday", background=True)
 
-Many jobs can be under way at once on one connection: gather submits, or use `submit_many`. When the server goes away,
-the next submission finds it again or goes to another; what was under way then is submitted again only if the caller
-allows it, because it may have run already.
+Many jobs can be under way on one connection: gather several calls of `submit`, or use `submit_many`. When the server
+goes away, the next submission reconnects or goes to another server. A job that was under way is submitted again only if
+the caller allows it, because it may have run already.
 """
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from types import TracebackType
-from typing import Final, Literal, Self, TypeVar, overload
+from typing import Final, Literal, Self, overload
 
 from geartrain import address
 from geartrain.client import arguments
 from geartrain.client.arguments import Duration, Moment, Text
-from geartrain.client.async_job import Acknowledgements, AsyncJob
-from geartrain.client.job_events import Event
-from geartrain.client.order import Acceptance, Capabilities, Order, Status
+from geartrain.client.async_job import AsyncJob, UnacknowledgedCount
+from geartrain.client.order import Acceptance, Capabilities, Order
 from geartrain.client.protocols import registry
 from geartrain.client.protocols.base import ClientProtocol
-from geartrain.client.server_pool import TROUBLES, PooledServer, ServerPool
-from geartrain.errors import AddressError, ClientError, ServerGoneError, UncertainError
+from geartrain.client.server_pool import PooledServer, ServerPool
+from geartrain.client.submissions import Submissions
+from geartrain.errors import AddressError
 from geartrain.model import Priority
 
-T = TypeVar("T")
-
-# How long a call waits for a server that cannot be reached. A restart with a large store takes some seconds.
-PATIENCE: Final = 30.0
-# Of `submit_many`: how many may be unanswered, and after how many (or how many bytes of payload) they leave.
-_UNDER_WAY: Final = 4096
-_PER_TURN: Final = 256
-_BYTES_PER_TURN: Final = 1024 * 1024
+# Seconds that a call waits for a server that cannot be reached. A restart with a large store takes some seconds.
+DEFAULT_PATIENCE: Final = 30.0
+# `submit_many` lets the loop send after this many jobs or bytes of payload, and waits when too many are unacknowledged.
+_MOST_UNACKNOWLEDGED: Final = 4096
+_JOBS_PER_WRITE: Final = 256
+_BYTES_PER_WRITE: Final = 1024 * 1024
 
 
 class AsyncClient:
-    """A client of one server, or of several that speak the same protocol."""
+    """A client of one server, or of several that speak the same protocol.
 
-    def __init__(self, *urls: str, patience: float = PATIENCE, tls: ssl.SSLContext | None = None) -> None:
-        places = [address.parse(url) for url in urls]
-        protocols = {registry.protocol(place) for place in places}
+        async with AsyncClient("gearman://127.0.0.1:4730") as client:
+            print(await client.run("reverse", "hello"))
+
+    A call waits up to `patience` seconds for a server that cannot be reached. `tls` encrypts the connections.
+    """
+
+    def __init__(self, *urls: str, patience: float = DEFAULT_PATIENCE, tls: ssl.SSLContext | None = None) -> None:
+        addresses = [address.parse(url) for url in urls]
+        protocols = {registry.protocol(address) for address in addresses}
         if len(protocols) != 1:
             raise AddressError("a client needs at least one URL, and all of the same protocol")
-        self.patience = patience
-        self.protocol = protocols.pop()
-        self._class: type[ClientProtocol] = registry.client_class(places[0])
-        self._servers = ServerPool([PooledServer(place, registry.client_class(place), tls) for place in places])
-        self._open: set[AsyncJob] = set()  # those of which something is still to be heard
-        self._resubmitting: set[asyncio.Task[None]] = set()
-        self._closed = False
+        self.protocol = protocols.pop()  # its name
+        self._class: type[ClientProtocol] = registry.client_class(addresses[0])
+        self._servers = ServerPool(
+            [PooledServer(address, registry.client_class(address), tls) for address in addresses]
+        )
+        self._submissions = Submissions(self._servers, self.protocol, self.capabilities, patience)
+
+    @property
+    def patience(self) -> float:
+        """Seconds that a call waits for a server that cannot be reached."""
+        return self._submissions.patience
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the protocol can say."""
+        """What the protocol supports."""
         return self._class.capabilities
 
     async def submit(
@@ -71,10 +79,10 @@ class AsyncClient:
         timeout: Duration | None = None,
         resubmit: bool = False,
     ) -> AsyncJob:
-        """Order a job; returns when the server has it. A background job is durable there by then.
+        """Submit a job; returns when the server has acknowledged it. A background job is durable there then.
 
-        `at` or `delay` say when it may run, `timeout` how long a worker may take. `resubmit` allows that it is
-        submitted again when the connection breaks before its end, though it may have run already.
+        `at` or `delay` say when it may run, `timeout` how long a worker may take. With `resubmit` the job is
+        submitted again when the connection breaks before it ended, even though it may have run already.
         """
         order = self.order(
             function, payload, background=background, priority=priority, unique=unique, at=at, delay=delay,
@@ -83,12 +91,13 @@ class AsyncClient:
         return await self.submit_order(order, resubmit)
 
     async def submit_order(self, order: Order, resubmit: bool = False) -> AsyncJob:
-        """The same for an order that `order` has made."""
-        job = AsyncJob(self, order, resubmit)
+        """Submit an order that was made by `order`."""
+        submissions = self._submissions
+        job = AsyncJob(submissions, order, resubmit)
         server = self._servers.ready(order.unique)
-        if server is None or self._closed:
-            server = await self._reach(order.unique)
-        self._hand_over(job, server)
+        if server is None or submissions.closed:
+            server = await submissions.reach(order.unique)
+        submissions.hand_over(job, server)
         try:
             await job.acknowledged()
         except asyncio.CancelledError:
@@ -130,35 +139,36 @@ class AsyncClient:
     async def submit_many(
         self, orders: Iterable[Order], *, resubmit: bool = False, return_exceptions: bool = False
     ) -> list[AsyncJob] | list[AsyncJob | Exception]:
-        """Submit many orders (made by `order`) as fast as the server takes them; returns when it has all of them.
+        """Submit many orders (made by `order`) as fast as the server takes them; returns when all are acknowledged.
 
-        If some are not taken, the first error is raised when all have been answered; with `return_exceptions` the
-        errors stand in the list where their jobs would.
+        If some fail, the first error is raised after all have been answered; with `return_exceptions` the errors
+        stand in the list in place of their jobs.
         """
+        submissions = self._submissions
         jobs: list[AsyncJob] = []
-        many = Acknowledgements()
+        unacknowledged = UnacknowledgedCount()
         size = count = 0
         for order in orders:
-            job = AsyncJob(self, order, resubmit)
+            job = AsyncJob(submissions, order, resubmit)
             server = self._servers.ready(order.unique)
-            if server is None or self._closed:
-                server = await self._reach(order.unique)
-            job.count_with(many)
-            self._hand_over(job, server)
+            if server is None or submissions.closed:
+                server = await submissions.reach(order.unique)
+            job.count_in(unacknowledged)
+            submissions.hand_over(job, server)
             jobs.append(job)
             size += len(order.payload)
             count += 1
-            if count >= _PER_TURN or size >= _BYTES_PER_TURN:
+            if count >= _JOBS_PER_WRITE or size >= _BYTES_PER_WRITE:
                 size = count = 0
                 await asyncio.sleep(0)
-                if many.pending >= _UNDER_WAY:
-                    await many.until(_UNDER_WAY // 2)
-        await many.until(0)
+                if unacknowledged.count >= _MOST_UNACKNOWLEDGED:
+                    await unacknowledged.at_most(_MOST_UNACKNOWLEDGED // 2)
+        await unacknowledged.at_most(0)
         if return_exceptions:
-            return [job.trouble or job for job in jobs]
+            return [job.error or job for job in jobs]
         for job in jobs:
-            if job.trouble is not None:
-                raise job.trouble
+            if job.error is not None:
+                raise job.error
         return jobs
 
     def order(
@@ -173,7 +183,7 @@ class AsyncClient:
         delay: Duration | None = None,
         timeout: Duration | None = None,
     ) -> Order:
-        """An order that this client's protocol can say; otherwise an UnsupportedError."""
+        """Make an order for `submit_many`; an UnsupportedError if the protocol cannot express it."""
         order = Order(
             function.encode() if type(function) is str else arguments.encoded(function),
             payload if type(payload) is bytes else arguments.encoded(payload),
@@ -189,30 +199,24 @@ class AsyncClient:
     def job(self, handle: Text, function: Text = b"", unique: Text = b"", server: str = "") -> AsyncJob:
         """A background job that was submitted earlier, perhaps by another program: for its status or result.
 
-        With several servers `server` says which has it; without it, the first is asked.
+        With several servers `server` is the URL of the one that has it; the default is the first.
         """
-        servers = self._servers.servers
-        known = {str(server.address): server for server in servers}
-        if server and str(address.parse(server)) not in known:
-            raise AddressError(f"{server} is none of this client's servers: {', '.join(known)}")
-        job = AsyncJob(self, Order(arguments.encoded(function), background=True), False)
-        job.pooled_server = known[str(address.parse(server))] if server else servers[0]
+        servers = {str(pooled.address): pooled for pooled in self._servers.servers}
+        url = str(address.parse(server)) if server else next(iter(servers))
+        if url not in servers:
+            raise AddressError(f"{server} is none of this client's servers: {', '.join(servers)}")
+        job = AsyncJob(self._submissions, Order(arguments.encoded(function), background=True), False)
+        job.assigned_to = servers[url]
         job.accepted(Acceptance(arguments.encoded(handle), arguments.encoded(function), arguments.encoded(unique)))
         return job
 
     async def connect(self) -> None:
-        """Connect now instead of at the first submission; a ServerGoneError if that cannot be done."""
-        await self._reach(b"")
+        """Connect now instead of at the first submission; a ServerGoneError if no server can be reached."""
+        await self._submissions.reach(b"")
 
     async def close(self) -> None:
-        """Hang up. Whoever still waits for a job gets a ClientError."""
-        self._closed = True
-        for task in list(self._resubmitting):
-            task.cancel()
-        await asyncio.gather(*self._resubmitting, return_exceptions=True)
-        await self._servers.close()
-        for job in list(self._open):
-            job._fail(ClientError(f"the client was closed before the end of {job.function!r} was heard"))
+        """Close every connection. Whoever still waits for a job gets a ClientError."""
+        await self._submissions.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -221,81 +225,3 @@ class AsyncClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
-
-    # What its jobs use
-
-    async def _status(self, job: AsyncJob) -> Status:
-        return await self._ask("status", job, lambda protocol, acceptance: protocol.status(acceptance))
-
-    async def _cancel(self, job: AsyncJob) -> bool:
-        return await self._ask("cancel", job, lambda protocol, acceptance: protocol.cancel(acceptance))
-
-    async def _result(self, job: AsyncJob) -> Event:
-        return await self._ask("result_later", job, lambda protocol, acceptance: protocol.result(acceptance))
-
-    async def _ask(
-        self, capability: str, job: AsyncJob, question: Callable[[ClientProtocol, Acceptance], Awaitable[T]]
-    ) -> T:
-        """Ask the server that has the job; again, if the connection breaks before the answer."""
-        arguments.require(capability, self.capabilities, self.protocol)
-        server, acceptance = job.pooled_server, job._acceptance
-        if server is None or acceptance is None:
-            raise ClientError("the server has not acknowledged this job")
-        while True:
-            if self._closed:
-                raise ClientError("the client is closed")
-            if server.protocol is None:
-                await ServerPool([server]).reach(b"", self.patience)
-            protocol = server.protocol
-            assert protocol is not None
-            try:
-                return await question(protocol, acceptance)
-            except TROUBLES:
-                if server.protocol is protocol or self._closed:
-                    raise
-
-    def _forget(self, job: AsyncJob) -> None:
-        if job.pooled_server is not None and job.pooled_server.protocol is not None and job in self._open:
-            job.pooled_server.protocol.forget(job)
-
-    def _gone(self, job: AsyncJob, error: Exception) -> None:
-        """The connection broke while a job was under way."""
-        if job.may_be_resubmitted and not self._closed:
-            task = asyncio.create_task(self._submit_again(job))
-            self._resubmitting.add(task)
-            task.add_done_callback(self._resubmitting.discard)
-            return
-        what = f"{job.function!r} at {job.server}: {error}"
-        if job.order.background:
-            job._fail(
-                UncertainError(
-                    f"the connection broke while a job was being submitted, it may be queued or not: {what}; "
-                    "with a unique key, or resubmit=True, it is submitted again"
-                )
-            )
-        else:
-            job._fail(
-                ServerGoneError(f"the connection broke before the end of a job: {what}; resubmit=True runs it again")
-            )
-
-    # Its own
-
-    async def _reach(self, unique: bytes) -> PooledServer:
-        if self._closed:
-            raise ClientError("the client is closed")
-        return await self._servers.reach(unique, self.patience)
-
-    def _hand_over(self, job: AsyncJob, server: PooledServer) -> None:
-        assert server.protocol is not None
-        job.pooled_server = server
-        self._open.add(job)
-        server.protocol.submit(job.order, job)
-
-    async def _submit_again(self, job: AsyncJob) -> None:
-        try:
-            server = await self._reach(job.order.unique)
-        except ClientError as error:
-            job._fail(error)
-            return
-        if job.trouble is None:
-            self._hand_over(job, server)

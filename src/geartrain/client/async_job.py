@@ -1,7 +1,7 @@
 """A submitted job, as its client holds it: its result, its events, its status.
 
-It is the listener of its own order: the protocol calls it, and it wakes the tasks that wait. So a job costs one object
-and one future, and no task.
+A job is the listener of its own order: the protocol calls it, and it wakes the tasks that wait. So a job costs one
+object and one future, and no task.
 """
 
 import asyncio
@@ -15,63 +15,60 @@ from geartrain.client.order import Acceptance, Order, Status
 from geartrain.errors import ClientError, JobFailedError, JobTimeoutError, UnsupportedError
 
 if TYPE_CHECKING:
-    from geartrain.client.async_client import AsyncClient
     from geartrain.client.server_pool import PooledServer
+    from geartrain.client.submissions import Submissions
 
 
-class Acknowledgements:
-    """Counts the answers to many submissions, so that one future serves all of them."""
+class UnacknowledgedCount:
+    """Counts the submissions of one `submit_many` that are not acknowledged, so that one future serves all of them."""
 
-    __slots__ = ("_enough", "_wake", "pending")
+    __slots__ = ("_limit", "_reached", "count")
 
     def __init__(self) -> None:
-        self.pending = 0
-        self._enough = 0
-        self._wake: asyncio.Future[None] | None = None
+        self.count = 0
+        self._limit = 0
+        self._reached: asyncio.Future[None] | None = None
 
-    def came(self) -> None:
-        """One more has been answered."""
-        self.pending -= 1
-        if self._wake is not None and self.pending <= self._enough and not self._wake.done():
-            self._wake.set_result(None)
+    def decrement(self) -> None:
+        """One more was acknowledged, or failed."""
+        self.count -= 1
+        if self._reached is not None and self.count <= self._limit and not self._reached.done():
+            self._reached.set_result(None)
 
-    async def until(self, pending: int) -> None:
-        """Wait until no more than so many are pending."""
-        if self.pending > pending:
-            self._enough = pending
-            self._wake = asyncio.get_running_loop().create_future()
-            await self._wake
-            self._wake = None
+    async def at_most(self, limit: int) -> None:
+        """Wait until no more than `limit` are left."""
+        if self.count > limit:
+            self._limit = limit
+            self._reached = asyncio.get_running_loop().create_future()
+            await self._reached
+            self._reached = None
 
 
 class AsyncJob:
-    """What `AsyncClient.submit` returns. Made by the client only."""
+    """A job that `AsyncClient.submit` submitted.
+
+    job = await client.submit("resize", image)
+    async for event in job.events():
+        print(event)
+    thumbnail = await job.result(timeout=60)
+    """
 
     __slots__ = (
-        "_acceptance",
-        "_accepted",
-        "_client",
-        "_ending",
-        "_error",
-        "_events",
-        "_many",
-        "_resubmit",
-        "_waiters",
-        "order",
-        "pooled_server",
+        "_accepted", "_count", "_ending", "_events", "_resubmit", "_submissions", "_waiters",
+        "acceptance", "assigned_to", "error", "order",
     )  # fmt: skip
 
-    def __init__(self, client: "AsyncClient", order: Order, resubmit: bool) -> None:
+    def __init__(self, submissions: "Submissions", order: Order, resubmit: bool) -> None:
         self.order = order
-        self.pooled_server: PooledServer | None = None  # the server that has it
-        self._client = client
+        self.acceptance: Acceptance | None = None  # the server's acknowledgement
+        self.assigned_to: PooledServer | None = None  # the server that has the job
+        self.error: Exception | None = None  # why no more events will arrive
+        self._submissions = submissions
         self._resubmit = resubmit
-        self._acceptance: Acceptance | None = None
-        self._accepted: asyncio.Future[None] | None = None  # who waits for the acknowledgement
-        self._many: Acknowledgements | None = None  # or who counts it
-        self._events: deque[Event] | None = None  # heard, and not yet given to anybody
+        self._accepted: asyncio.Future[None] | None = None  # set by the acknowledgement, while `submit` waits
+        self._count: UnacknowledgedCount | None = None  # decremented by the acknowledgement, for `submit_many`
+        self._events: deque[Event] | None = None  # not read yet
         self._ending: Event | None = None  # Completed or Failed
-        self._error: Exception | None = None  # why nothing more will be heard
         self._waiters: list[asyncio.Future[None]] | None = None  # woken by every event
 
     def __repr__(self) -> str:
@@ -79,8 +76,8 @@ class AsyncJob:
 
     @property
     def handle(self) -> str:
-        """What the server calls it; empty where the protocol has no handles."""
-        return arguments.decoded(self._acceptance.handle) if self._acceptance is not None else ""
+        """The server's name for the job; empty where the protocol has no handles."""
+        return arguments.decoded(self.acceptance.handle) if self.acceptance is not None else ""
 
     @property
     def function(self) -> str:
@@ -88,7 +85,7 @@ class AsyncJob:
 
     @property
     def unique(self) -> str:
-        return arguments.decoded(self._acceptance.unique if self._acceptance is not None else self.order.unique)
+        return arguments.decoded(self.acceptance.unique if self.acceptance is not None else self.order.unique)
 
     @property
     def background(self) -> bool:
@@ -96,77 +93,81 @@ class AsyncJob:
 
     @property
     def server(self) -> str:
-        """The URL of the server that has it."""
-        return str(self.pooled_server.address) if self.pooled_server is not None else ""
+        """The URL of the server that has the job."""
+        return str(self.assigned_to.address) if self.assigned_to is not None else ""
 
     @property
     def done(self) -> bool:
-        """Whether its end has been heard."""
+        """Whether the job's last event has arrived."""
         return self._ending is not None
 
     async def result(self, timeout: float | None = None) -> bytes:
-        """Wait for the result. JobFailedError: it failed; JobTimeoutError: it goes on, and may be asked for again."""
+        """Wait for the result.
+
+        A JobFailedError says that the job failed. A JobTimeoutError says that it did not end within `timeout`
+        seconds; it goes on, and `result` can be called again.
+        """
         if self._ending is None:
             if timeout is None:
-                await self._until_over()
+                await self._wait_for_end()
             else:
-                await self._until_over_or(timeout)
+                await self._wait_for_end_within(timeout)
         ending = self._ending
         if isinstance(ending, Completed):
             return ending.result
         assert isinstance(ending, Failed)
-        raise JobFailedError(self._words(ending), ending.reason, ending.code, ending.data)
+        raise JobFailedError(self._failure_text(ending), ending.reason, ending.code, ending.data)
 
     def events(self) -> AsyncIterator[Event]:
-        """What is heard of it, from the submission on: each event once, Completed or Failed last.
+        """Iterate over the job's events since its submission: each once, Completed or Failed last.
 
-        Unread reports of progress give way to the newest.
+        A progress report that was not read is replaced by the next one.
         """
         if self.background:
-            raise UnsupportedError("nobody hears of a background job while it runs; submit it with background=False")
-        return self._listen()
+            raise UnsupportedError("a background job has no events; submit it with background=False")
+        return self._iterate()
 
-    async def _listen(self) -> AsyncIterator[Event]:
+    async def _iterate(self) -> AsyncIterator[Event]:
         while True:
             while self._events:
                 yield self._events.popleft()
             if self._ending is not None:
                 return
-            await self._news()
+            await self._next_event()
 
     async def status(self) -> Status:
-        """What the server knows of it now."""
-        return await self._client._status(self)
+        """Ask the server for the job's status."""
+        return await self._submissions.status(self)
 
     async def cancel(self) -> bool:
-        """End it; whether there was something to end."""
-        return await self._client._cancel(self)
+        """Cancel the job; false if there was none to cancel."""
+        return await self._submissions.cancel(self)
 
     def forget(self) -> None:
-        """Wait for it no longer; a foreground job that nobody waits for may never run."""
-        self._client._forget(self)
-        self._fail(ClientError(f"{self._name()} is not waited for any more"))
+        """Stop waiting for the job. A foreground job that no client waits for may never run."""
+        self._submissions.forget(self)
+        self.give_up(ClientError(f"{self._name()} is not waited for any more"))
 
-    # What the link calls
+    # Called by the protocol: see JobListener
 
     def accepted(self, acceptance: Acceptance) -> None:
-        """The server has it."""
-        self._acceptance = acceptance
+        """The server has the job."""
+        self.acceptance = acceptance
         if self.order.background:
-            self._client._open.discard(self)
-        self._acknowledged()
+            self._submissions.over(self)
+        self._set_acknowledged()
 
     def refused(self, error: Exception) -> None:
-        """The server does not take it."""
-        self._fail(error)
+        """The server does not take the job."""
+        self.give_up(error)
 
     def event(self, event: Event) -> None:
-        """News of it."""
-        if self._error is not None:
+        """Queue an event, and wake the tasks that wait for one."""
+        if self.error is not None:
             return
         if isinstance(event, Completed | Failed):
             self._ending = event
-            self._client._open.discard(self)
+            self._submissions.over(self)
         events = self._events
         if events is None:
             events = self._events = deque()
@@ -177,72 +178,67 @@ class AsyncJob:
             self._wake()
 
     def gone(self, error: Exception) -> None:
-        """The connection broke: the client submits it again if it may, or it is lost."""
-        if self._error is None:
-            self._client._gone(self, error)
+        """The connection broke: the job is submitted again, or its waiters get an error."""
+        if self.error is None:
+            self._submissions.connection_lost(self, error)
 
-    # What the client uses
+    # Called by the client
 
     @property
     def may_be_resubmitted(self) -> bool:
-        """Whether the caller allows that it runs twice; with a unique key only until it was acknowledged."""
-        return self._resubmit or (self._acceptance is None and bool(self.order.unique))
+        """Whether the caller allows a second run; with a unique key, only before the job was acknowledged."""
+        return self._resubmit or (self.acceptance is None and bool(self.order.unique))
 
     async def acknowledged(self) -> None:
-        """Wait until the server has it; a link whose protocol has no acknowledgements has said so already."""
-        if self._error is not None:
-            raise self._error
-        if self._acceptance is None:
+        """Wait for the acknowledgement. A protocol without one has called `accepted` already."""
+        if self.error is not None:
+            raise self.error
+        if self.acceptance is None:
             self._accepted = asyncio.get_running_loop().create_future()
             await self._accepted
 
-    def count_with(self, many: Acknowledgements) -> None:
-        """Have the acknowledgement counted."""
-        many.pending += 1
-        self._many = many
+    def count_in(self, count: UnacknowledgedCount) -> None:
+        """Count this job until it is acknowledged."""
+        count.count += 1
+        self._count = count
 
-    @property
-    def trouble(self) -> Exception | None:
-        """Why nothing more will be heard."""
-        return self._error
-
-    def _fail(self, error: Exception) -> None:
-        if self._ending is not None or self._error is not None:
+    def give_up(self, error: Exception) -> None:
+        """Expect no more events: everything that waits for this job raises the error."""
+        if self._ending is not None or self.error is not None:
             return
-        self._error = error
-        self._client._open.discard(self)
-        self._acknowledged(error)
+        self.error = error
+        self._submissions.over(self)
+        self._set_acknowledged(error)
         if self._waiters:
             self._wake()
 
-    def _acknowledged(self, error: Exception | None = None) -> None:
+    def _set_acknowledged(self, error: Exception | None = None) -> None:
         accepted, self._accepted = self._accepted, None
         if accepted is not None and not accepted.done():
             if error is None:
                 accepted.set_result(None)
             else:
                 accepted.set_exception(error)
-        many, self._many = self._many, None
-        if many is not None:
-            many.came()
+        count, self._count = self._count, None
+        if count is not None:
+            count.decrement()
 
-    async def _until_over_or(self, timeout: float) -> None:
+    async def _wait_for_end_within(self, timeout: float) -> None:
         try:
             async with asyncio.timeout(timeout):
-                await self._until_over()
+                await self._wait_for_end()
         except TimeoutError:
             raise JobTimeoutError(f"{self._name()} did not finish within {timeout:g} seconds") from None
 
-    async def _until_over(self) -> None:
+    async def _wait_for_end(self) -> None:
         if self.background:
-            self._ending = await self._client._result(self)
+            self._ending = await self._submissions.result(self)
         while self._ending is None:
-            await self._news()
+            await self._next_event()
 
-    async def _news(self) -> None:
-        """Wait for the next event."""
-        if self._error is not None:
-            raise self._error
+    async def _next_event(self) -> None:
+        if self.error is not None:
+            raise self.error
         waiter = asyncio.get_running_loop().create_future()
         if self._waiters is None:
             self._waiters = []
@@ -252,8 +248,8 @@ class AsyncJob:
         finally:
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
-        if self._error is not None and self._ending is None and not self._events:
-            raise self._error
+        if self.error is not None and self._ending is None and not self._events:
+            raise self.error
 
     def _wake(self) -> None:
         waiters, self._waiters = self._waiters or [], []
@@ -264,6 +260,6 @@ class AsyncJob:
     def _name(self) -> str:
         return f"job {self.handle or '(no handle)'} of {self.function!r}"
 
-    def _words(self, ending: Failed) -> str:
+    def _failure_text(self, ending: Failed) -> str:
         reason = ending.reason or ending.data.decode("utf-8", "replace")
         return f"{self._name()} failed" + (f": {reason}" if reason else "")

@@ -18,7 +18,7 @@ from geartrain.backoff import ReconnectDelay
 from geartrain.client.protocols.base import ClientProtocol
 from geartrain.errors import ClientError, ServerGoneError, UnsupportedError, WireError
 
-TROUBLES = (OSError, ClientError, WireError)
+CONNECTION_ERRORS = (OSError, ClientError, WireError)
 
 
 class PooledServer:
@@ -61,7 +61,7 @@ class PooledServer:
             await protocol.open()
             if self._lost_early is not None:
                 raise ServerGoneError(f"the connection broke at once: {self._lost_early}")
-        except TROUBLES as error:
+        except CONNECTION_ERRORS as error:
             self._failed(error)
             raise
         except asyncio.CancelledError:
@@ -130,7 +130,7 @@ class ServerPool:
                     await server.open()
                 except UnsupportedError:
                     raise
-                except TROUBLES:
+                except CONNECTION_ERRORS:
                     continue
             if server.protocol is not None:
                 if not unique:

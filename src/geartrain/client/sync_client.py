@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Literal, Self, overload
 
 from geartrain.client.arguments import Duration, Moment, Text
-from geartrain.client.async_client import PATIENCE, AsyncClient
+from geartrain.client.async_client import DEFAULT_PATIENCE, AsyncClient
 from geartrain.client.async_job import AsyncJob
 from geartrain.client.job_events import Event
 from geartrain.client.loop_thread import LoopThread
@@ -85,7 +85,7 @@ class SyncJob:
 class Client:
     """A client of one server, or of several that speak the same protocol."""
 
-    def __init__(self, *urls: str, patience: float = PATIENCE, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, *urls: str, patience: float = DEFAULT_PATIENCE, tls: ssl.SSLContext | None = None) -> None:
         self._client = AsyncClient(*urls, patience=patience, tls=tls)
         self._loop = LoopThread()
         # A client that nobody closed and nobody has any more.

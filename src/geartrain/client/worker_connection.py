@@ -12,7 +12,7 @@ from geartrain.backoff import ReconnectDelay
 from geartrain.client import arguments
 from geartrain.client.protocols import registry
 from geartrain.client.protocols.base import Assignment, WorkerProtocol
-from geartrain.client.server_pool import TROUBLES
+from geartrain.client.server_pool import CONNECTION_ERRORS
 
 if TYPE_CHECKING:
     from geartrain.client.async_worker import AsyncWorker
@@ -92,7 +92,7 @@ class ConnectionKeeper:
         shift = WorkerConnection(self._worker, self.address, self._tls)
         try:
             await shift.protocol.open(self._worker.offers())
-        except TROUBLES as error:
+        except CONNECTION_ERRORS as error:
             if not self._mute:
                 self._mute = True
                 _log.warning("%s cannot be reached, trying again: %s", self.address, error)
@@ -126,7 +126,7 @@ class ConnectionKeeper:
     async def fetching_stopped(self) -> None:
         """After `relieve`: wait until no job can come any more."""
         if self.shift is not None and self.shift.stands:
-            with contextlib.suppress(*TROUBLES):
+            with contextlib.suppress(*CONNECTION_ERRORS):
                 await self.shift.protocol.fetching_stopped()
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a protocol cannot say is an error at the call, with the reason; nothing is sent."""
+"""What a protocol does not support is an error at the call, with the reason; nothing is sent."""
 
 import asyncio
 import datetime
@@ -7,14 +7,19 @@ from typing import Any
 import pytest
 
 import geartrain
-from geartrain.client.order import WORDS, Capabilities
+from geartrain import address
+from geartrain.client.arguments import FEATURES
+from geartrain.client.order import Capabilities, Order
 from geartrain.client.protocols import registry
+from geartrain.client.protocols.gearman import Client
+from geartrain.client.server_pool import PooledServer, ServerPool
+from geartrain.client.submissions import Submissions
 from tests.acceptance.library.conftest import play, working
 from tests.support import serving
 
 ORDERS: list[tuple[dict[str, Any], str]] = [
-    ({"timeout": 5}, "gearman has no word for a time limit for a single job"),
-    ({"timeout": datetime.timedelta(seconds=5)}, "gearman has no word for a time limit"),
+    ({"timeout": 5}, "gearman does not support a time limit for a single job"),
+    ({"timeout": datetime.timedelta(seconds=5)}, "gearman does not support a time limit"),
     ({"delay": 5}, "only in the background"),
     ({"at": 4e9, "background": True, "priority": "high"}, "no priority for a job that runs at a given time"),
     ({"unique": "x" * 65}, "at most 64 bytes, this one has 65"),
@@ -23,7 +28,7 @@ ORDERS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("wishes", "why"), ORDERS)
-def test_an_order_that_gearman_cannot_say(wishes: dict[str, Any], why: str) -> None:
+def test_an_order_that_gearman_does_not_support(wishes: dict[str, Any], why: str) -> None:
     nobody = "gearman://127.0.0.1:9"  # nothing listens there: the error must come before any connection
     client = geartrain.AsyncClient(nobody)
     with pytest.raises(geartrain.UnsupportedError, match=why):
@@ -64,7 +69,7 @@ def test_rescheduling_by_a_gearman_worker_fails_the_job_with_the_reason(
     async def scenario() -> None:
         async with geartrain.AsyncClient(ours.url) as client, working(ours.url, **{function: again}):
             with pytest.raises(
-                geartrain.JobFailedError, match="UnsupportedError: gearman has no word for putting a job"
+                geartrain.JobFailedError, match="UnsupportedError: gearman does not support rescheduling"
             ):
                 await client.run(function)
 
@@ -94,16 +99,17 @@ def test_a_job_of_another_server() -> None:
         client.job("H:x:1", server="gearman://127.0.0.2:9")
 
 
-def test_every_capability_has_words_and_somebody_who_has_it() -> None:
-    assert set(WORDS) == set(Capabilities._fields)
+def test_every_capability_has_a_name_and_a_protocol() -> None:
+    assert set(FEATURES) == set(Capabilities._fields)
     for capability in Capabilities._fields:
-        assert registry.who_can(capability), capability
+        assert registry.protocols_with(capability), capability
 
 
 def test_a_job_that_was_not_acknowledged_has_no_status() -> None:
     async def scenario() -> None:
-        client = geartrain.AsyncClient("gearman://127.0.0.1:9")
-        job = geartrain.AsyncJob(client, client.order("f"), False)
+        server = PooledServer(address.parse("gearman://127.0.0.1:9"), Client, tls=None)
+        submissions = Submissions(ServerPool([server]), "gearman", Client.capabilities, patience=0.0)
+        job = geartrain.AsyncJob(submissions, Order(b"f"), resubmit=False)
         with pytest.raises(geartrain.ClientError, match="not acknowledged"):
             await job.status()
 

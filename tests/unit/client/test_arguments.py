@@ -37,4 +37,4 @@ def test_priorities() -> None:
 
 def test_an_unsupported_error_says_who_can() -> None:
     assert "gearman" in str(arguments.unsupported("priority", "danga"))
-    assert str(arguments.unsupported("priority", "danga")).startswith("danga has no word for priorities; ")
+    assert str(arguments.unsupported("priority", "danga")).startswith("danga does not support priorities; ")

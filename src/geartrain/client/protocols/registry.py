@@ -1,4 +1,4 @@
-"""Which protocol a URL means, and what each can say. A protocol's module is imported when it is first needed."""
+"""The protocol of a URL, and what each protocol supports. A protocol's module is imported when it is first needed."""
 
 import importlib
 from typing import Any, Final
@@ -22,30 +22,30 @@ _PROTOCOLS: Final = {
 }
 
 
-def client_class(place: Address) -> type[ClientProtocol]:
-    """The link that a client of this address has."""
-    found: type[ClientProtocol] = _module(place.scheme).Client
-    return found
+def client_class(server: Address) -> type[ClientProtocol]:
+    """The protocol of a client of this address."""
+    protocol: type[ClientProtocol] = _module(server.scheme).Client
+    return protocol
 
 
-def worker_class(place: Address) -> type[WorkerProtocol]:
-    """The link that a worker of this address has."""
-    found: type[WorkerProtocol] = _module(place.scheme).Worker
-    return found
+def worker_class(server: Address) -> type[WorkerProtocol]:
+    """The protocol of a worker of this address."""
+    protocol: type[WorkerProtocol] = _module(server.scheme).Worker
+    return protocol
 
 
 def capabilities(url: str) -> Capabilities:
-    """What the protocol of a URL can say."""
+    """What the protocol of a URL supports."""
     return client_class(address.parse(url)).capabilities
 
 
-def protocol(place: Address) -> str:
-    """The protocol's name, without what carries it: `memodb` for `memodb+ws`."""
-    return _PROTOCOLS[place.scheme]
+def protocol(server: Address) -> str:
+    """The protocol's name without its transport: `memodb` for `memodb+ws`."""
+    return _PROTOCOLS[server.scheme]
 
 
-def who_can(capability: str) -> list[str]:
-    """The protocols that can say something, as a client or as a worker, of those that are installed here."""
+def protocols_with(capability: str) -> list[str]:
+    """The protocols that support something as a client or as a worker, of those whose libraries are installed."""
     return [name for name in dict.fromkeys(_PROTOCOLS.values()) if _can(name, capability)]
 
 
@@ -59,5 +59,5 @@ def _can(name: str, capability: str) -> bool:
 
 def _module(scheme: str) -> Any:
     if scheme not in _PROTOCOLS:
-        raise AddressError(f"the library has no protocol for {scheme}://; it has {', '.join(_PROTOCOLS)}")
+        raise AddressError(f"the library does not speak {scheme}://; it speaks {', '.join(_PROTOCOLS)}")
     return importlib.import_module(f"geartrain.client.protocols.{_PROTOCOLS[scheme]}")

@@ -1,0 +1,127 @@
+"""The jobs of a client that are not over, and the servers that have them.
+
+`AsyncClient` submits jobs here, and an `AsyncJob` comes back here for everything that needs its server.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from geartrain.client import arguments
+from geartrain.client.async_job import AsyncJob
+from geartrain.client.job_events import Event
+from geartrain.client.order import Acceptance, Capabilities, Status
+from geartrain.client.protocols.base import ClientProtocol
+from geartrain.client.server_pool import CONNECTION_ERRORS, PooledServer, ServerPool
+from geartrain.errors import ClientError, ServerGoneError, UncertainError
+
+T = TypeVar("T")
+
+
+class Submissions:
+    """Hands jobs to servers, submits them again when a connection breaks, and asks their servers about them."""
+
+    def __init__(self, servers: ServerPool, protocol: str, capabilities: Capabilities, patience: float) -> None:
+        self.servers = servers
+        self.protocol = protocol  # its name
+        self.capabilities = capabilities
+        self.patience = patience  # seconds that a call waits for a server
+        self.closed = False
+        self._open: set[AsyncJob] = set()  # whose last event has not arrived
+        self._resubmitting: set[asyncio.Task[None]] = set()
+
+    async def reach(self, unique: bytes) -> PooledServer:
+        """Connect to a server for a job with this unique key."""
+        if self.closed:
+            raise ClientError("the client is closed")
+        return await self.servers.reach(unique, self.patience)
+
+    def hand_over(self, job: AsyncJob, server: PooledServer) -> None:
+        """Submit a job to a connected server."""
+        assert server.protocol is not None
+        job.assigned_to = server
+        self._open.add(job)
+        server.protocol.submit(job.order, job)
+
+    async def close(self) -> None:
+        """Close every connection; whoever waits for a job gets a ClientError."""
+        self.closed = True
+        for task in list(self._resubmitting):
+            task.cancel()
+        await asyncio.gather(*self._resubmitting, return_exceptions=True)
+        await self.servers.close()
+        for job in list(self._open):
+            job.give_up(ClientError(f"the client was closed before the job of {job.function!r} ended"))
+
+    # Called by jobs
+
+    def over(self, job: AsyncJob) -> None:
+        """No more events are expected of this job."""
+        self._open.discard(job)
+
+    def forget(self, job: AsyncJob) -> None:
+        """Tell the server, where the protocol can, that nobody waits for a job any more."""
+        if job.assigned_to is not None and job.assigned_to.protocol is not None and job in self._open:
+            job.assigned_to.protocol.forget(job)
+
+    def connection_lost(self, job: AsyncJob, error: Exception) -> None:
+        """Submit the job again if its caller allows that; otherwise its waiters get an error."""
+        if job.may_be_resubmitted and not self.closed:
+            task = asyncio.create_task(self._resubmit(job))
+            self._resubmitting.add(task)
+            task.add_done_callback(self._resubmitting.discard)
+            return
+        what = f"{job.function!r} at {job.server}: {error}"
+        if job.order.background:
+            job.give_up(
+                UncertainError(
+                    f"the connection broke during a submission, the job may be queued or not: {what}; "
+                    "with a unique key, or resubmit=True, it is submitted again"
+                )
+            )
+        else:
+            job.give_up(
+                ServerGoneError(f"the connection broke before the job ended: {what}; resubmit=True submits it again")
+            )
+
+    async def status(self, job: AsyncJob) -> Status:
+        """Ask the server that has the job for its status."""
+        return await self._ask("status", job, lambda protocol, acceptance: protocol.status(acceptance))
+
+    async def cancel(self, job: AsyncJob) -> bool:
+        """Ask the server that has the job to cancel it."""
+        return await self._ask("cancel", job, lambda protocol, acceptance: protocol.cancel(acceptance))
+
+    async def result(self, job: AsyncJob) -> Event:
+        """Wait for the end of a background job."""
+        return await self._ask("result_later", job, lambda protocol, acceptance: protocol.result(acceptance))
+
+    async def _ask(
+        self, capability: str, job: AsyncJob, question: Callable[[ClientProtocol, Acceptance], Awaitable[T]]
+    ) -> T:
+        """The answer of the server that has the job; asked again if the connection breaks before the answer."""
+        arguments.require(capability, self.capabilities, self.protocol)
+        server, acceptance = job.assigned_to, job.acceptance
+        if server is None or acceptance is None:
+            raise ClientError("the server has not acknowledged this job")
+        while True:
+            if self.closed:
+                raise ClientError("the client is closed")
+            if server.protocol is None:
+                await ServerPool([server]).reach(b"", self.patience)
+            protocol = server.protocol
+            assert protocol is not None
+            try:
+                return await question(protocol, acceptance)
+            except CONNECTION_ERRORS:
+                if server.protocol is protocol or self.closed:
+                    raise
+
+    async def _resubmit(self, job: AsyncJob) -> None:
+        try:
+            server = await self.reach(job.order.unique)
+        except ClientError as error:
+            job.give_up(error)
+            return
+        if job.error is None:
+            self.hand_over(job, server)
