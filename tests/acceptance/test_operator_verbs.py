@@ -99,8 +99,8 @@ def test_doctor_sees_the_server_and_does_not_disturb_it(store: tuple[str, str], 
             submit(client, b"work", 3)
             found = findings(*store, "--config", str(config))
             assert found["lock"]["text"].startswith(f"process {server.pid} (")
-            assert found["ports"]["text"] == f"{server.url}: the server that has the store open answers"
-            assert found["jobs"]["text"] == "3 not over, none dead"
+            assert found["ports"]["text"] == f"{server.url}: in use by the server that has the store open"
+            assert found["jobs"]["text"] == "3 unfinished, 0 dead"
             submit(client, b"work", 1)
         assert "warning" not in server.stderr
 
@@ -110,7 +110,7 @@ def test_doctor_names_a_stranger_at_the_port(store: tuple[str, str], tmp_path: P
         config = tmp_path / "geartrain.toml"
         config.write_text(f'listen = ["{stranger.url}"]\n')
         found = findings(*store, "--config", str(config), code=1)
-        assert found["ports"]["text"] == f"{stranger.url}: it is taken by process {stranger.pid}"
+        assert found["ports"]["text"] == f"{stranger.url}: in use by process {stranger.pid}"
 
 
 def test_load_and_compact_keep_out_of_a_servers_store(store: tuple[str, str], path: Path) -> None:
@@ -231,7 +231,7 @@ def test_damaged_store_is_seen_and_the_server_carries_over_what_it_can(store: tu
     with path.open("r+b") as file:
         file.seek(size // 2)
         file.write(b"\xa5" * 4096)
-    assert findings(*store, code=1)["soundness"]["level"] == "problem"
+    assert findings(*store, code=1)["integrity"]["level"] == "problem"
     assert run("dump", *store, code=1).stderr.startswith(b"geartrain: %b is damaged: " % os.fsencode(path))
     with serving.serve(*store, *FREE_PORT):
         pass

@@ -1,1 +1,1 @@
-"""Work on stores that no server has open: dump, load, compact, job history, doctor."""
+"""Maintenance of stores without a server: dump, load, compact, job history, doctor."""

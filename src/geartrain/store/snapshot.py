@@ -98,7 +98,7 @@ class Snapshot:
             try:
                 yield rows.job(row, Job)
             except rows.BrokenRowError as broken:
-                complain(f"row {row[0]} is left out: {broken}")
+                complain(f"row {row[0]} skipped: {broken}")
 
     def records(self) -> Iterator[contract.Record]:
         """Every record, the oldest first."""

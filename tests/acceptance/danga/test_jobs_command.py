@@ -159,7 +159,7 @@ def test_questions_that_make_no_sense(store: Path, words: list[str], code: int, 
 def test_a_store_that_is_not_there(tmp_path: Path) -> None:
     answer = run(tmp_path / "none.db")
     assert answer.returncode == 1
-    assert answer.stderr.startswith(f"geartrain: there is no store at {tmp_path}/none.db")
+    assert answer.stderr.startswith(f"geartrain: {tmp_path}/none.db does not exist")
     assert run("memory").returncode == 1
 
 

@@ -1,4 +1,4 @@
-"""doctor: what it finds on healthy, damaged and odd stores, and that it harms none of them."""
+"""doctor: its findings for healthy, damaged and foreign stores, and that it changes none of them."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 
 from geartrain.address import Address
 from geartrain.maintenance.doctor import contents, disk, examination, machine
-from geartrain.maintenance.doctor.finding import Finding, Findings, Level
+from geartrain.maintenance.doctor.finding import Check, Finding, Level
 from geartrain.model import JobState
 from geartrain.server import listeners
 from geartrain.server.config.settings import Settings
@@ -38,14 +38,14 @@ def test_healthy_store(run: Run, path: Path, thorough: bool) -> None:
     assert (code, err) == (0, "")
     assert out.endswith("0 problems, 0 warnings\n")
     assert {line.split("  ")[0] for line in out.splitlines()[:-1] if line[0] != " "} == {"ok"}
-    for check in ("settings", "folder", "space", "disk speed", "lock", "layout", "soundness", "jobs", "ports"):
+    for check in ("settings", "folder", "space", "disk speed", "lock", "layout", "integrity", "jobs", "ports"):
         assert re.search(rf"^ok       {check} ", out, re.MULTILINE), check
 
 
 def test_doctor_before_the_first_start_makes_nothing(run: Run, path: Path) -> None:
     code, out, _ = run("doctor")
     assert code == 0
-    assert "the server will make it" in out
+    assert "the server creates it" in out
     assert not path.parent.exists()
 
 
@@ -55,8 +55,8 @@ def test_doctor_for_machines(run: Run, path: Path) -> None:
     report = json.loads(out)
     assert (code, report["warning"], report["problem"]) == (0, 1, 0)
     [dead] = [finding for finding in report["findings"] if finding["level"] != "ok"]
-    assert (dead["check"], dead["text"].startswith("0 not over, and 1 dead")) == ("jobs", True)
-    assert "geartrain dump" in dead["advice"]
+    assert (dead["check"], dead["text"].startswith("0 unfinished, 1 dead")) == ("jobs", True)
+    assert "geartrain jobs --state dead" in dead["advice"]
 
 
 def test_wrong_settings_are_a_problem_and_the_rest_goes_on(run: Run, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_damaged_store_is_a_problem(run: Run, path: Path) -> None:
     code, out, _ = run("doctor")
     assert code == 1
     assert "1 problem, 0 warnings" in out
-    assert re.search(r"^problem  soundness ", out, re.MULTILINE)
+    assert re.search(r"^problem  integrity ", out, re.MULTILINE)
     assert path.read_bytes() == before
 
 
@@ -96,15 +96,15 @@ def test_wrong_index_is_found_when_one_is_thorough(run: Run, path: Path) -> None
     change(path, "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE INDEX records_by_id ON "
                  "records (attempts)' WHERE name = 'records_by_id'")  # fmt: skip
     assert levels(examined(path)) == {}
-    assert levels(examined(path, thorough=True)) == {"soundness": "problem"}
+    assert levels(examined(path, thorough=True)) == {"integrity": "problem"}
 
 
 def test_look_that_takes_too_long_is_given_up(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(path, *(job(id, payload=b"x" * 5000) for id in range(1, 3000)))
-    monkeypatch.setattr(contents, "LOOK_SECONDS", 1e-9)
+    monkeypatch.setattr(contents, "READ_SECONDS", 1e-9)
     found = examined(path)
-    assert levels(found) == {"soundness": "warning"}
-    assert "--thorough" in found["soundness"].advice
+    assert levels(found) == {"integrity": "warning"}
+    assert "--thorough" in found["integrity"].advice
     assert levels(examined(path, thorough=True)) == {}
 
 
@@ -121,7 +121,7 @@ def test_what_was_set_aside_is_told(run: Run, path: Path) -> None:
         path.with_name(name).touch()
     found = examined(path)
     assert levels(found) == {"broken rows": "warning", "damaged files": "warning"}
-    assert found["damaged files"].text.startswith("1 kept in")
+    assert found["damaged files"].text.startswith("1 in ")
 
 
 def test_large_log_is_told(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,22 +206,22 @@ def test_port_that_somebody_has_is_a_problem(run: Run, tmp_path: Path) -> None:
         config.write_text(f'listen = ["gearman://127.0.0.1:{port}", "gearman://127.0.0.1:0"]\nstore = "memory"\n')
         code, out, _ = run("doctor", "--config", config)
     assert code == 1
-    assert f"problem  ports          gearman://127.0.0.1:{port}: it is taken\n" in out
+    assert f"problem  ports          gearman://127.0.0.1:{port}: in use\n" in out
     assert "ok       ports          gearman://127.0.0.1:0 is free\n" in out
-    assert "in memory: background jobs are forgotten" in out
+    assert "in memory: all jobs are lost" in out
 
 
-def test_usual_port_that_is_taken_matters_only_if_none_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_port_in_use_is_a_problem_only_if_all_are(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = Address("gearman", "127.0.0.1", other.getsockname()[1], "")
         free = taken._replace(port=0)
-        for usual, expected in (((taken, free), [Level.WARNING, Level.OK]), ((taken,), [Level.PROBLEM])):
-            monkeypatch.setattr(listeners, "default_addresses", lambda usual=usual: iter(usual))
-            found = machine.ports(Settings(), None, Findings("ports"))
+        for defaults, expected in (((taken, free), [Level.WARNING, Level.OK]), ((taken,), [Level.PROBLEM])):
+            monkeypatch.setattr(listeners, "default_addresses", lambda defaults=defaults: iter(defaults))
+            found = machine.ports(Settings(), None, Check("ports"))
             assert [finding.level for finding in found] == expected
 
 
 def test_address_that_cannot_be_is_a_problem() -> None:
     settings = Settings(listen=(Address("periodic+unix", "", 0, "/" + "x" * 200),))
-    [found] = machine.ports(settings, None, Findings("ports"))
+    [found] = machine.ports(settings, None, Check("ports"))
     assert (found.level, "path too long" in found.text) == (Level.PROBLEM, True)

@@ -42,7 +42,7 @@ def test_verbs_are_listed(run: Run) -> None:
 def test_store_that_is_not_there_is_one_line(run: Run, path: Path, words: list[str]) -> None:
     code, out, err = run(*words)
     assert (code, out) == (1, "")
-    assert err.startswith(f"geartrain: there is no store at {path}; name it with --store.")
+    assert err.startswith(f"geartrain: {path} does not exist; name the store with --store.")
     assert err.count("\n") == 1
     assert not path.parent.exists()
 
@@ -51,7 +51,7 @@ def test_store_that_is_not_there_is_one_line(run: Run, path: Path, words: list[s
 def test_memory_store_has_no_file(run: Run, words: list[str]) -> None:
     code, out, err = run(*words, "--store", "memory")
     assert (code, out) == (1, "")
-    assert err.startswith("geartrain: a memory store is gone with its server")
+    assert err.startswith("geartrain: a memory store has no file")
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -146,7 +146,7 @@ def test_row_that_is_no_job_is_left_out_and_told(run: Run, path: Path) -> None:
     fill(path, job(1), job(2), job(3))
     change(path, "UPDATE jobs SET priority = 9 WHERE id = 2")
     code, out, err = run("dump")
-    assert (code, err) == (0, "geartrain: row 2 is left out: priority 9 does not exist\n")
+    assert (code, err) == (0, "geartrain: row 2 skipped: priority 9 does not exist\n")
     assert '"jobs":2' in out
 
 
@@ -157,8 +157,8 @@ def test_text_that_is_no_text_does_not_end_the_dump(run: Run, path: Path) -> Non
     code, out, err = run("dump", "--records")
     assert code == 0
     assert err.splitlines() == [
-        "geartrain: row 1 is left out: reason is bytes, not text",
-        "geartrain: row 1000 is left out: door, worker_door or reason is no text",
+        "geartrain: row 1 skipped: reason is bytes, not text",
+        "geartrain: row 1000 skipped: door, worker_door or reason is no text",
     ]
     assert '"jobs":1,"records":1}' in out
 
@@ -260,7 +260,7 @@ def test_compact_looks_for_room_first(run: Run, path: Path, monkeypatch: pytest.
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: real._replace(free=4096))
     code, _, err = run("compact")
     assert code == 1
-    assert err.startswith(f"geartrain: {path.parent} has 4.0 KiB free, and compacting needs ")
+    assert err.startswith(f"geartrain: not enough space in {path.parent}: 4.0 KiB free, compacting needs ")
     assert len(before) == path.stat().st_size
 
 

@@ -1,1 +1,1 @@
-"""What `geartrain doctor` looks at: settings, the store's place and file, ports, and what this runs on."""
+"""`geartrain doctor`: checks of settings, store, disk and machine, with advice for every problem."""

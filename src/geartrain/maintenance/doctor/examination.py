@@ -1,14 +1,14 @@
-"""All checks in their order. None of them changes anything, or keeps a server from starting or committing."""
+"""All checks in order. None of them changes anything, or disturbs a server."""
 
 import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from geartrain.errors import GeartrainError, StoreError
 from geartrain.maintenance.doctor import contents, disk, machine
-from geartrain.maintenance.doctor.finding import Finding, Findings, Level
+from geartrain.maintenance.doctor.finding import Check, Finding, Level
 from geartrain.server.config import load
 from geartrain.server.config.settings import Settings
 from geartrain.store import url
@@ -16,48 +16,48 @@ from geartrain.store.sqlite import SqliteStore
 
 
 def examine(flags: Mapping[str, Any], thorough: bool) -> Iterator[Finding]:
-    """One finding after the other; `flags` are those of `geartrain serve`."""
+    """Run all checks; `flags` are those of `geartrain serve`."""
     try:
         settings = load.load(flags)
         store = url.create_store(settings.store, settings.result_limit)
     except GeartrainError as error:
-        advice = "correct it; the store and the ports cannot be checked before"
-        yield Findings("settings").problem(str(error), advice)
+        advice = "correct it and run `geartrain doctor` again: store and ports were not checked"
+        yield Check("settings").problem(str(error), advice)
     else:
         path = store.path if isinstance(store, SqliteStore) else None
-        yield _settings(flags, settings, Findings("settings"))
+        yield _settings(flags, settings, Check("settings"))
         yield from _store(path, thorough)
-        yield from machine.ports(settings, path, Findings("ports"))
-    yield machine.open_files(Findings("open files"))
-    yield machine.versions(Findings("versions"))
+        yield from machine.ports(settings, path, Check("ports"))
+    yield machine.open_files(Check("open files"))
+    yield machine.versions(Check("versions"))
 
 
-def _settings(flags: Mapping[str, Any], settings: Settings, found: Findings) -> Finding:
-    file = flags.get("config") or os.environ.get(load.CONFIG_VARIABLE)
-    usual = (str(path) for path in load.default_files(os.environ) if path.is_file())
-    source = file or next(usual, "")
-    origin = f"read from {source}" if source else "there is no settings file"
-    return found.ok(f"{origin}; the store is {settings.store or url.default_url(os.environ)}")
+def _settings(flags: Mapping[str, Any], settings: Settings, check: Check) -> Finding:
+    named = flags.get("config") or os.environ.get(load.CONFIG_VARIABLE)
+    defaults = (str(path) for path in load.default_files(os.environ) if path.is_file())
+    file = named or next(defaults, "")
+    origin = f"read from {file}" if file else "no settings file"
+    return check.ok(f"{origin}; the store is {settings.store or url.default_url(os.environ)}")
 
 
 def _store(path: Path | None, thorough: bool) -> Iterator[Finding]:
     if path is None:
-        yield Findings("store").ok("in memory: background jobs are forgotten when the server stops")
+        yield Check("store").ok("in memory: all jobs are lost when the server stops")
         return
-    for name, check in _PLACE:
-        yield _tried(check, path, Findings(name))
+    for name, function in _DISK_CHECKS:
+        yield _run(function, path, Check(name))
     if not os.path.exists(path) or not os.path.getsize(path):
-        yield Findings("file").ok(f"{path} is not there yet; the server will make it")
+        yield Check("file").ok(f"{path} does not exist yet; the server creates it")
         return
-    sound = functools.partial(contents.soundness, thorough=thorough)
-    for name, check in (("layout", contents.layout), ("soundness", sound), *contents.CHECKS):
-        finding = _tried(check, path, Findings(name))
+    integrity = functools.partial(contents.integrity, thorough=thorough)
+    for name, function in (("layout", contents.layout), ("integrity", integrity), *contents.CHECKS):
+        finding = _run(function, path, Check(name))
         yield finding
-        if finding.level is Level.PROBLEM:  # the rest could not be trusted, or would say the same again
+        if finding.level is Level.PROBLEM:  # later checks of this file would be unreliable, or repeat it
             return
 
 
-_PLACE = (
+_DISK_CHECKS: Final = (
     ("folder", disk.folder),
     ("file system", disk.file_system),
     ("space", disk.space),
@@ -67,11 +67,11 @@ _PLACE = (
 )
 
 
-def _tried(check: Callable[[Path, Findings], Finding], path: Path, found: Findings) -> Finding:
-    """A check that cannot even look is a finding too."""
+def _run(function: Callable[[Path, Check], Finding], path: Path, check: Check) -> Finding:
+    """Run one check; if it cannot read what it needs, that is its finding."""
     try:
-        return check(path, found)
+        return function(path, check)
     except StoreError as error:
-        return contents.unreadable(error, found)
+        return contents.unreadable(error, check)
     except OSError as error:
-        return found.problem(f"{error.filename or path}: {error.strerror}", "see whether this user may look there")
+        return check.problem(f"{error.filename or path}: {error.strerror}", "check the permissions of this user")

@@ -1,15 +1,15 @@
-"""What a check finds: all is well, something to know about, or something to mend."""
+"""Findings: the results of a check, with advice."""
 
 import enum
 from typing import NamedTuple
 
 
 class Level(enum.StrEnum):
-    """How bad it is."""
+    """The severity of a finding."""
 
     OK = "ok"
-    WARNING = "warning"  # it works, and somebody should know
-    PROBLEM = "problem"  # it does not work, or jobs are in danger
+    WARNING = "warning"  # it works, but an operator should know
+    PROBLEM = "problem"  # it does not work, or jobs are at risk
 
 
 class Finding(NamedTuple):
@@ -17,25 +17,24 @@ class Finding(NamedTuple):
 
     check: str
     level: Level
-    text: str  # what was found, and what that means
-    advice: str = ""  # what to do; empty if nothing has to be done
+    text: str
+    advice: str = ""  # what to do; empty if nothing needs to be done
 
 
-class Findings:
-    """Makes the findings of one check.
+class Check(NamedTuple):
+    """A check by its name; it makes findings.
 
-    >>> Findings("ports").ok("they are free")
-    Finding(check='ports', level=<Level.OK: 'ok'>, text='they are free', advice='')
+    >>> Check("ports").ok("gearman://127.0.0.1:4730 is free")
+    Finding(check='ports', level=<Level.OK: 'ok'>, text='gearman://127.0.0.1:4730 is free', advice='')
     """
 
-    def __init__(self, check: str) -> None:
-        self._check = check
+    name: str
 
     def ok(self, text: str) -> Finding:
-        return Finding(self._check, Level.OK, text)
+        return Finding(self.name, Level.OK, text)
 
     def warning(self, text: str, advice: str) -> Finding:
-        return Finding(self._check, Level.WARNING, text, advice)
+        return Finding(self.name, Level.WARNING, text, advice)
 
     def problem(self, text: str, advice: str) -> Finding:
-        return Finding(self._check, Level.PROBLEM, text, advice)
+        return Finding(self.name, Level.PROBLEM, text, advice)

@@ -1,4 +1,4 @@
-"""Checks of what the server stands on: ports, limits of the system, versions."""
+"""Checks of the machine: ports, limits, versions."""
 
 import contextlib
 import importlib.metadata
@@ -14,51 +14,54 @@ import apsw
 import geartrain
 from geartrain import eventloop
 from geartrain.address import PATH_SCHEMES, Address
-from geartrain.maintenance.doctor.finding import Finding, Findings
+from geartrain.maintenance.doctor.finding import Check, Finding
 from geartrain.server import listeners
 from geartrain.server.config.settings import Settings
 from geartrain.store import holder
 
-_PATIENCE: Final = 1.0
+_CONNECT_SECONDS: Final = 1.0
 _FEW_FILES: Final = 4096
 _EVERY_INTERFACE: Final = (listeners.EVERY_INTERFACE, "0.0.0.0", "::")
 
 
-def ports(settings: Settings, path: Path | None, found: Findings) -> Iterator[Finding]:
-    """Whether the doors' addresses are free, or who answers there. Nothing is bound: a server may be starting."""
+def ports(settings: Settings, path: Path | None, check: Check) -> Iterator[Finding]:
+    """Whether the server's addresses are free, or which process listens there.
+
+    It connects instead of binding: a bound port could keep a server from starting.
+    """
     server = holder.find(path) if path is not None else None
-    wanted = settings.listen or tuple(listeners.default_addresses())
-    answers = [_who_answers(address, talk=not settings.tls_certificate) for address in wanted]
+    addresses = settings.listen or tuple(listeners.default_addresses())
+    answers = [_listening_process(address, ask_pid=not settings.tls_certificate) for address in addresses]
     ours = (None, 0, server.pid) if server is not None else (None,)
-    # A usual port that is taken is left out by the server, unless that leaves nothing.
+    # The server skips default ports that are in use, unless all of them are.
     optional = not settings.listen and any(answer in ours for answer in answers)
-    for address, answer in zip(wanted, answers, strict=True):
+    for address, answer in zip(addresses, answers, strict=True):
         if answer is None:
-            yield found.ok(f"{address} is free")
+            yield check.ok(f"{address} is free")
         elif answer in ours:
-            yield found.ok(f"{address}: the server that has the store open answers")
+            yield check.ok(f"{address}: in use by the server that has the store open")
         else:
-            who = answer if isinstance(answer, str) else f"it is taken{f' by process {answer}' if answer else ''}"
-            advice = "stop the other server, or listen somewhere else with --listen"
-            level = found.warning if optional else found.problem
-            yield level(f"{address}: {who}", advice)
+            text = answer if isinstance(answer, str) else f"in use{f' by process {answer}' if answer else ''}"
+            advice = "stop the other process, or choose another address with --listen"
+            level = check.warning if optional else check.problem
+            yield level(f"{address}: {text}", advice)
 
 
-def open_files(found: Findings) -> Finding:
-    """How many connections the system allows."""
+def open_files(check: Check) -> Finding:
+    """How many files, and so connections, the process may open."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard == resource.RLIM_INFINITY:
-        return found.ok("as many open files as one likes")
+        return check.ok("no limit")
     if hard < _FEW_FILES:
-        return found.warning(
-            f"at most {hard:,} open files, and every connection is one",
-            "raise the limit (`ulimit -Hn`, or LimitNOFILE= in the service file) if there are many peers",
+        return check.warning(
+            f"at most {hard:,}; every connection needs one",
+            "raise the hard limit (`ulimit -Hn`, or LimitNOFILE= in the service file) if you expect many connections",
         )
-    return found.ok(f"at most {hard:,} open files (now {soft:,}; the server takes all it may)")
+    return check.ok(f"at most {hard:,} (now {soft:,}; the server raises its limit to the maximum)")
 
 
-def versions(found: Findings) -> Finding:
-    """What this runs on."""
+def versions(check: Check) -> Finding:
+    """The versions of Geartrain and what it runs on."""
     best = eventloop.best().name
     parts = (
         f"geartrain {geartrain.__version__}",
@@ -68,8 +71,8 @@ def versions(found: Findings) -> Finding:
     )
     text = ", ".join(parts)
     if best != "uvloop":
-        return found.warning(f"{text}: uvloop is not installed", "`pip install uvloop` makes the server faster")
-    return found.ok(text)
+        return check.warning(f"{text}; uvloop is not installed", "`pip install uvloop`: the server is faster with it")
+    return check.ok(text)
 
 
 def _version_of(package: str) -> str:
@@ -78,8 +81,8 @@ def _version_of(package: str) -> str:
     return ""
 
 
-def _who_answers(address: Address, talk: bool) -> int | str | None:
-    """The process that listens there; 0: one that does not say, None: nobody, text: why it cannot be known."""
+def _listening_process(address: Address, ask_pid: bool) -> int | str | None:
+    """The id of the process that listens there; 0: an unknown process, None: none, text: why it is unknown."""
     try:
         connection = _connect(address)
     except (ConnectionRefusedError, FileNotFoundError):
@@ -87,13 +90,13 @@ def _who_answers(address: Address, talk: bool) -> int | str | None:
     except OSError as error:
         return error.strerror or str(error)
     with connection:
-        return _process_id(connection) if talk and address.scheme == "gearman" else 0
+        return _process_id(connection) if ask_pid and address.scheme == "gearman" else 0
 
 
 def _connect(address: Address) -> socket.socket:
     if address.scheme in PATH_SCHEMES:
         connection = socket.socket(socket.AF_UNIX)
-        connection.settimeout(_PATIENCE)
+        connection.settimeout(_CONNECT_SECONDS)
         try:
             connection.connect(address.path)
         except OSError:
@@ -101,11 +104,11 @@ def _connect(address: Address) -> socket.socket:
             raise
         return connection
     host = "127.0.0.1" if address.host in _EVERY_INTERFACE else address.host
-    return socket.create_connection((host, address.port), timeout=_PATIENCE)
+    return socket.create_connection((host, address.port), timeout=_CONNECT_SECONDS)
 
 
 def _process_id(connection: socket.socket) -> int:
-    """What a Gearman server, ours or another, says to `getpid`."""
+    """Ask a Gearman server, ours or another, for its process id; 0 without an answer."""
     try:
         connection.sendall(b"getpid\n")
         words = connection.recv(64).split()
