@@ -78,7 +78,7 @@ def jobs(path: Path, check: Check) -> Finding:
         return check.warning(
             f"{unfinished:,} unfinished, {dead:,} dead",
             "`geartrain jobs --state dead` lists the dead jobs with their reasons; "
-            "`geartrain retry` and `geartrain cancel` deal with them",
+            "`geartrain retry` queues them again, `geartrain delete` removes them",
         )
     return check.ok(f"{unfinished:,} unfinished, 0 dead")
 
