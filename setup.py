@@ -68,6 +68,7 @@ COLD = (
     "doors/periodic/locks.py",
     "doors/http/*.py",
     "runtime/memory.py",
+    "wire/event_stream.py",
     "wire/websocket.py",
     "wire/websocket_client.py",
 )

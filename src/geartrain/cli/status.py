@@ -38,7 +38,7 @@ def status(
     json: remote.Json = False,
 ) -> None:
     """Show queues, workers and what became of jobs."""
-    overview, page = remote.with_client(server, lambda client: _ask(client, server, function, sort, limit))
+    overview, page = remote.with_client(server, lambda client: _ask(client, function, sort, limit))
     if json:
         tables.say([tables.json_line({"overview": overview, "functions": page["items"]})])
         return
@@ -51,9 +51,10 @@ def table(functions: list[dict[str, Any]]) -> list[str]:
     return tables.table(HEAD, map(row, functions), _NUMBERS) if functions else ["no functions yet"]
 
 
-async def _ask(client: Any, server: str, search: str, sort: str, limit: int) -> tuple[Any, Any]:
+async def _ask(client: Any, search: str, sort: str, limit: int) -> tuple[Any, Any]:
     from geartrain.client import control, gearmand
 
+    server = str((await client.connection()).address)
     if await gearmand.is_one(server):
         return None, await gearmand.functions(server, search)
     overview = await control.ask(client, "overview")

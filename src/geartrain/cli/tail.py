@@ -1,4 +1,4 @@
-"""`geartrain tail`: what happens to jobs, as it happens."""
+"""`geartrain tail`: job events as they happen."""
 
 import datetime
 from typing import Annotated, Any, Final
@@ -8,9 +8,11 @@ import typer
 from geartrain.cli import exit_codes, formatting, remote, tables
 
 EPILOG = f"""
-**What.** submitted, started, progress, requeued, scheduled, done, failed, cancelled, dead. It needs a protocol that can
-send parts of a result: `gearman://` or `http://`. A server under heavy load leaves events out rather than wait for
-whoever looks, and says how many.
+**Events:** submitted, started, progress, requeued, scheduled, done, failed, cancelled, dead.
+
+**URLs.** It works over `gearman://`, `periodic://` and `http://`. The other protocols cannot send events.
+
+**Limits.** The server sends at most 1000 events a second, 200 over `http://`, and reports how many it left out.
 
 {exit_codes.EPILOG}
 **Examples**
@@ -18,6 +20,8 @@ whoever looks, and says how many.
 - `geartrain tail`
 
 - `geartrain tail --function mail --what failed --what dead`
+
+- `geartrain tail --server http://127.0.0.1:4780`
 
 - `geartrain tail --json | jq -r 'select(.what == "failed") | .reason'`
 """
@@ -27,16 +31,18 @@ _COLOURS: Final = {**tables.STATE_COLOURS, "submitted": "yellow", "started": "bl
 
 def tail(
     function: Annotated[str, typer.Option(metavar="NAME", help="Only jobs of this function.", show_default=False)] = "",
-    what: Annotated[list[str] | None, typer.Option(metavar="WORD", help="Only these; may be given again.")] = None,
+    what: Annotated[
+        list[str] | None, typer.Option(metavar="WORD", help="Only events of this kind; repeat it for several kinds.")
+    ] = None,
     server: remote.Server = remote.USUAL,
     json: remote.Json = False,
 ) -> None:
-    """Show what happens to jobs, until Ctrl-C."""
+    """Print job events as they happen, until Ctrl-C or until the server stops."""
 
     async def follow(client: Any) -> None:
         from geartrain.client import control
 
-        async for event in control.tail(client, function=function, what=what or []):
+        async for event in control.tail(client, function, what or []):
             tables.say([tables.json_line(event) if json else _line(event)])
 
     remote.with_client(server, follow)

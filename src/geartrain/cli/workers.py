@@ -30,16 +30,17 @@ def workers(
     json: remote.Json = False,
 ) -> None:
     """Show who is connected to work."""
-    found = remote.with_client(server, lambda client: _ask(client, server, search, limit))["items"]
+    found = remote.with_client(server, lambda client: _ask(client, search, limit))["items"]
     if json:
         tables.say(map(tables.json_line, found))
     else:
         tables.say(tables.table(_HEAD, map(_row, found), frozenset({"ID"})) if found else ["no workers"])
 
 
-async def _ask(client: Any, server: str, search: str, limit: int) -> Any:
+async def _ask(client: Any, search: str, limit: int) -> Any:
     from geartrain.client import control, gearmand
 
+    server = str((await client.connection()).address)
     if await gearmand.is_one(server):
         return await gearmand.workers(server, search)
     return await control.ask(client, "workers", search=search, limit=limit)

@@ -214,6 +214,12 @@ class AsyncClient:
         """Connect now instead of at the first submission; a ServerGoneError if no server can be reached."""
         await self._submissions.reach(b"")
 
+    async def connection(self) -> ClientProtocol:
+        """An open connection to a server, for what only its protocol can do; a ServerGoneError if there is none."""
+        server = await self._reach(b"")
+        assert server.link is not None
+        return server.link
+
     async def close(self) -> None:
         """Close every connection. Whoever still waits for a job gets a ClientError."""
         await self._submissions.close()

@@ -10,6 +10,9 @@ import pytest
 
 from tests.support import process, serving
 
+# Of the server's URLs, in this order.
+SCHEMES = ("gearman", "danga", "periodic", "memodb+tcp", "gearmonkey", "http")
+
 Geartrain = Callable[..., "Outcome"]
 
 
@@ -46,10 +49,15 @@ def run(server: str, *words: str | Path, stdin: bytes = b"", code: int = 0) -> O
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[serving.ServerProcess]:
-    doors = ("gearman", "danga", "periodic", "memodb+tcp", "gearmonkey")
-    listen = [word for door in doors for word in ("--listen", f"{door}://127.0.0.1:0")]
+    listen = [word for scheme in SCHEMES for word in ("--listen", f"{scheme}://127.0.0.1:0")]
     with serving.serve(*listen) as running:
         yield running
+
+
+@pytest.fixture(params=SCHEMES)
+def url(server: serving.ServerProcess, request: pytest.FixtureRequest) -> str:
+    """The server's URL for each protocol in turn."""
+    return server.urls[SCHEMES.index(request.param)]
 
 
 @pytest.fixture

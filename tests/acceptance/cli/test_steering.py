@@ -30,12 +30,33 @@ def test_status_shows_queues_and_workers(server: serving.ServerProcess, geartrai
         assert "mail" not in geartrain("status", "print").text
 
 
-@pytest.mark.parametrize("door", range(5))
-def test_every_protocol_leads_to_the_same_answers(server: serving.ServerProcess, door: int) -> None:
-    url = server.urls[door]
-    run(server.url, "submit", f"asked{door}")
-    assert f"asked{door}" in run(url, "status").text
-    assert f"asked{door}" in run(url, "jobs", "--function", f"asked{door}").text
+def test_every_operator_verb_works_over_every_protocol(geartrain: Geartrain, url: str) -> None:
+    handle = geartrain("submit", "asked", "payload").text.strip()
+    assert "asked" in run(url, "status").text
+    assert "asked" in run(url, "top", "--once").text
+    assert handle in run(url, "jobs", "--function", "asked").text
+    assert run(url, "show", handle, "--payload").out == b"payload"
+    assert run(url, "workers", "nobody").text == "no workers\n"
+    assert run(url, "pause", "asked").text == "asked paused\n"
+    assert run(url, "resume", "asked").text == "asked resumed\n"
+    assert run(url, "cancel", handle).text == f"{handle} cancelled\n"
+    run(url, "retry", handle, code=CODE_NOT_FOUND)
+    run(url, "delete", handle, code=CODE_NOT_FOUND)
+
+
+def test_every_cron_verb_works_over_every_protocol(geartrain: Geartrain, url: str) -> None:
+    assert "asked" in run(url, "cron", "add", "ask", "0 3 * * *", "asked", "--json").text
+    assert "ask" in run(url, "cron", "list").text
+    handle = run(url, "cron", "run", "ask").text.strip()
+    assert run(url, "cron", "pause", "ask").text == "ask paused\n"
+    assert run(url, "cron", "resume", "ask").text == "ask resumed\n"
+    assert run(url, "cron", "remove", "ask").text == "ask removed\n"
+    geartrain("cancel", handle)
+
+
+@pytest.mark.parametrize("verb", [["status"], ["workers"], ["jobs"], ["top", "--once"], ["cron", "list"]])
+def test_several_servers(server: serving.ServerProcess, verb: list[str]) -> None:
+    run(f"gearman://127.0.0.1:1,{server.url}", *verb)
 
 
 def test_workers_are_listed_with_what_they_run(server: serving.ServerProcess, geartrain: Geartrain) -> None:
@@ -128,19 +149,6 @@ def test_a_schedule_from_its_making_to_its_end(geartrain: Geartrain) -> None:
 
 def test_a_cron_expression_that_makes_no_sense(geartrain: Geartrain) -> None:
     assert "61" in geartrain("cron", "add", "bad", "61 * * * *", "report", code=1).err
-
-
-def test_tail_tells_what_happens(server: serving.ServerProcess, geartrain: Geartrain, tmp_path: Path) -> None:
-    command = [str(serving.installed_command()), "tail", "--server", server.url, "--function", "told", "--json"]
-    following = process.Process(command, tmp_path)
-    try:
-        deadline = time.monotonic() + process.PATIENCE
-        while not following.lines:  # it has no word for "I am listening"
-            assert time.monotonic() < deadline, following.account()
-            geartrain("submit", "told")
-        following.wait_until(lambda lines: any('"submitted"' in line for line in lines), "submitted")
-    finally:
-        following.kill()
 
 
 def test_top_once_is_plain_text(server: serving.ServerProcess, geartrain: Geartrain) -> None:

@@ -5,7 +5,8 @@ waits five minutes for it; a job that takes longer is better submitted in the ba
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import urllib.parse
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +18,7 @@ from geartrain.client.order import Acceptance, Capabilities, Order, Status
 from geartrain.client.protocols.base import ClientProtocol, JobListener, Lost
 from geartrain.client.protocols.http.exchange import API, Exchange, quoted
 from geartrain.errors import ClientError, RefusedError, ServerGoneError
+from geartrain.wire.event_stream import EventStream
 
 CLIENT: Final = Capabilities(
     background=True, priority=True, unique=True, run_at=True, timeout=True, status=True, cancel=True,
@@ -86,6 +88,16 @@ class Client(ClientProtocol):
         if job["state"] != "done":
             return _ending(job)
         return Completed((await self._exchange.ask("GET", f"{_path(acceptance)}/result")).checked().body)
+
+    async def job_events(self, function: str = "", what: Sequence[str] = ()) -> AsyncIterator[dict[str, Any]]:
+        """GET /events: what happens to jobs, `{"missed": n}` where events were left out; ends when the server stops."""
+        fields = {"jobs": 1, "function": function, "what": ",".join(what)}
+        query = urllib.parse.urlencode(fields, errors="surrogateescape")
+        events = EventStream()
+        async for part in self._exchange.stream(f"{API}/events?{query}"):
+            for event in events.feed(part):
+                if event.name in ("job", "missed"):
+                    yield msgspec.json.decode(event.data)
 
     def forget(self, listener: JobListener) -> None:
         """Hang up, which tells the server that nobody waits."""
@@ -157,10 +169,9 @@ def _ending(job: dict[str, Any]) -> Event:
 
 def _last_job(events: bytes) -> dict[str, Any] | None:
     """The job in the last of these events; None if the server stopped before there was one."""
-    for event in reversed(events.decode().split("\n\n")):
-        name, _, data = event.partition("\ndata: ")
-        if name in ("event: done", "event: failed"):
-            job: dict[str, Any] = msgspec.json.decode(data)
+    for event in reversed(EventStream().feed(events)):
+        if event.name in ("done", "failed"):
+            job: dict[str, Any] = msgspec.json.decode(event.data)
             return job
     return None
 

@@ -7,6 +7,7 @@ import asyncio
 import os
 import ssl
 import urllib.parse
+from collections.abc import AsyncIterator
 from typing import Any, Final, NamedTuple
 
 import httptools
@@ -23,6 +24,7 @@ TOKEN_VARIABLE: Final = "GEARTRAIN_HTTP_TOKEN"
 MOST_CONNECTIONS: Final = 256
 # Servers close a connection that is idle for a while (ours after 75 seconds); one that is near it is not used again.
 _IDLE_SECONDS: Final = 45.0
+_FIRST_ERROR: Final = 400  # statuses from here on are refusals
 
 
 class Answer(NamedTuple):
@@ -47,7 +49,7 @@ class Answer(NamedTuple):
 
     def checked(self) -> "Answer":
         """The same, unless it is a refusal."""
-        if self.status >= 400:
+        if self.status >= _FIRST_ERROR:
             raise RefusedError(self.problem())
         return self
 
@@ -61,6 +63,7 @@ class Connection:
         self._parser = httptools.HttpResponseParser(self)
         self._body: list[bytes] = []
         self._answer: asyncio.Future[Answer] | None = None  # while it is waited for
+        self._parts: asyncio.Queue[bytes] | None = None  # where parts of a body go at once, if not into the answer
         self.usable = False  # for another request
         self.used_at = 0.0
 
@@ -83,6 +86,20 @@ class Connection:
             self._answer = None
         self.used_at = loop.time()
         return answer
+
+    async def stream(self, request: bytes) -> AsyncIterator[bytes]:
+        """Send a request, and give out the body of its answer as it comes, until its end. Afterwards hang up."""
+        parts = self._parts = asyncio.Queue()
+        answer = asyncio.ensure_future(self.ask(request))
+        answer.add_done_callback(lambda _: parts.put_nowait(b""))
+        try:
+            while part := await parts.get():
+                yield part
+            (await answer).checked()
+        finally:
+            answer.cancel()
+            await asyncio.gather(answer, return_exceptions=True)
+            self.hang_up()
 
     def hang_up(self) -> None:
         """Close it at once."""
@@ -113,7 +130,10 @@ class Connection:
 
     def on_body(self, part: bytes) -> None:
         """Some of it."""
-        self._body.append(part)
+        if self._parts is not None and self._parser.get_status_code() < _FIRST_ERROR:
+            self._parts.put_nowait(part)
+        else:
+            self._body.append(part)
 
     def on_message_complete(self) -> None:
         """It is all there."""
@@ -140,7 +160,7 @@ class Exchange:
 
     async def greet(self) -> None:
         """See that there is a server, and that it lets us in."""
-        answer = await self.ask("GET", f"{API}/session")
+        answer = await self._ask(self._request("GET", f"{API}/session", None, None))
         if not isinstance(answer.checked().json(), dict):
             raise ClientError(f"{self._address} is no Geartrain server")
 
@@ -152,6 +172,19 @@ class Exchange:
                 return await self._ask(request)
             except (OSError, WireError) as error:
                 raise ServerGoneError(f"{self._address} does not answer: {error}") from error
+
+    async def stream(self, path: str) -> AsyncIterator[bytes]:
+        """GET something that does not end soon, on a connection of its own; a ServerGoneError if that breaks."""
+        connection = Connection(self._address)
+        try:
+            await connection.open(self.tls)
+            self._busy.add(connection)
+            async for part in connection.stream(self._request("GET", path, None, None)):
+                yield part
+        except (OSError, WireError, ServerGoneError) as error:
+            raise ServerGoneError(f"the connection to {self._address} was lost") from error
+        finally:
+            self._busy.discard(connection)
 
     async def close(self) -> None:
         """Hang up everywhere."""
