@@ -3,7 +3,7 @@
 - the control function's dispatch and the reading of its arguments (`admin/control.py`)
 - the HTTP routes, their parameters and bodies, and the OpenAPI document (`doors/http/verb_routes.py`)
 - the commands of `geartrain` that act on jobs, functions and schedules (`cli/job_verbs.py`, `cli/cron.py`)
-- bulk actions (`admin/jobs.py`) and the dashboard's buttons (`doors/http/dashboard_verbs.py`)
+- bulk actions (`admin/jobs.py`) and the dashboard's buttons (`doors/http/static_files.py`)
 
 A new verb is a row here and a method of the same name on `Admin`. This module is plain data and imports nothing of the
 package, because the command line imports it at every start.

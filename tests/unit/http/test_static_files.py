@@ -1,5 +1,6 @@
 """The dashboard's files: what is served, and what is not."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,19 @@ def test_the_page_itself() -> None:
 def test_a_module() -> None:
     answer = ask("/parts/chart.js")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/javascript; charset=utf-8")
+
+
+def test_the_verbs_are_a_module() -> None:
+    answer = ask("/lib/verbs.js")
+    assert answer.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert answer.body.startswith(b"// Made from admin/verbs.py")
+    table = json.loads(answer.body.split(b"export const VERBS = ")[1].rstrip(b";\n"))
+    assert (table["retry"]["label"], table["retry"]["states"], table["retry"]["path"]) == (
+        "Retry",
+        ["dead"],
+        "jobs/{handle}/retry",
+    )
+    assert "overview" not in table
 
 
 def test_what_has_not_changed_is_not_sent_again() -> None:

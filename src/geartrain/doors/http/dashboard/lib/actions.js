@@ -1,91 +1,91 @@
-// What can be done to jobs and functions, each with its question and its answer.
+// Verbs that operators apply to jobs, functions and schedules. Their labels, questions and paths come from the server.
 import * as api from "./api.js";
 import { confirm, field, form, input } from "./dialog.js";
 import { make } from "./dom.js";
 import { count, NONE, plural } from "./format.js";
 import { action, notice } from "./notice.js";
+import { link } from "./router.js";
 import { encoded, shown } from "./text.js";
+import { VERBS } from "./verbs.js";
 
-/** Deeds by name: in which states of a job, how it is asked for, and what is said afterwards. */
-export const DEEDS = {
-  retry: { text: "Retry", states: ["dead"], said: "is queued again", many: "Retry all" },
-  run: { text: "Run now", states: ["scheduled"], said: "is queued now", many: "Run all now" },
-  cancel: {
-    text: "Cancel",
-    states: ["scheduled", "queued", "running"],
-    said: "is cancelled",
-    many: "Cancel all",
-    danger: true,
-  },
-  delete: { text: "Delete", states: ["dead"], said: "is deleted", many: "Delete all", danger: true },
-};
+const SEND = { POST: api.post, PUT: api.put, DELETE: api.remove };
 
-export function deedsFor(state) {
-  return Object.keys(DEEDS).filter((name) => DEEDS[name].states.includes(state));
+/** Names of the verbs that apply to a job in this state. */
+export function verbsFor(state) {
+  return Object.keys(VERBS).filter((name) => VERBS[name].about === "job" && VERBS[name].states.includes(state));
 }
 
-/** Buttons for a job. `job()` gives the present one, `done` is called afterwards. */
+/** Buttons for a job. `job()` returns the current job, `done` is called afterwards with the verb's name. */
 export function jobButtons(state, job, done, style = "tiny") {
-  return deedsFor(state).map((name) => {
-    const deed = DEEDS[name];
-    const click = action(async () => {
-      if (
-        name === "delete" &&
-        !(await confirm(`Delete ${shown(job().handle)}?`, {
-          detail: "The job, its payload and its reason are gone for good.",
-          yes: "Delete",
-          danger: true,
-        }))
-      )
-        return;
-      await perform(name, job().handle);
-      notice(`${shown(job().handle)} ${deed.said}.`);
-      done(name);
-    });
-    return make(
-      "button",
-      { type: "button", "data-needs": "admin", class: deed.danger ? `danger ${style}` : style, on: { click } },
-      deed.text,
-    );
-  });
+  return verbsFor(state).map((name) => verbButton(name, job, done, style));
 }
 
-function perform(name, handle) {
-  const path = `jobs/${encoded(handle)}`;
-  return name === "delete" ? api.remove(path) : api.post(`${path}/${name}`);
+/** A button for a verb. `item()` returns the current job, function or schedule. */
+export function verbButton(name, item, done, style = "tiny") {
+  const click = action(async () => {
+    if (await perform(name, item())) done(name);
+  });
+  return plainButton(name, click, style);
+}
+
+/** A button with the label of a verb, and another handler of the click. */
+export function plainButton(name, click, style = "tiny") {
+  const { danger, label, needs } = VERBS[name];
+  const classes = danger ? `danger ${style}` : style;
+  return make("button", { type: "button", "data-needs": needs, class: classes, on: { click } }, label);
+}
+
+/** Asks the verb's question, if it has one, and sends the verb. Resolves with whether it was sent. */
+export async function perform(name, item) {
+  const verb = VERBS[name];
+  const target = item.handle ?? item.name;
+  if (verb.question) {
+    const question = verb.question.replace("{name}", shown(target));
+    if (!(await confirm(question, { detail: verb.detail, yes: verb.label, danger: verb.danger }))) return false;
+  }
+  const answer = await send(name, target);
+  const submitted = verb.about === "schedule" ? answer?.handle : undefined;
+  notice(`${shown(target)} is ${verb.past}.`, {
+    link: submitted ? { href: link(`jobs/${encoded(submitted)}`), text: "See the job" } : null,
+  });
+  return true;
+}
+
+/** The verb's request for a job, function or schedule. */
+export function send(name, target, body = undefined) {
+  const { method, path } = VERBS[name];
+  return SEND[method](path.replace(/\{\w+\}/, encoded(target)), body);
 }
 
 /**
- * A deed on every job that fits a filter: asked for in slices until none is left, or the person stops it.
- * `onProgress(done, refused)` hears after each slice.
+ * Applies a verb to every job that matches a filter: a slice per request, until none is left or the person stops it.
+ * `onProgress(done, refused)` is called after each slice.
  */
 export async function performOnAll(name, filter, onProgress, signal) {
   let done = 0;
   let refused = 0;
   for (let more = true; more && !signal.aborted;) {
-    const report = await api.post("jobs/bulk", { action: name, filter });
+    const report = await api.post("jobs/bulk", { action: VERBS[name].action, filter });
     done += report.done;
     refused += report.refused;
     onProgress(done, refused);
-    // A slice that did nothing would be followed by the same slice again.
+    // After a slice that did nothing, the next one would be the same.
     more = report.more && report.done > 0;
   }
   return { done, refused };
 }
 
 export function sumUp(name, { done, refused }) {
-  const rest = refused ? `; ${plural(refused, "job")} had moved on` : "";
-  return `${plural(done, "job")} ${done === 1 ? DEEDS[name].said : DEEDS[name].said.replace("is ", "are ")}${rest}.`;
+  const rest = refused ? `; ${plural(refused, "job")} had changed state` : "";
+  return `${plural(done, "job")} ${done === 1 ? "is" : "are"} ${VERBS[name].past}${rest}.`;
 }
 
-/** Pause or resume, whichever applies. */
-export async function togglePause(item) {
-  const verb = item.paused ? "resume" : "pause";
-  await api.post(`functions/${encoded(item.name)}/${verb}`);
-  notice(`${shown(item.name)} is ${verb}d.`);
+/** The verb that pauses or resumes a function, whichever applies. */
+export function pauseVerb(item) {
+  return item.paused ? "resume" : "pause";
 }
 
-/** How many jobs a function may have, by the priority of the one that wants in. */
+/** The form for the limits of a function, by priority of the submitted job. */
 export function askForLimits(item) {
   const [high, normal, low] = item.limits;
   const number = (name, value) =>
@@ -97,13 +97,13 @@ export function askForLimits(item) {
     field("Normal", number("normal", normal)),
     field("Low", number("low", low)),
   );
-  const send = async (data) => {
+  const save = async (data) => {
     const limits = Object.fromEntries(["high", "normal", "low"].map((name) => [name, Number(data.get(name))]));
-    await api.put(`functions/${encoded(item.name)}/limits`, limits);
-    notice(`The limits of ${shown(item.name)} are set.`);
+    await send("limit", item.name, limits);
+    notice(`Limits of ${shown(item.name)} saved.`);
   };
-  return form(`Limits of ${shown(item.name)}`, [columns], send, {
-    note: "How many jobs it may have when one of that priority wants in; one more is refused. 0 means no limit.",
+  return form(`Limits of ${shown(item.name)}`, [columns], save, {
+    note: "A job is refused if the function has this many jobs already, by priority of the job. 0: no limit.",
   });
 }
 
@@ -111,17 +111,4 @@ export function askForLimits(item) {
 export function limitsText(limits) {
   if (limits.every((limit) => limit === 0)) return NONE;
   return limits.map((limit) => (limit ? count(limit) : "∞")).join(" / ");
-}
-
-/** Forget a function that has neither jobs nor workers. */
-export async function drop(item) {
-  const sure = await confirm(`Drop ${shown(item.name)}?`, {
-    detail: "The function is forgotten. This works only while it has no jobs and no workers.",
-    yes: "Drop",
-    danger: true,
-  });
-  if (!sure) return false;
-  await api.remove(`functions/${encoded(item.name)}`);
-  notice(`${shown(item.name)} is dropped.`);
-  return true;
 }

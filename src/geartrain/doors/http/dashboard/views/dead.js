@@ -1,4 +1,5 @@
 // Jobs that were given up, with the reasons, to be revived or deleted.
+import { verbsFor } from "../lib/actions.js";
 import { make } from "../lib/dom.js";
 import { empty, searchField } from "../lib/widgets.js";
 import { remember } from "../lib/router.js";
@@ -17,7 +18,7 @@ export function open(root, route, signal) {
     filter: () => ({ state: "dead", search: chosen.search, function: named() }),
     columns: COLUMNS,
     signal,
-    deeds: () => ["retry", "delete"],
+    verbs: () => verbsFor("dead"),
     empty: () =>
       chosen.search || chosen.function
         ? empty(

@@ -1,7 +1,7 @@
 // One function: its numbers, its queue over time, its jobs and its workers.
 import { get } from "../lib/api.js";
 import { Chart } from "../lib/chart.js";
-import { askForLimits, drop, limitsText, togglePause } from "../lib/actions.js";
+import { askForLimits, limitsText, pauseVerb, perform, plainButton, verbButton } from "../lib/actions.js";
 import { make, say } from "../lib/dom.js";
 import { count, rate } from "../lib/format.js";
 import { keepFresh } from "../lib/refresh.js";
@@ -13,6 +13,7 @@ import { link } from "../lib/router.js";
 import { askForJob } from "../lib/submit.js";
 import { decoded, shown } from "../lib/text.js";
 import { setTime } from "../lib/time.js";
+import { VERBS } from "../lib/verbs.js";
 import { jobColumns, jobTable } from "./jobtable.js";
 
 const MINUTES = 5;
@@ -33,14 +34,12 @@ export function openFunction(root, name, signal) {
     ],
   });
   const state = make("span");
-  const pause = make("button", { type: "button", "data-needs": "admin" }, "Pause");
+  const pause = make("button", { type: "button", "data-needs": "admin" }, VERBS.pause.label);
   let item = null;
-  const button = (text, work, needs, style = "") =>
-    make("button", { type: "button", "data-needs": needs, class: style, on: { click: action(work) } }, text);
   pause.addEventListener(
     "click",
     action(async () => {
-      await togglePause(item);
+      await perform(pauseVerb(item), item);
       refresh();
     }),
   );
@@ -59,7 +58,7 @@ export function openFunction(root, name, signal) {
     rates.learn([item]);
     tiles.show(item, rates);
     state.replaceChildren(...(item.paused ? [badge("paused", "warn")] : []));
-    say(pause, item.paused ? "Resume" : "Pause");
+    say(pause, VERBS[pauseVerb(item)].label);
     points.push({ at: now(), queued: item.queued, running: item.running });
     while (points.length && points[0].at < now() - MINUTES * 60) points.shift();
     chart.update(points, MINUTES * 60);
@@ -79,15 +78,19 @@ export function openFunction(root, name, signal) {
         "div",
         { class: "row" },
         pause,
-        button("Limits", async () => (await askForLimits(item)) && refresh(), "admin"),
-        button("Submit a job", () => askForJob({ function: shown(item.name) }), "submit"),
-        button(
-          "Drop",
-          async () => {
-            if (await drop(item)) location.hash = "#/functions";
+        plainButton("limit", action(async () => (await askForLimits(item)) && refresh()), ""),
+        make(
+          "button",
+          { type: "button", "data-needs": "submit", on: { click: () => askForJob({ function: shown(item.name) }) } },
+          "Submit a job",
+        ),
+        verbButton(
+          "drop",
+          () => item,
+          () => {
+            location.hash = "#/functions";
           },
-          "admin",
-          "danger",
+          "",
         ),
       ),
     ),

@@ -1,6 +1,6 @@
 // All functions, or one of them: `#/functions` and `#/functions/<name>`.
 import { get } from "../lib/api.js";
-import { askForLimits, limitsText, togglePause } from "../lib/actions.js";
+import { askForLimits, limitsText, pauseVerb, plainButton, verbButton } from "../lib/actions.js";
 import { make, mark, say } from "../lib/dom.js";
 import { count, rate } from "../lib/format.js";
 import { keepFresh } from "../lib/refresh.js";
@@ -150,14 +150,8 @@ function fillAge(cell, row) {
 }
 
 function fillActions(cell, row, changed) {
-  const pause = action(async () => {
-    await togglePause(cell.current());
-    changed();
-  });
   const limits = action(async () => (await askForLimits(cell.current())) && changed());
-  const button = (text, click) =>
-    make("button", { type: "button", "data-needs": "admin", class: "tiny", on: { click } }, text);
   cell.replaceChildren(
-    make("div", { class: "row" }, button(row.paused ? "Resume" : "Pause", pause), button("Limits", limits)),
+    make("div", { class: "row" }, verbButton(pauseVerb(row), cell.current, changed), plainButton("limit", limits)),
   );
 }

@@ -58,8 +58,8 @@ export function openJob(root, handle, signal) {
 }
 
 function show(parts, job, current, refresh) {
-  const afterwards = (deed) => {
-    if (deed === "delete") location.hash = "#/jobs";
+  const afterwards = (verb) => {
+    if (verb === "delete") location.hash = "#/jobs";
     else refresh();
   };
   const again = make(

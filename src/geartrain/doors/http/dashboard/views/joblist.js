@@ -1,6 +1,6 @@
-// A list of jobs that fit a filter, with pages and with deeds on all that fit.
+// A list of jobs that match a filter, with pages, and with buttons that act on all of them.
 import { get } from "../lib/api.js";
-import { DEEDS, performOnAll, sumUp } from "../lib/actions.js";
+import { performOnAll, plainButton, sumUp } from "../lib/actions.js";
 import { confirm } from "../lib/dialog.js";
 import { make, say } from "../lib/dom.js";
 import { count, moment, plural } from "../lib/format.js";
@@ -9,15 +9,16 @@ import { complain, notice } from "../lib/notice.js";
 import { problemBox } from "../lib/widgets.js";
 import { Pager } from "../lib/table.js";
 import { shown, textOf } from "../lib/text.js";
+import { VERBS } from "../lib/verbs.js";
 import { jobColumns, jobTable } from "./jobtable.js";
 
 const PAGE = 100;
 
 /**
  * `filter()` gives the API's parameters, `columns` the names of the columns, `empty()` what to show for no jobs,
- * and `deeds()` which deeds can be done to all that fit. Returns elements and `changed()`, for a new filter.
+ * and `verbs()` the names of the verbs for all jobs that match. Returns elements and `changed()`, for a new filter.
  */
-export function jobList({ label, filter, columns, empty, deeds, signal }) {
+export function jobList({ label, filter, columns, empty, verbs, signal }) {
   const problem = problemBox();
   const pager = new Pager(() => refresh());
   const table = jobTable(
@@ -37,7 +38,7 @@ export function jobList({ label, filter, columns, empty, deeds, signal }) {
     const page = await get("jobs", { ...filter(), limit: PAGE, after: pager.after }, signal);
     table.update(page.items);
     pager.update(page, "jobs");
-    bulk.offer(page.items.length ? deeds() : [], page);
+    bulk.offer(page.items.length ? verbs() : [], page);
     table.element.hidden = page.items.length === 0;
     none.hidden = page.items.length > 0;
     if (!none.hidden) none.replaceChildren(empty());
@@ -92,22 +93,20 @@ class BulkBar {
   }
 
   #button(name) {
-    const style = DEEDS[name].danger ? "danger" : "";
-    return make(
-      "button",
-      { type: "button", class: style, "data-needs": "admin", on: { click: () => this.#ask(name) } },
-      DEEDS[name].many,
-    );
+    const button = plainButton(name, () => this.#ask(name), "");
+    say(button, VERBS[name].label_all);
+    return button;
   }
 
   async #ask(name) {
     const filter = Object.fromEntries(
       Object.entries(this.filter()).filter(([, value]) => value !== "" && value !== null),
     );
-    const sure = await confirm(`${DEEDS[name].many} that fit the filter?`, {
+    const { danger, label_all: label } = VERBS[name];
+    const sure = await confirm(`${label} that match the filter?`, {
       detail: `That is ${this.amount}: ${describe(filter)}.`,
-      yes: DEEDS[name].many,
-      danger: DEEDS[name].danger,
+      yes: label,
+      danger,
     });
     if (sure && this.running === null) await this.#run(name, plainFilter(filter));
   }

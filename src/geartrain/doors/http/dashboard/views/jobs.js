@@ -1,5 +1,5 @@
 // All jobs by state, function, door, time and search: `#/jobs`; one of them: `#/jobs/<handle>`.
-import { deedsFor } from "../lib/actions.js";
+import { verbsFor } from "../lib/actions.js";
 import { make } from "../lib/dom.js";
 import { empty, searchField, segments } from "../lib/widgets.js";
 import { remember } from "../lib/router.js";
@@ -50,7 +50,7 @@ function openList(root, route, signal) {
     filter,
     columns: COLUMNS,
     signal,
-    deeds: () => deedsFor(chosen.state),
+    verbs: () => verbsFor(chosen.state),
     empty: () => noJobs(chosen),
   });
 

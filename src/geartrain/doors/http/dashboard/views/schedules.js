@@ -1,14 +1,14 @@
 // Jobs that the server submits by the clock.
-import * as api from "../lib/api.js";
-import { confirm, field, form, input, select } from "../lib/dialog.js";
+import { plainButton, send, verbButton } from "../lib/actions.js";
+import { get } from "../lib/api.js";
+import { field, form, input, select } from "../lib/dialog.js";
 import { make } from "../lib/dom.js";
 import { NONE } from "../lib/format.js";
 import { keepFresh } from "../lib/refresh.js";
 import { action, notice } from "../lib/notice.js";
 import { badge, empty, functionLink, jobLink, problemBox } from "../lib/widgets.js";
-import { link } from "../lib/router.js";
 import { Table } from "../lib/table.js";
-import { encoded, shown } from "../lib/text.js";
+import { shown } from "../lib/text.js";
 import { setTime } from "../lib/time.js";
 
 export const title = () => "Schedules";
@@ -24,7 +24,7 @@ export function open(root, route, signal) {
   none.hidden = true;
 
   async function load() {
-    const answer = await api.get("schedules", {}, signal);
+    const answer = await get("schedules", {}, signal);
     const rows = Array.isArray(answer) ? answer : answer.items;
     table.update(rows);
     table.element.hidden = rows.length === 0;
@@ -87,43 +87,17 @@ function fillLast(cell, row) {
 }
 
 function fillActions(cell, row, changed) {
-  const path = () => `schedules/${encoded(cell.current().name)}`;
-  const button = (text, work, style = "tiny") =>
-    make("button", { type: "button", "data-needs": "admin", class: style, on: { click: action(work) } }, text);
-  const post = async (verb, said) => {
-    const answer = await api.post(`${path()}/${verb}`);
-    const handle = answer?.handle;
-    notice(`${cell.current().name} ${said}.`, {
-      link: handle ? { href: link(`jobs/${encoded(handle)}`), text: "See the job" } : null,
-    });
-    changed();
-  };
+  const button = (name) => verbButton(name, cell.current, changed);
   cell.replaceChildren(
     make(
       "div",
       { class: "row" },
-      button("Run now", () => post("run", "was run")),
-      row.paused
-        ? button("Resume", () => post("resume", "is resumed"))
-        : button("Pause", () => post("pause", "is paused")),
-      button("Edit", async () => (await edit(cell.current())) && changed()),
-      button("Remove", () => removeSchedule(cell.current(), path(), changed), "tiny danger"),
+      button("cron_run"),
+      button(row.paused ? "cron_resume" : "cron_pause"),
+      plainButton("cron_set", action(async () => (await edit(cell.current())) && changed())),
+      button("cron_remove"),
     ),
   );
-}
-
-async function removeSchedule(row, path, changed) {
-  if (
-    !(await confirm(`Remove the schedule ${row.name}?`, {
-      detail: "Jobs that it has submitted stay.",
-      yes: "Remove",
-      danger: true,
-    }))
-  )
-    return;
-  await api.remove(path);
-  notice(`${row.name} is removed.`);
-  changed();
 }
 
 /** The form for a new schedule, or to change one. */
@@ -162,11 +136,11 @@ function edit(row) {
       field("Priority", select("priority", ["high", "normal", "low"], row?.priority ?? "normal")),
     ),
     field("Payload", payload),
-    make("label", { class: "field inline" }, unique, "Leave a run out while the one before it is not over"),
+    make("label", { class: "field inline" }, unique, "Skip a run while the job of the previous run has not ended"),
   ];
-  const send = async (data) => {
+  const save = async (data) => {
     const name = data.get("name");
-    await api.put(`schedules/${encoded(name)}`, {
+    await send("cron_set", name, {
       expression: data.get("expression"),
       timezone: data.get("timezone"),
       function: data.get("function"),
@@ -174,8 +148,8 @@ function edit(row) {
       priority: data.get("priority"),
       unique: data.get("unique") !== null,
     });
-    notice(`The schedule ${name} is kept.`);
+    notice(`Schedule ${name} saved.`);
     return true;
   };
-  return form(row === null ? "New schedule" : `Schedule ${row.name}`, fields, send);
+  return form(row === null ? "New schedule" : `Schedule ${row.name}`, fields, save);
 }
