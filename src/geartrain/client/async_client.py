@@ -216,9 +216,8 @@ class AsyncClient:
 
     async def connection(self) -> ClientProtocol:
         """An open connection to a server, for what only its protocol can do; a ServerGoneError if there is none."""
-        server = await self._reach(b"")
-        assert server.link is not None
-        return server.link
+        server = await self._submissions.reach(b"")
+        return await server.open()
 
     async def close(self) -> None:
         """Close every connection. Whoever still waits for a job gets a ClientError."""
