@@ -108,7 +108,7 @@ class ServerControl:
             pause = min(pause * 1.5, _LAST_LOOK)
 
     async def _answers(self) -> bool:
-        if await gearmand.is_one(self._url):
+        if await gearmand.is_gearmand(self._url):
             return False
         question = msgspec.json.encode({"do": "ping"})
         try:

@@ -55,7 +55,7 @@ async def _ask(client: Any, search: str, sort: str, limit: int) -> tuple[Any, An
     from geartrain.client import control, gearmand
 
     server = str((await client.connection()).address)
-    if await gearmand.is_one(server):
+    if await gearmand.is_gearmand(server):
         return None, await gearmand.functions(server, search)
     overview = await control.ask(client, "overview")
     return overview, await control.ask(client, "functions", search=search, sort=sort, limit=limit)

@@ -41,7 +41,7 @@ async def _ask(client: Any, search: str, limit: int) -> Any:
     from geartrain.client import control, gearmand
 
     server = str((await client.connection()).address)
-    if await gearmand.is_one(server):
+    if await gearmand.is_gearmand(server):
         return await gearmand.workers(server, search)
     return await control.ask(client, "workers", search=search, limit=limit)
 

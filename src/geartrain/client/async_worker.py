@@ -1,4 +1,4 @@
-"""Running jobs for one or several servers, by whatever protocol their URLs name.
+"""Run jobs of one or several servers, over the protocols that their URLs name.
 
     worker = AsyncWorker("gearman://127.0.0.1:4730", concurrency=10)
 
@@ -8,8 +8,8 @@
 
     asyncio.run(worker.run())
 
-Coroutine functions run on the loop; plain ones in threads, in processes, or (`mode="inline"`, for functions that take
-no time) on the loop as well. A stop lets what runs finish; a second one does not wait.
+Coroutine functions run on the event loop; plain ones in threads, in processes, or (`mode="inline"`, for functions that
+take no time) on the loop as well. After a stop, running jobs are finished; after a second stop they are given up.
 """
 
 import asyncio
@@ -30,25 +30,28 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 from geartrain import address
 from geartrain.client import arguments, execution
 from geartrain.client.arguments import Duration, Text
-from geartrain.client.job import Function, Job, Outcome
-from geartrain.client.processes import InProcess, InThread
+from geartrain.client.execution import JobOutcome
+from geartrain.client.job import Function, Job, JobDetails
+from geartrain.client.processes import InProcess
 from geartrain.client.protocols import registry
 from geartrain.client.protocols.base import Assignment
 from geartrain.client.slots import Slots
-from geartrain.client.threads import Threads
+from geartrain.client.thread_pool import Executor, InThread, ThreadPool
 from geartrain.client.worker_connection import ConnectionKeeper, WorkerConnection
 from geartrain.errors import AddressError
 
 F = TypeVar("F", bound=Function)
 
 MODES: Final = ("thread", "process", "inline")
-_REST_SECONDS: Final = 5.0  # for servers to answer the last requests for jobs
+_LAST_FETCH_SECONDS: Final = 5.0  # for servers to answer the last requests for jobs
+# The executors of modes that use threads.
+_POOLS: Final[dict[str, Callable[[], Executor]]] = {"thread": InThread, "process": InProcess}
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 _log = logging.getLogger("geartrain.worker")
 
 
-class Offer(NamedTuple):
+class RegisteredFunction(NamedTuple):
     """A function that a worker runs."""
 
     call: Function
@@ -56,25 +59,39 @@ class Offer(NamedTuple):
     mode: str  # "coroutine" or one of MODES
 
 
-class Run:
-    """A job that runs."""
+class RunningJob:
+    """A job that runs, and the connection that it came from."""
 
-    __slots__ = ("assignment", "job", "shift", "task")
+    __slots__ = ("assignment", "connection", "job", "task")
 
-    def __init__(self, shift: WorkerConnection, assignment: Assignment) -> None:
-        self.shift = shift
+    def __init__(self, connection: WorkerConnection, assignment: Assignment, pool: ThreadPool | None) -> None:
+        self.connection = connection
         self.assignment = assignment
-        names = (assignment.function, assignment.handle, assignment.unique)
-        self.job = Job(assignment.payload, names, self.tell, shift.objection)
+        # A report from another thread must neither overtake the job's end nor be overtaken by it.
+        report = functools.partial(pool.call_on_loop, self._report) if pool is not None else self._report
+        self.job = Job(
+            JobDetails(
+                assignment.payload,
+                assignment.function,
+                assignment.handle,
+                assignment.unique,
+                connection.no_reschedule,
+            ),
+            report,
+        )
         self.task: asyncio.Task[None] | None = None  # of a coroutine function
 
-    def tell(self, verb: str, *said: Any) -> None:
-        """Pass on what it says."""
-        self.shift.tell(self.assignment, verb, *said)
+    def _report(self, kind: str, *values: Any) -> None:
+        self.connection.report(self.assignment, kind, *values)
 
 
 class AsyncWorker:
-    """A worker. Register functions, then `await run()`; or use it as a context in which it works."""
+    """A worker of one or several servers. Register functions, then `await run()`, or use it with `async with`.
+
+    async with AsyncWorker("gearman://127.0.0.1:4730") as worker:
+        worker.register("reverse", lambda job: job.payload[::-1])
+        await asyncio.sleep(3600)
+    """
 
     def __init__(
         self,
@@ -88,115 +105,116 @@ class AsyncWorker:
     ) -> None:
         """`concurrency` jobs run at once, over all servers. `mode` is for plain functions: thread, process, inline.
 
-        `prefetch` more are taken ahead, which saves the way to the server after each: for many short jobs. They wait
-        here though another worker may be idle, and the server's time limits count from when they were taken.
-        With `tracebacks` clients hear where a function failed, not only why.
+        `prefetch` more jobs are fetched ahead, which saves a round trip after each of many short jobs. They wait here
+        even if another worker is idle, and the server's time limits count from when they were fetched.
+        With `tracebacks` clients receive the traceback of a failure, not only its reason.
         """
         if not urls:
             raise AddressError("a worker needs at least one URL")
         if concurrency < 1:
             raise ValueError("a worker runs at least one job at a time")
         if prefetch < 0:
-            raise ValueError("a worker cannot take fewer than no jobs ahead")
+            raise ValueError("prefetch cannot be negative")
         self._addresses = [address.parse(url) for url in urls]
-        for place in self._addresses:
-            registry.worker_class(place)  # an unknown protocol or a missing library is said now
+        for server in self._addresses:
+            registry.worker_class(server)  # raises now for an unknown protocol or a missing library
         self.concurrency = concurrency
         self.name = name or f"{socket.gethostname()}-{os.getpid()}"
         self.slots = Slots(concurrency + prefetch)
         self._mode = _checked(mode)
         self._tracebacks = tracebacks
         self._tls = tls
-        self._offers: dict[bytes, Offer] = {}
-        self._posts: list[ConnectionKeeper] = []
-        self._keeping: list[asyncio.Task[None]] = []
-        self._running: dict[Assignment, Run] = {}
-        # Taken ahead, or from links that ask for more than they should.
+        self._functions: dict[bytes, RegisteredFunction] = {}
+        self._keepers: list[ConnectionKeeper] = []  # one for each server
+        self._keeper_tasks: list[asyncio.Task[None]] = []
+        self._running: dict[Assignment, RunningJob] = {}
+        # Fetched ahead, or by protocols that do not use the slots.
         self._backlog: deque[tuple[WorkerConnection, Assignment]] = deque()
-        self._crews: dict[str, Threads] = {}  # by mode
-        self._leaving = False  # what still runs is given up
-        self._stop_asked = 0
-        self._stopping: asyncio.Event | None = None
-        self._hurry: asyncio.Event | None = None
+        self._pools: dict[str, ThreadPool] = {}  # by mode
+        self._giving_up = False  # jobs that still run are left to other workers
+        self._stop_requests = 0
+        self._stopping: asyncio.Event | None = None  # after the first request
+        self._aborting: asyncio.Event | None = None  # after the second
         self._idle: asyncio.Event | None = None
 
-    # What it offers
+    # Functions
 
     def register(self, function: Text, call: Function, *, timeout: Duration = 0.0, mode: str = "") -> None:
-        """Offer a function; also while it works. `timeout` is how long one of its jobs may take."""
+        """Run jobs of this function; may be called at any time. `timeout` is how long one of its jobs may take."""
         asynchronous = inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004
-        how = "coroutine" if asynchronous else _checked(mode or self._mode)
         name = arguments.encoded(function)
         limit = arguments.seconds(timeout)
-        self._offers[name] = Offer(call, limit, how)
-        for shift in self._shifts():
-            shift.protocol.register(name, limit)
+        self._functions[name] = RegisteredFunction(
+            call, limit, "coroutine" if asynchronous else _checked(mode or self._mode)
+        )
+        for connection in self._open_connections():
+            connection.protocol.register(name, limit)
 
     def unregister(self, function: Text) -> None:
-        """Offer a function no longer; what runs of it goes on."""
+        """Take no more jobs of this function; running ones go on."""
         name = arguments.encoded(function)
-        if self._offers.pop(name, None) is not None:
-            for shift in self._shifts():
-                shift.protocol.unregister(name)
+        if self._functions.pop(name, None) is not None:
+            for connection in self._open_connections():
+                connection.protocol.unregister(name)
 
     def function(self, name: Text = "", *, timeout: Duration = 0.0, mode: str = "") -> Callable[[F], F]:
-        """The same as a decorator; without a name, the function's own."""
+        """Register the decorated function; the default name is its own."""
 
-        def remember(call: F) -> F:
+        def decorate(call: F) -> F:
             self.register(name or getattr(call, "__name__", ""), call, timeout=timeout, mode=mode)
             return call
 
-        return remember
+        return decorate
 
-    def offers(self) -> dict[bytes, float]:
-        """Its functions and their time limits, as a protocol wants them."""
-        return {name: offer.timeout for name, offer in self._offers.items()}
+    def timeouts(self) -> dict[bytes, float]:
+        """The time limits of the registered functions, by name."""
+        return {name: function.timeout for name, function in self._functions.items()}
 
-    # Its life
+    # Start and stop
 
     async def run(self, signals: bool = True) -> None:
-        """Work until `stop`, SIGTERM or SIGINT; then finish what runs. `signals=False` leaves signals alone."""
-        with self._heeding() if signals else contextlib.nullcontext():
+        """Run jobs until `stop`, SIGTERM or SIGINT, then finish the running ones; `signals=False` ignores signals."""
+        with self._signal_handlers() if signals else contextlib.nullcontext():
             await self.start()
             await self.close(ask=False)
 
     async def start(self) -> None:
-        """Begin to work in the background; `ready` tells when it does."""
-        if self._keeping:
+        """Begin to run jobs in the background; `ready` waits until all servers are connected."""
+        if self._keeper_tasks:
             return
-        self._stopping, self._hurry, self._idle = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._posts = [ConnectionKeeper(self, place, self._tls) for place in self._addresses]
-        self._heed_stops()
-        self._keeping = [asyncio.create_task(post.keep()) for post in self._posts]
+        self._stopping, self._aborting, self._idle = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._keepers = [ConnectionKeeper(self, server, self._tls) for server in self._addresses]
+        self._apply_stop_requests()
+        self._keeper_tasks = [asyncio.create_task(keeper.run()) for keeper in self._keepers]
 
     async def ready(self) -> None:
-        """Wait until it works for all its servers."""
-        for post in self._posts:
-            await post.manned.wait()
+        """Wait until the worker is connected to all its servers."""
+        for keeper in self._keepers:
+            await keeper.connected.wait()
 
     def stop(self) -> None:
-        """Finish what runs and end; the second time, end at once. From another thread: `loop.call_soon_threadsafe`."""
-        self._stop_asked += 1
-        self._heed_stops()
+        """Finish the running jobs and end; the second time, end at once. Other threads use `call_soon_threadsafe`."""
+        self._stop_requests += 1
+        self._apply_stop_requests()
 
     async def close(self, ask: bool = True) -> None:
-        """Stop, and wait for the end; with `ask=False` only wait until somebody stops it."""
-        if not self._keeping:
+        """Stop, and wait for the end; with `ask=False`, wait until `stop` is called elsewhere."""
+        if not self._keeper_tasks:
             return
         assert self._stopping is not None
-        assert self._hurry is not None
+        assert self._aborting is not None
         if ask:
             self.stop()
         try:
             await self._stopping.wait()
             finishing = asyncio.create_task(self._finish())
-            hurry = asyncio.create_task(self._hurry.wait())
-            await asyncio.wait((finishing, hurry), return_when=asyncio.FIRST_COMPLETED)
-            for task in (finishing, hurry):
+            aborting = asyncio.create_task(self._aborting.wait())
+            await asyncio.wait((finishing, aborting), return_when=asyncio.FIRST_COMPLETED)
+            for task in (finishing, aborting):
                 task.cancel()
-            await asyncio.gather(finishing, hurry, return_exceptions=True)
+            await asyncio.gather(finishing, aborting, return_exceptions=True)
         finally:
-            await self._leave()
+            await self._end()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -208,91 +226,88 @@ class AsyncWorker:
     ) -> None:
         await self.close()
 
-    # What its shifts tell it
+    # Called by the connections
 
-    def assigned(self, shift: WorkerConnection, assignment: Assignment) -> None:
-        """A server gave us a job."""
-        if len(self._running) < self.concurrency or self._may_queue_up(assignment):
-            self._begin(shift, assignment)
+    def assigned(self, connection: WorkerConnection, assignment: Assignment) -> None:
+        """A server assigned a job to this worker."""
+        if len(self._running) < self.concurrency or self._may_wait_in_pool(assignment):
+            self._begin(connection, assignment)
         else:
-            self._backlog.append((shift, assignment))
+            self._backlog.append((connection, assignment))
 
     def revoked(self, assignment: Assignment) -> None:
-        """A server took one back: a coroutine is cancelled, everything else may see it in `job.revoked`."""
-        run = self._running.get(assignment)
-        if run is not None:
-            run.job.revoked = True
-            if run.task is not None:
-                run.task.cancel()
+        """A server took a job back: a coroutine is cancelled, other functions can see it in `job.revoked`."""
+        running = self._running.get(assignment)
+        if running is not None:
+            running.job.revoked = True
+            if running.task is not None:
+                running.task.cancel()
             return
-        for waiting in list(self._backlog):
-            if waiting[1] is assignment:
-                self._backlog.remove(waiting)
-                waiting[0].protocol.release(assignment)
+        for entry in list(self._backlog):
+            connection, waiting = entry
+            if waiting is assignment:
+                self._backlog.remove(entry)
+                connection.protocol.release(assignment)
 
     # Running jobs
 
-    def _may_queue_up(self, assignment: Assignment) -> bool:
-        """Whether a job that was taken ahead may wait with the threads, which then need not wait for the loop.
+    def _may_wait_in_pool(self, assignment: Assignment) -> bool:
+        """Whether a job that was fetched ahead may wait in the thread pool, which saves a wake-up of the loop.
 
-        As long as all jobs are theirs, no more of them run than there are threads.
+        As long as all jobs are the pool's, no more of them run than there are threads.
         """
-        offer = self._offers.get(assignment.function)
-        crew = self._crews.get(offer.mode) if offer is not None else None
-        return crew is not None and not self._backlog and crew.busy == len(self._running)
+        function = self._functions.get(assignment.function)
+        pool = self._pools.get(function.mode) if function is not None else None
+        return pool is not None and not self._backlog and pool.busy == len(self._running)
 
-    def _begin(self, shift: WorkerConnection, assignment: Assignment) -> None:
-        offer = self._offers.get(assignment.function)
-        run = Run(shift, assignment)
-        self._running[assignment] = run
-        if offer is None:
-            self._ended(run, Outcome(failure="this worker does not offer the function any more"))
-        elif offer.mode == "coroutine":
-            run.task = asyncio.create_task(self._run_coroutine(run, offer))
-        elif offer.mode == "inline":
-            self._ended(run, execution.execute(offer.call, run.job))
+    def _begin(self, connection: WorkerConnection, assignment: Assignment) -> None:
+        function = self._functions.get(assignment.function)
+        pool = self._pool(function.mode) if function is not None and function.mode in _POOLS else None
+        running = RunningJob(connection, assignment, pool)
+        self._running[assignment] = running
+        if function is None:
+            self._ended(running, JobOutcome(failure="this worker does not run the function any more"))
+        elif pool is not None:
+            pool.run(function.call, running.job, functools.partial(self._ended, running))
+        elif function.mode == "coroutine":
+            running.task = asyncio.create_task(self._run_coroutine(running, function))
         else:
-            self._run_elsewhere(run, offer)
+            self._ended(running, execution.execute(function.call, running.job))
 
-    async def _run_coroutine(self, run: Run, offer: Offer) -> None:
-        call: Any = offer.call
+    def _pool(self, mode: str) -> ThreadPool:
+        pool = self._pools.get(mode)
+        if pool is None:
+            pool = self._pools[mode] = ThreadPool(self.concurrency, _POOLS[mode])
+        return pool
+
+    async def _run_coroutine(self, running: RunningJob, function: RegisteredFunction) -> None:
+        call: Any = function.call
         try:
-            if offer.timeout:
-                outcome = await _within(offer.timeout, call, run.job)
+            if function.timeout:
+                outcome = await _run_within(function.timeout, call, running.job)
             else:
-                outcome = execution.succeeded(run.job, await call(run.job))
+                outcome = execution.succeeded(running.job, await call(running.job))
         except Exception as error:
             outcome = execution.failed(error)
         except asyncio.CancelledError:
-            # By a server that took it back, or by a stop, after which it is another worker's; or by its own code.
-            run.job.revoked = run.job.revoked or self._leaving
-            outcome = Outcome(failure="it was cancelled")
-        except BaseException:  # the whole program ends: the server gives the job to another
-            run.job.revoked = True
-            self._ended(run, Outcome())
+            # By a revocation or a stop, after which the job is another worker's; or by the function itself.
+            running.job.revoked = running.job.revoked or self._giving_up
+            outcome = JobOutcome(failure="the function was cancelled")
+        except BaseException:  # the whole program ends: the server gives the job to another worker
+            running.job.revoked = True
+            self._ended(running, JobOutcome())
             raise
-        self._ended(run, outcome)
+        self._ended(running, outcome)
 
-    def _run_elsewhere(self, run: Run, offer: Offer) -> None:
-        crew = self._crews.get(offer.mode)
-        if crew is None:
-            crew = self._crews[offer.mode] = Threads(
-                self.concurrency, InThread if offer.mode == "thread" else InProcess
-            )
-        # What it says comes from another thread, and must not overtake or be overtaken by its end.
-        run.job._tell = functools.partial(crew.tell, run.tell)
-        crew.run(offer.call, run.job, functools.partial(self._ended, run))
-
-    def _ended(self, run: Run, outcome: Outcome) -> None:
-        """Answer the server that gave us the job, if it still wants to hear, and begin the next."""
-        shift, assignment = run.shift, run.assignment
+    def _ended(self, running: RunningJob, outcome: JobOutcome) -> None:
+        """Send the outcome to the server that assigned the job, and begin the next job."""
+        job, assignment, protocol = running.job, running.assignment, running.connection.protocol
         self._running.pop(assignment, None)
-        protocol = shift.protocol
-        if not shift.stands or run.job.revoked:
+        if not running.connection.is_open or job.revoked:
             protocol.release(assignment)
         elif outcome.failure is not None:
-            _log.info("job %s of %s failed: %s", run.job.handle, run.job.function, outcome.account or outcome.failure)
-            reason = outcome.account if self._tracebacks and outcome.account else outcome.failure
+            _log.info("job %s of %s failed: %s", job.handle, job.function, outcome.traceback or outcome.failure)
+            reason = outcome.traceback if self._tracebacks and outcome.traceback else outcome.failure
             protocol.fail(assignment, reason, outcome.data, outcome.code)
         elif outcome.delay is not None:
             protocol.reschedule(assignment, outcome.delay)
@@ -306,52 +321,52 @@ class AsyncWorker:
     # Stopping
 
     async def _finish(self) -> None:
-        """Take no more, and wait for what runs."""
+        """Fetch no more jobs, and wait for the running ones."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_REST_SECONDS):
-                await asyncio.gather(*(post.fetching_stopped() for post in self._posts))
+            async with asyncio.timeout(_LAST_FETCH_SECONDS):
+                await asyncio.gather(*(keeper.fetching_stopped() for keeper in self._keepers))
         assert self._idle is not None
         while self._running:
             self._idle.clear()
             await self._idle.wait()
 
-    async def _leave(self) -> None:
-        """Hang up, and let threads and processes end."""
-        self._leaving = True
-        for task in self._keeping:
+    async def _end(self) -> None:
+        """Give up jobs that still run, close the connections, and end threads and processes."""
+        self._giving_up = True
+        for task in self._keeper_tasks:
             task.cancel()
-        await asyncio.gather(*self._keeping, return_exceptions=True)
-        tasks = [run.task for run in self._running.values() if run.task is not None]
-        in_a_hurry = bool(self._running)
+        await asyncio.gather(*self._keeper_tasks, return_exceptions=True)
+        tasks = [running.task for running in self._running.values() if running.task is not None]
+        aborted = bool(self._running)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for post in self._posts:
-            await post.close()
-        for crew in self._crews.values():
-            if in_a_hurry:
-                crew.abandon()
+        for keeper in self._keepers:
+            await keeper.close()
+        for pool in self._pools.values():
+            if aborted:
+                pool.abandon()
             else:
-                await crew.close()
-        self._keeping, self._posts = [], []
-        self._crews.clear()
+                await pool.close()
+        self._keeper_tasks, self._keepers = [], []
+        self._pools.clear()
         self._running.clear()
-        self._stop_asked = 0
-        self._leaving = False
+        self._stop_requests = 0
+        self._giving_up = False
 
-    def _heed_stops(self) -> None:
-        if self._stopping is not None and self._hurry is not None:
-            if self._stop_asked > 0 and not self._stopping.is_set():
+    def _apply_stop_requests(self) -> None:
+        if self._stopping is not None and self._aborting is not None:
+            if self._stop_requests > 0 and not self._stopping.is_set():
                 self._stopping.set()
-                for post in self._posts:
-                    post.relieve()
-                _log.info("stopping, when %d running jobs are done", len(self._running))
-            if self._stop_asked > 1:
-                self._hurry.set()
+                for keeper in self._keepers:
+                    keeper.stop_fetching()
+                _log.info("stopping after %d running jobs", len(self._running))
+            if self._stop_requests > 1:
+                self._aborting.set()
 
     @contextlib.contextmanager
-    def _heeding(self) -> Iterator[None]:
-        """Have signals stop it, where signals can be had: in the main thread."""
+    def _signal_handlers(self) -> Iterator[None]:
+        """Let signals call `stop`. Only the main thread can handle signals."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -364,22 +379,22 @@ class AsyncWorker:
             for number in _SIGNALS:
                 loop.remove_signal_handler(number)
 
-    def _shifts(self) -> list[WorkerConnection]:
-        return [post.shift for post in self._posts if post.shift is not None and post.shift.stands]
+    def _open_connections(self) -> list[WorkerConnection]:
+        return [keeper.open_connection for keeper in self._keepers if keeper.open_connection is not None]
 
 
-async def _within(seconds: float, call: Any, job: Job) -> Outcome:
+async def _run_within(seconds: float, call: Any, job: Job) -> JobOutcome:
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
             return execution.succeeded(job, await call(job))
     except TimeoutError:
         if not limit.expired():
-            raise  # the function's own
-        return Outcome(failure=f"it did not finish within {seconds:g} seconds")
+            raise  # by the function itself
+        return JobOutcome(failure=f"it did not finish within {seconds:g} seconds")
 
 
 def _checked(mode: str) -> str:
     if mode not in MODES:
-        raise ValueError(f"{mode!r} is no way to run a function; there are {', '.join(MODES)}")
+        raise ValueError(f"{mode!r} is no mode; use {', '.join(MODES)}")
     return mode

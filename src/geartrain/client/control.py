@@ -1,7 +1,7 @@
-"""Asking a Geartrain server about itself, and steering it, by whatever protocol a client speaks.
+"""Inspect and control a Geartrain server, over any protocol.
 
-The server answers jobs of one reserved function by itself: the payload is a JSON object that names a verb and its
-arguments, the result another one with the answer. So whoever can submit a job can also see and steer.
+The server itself runs the jobs of one reserved function: the payload is a JSON object with a verb and its arguments,
+the result a JSON object with the answer. So a program that can submit jobs can also inspect and control the server.
 
     async with geartrain.AsyncClient("gearman://127.0.0.1:4730") as client:
         answer = await control.ask(client, "pause", function="reverse")
@@ -18,20 +18,20 @@ from geartrain.client.async_job import AsyncJob
 from geartrain.errors import AdminError, JobTimeoutError, ServerGoneError, UnsupportedError
 
 FUNCTION: Final = "geartrain.control"
-# The server answers at once, so one that has not answered by now has no such function.
-PATIENCE: Final = 10.0
-# Which URLs `tail` works with: those of HTTP, and of protocols that can send parts of a result.
+# A Geartrain server answers at once; one that has not answered after this many seconds has no such function.
+ANSWER_SECONDS: Final = 10.0
+# The URLs that `tail` works with: HTTP, and protocols that can send parts of a result.
 TAIL_URLS: Final = "gearman://, periodic:// or http://"
 
 
-async def ask(client: AsyncClient, verb: str, patience: float = PATIENCE, **arguments: Any) -> Any:
-    """The server's answer, as plain JSON values; a SteeringError if it says no."""
+async def ask(client: AsyncClient, verb: str, answer_within: float = ANSWER_SECONDS, **arguments: Any) -> Any:
+    """The server's answer to a verb, as plain JSON values; an AdminError if it refuses."""
     job = await client.submit(FUNCTION, msgspec.json.encode({"do": verb, **arguments}))
     try:
-        reply = msgspec.json.decode(await job.result(patience))
+        reply = msgspec.json.decode(await job.result(answer_within))
     except JobTimeoutError:
         raise ServerGoneError(
-            f"no answer within {patience:g} seconds; is this a Geartrain server, with its `control` setting on?"
+            f"no answer within {answer_within:g} seconds; is this a Geartrain server, with its `control` setting on?"
         ) from None
     except ServerGoneError as error:
         raise _connection_lost(job) from error
@@ -39,10 +39,10 @@ async def ask(client: AsyncClient, verb: str, patience: float = PATIENCE, **argu
 
 
 async def tail(client: AsyncClient, function: str = "", what: Sequence[str] = ()) -> AsyncIterator[Any]:
-    """What happens to jobs, as it happens, until the server stops; `{"missed": n}` where events were left out.
+    """The server's job events, as they happen, until it stops; `{"missed": n}` where events were dropped.
 
-    Over HTTP it is the API's event stream; otherwise a control job that sends the events as parts of its result. An
-    UnsupportedError where the protocol has neither.
+    HTTP has an event stream; other protocols use a control job that sends the events as parts of its result. Where
+    the protocol supports neither, an UnsupportedError is raised.
     """
     if client.protocol == "http":
         async for event in _http_events(client, function, what):
@@ -53,12 +53,12 @@ async def tail(client: AsyncClient, function: str = "", what: Sequence[str] = ()
     order = msgspec.json.encode({"do": "tail", "function": function, "what": list(what)})
     job = await client.submit(FUNCTION, order)
     try:
-        async for news in job.events():
-            if isinstance(news, job_events.Data):
-                for line in news.data.splitlines():
+        async for event in job.events():
+            if isinstance(event, job_events.Data):
+                for line in event.data.splitlines():
                     yield msgspec.json.decode(line)
-            elif isinstance(news, job_events.Completed):
-                answer_in(msgspec.json.decode(news.result))
+            elif isinstance(event, job_events.Completed):
+                answer_in(msgspec.json.decode(event.result))
     except ServerGoneError as error:
         raise _connection_lost(job) from error
 
@@ -77,7 +77,7 @@ def _connection_lost(job: AsyncJob) -> ServerGoneError:
 
 
 def answer_in(reply: Any) -> Any:
-    """The answer in a reply; the problem in it is raised."""
+    """The answer in a reply; an error in it is raised as an AdminError."""
     if "error" in reply:
         raise AdminError(reply["error"]["kind"], reply["error"]["text"])
     return reply["answer"]

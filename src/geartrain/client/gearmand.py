@@ -1,7 +1,6 @@
-"""Asking a Gearman server that is not ours, in the admin's text: a C gearmand has no control function.
+"""Inspect a Gearman server that is not a Geartrain, over the text protocol: it has no control function.
 
-The answers have the shape of a Geartrain server's, so that who shows them need not care; what gearmand does not know is
-zero or none.
+The answers have the same fields as a Geartrain server's; those that gearmand does not know are zero or None.
 """
 
 import asyncio
@@ -11,18 +10,18 @@ from typing import Any, Final
 from geartrain import address
 from geartrain.errors import ServerGoneError
 
-_PATIENCE: Final = 10.0
+_ANSWER_SECONDS: Final = 10.0
 _END: Final = b".\n"
 
 
-async def is_one(url: str) -> bool:
-    """Whether this URL leads to a Gearman server that is not a Geartrain."""
-    place = address.parse(url)
-    return place.scheme == "gearman" and b"geartrain" not in await _ask(place, b"version\n", b"\n")
+async def is_gearmand(url: str) -> bool:
+    """Whether a Gearman server that is not a Geartrain listens at this URL."""
+    server = address.parse(url)
+    return server.scheme == "gearman" and b"geartrain" not in await _ask(server, b"version\n", b"\n")
 
 
 async def functions(url: str, search: str) -> dict[str, Any]:
-    """Its functions, from `status`: name, all jobs, running ones, workers."""
+    """The functions, from `status`: name, jobs, running jobs, workers."""
     items = []
     for line in (await _ask(address.parse(url), b"status\n", _END)).splitlines()[:-1]:
         name, total, running, workers = line.rsplit(b"\t", 3)
@@ -38,12 +37,12 @@ async def functions(url: str, search: str) -> dict[str, Any]:
 
 
 async def workers(url: str, search: str) -> dict[str, Any]:
-    """Its connections that offer functions, from `workers`: fd, peer, name, functions."""
+    """The connections with functions, from `workers`: fd, peer, name, functions."""
     items = []
     for line in (await _ask(address.parse(url), b"workers\n", _END)).decode("utf-8", "replace").splitlines()[:-1]:
-        who, _, offered = line.partition(" :")
-        number, peer, name = (*who.split(" ", 2), "")[:3]
-        names = offered.split()
+        connection, _, functions = line.partition(" :")
+        number, peer, name = (*connection.split(" ", 2), "")[:3]
+        names = functions.split()
         if names and any(search in word for word in (name, *names)):
             items.append(
                 {
@@ -55,11 +54,11 @@ async def workers(url: str, search: str) -> dict[str, Any]:
     return {"items": items, "after": ""}
 
 
-async def _ask(place: address.Address, command: bytes, end: bytes) -> bytes:
-    """The answer to one line, which ends as said."""
+async def _ask(server: address.Address, command: bytes, end: bytes) -> bytes:
+    """The answer to one command; `end` is how it ends."""
     try:
-        async with asyncio.timeout(_PATIENCE):
-            reader, writer = await asyncio.open_connection(place.host, place.port)
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            reader, writer = await asyncio.open_connection(server.host, server.port)
             try:
                 writer.write(command)
                 answer = b""
@@ -68,7 +67,7 @@ async def _ask(place: address.Address, command: bytes, end: bytes) -> bytes:
                 ):
                     part = await reader.read(65536)
                     if not part:
-                        raise ServerGoneError(f"{place} hung up instead of answering")
+                        raise ServerGoneError(f"{server} closed the connection instead of answering")
                     answer += part
                 return answer
             finally:
@@ -76,6 +75,6 @@ async def _ask(place: address.Address, command: bytes, end: bytes) -> bytes:
                 with contextlib.suppress(OSError):
                     await writer.wait_closed()
     except TimeoutError:
-        raise ServerGoneError(f"{place} did not answer within {_PATIENCE:g} seconds") from None
+        raise ServerGoneError(f"{server} did not answer within {_ANSWER_SECONDS:g} seconds") from None
     except OSError as error:
-        raise ServerGoneError(f"cannot reach {place}: {error.strerror or error}") from None
+        raise ServerGoneError(f"cannot reach {server}: {error.strerror or error}") from None

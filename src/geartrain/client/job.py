@@ -11,69 +11,76 @@ Result = Text | None
 Function = Callable[["Job"], Result] | Callable[["Job"], Awaitable[Result]]
 
 
-class Told(Protocol):
-    """Whoever passes on what a running job says: `verb` is progress, data or warn, the rest its arguments."""
+class JobDetails(NamedTuple):
+    """What a worker knows of a job; plain data, because it may be sent to another process."""
 
-    def __call__(self, verb: str, *said: Any) -> None: ...
+    payload: bytes
+    function: bytes
+    handle: bytes = b""
+    unique: bytes = b""
+    no_reschedule: str = ""  # why the job cannot be rescheduled; empty: it can
+
+
+class Reporter(Protocol):
+    """Sends the reports of a running job: `kind` is progress, data or warn, the rest its arguments."""
+
+    def __call__(self, kind: str, *values: Any) -> None: ...
 
 
 class Job:
-    """What there is to do, and a way to report on it while it is done.
+    """A job to run, and the methods with which its function reports while it runs.
 
-    Its methods can be called from wherever the function runs: the loop, a thread or another process.
+        @worker.function("resize")
+        def resize(job):
+            job.progress(1, 2)
+            return shrink(job.payload)
+
+    The methods can be called wherever the function runs: on the event loop, in a thread or in another process.
     """
 
-    __slots__ = ("_names", "_objection", "_tell", "delay", "payload", "revoked")
+    __slots__ = ("_report", "delay", "details", "payload", "revoked")
 
-    def __init__(self, payload: bytes, names: tuple[bytes, bytes, bytes], tell: Told, objection: str = "") -> None:
-        self.payload = payload
-        self.revoked = False  # the server took it back: whatever comes of it is not wanted any more
+    def __init__(self, details: JobDetails, report: Reporter) -> None:
+        self.details = details
+        self.payload = details.payload
+        self.revoked = False  # the server took the job back: its result will be ignored
         self.delay: float | None = None  # seconds until it shall run again, if it was rescheduled
-        self._names = names
-        self._tell = tell
-        self._objection = objection  # to rescheduling
+        self._report = report
 
     def __repr__(self) -> str:
         return f"<Job {self.function} {self.handle}>"
 
     @property
     def function(self) -> str:
-        return arguments.decoded(self._names[0])
+        return arguments.decoded(self.details.function)
 
     @property
     def handle(self) -> str:
-        """What the server calls it; empty where the protocol has no handles."""
-        return arguments.decoded(self._names[1])
+        """The server's name for the job; empty where the protocol has no handles."""
+        return arguments.decoded(self.details.handle)
 
     @property
     def unique(self) -> str:
-        return arguments.decoded(self._names[2])
+        return arguments.decoded(self.details.unique)
 
     def progress(self, numerator: float, denominator: float = 100) -> None:
-        """Tell who waits how far it is."""
-        self._tell("progress", numerator, denominator)
+        """Report progress to the clients that wait."""
+        self._report("progress", numerator, denominator)
 
     def data(self, part: Text) -> None:
-        """Send a part of the result ahead."""
-        self._tell("data", arguments.encoded(part))
+        """Send a part of the result."""
+        self._report("data", arguments.encoded(part))
 
     def warn(self, text: Text) -> None:
         """Send a warning."""
-        self._tell("warn", arguments.encoded(text))
+        self._report("warn", arguments.encoded(text))
+
+    def report(self, kind: str, *values: Any) -> None:
+        """Pass on a report that was made in another process."""
+        self._report(kind, *values)
 
     def reschedule(self, delay: Duration) -> None:
-        """Have it run again after this time instead of ending it; what the function returns does not count then."""
-        if self._objection:
-            raise UnsupportedError(self._objection)
+        """Run the job again after this time instead of ending it; what the function returns is ignored then."""
+        if self.details.no_reschedule:
+            raise UnsupportedError(self.details.no_reschedule)
         self.delay = max(arguments.seconds(delay), 0.0)
-
-
-class Outcome(NamedTuple):
-    """What came of running a function; plain data, because it may come from another process."""
-
-    result: bytes = b""
-    failure: str | None = None  # why it failed, for people
-    code: int = 1
-    data: bytes = b""  # what the function wants its client to hear of the failure
-    delay: float | None = None  # it shall run again after so many seconds
-    account: str = ""  # the traceback of a failure

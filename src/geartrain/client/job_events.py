@@ -1,11 +1,11 @@
-"""What a client hears of a job that it waits for, whatever the protocol."""
+"""The events of a foreground job, as its client receives them over any protocol."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Progressed:
-    """The worker said how far it is: `numerator` of `denominator`."""
+    """The worker reported progress: `numerator` of `denominator`."""
 
     numerator: float
     denominator: float
@@ -27,18 +27,18 @@ class Warned:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Completed:
-    """The job is done; nothing comes after it."""
+    """The job succeeded. This is its last event."""
 
     result: bytes
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Failed:
-    """The job failed, was cancelled or was given up; nothing comes after it."""
+    """The job failed, was cancelled, or was given up after too many attempts. This is its last event."""
 
-    reason: str = ""  # empty: the protocol does not say
-    code: int = 1  # the worker's number for what went wrong, 1 to 255
-    data: bytes = b""  # the worker's own words, if it had any
+    reason: str = ""  # empty where the protocol does not send it
+    code: int = 1  # the worker's error code, 1 to 255
+    data: bytes = b""  # what the worker sent with the failure
 
 
 Event = Progressed | Data | Warned | Completed | Failed

@@ -1,6 +1,9 @@
-"""A loop in a thread of its own, for programs that do not use asyncio: calls go in, results come out.
+"""An event loop in a thread of its own, on which the plain client runs the async one.
 
-The plain client is this and nothing more. All it does is done by the async one.
+>>> loop = LoopThread()
+>>> loop.call(asyncio.sleep(0, "slept"))
+'slept'
+>>> loop.end(asyncio.sleep(0))
 """
 
 import asyncio
@@ -16,11 +19,11 @@ from geartrain.errors import ClientError
 
 T = TypeVar("T")
 
-_LAST_SECONDS: Final = 15.0  # for the last words of a connection, which are bounded themselves
+_LAST_SECONDS: Final = 15.0  # for the last coroutine, which closes connections and is bounded itself
 
 
 class LoopThread:
-    """A running loop. It is started by the first call, and anew in a forked child."""
+    """A running event loop, started by the first call. It cannot be used in a forked child."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -30,24 +33,24 @@ class LoopThread:
         self._closed = False
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the loop and wait for what it returns; an interrupt cancels it."""
+        """Run a coroutine on the loop and return its result; an interrupt cancels it."""
         try:
-            waiting = asyncio.run_coroutine_threadsafe(work, self._running())
+            future = asyncio.run_coroutine_threadsafe(work, self._running())
         except BaseException:
             work.close()
             raise
         try:
-            return waiting.result()
+            return future.result()
         except BaseException as error:
-            if not waiting.done():
-                waiting.cancel()
+            if not future.done():
+                future.cancel()
                 with contextlib.suppress(concurrent.futures.CancelledError, Exception):
-                    waiting.result()
-            # The call's own traceback says where; the error object may be raised again by another call.
+                    future.result()
+            # Without the loop's frames: the caller's say where, and another call may raise the same error object.
             raise error.with_traceback(None) from error.__cause__
 
     def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
-        """What an async iterator yields, one by one."""
+        """Iterate over an async iterator."""
         try:
             while True:
                 try:
@@ -60,7 +63,7 @@ class LoopThread:
                 self.call(close())
 
     def end(self, last: Coroutine[Any, Any, None]) -> None:
-        """Run one last coroutine, stop the loop and end the thread; calls are refused from now on."""
+        """Run one last coroutine, stop the loop and end the thread. Later calls raise a ClientError."""
         with self._lock:
             self._closed = True
             loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
@@ -83,7 +86,7 @@ class LoopThread:
                 self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="geartrain-client")
                 self._thread.start()
             elif self._pid != os.getpid():
-                raise ClientError("a client does not survive a fork: make a new one in the child process")
+                raise ClientError("a client cannot be used after a fork: make a new one in the child process")
             return self._loop
 
 

@@ -1,4 +1,4 @@
-"""A job as a client orders it, and what it gets back for it; the same for every protocol."""
+"""What a client submits, and what it receives for it; the same for every protocol."""
 
 import dataclasses
 from typing import NamedTuple
@@ -8,11 +8,11 @@ from geartrain.model import Priority
 
 @dataclasses.dataclass(slots=True)
 class Order:
-    """One submission, in the words of the library; a link turns it into its protocol's."""
+    """One submission, before a protocol encodes it."""
 
     function: bytes
     payload: bytes = b""
-    background: bool = False  # the server keeps it, and nobody has to wait
+    background: bool = False  # the server keeps the job, and no client waits for it
     priority: Priority = Priority.NORMAL
     unique: bytes = b""
     run_at: float = 0.0  # epoch seconds; 0: now
@@ -20,24 +20,24 @@ class Order:
 
 
 class Acceptance(NamedTuple):
-    """A server has taken an order; this names the job from now on."""
+    """The server's acknowledgement of an order: the names of the job."""
 
-    handle: bytes  # in the protocol's own words; empty where it has none
+    handle: bytes  # in the protocol's own format; empty where it has none
     function: bytes
     unique: bytes = b""
 
 
 class Status(NamedTuple):
-    """What a server knows of a job at this moment."""
+    """A job's status at a server."""
 
-    known: bool  # whether it has it at all: a job that is over may be forgotten
+    known: bool  # false: the server does not have the job, or has it no longer
     running: bool = False
     numerator: float = 0.0
     denominator: float = 0.0
 
 
 class Capabilities(NamedTuple):
-    """What a protocol can say. The library refuses the rest at the call, with a clear error."""
+    """What a protocol supports. A call that needs more raises an UnsupportedError."""
 
     foreground: bool = True
     background: bool = False
@@ -47,8 +47,8 @@ class Capabilities(NamedTuple):
     timeout: bool = False
     status: bool = False
     cancel: bool = False
-    result_later: bool = False  # the result of a background job can be asked for
-    progress: bool = False  # a client hears how far a job is
-    data: bool = False  # a client hears parts of the result, and warnings
-    failure: bool = False  # a client hears that a job failed
-    reschedule: bool = False  # a worker can have a job run again later
+    result_later: bool = False  # the result of a background job can be fetched
+    progress: bool = False  # clients receive progress reports
+    data: bool = False  # clients receive parts of the result, and warnings
+    failure: bool = False  # clients are told that a job failed
+    reschedule: bool = False  # a worker can put a job back for later

@@ -1,8 +1,8 @@
 """Processes that run plain functions for a worker: for work that keeps a processor busy, or that may crash.
 
-Each belongs to one thread of the worker, which sends it one job at a time and passes on what it says. A process that
-dies takes only its own job with it: the job fails, and the next one gets a new process. They are started afresh, not
-forked, so functions must be importable: defined in a module, not inside another function.
+Each belongs to one thread of the worker, which sends it one job at a time and passes on its reports. When a process
+dies, only the job that it ran fails, and the next job gets a new process. Processes are spawned, not forked, so
+functions must be importable: defined in a module, not inside another function.
 """
 
 import contextlib
@@ -14,46 +14,36 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, Final
 
 from geartrain.client import execution
-from geartrain.client.job import Function, Job, Outcome
+from geartrain.client.execution import JobOutcome
+from geartrain.client.job import Function, Job, Reporter
 
 _SPAWN: Final[SpawnContext] = multiprocessing.get_context("spawn")
 _JOIN_SECONDS: Final = 10.0
 
 
-class InThread:
-    """No process at all: the thread runs the function itself."""
-
-    def perform(self, function: Function, job: Job) -> Outcome:
-        """Run it."""
-        return execution.execute(function, job)
-
-    def close(self) -> None:
-        """Nothing to end."""
-
-
 class InProcess:
-    """A process of a thread's own, started with its first job."""
+    """Runs functions in a process of its own, started with the first job."""
 
     def __init__(self) -> None:
         self._process: SpawnProcess | None = None
         self._pipe: Connection[Any, Any] | None = None
 
-    def perform(self, function: Function, job: Job) -> Outcome:
-        """Run it there, and pass on what it says until it has ended."""
+    def execute(self, function: Function, job: Job) -> JobOutcome:
+        """Run a function in the process, and pass on its reports until it has ended."""
         try:
-            task = pickle.dumps((function, job.payload, job._names, job._objection))
+            task = pickle.dumps((function, job.details))
         except Exception as error:
-            return Outcome(failure=f"{job.function!r} cannot be sent to a process: {error}")
+            return JobOutcome(failure=f"{job.function!r} cannot be sent to a process: {error}")
         try:
-            pipe = self._ready()
+            pipe = self._started()
             pipe.send_bytes(task)
             while True:
-                said = pipe.recv()
-                if isinstance(said, Outcome):
-                    return said
-                job._tell(*said)
+                message = pipe.recv()
+                if isinstance(message, JobOutcome):
+                    return message
+                job.report(*message)
         except (OSError, EOFError):
-            return Outcome(failure=f"the process that ran it died ({self._epitaph()})")
+            return JobOutcome(failure=f"the process that ran it died ({self._exit_text()})")
 
     def close(self) -> None:
         """End the process, at once if it is busy."""
@@ -66,7 +56,7 @@ class InProcess:
             process.kill()
             process.join(_JOIN_SECONDS)
 
-    def _ready(self) -> "Connection[Any, Any]":
+    def _started(self) -> "Connection[Any, Any]":
         if self._pipe is None:
             ours, theirs = _SPAWN.Pipe()
             self._pipe = ours
@@ -75,7 +65,7 @@ class InProcess:
             theirs.close()
         return self._pipe
 
-    def _epitaph(self) -> str:
+    def _exit_text(self) -> str:
         process = self._process
         if process is None:
             return "it was stopped"
@@ -86,22 +76,22 @@ class InProcess:
 
 
 def _serve(pipe: "Connection[Any, Any]") -> None:
-    """The process: one job after the other, until nobody is at the other end."""
-    # Whoever stops the worker means the worker, which ends this process when its job is done.
+    """The process's main function: run one job after the other, until the pipe is closed."""
+    # A signal to the process group is for the worker, which ends this process when its job is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
-    def tell(verb: str, *said: Any) -> None:
-        pipe.send((verb, *said))
+    def report(kind: str, *values: Any) -> None:
+        pipe.send((kind, *values))
 
     with pipe, contextlib.suppress(EOFError, OSError):
         while True:
-            pipe.send(_performed(pipe.recv_bytes(), tell))
+            pipe.send(_outcome(pipe.recv_bytes(), report))
 
 
-def _performed(task: bytes, tell: Any) -> Outcome:
+def _outcome(task: bytes, report: Reporter) -> JobOutcome:
     try:
-        function, payload, names, objection = pickle.loads(task)
+        function, details = pickle.loads(task)
     except Exception as error:
         return execution.failed(error)
-    return execution.execute(function, Job(payload, names, tell, objection))
+    return execution.execute(function, Job(details, report))

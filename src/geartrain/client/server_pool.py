@@ -1,8 +1,8 @@
-"""The servers of a client: which one to ask, and finding another when it is gone.
+"""The servers of a client: which one to use, and which one when that cannot be reached.
 
-A client that is given several servers talks to one of them, chosen at random so that many clients spread, and stays
-with it while it is there. Jobs with a unique key go where that key belongs: every client computes the same order of
-servers for a key, so that equal keys meet and coalesce. Connections are made when they are first needed.
+A client of several servers uses one of them, chosen at random so that many clients spread, as long as it is connected.
+Jobs with a unique key go to the server that the key belongs to: every client computes the same order of servers for a
+key, so that equal keys meet on one server and coalesce. Connections are opened when they are first needed.
 """
 
 import asyncio
@@ -18,26 +18,27 @@ from geartrain.backoff import ReconnectDelay
 from geartrain.client.protocols.base import ClientProtocol
 from geartrain.errors import ClientError, ServerGoneError, UnsupportedError, WireError
 
+# What opening or using a connection may raise.
 CONNECTION_ERRORS = (OSError, ClientError, WireError)
 
 
 class PooledServer:
-    """One server, and the connection to it while there is one."""
+    """One server, and the open connection to it if there is one."""
 
-    def __init__(self, address: Address, protocol_class: type[ClientProtocol], tls: ssl.SSLContext | None) -> None:
+    def __init__(self, address: Address, protocol: type[ClientProtocol], tls: ssl.SSLContext | None) -> None:
         self.address = address
-        self.protocol: ClientProtocol | None = None  # open
-        self.retry_at = 0.0  # the loop's time before which it is not tried again
-        self.trouble: Exception | None = None  # the last
-        self._class = protocol_class
+        self.protocol: ClientProtocol | None = None  # while connected
+        self.retry_at = 0.0  # the loop's time before which no connection is attempted
+        self.last_error: Exception | None = None
+        self._class = protocol
         self._tls = tls
         self._delay = ReconnectDelay()
         self._opened_at = 0.0
         self._opening: asyncio.Task[ClientProtocol] | None = None
-        self._lost_early: Exception | None = None  # why the protocol was lost while it was being opened
+        self._lost_early: Exception | None = None  # why the connection was lost while it was being opened
 
     async def open(self) -> ClientProtocol:
-        """The open protocol; however many wait for it, it is opened once."""
+        """Connect, unless connected already; concurrent callers share one attempt."""
         if self.protocol is not None:
             return self.protocol
         if self._opening is None:
@@ -45,7 +46,7 @@ class PooledServer:
         return await asyncio.shield(self._opening)
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._opening is not None:
             self._opening.cancel()
             await asyncio.gather(self._opening, return_exceptions=True)
@@ -60,7 +61,7 @@ class PooledServer:
         try:
             await protocol.open()
             if self._lost_early is not None:
-                raise ServerGoneError(f"the connection broke at once: {self._lost_early}")
+                raise ServerGoneError(f"the connection broke while it was being opened: {self._lost_early}")
         except CONNECTION_ERRORS as error:
             self._failed(error)
             raise
@@ -83,12 +84,12 @@ class PooledServer:
         self._failed(error)
 
     def _failed(self, error: Exception) -> None:
-        self.trouble = error
+        self.last_error = error
         self.retry_at = asyncio.get_running_loop().time() + self._delay.next()
 
 
 class ServerPool:
-    """All stations of a client."""
+    """All servers of a client."""
 
     def __init__(self, servers: Sequence[PooledServer]) -> None:
         self._servers = list(servers)
@@ -99,26 +100,26 @@ class ServerPool:
         return self._servers
 
     def ready(self, unique: bytes) -> PooledServer | None:
-        """The station that a job belongs to, if its protocol is open."""
+        """The server for a job with this unique key, if it is connected."""
         servers = self._servers
         server = servers[self._current] if not unique or len(servers) == 1 else self._by_key(unique)[0]
         return server if server.protocol is not None else None
 
     async def reach(self, unique: bytes, patience: float) -> PooledServer:
-        """A station whose protocol is open, within so many seconds; otherwise a ServerGoneError says what was tried."""
+        """Connect to a server within `patience` seconds, or raise a ServerGoneError that says what was tried."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + patience
         while True:
             server = await self._try_all(unique)
             if server is not None:
                 return server
-            next_try = min(server.retry_at for server in self._servers)
-            if next_try > deadline:
-                raise self._nobody(patience)
-            await asyncio.sleep(max(next_try - loop.time(), 0.0))
+            next_attempt = min(server.retry_at for server in self._servers)
+            if next_attempt > deadline:
+                raise self._unreachable(patience)
+            await asyncio.sleep(max(next_attempt - loop.time(), 0.0))
 
     async def close(self) -> None:
-        """Hang up everywhere."""
+        """Close every connection."""
         for server in self._servers:
             await server.close()
 
@@ -144,11 +145,11 @@ class ServerPool:
         return self._servers[self._current :] + self._servers[: self._current]
 
     def _by_key(self, unique: bytes) -> list[PooledServer]:
-        """The same order for the same key in every program, whatever the order of its servers."""
+        """Rendezvous hashing: the same order for the same key in every program, however it lists its servers."""
         return sorted(self._servers, key=lambda server: _weight(unique, server.address))
 
-    def _nobody(self, patience: float) -> ServerGoneError:
-        tried = "; ".join(f"{server.address}: {_words(server.trouble)}" for server in self._servers)
+    def _unreachable(self, patience: float) -> ServerGoneError:
+        tried = "; ".join(f"{server.address}: {_text(server.last_error)}" for server in self._servers)
         waited = f" within {patience:g} seconds" if patience else ""
         return ServerGoneError(f"no server could be reached{waited} ({tried})")
 
@@ -157,7 +158,7 @@ def _weight(unique: bytes, address: Address) -> bytes:
     return hashlib.blake2b(unique + b"\0" + str(address).encode(), digest_size=8).digest()
 
 
-def _words(trouble: Exception | None) -> str:
-    if isinstance(trouble, OSError) and trouble.errno is not None and trouble.errno > 0:
-        return os.strerror(trouble.errno)  # asyncio's own text only says which call failed
-    return str(trouble) or type(trouble).__name__
+def _text(error: Exception | None) -> str:
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)  # asyncio's own text only names the call
+    return str(error) or type(error).__name__

@@ -1,7 +1,7 @@
 """How many jobs a worker may have at once, over all its servers.
 
-A worker of several servers must not ask all of them for its one free place: two would answer, and one job would
-wait behind the other while other workers are idle. So a link takes a slot before it asks.
+A worker of several servers must not request a job for its one free slot from all of them: two would send one, and the
+second would wait behind the first while other workers are idle. So a protocol takes a slot before it requests a job.
 
 >>> slots = Slots(1)
 >>> slots.take(), slots.take()
@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 
 class Slots:
-    """Places for jobs, and who waits for one, first come first served."""
+    """Slots for jobs, and the callbacks that wait for one, first come first served."""
 
     __slots__ = ("_waiting", "free", "total")
 
@@ -26,22 +26,22 @@ class Slots:
         self._waiting: deque[Callable[[], None]] = deque()
 
     def take(self) -> bool:
-        """Take a slot, if one is free."""
+        """Take a slot; false if none is free."""
         if self.free <= 0:
             return False
         self.free -= 1
         return True
 
     def give(self) -> None:
-        """Give a slot back; the first who waits for one is told."""
+        """Give a slot back, and call the first callback that waits for one."""
         self.free += 1
         self.pass_on()
 
     def pass_on(self) -> None:
-        """Tell the next one who waits: somebody who was told does not want it any more."""
+        """Call the next callback: the owner of the one before does not want the slot any more."""
         if self._waiting:
             self._waiting.popleft()()
 
-    def wait(self, told: Callable[[], None]) -> None:
-        """Be told once, when a slot has come free; somebody else may have taken it again by then."""
-        self._waiting.append(told)
+    def wait(self, callback: Callable[[], None]) -> None:
+        """Call this once, when a slot becomes free; another protocol may have taken it by the time of the call."""
+        self._waiting.append(callback)

@@ -1,10 +1,10 @@
-"""The client for programs without asyncio: the async client behind a loop in a thread.
+"""The client for programs without asyncio: the async client, run by an event loop in a thread.
 
     with Client("gearman://127.0.0.1:4730") as client:
         print(client.run("reverse", "hello"))
         job = client.submit("report", "monday", background=True)
 
-It may be shared by threads: all of them are served by one connection.
+Threads may share a client and its connection.
 """
 
 import ssl
@@ -23,7 +23,11 @@ from geartrain.model import Priority
 
 
 class SyncJob:
-    """What `Client.submit` returns: an `AsyncJob` without await."""
+    """A job that `Client.submit` submitted: an `AsyncJob` without await.
+
+    job = client.submit("resize", image)
+    thumbnail = job.result(timeout=60)
+    """
 
     __slots__ = ("_job", "_loop")
 
@@ -36,7 +40,7 @@ class SyncJob:
 
     @property
     def handle(self) -> str:
-        """What the server calls it; empty where the protocol has no handles."""
+        """The server's name for the job; empty where the protocol has no handles."""
         return self._job.handle
 
     @property
@@ -53,47 +57,51 @@ class SyncJob:
 
     @property
     def server(self) -> str:
-        """The URL of the server that has it."""
+        """The URL of the server that has the job."""
         return self._job.server
 
     @property
     def done(self) -> bool:
-        """Whether its end has been heard."""
+        """Whether the job's last event has arrived."""
         return self._job.done
 
     def result(self, timeout: float | None = None) -> bytes:
-        """Wait for the result. JobFailedError: it failed; JobTimeoutError: it goes on, and may be asked for again."""
+        """Wait for the result, at most `timeout` seconds. See `AsyncJob.result` for the errors."""
         return self._loop.call(self._job.result(timeout))
 
     def events(self) -> Iterator[Event]:
-        """What is heard of it, from the submission on: each event once, Completed or Failed last."""
+        """Iterate over the job's events since its submission: each once, Completed or Failed last."""
         return self._loop.iterate(self._job.events())
 
     def status(self) -> Status:
-        """What the server knows of it now."""
+        """Ask the server for the job's status."""
         return self._loop.call(self._job.status())
 
     def cancel(self) -> bool:
-        """End it; whether there was something to end."""
+        """Cancel the job; false if there was none to cancel."""
         return self._loop.call(self._job.cancel())
 
     def forget(self) -> None:
-        """Wait for it no longer; a foreground job that nobody waits for may never run."""
+        """Stop waiting for the job. A foreground job that no client waits for may never run."""
         self._loop.call(_forget(self._job))
 
 
 class Client:
-    """A client of one server, or of several that speak the same protocol."""
+    """A client of one server, or of several that speak the same protocol. See `AsyncClient`.
+
+    with Client("gearman://127.0.0.1:4730") as client:
+        print(client.run("reverse", "hello"))
+    """
 
     def __init__(self, *urls: str, patience: float = DEFAULT_PATIENCE, tls: ssl.SSLContext | None = None) -> None:
         self._client = AsyncClient(*urls, patience=patience, tls=tls)
         self._loop = LoopThread()
-        # A client that nobody closed and nobody has any more.
+        # Closes a client that is garbage-collected without having been closed.
         self._finalizer = weakref.finalize(self, _close, self._client, self._loop)
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the protocol can say."""
+        """What the protocol supports."""
         return self._client.capabilities
 
     @property
@@ -113,7 +121,7 @@ class Client:
         timeout: Duration | None = None,
         resubmit: bool = False,
     ) -> SyncJob:
-        """Order a job; returns when the server has it. See `AsyncClient.submit`."""
+        """Submit a job; returns when the server has acknowledged it. See `AsyncClient.submit`."""
         order = self._client.order(
             function, payload, background=background, priority=priority, unique=unique, at=at, delay=delay,
             timeout=timeout,
@@ -152,8 +160,7 @@ class Client:
         self, orders: Iterable[Order], *, resubmit: bool = False, return_exceptions: bool = False
     ) -> list[SyncJob] | list[SyncJob | Exception]:
         """Submit many orders as fast as the server takes them. See `AsyncClient.submit_many`."""
-        many = self._client.submit_many(orders, resubmit=resubmit, return_exceptions=True)
-        jobs = self._loop.call(many)
+        jobs = self._loop.call(self._client.submit_many(orders, resubmit=resubmit, return_exceptions=True))
         if not return_exceptions:
             for job in jobs:
                 if isinstance(job, Exception):
@@ -172,7 +179,7 @@ class Client:
         delay: Duration | None = None,
         timeout: Duration | None = None,
     ) -> Order:
-        """An order that this client's protocol can say; otherwise an UnsupportedError."""
+        """Make an order for `submit_many`; an UnsupportedError if the protocol cannot express it."""
         return self._client.order(
             function, payload, background=background, priority=priority, unique=unique, at=at, delay=delay,
             timeout=timeout,
@@ -183,11 +190,11 @@ class Client:
         return SyncJob(self._client.job(handle, function, unique, server), self._loop)
 
     def connect(self) -> None:
-        """Connect now instead of at the first submission; a ServerGoneError if that cannot be done."""
+        """Connect now instead of at the first submission; a ServerGoneError if no server can be reached."""
         self._loop.call(self._client.connect())
 
     def close(self) -> None:
-        """Hang up. Whoever still waits for a job in another thread gets a ClientError. A second call does nothing."""
+        """Close every connection. Threads that still wait for a job get a ClientError. A second call does nothing."""
         self._finalizer()
 
     def __enter__(self) -> Self:

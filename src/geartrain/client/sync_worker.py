@@ -1,13 +1,4 @@
-"""The worker for programs without asyncio: the async worker, run by a loop of its own.
-
-worker = Worker("gearman://127.0.0.1:4730", concurrency=4)
-
-@worker.function("reverse")
-def reverse(job):
-    return job.payload[::-1]
-
-worker.run()
-"""
+"""The worker for programs without asyncio: the async worker, run by an event loop of its own."""
 
 import asyncio
 import contextlib
@@ -25,7 +16,16 @@ F = TypeVar("F", bound=Function)
 
 
 class Worker:
-    """A worker whose functions are plain ones, run in threads, or processes with `mode="process"`."""
+    """A worker whose functions are plain ones: they run in threads, or with `mode="process"` in processes.
+
+    worker = Worker("gearman://127.0.0.1:4730", concurrency=4)
+
+    @worker.function("reverse")
+    def reverse(job):
+        return job.payload[::-1]
+
+    worker.run()
+    """
 
     def __init__(
         self,
@@ -37,11 +37,11 @@ class Worker:
         tracebacks: bool = False,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """As for `AsyncWorker`."""
+        """The arguments are those of `AsyncWorker`."""
         self._worker = AsyncWorker(
             *urls, concurrency=concurrency, prefetch=prefetch, name=name, mode=mode, tracebacks=tracebacks, tls=tls
         )
-        self._loop: asyncio.AbstractEventLoop | None = None  # while it works
+        self._loop: asyncio.AbstractEventLoop | None = None  # while `run` runs
         self._lock = threading.Lock()
 
     @property
@@ -49,26 +49,26 @@ class Worker:
         return self._worker.name
 
     def register(self, function: Text, call: Function, *, timeout: Duration = 0.0, mode: str = "") -> None:
-        """Offer a function; also while it works. `timeout` is how long one of its jobs may take."""
+        """Run jobs of this function; may be called at any time. `timeout` is how long one of its jobs may take."""
         self._do(lambda: self._worker.register(function, call, timeout=timeout, mode=mode))
 
     def unregister(self, function: Text) -> None:
-        """Offer a function no longer; what runs of it goes on."""
+        """Take no more jobs of this function; running ones go on."""
         self._do(lambda: self._worker.unregister(function))
 
     def function(self, name: Text = "", *, timeout: Duration = 0.0, mode: str = "") -> Callable[[F], F]:
-        """The same as a decorator; without a name, the function's own."""
+        """Register the decorated function; the default name is its own."""
 
-        def remember(call: F) -> F:
+        def decorate(call: F) -> F:
             self.register(name or getattr(call, "__name__", ""), call, timeout=timeout, mode=mode)
             return call
 
-        return remember
+        return decorate
 
     def run(self, signals: bool = True, ready: Callable[[], None] | None = None) -> None:
-        """Work until `stop`, SIGTERM or SIGINT; then finish what runs. `ready` is called when it works everywhere.
+        """Run jobs until `stop`, SIGTERM or SIGINT, then finish the running ones.
 
-        In a thread other than the main one, signals are left alone.
+        `ready` is called when all servers are connected. Outside the main thread, signals are ignored.
         """
         with asyncio.Runner(loop_factory=eventloop.best().factory) as runner:
             self._loop = runner.get_loop()
@@ -79,7 +79,7 @@ class Worker:
                     self._loop = None
 
     def stop(self) -> None:
-        """Finish what runs and end; the second time, end at once. From any thread."""
+        """Finish the running jobs and end; the second time, end at once. Any thread may call this."""
         self._do(self._worker.stop)
 
     async def _work(self, signals: bool, ready: Callable[[], None] | None) -> None:
@@ -97,7 +97,7 @@ class Worker:
         ready()
 
     def _do(self, call: Callable[[], None]) -> None:
-        """Here, or on the loop that is running the worker in another thread."""
+        """Call now, or on the loop that runs the worker in another thread."""
         with self._lock:
             if self._loop is None:
                 call()

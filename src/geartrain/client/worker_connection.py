@@ -1,4 +1,4 @@
-"""A worker's place at one server: it is kept filled, however often the connection breaks."""
+"""A worker's connections to one server: each lasts until it breaks, and then another is opened."""
 
 import asyncio
 import contextlib
@@ -21,115 +21,120 @@ _log = logging.getLogger("geartrain.worker")
 
 
 class WorkerConnection:
-    """One connection of a worker, from its opening to its end; the hands of its protocol."""
+    """One connection of a worker, from its opening to its end. It is the JobRunner of its protocol."""
 
     def __init__(self, worker: "AsyncWorker", address: Address, tls: ssl.SSLContext | None) -> None:
         self._worker = worker
-        protocol_class = registry.worker_class(address)
-        self.protocol: WorkerProtocol = protocol_class(
-            address, self._lost, self, worker.name.encode(), worker.slots.total
-        )
+        protocol = registry.worker_class(address)
+        self.protocol: WorkerProtocol = protocol(address, self._lost, self, worker.name.encode(), worker.slots.total)
         self.protocol.slots = worker.slots
         self.protocol.tls = tls
-        self.over: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
-        can = protocol_class.capabilities
+        self.ended: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()  # its result says why
         # Why a job of this server cannot be rescheduled; empty: it can.
-        self.objection = "" if can.reschedule else str(arguments.unsupported("reschedule", registry.protocol(address)))
+        self.no_reschedule = ""
+        if not protocol.capabilities.reschedule:
+            self.no_reschedule = str(arguments.unsupported("reschedule", registry.protocol(address)))
 
     @property
-    def stands(self) -> bool:
+    def is_open(self) -> bool:
         """Whether answers still reach the server."""
-        return not self.over.done()
+        return not self.ended.done()
 
     def assigned(self, job: Assignment) -> None:
-        """The server gave us a job."""
+        """The server assigned a job to this worker."""
         self._worker.assigned(self, job)
 
     def revoked(self, job: Assignment) -> None:
-        """The server took it back."""
+        """The server took a job back."""
         self._worker.revoked(job)
 
-    def tell(self, job: Assignment, verb: str, *said: Any) -> None:
-        """Pass on what a running job says, while somebody listens."""
-        if self.stands:
-            getattr(self.protocol, verb)(job, *said)
+    def report(self, job: Assignment, kind: str, *values: Any) -> None:
+        """Send the report of a running job, while the connection is open."""
+        if self.is_open:
+            getattr(self.protocol, kind)(job, *values)
 
     async def close(self) -> None:
-        """Hang up."""
-        if self.stands:
-            self.over.set_result(ConnectionError("the worker hung up"))
+        """Close the connection."""
+        if self.is_open:
+            self.ended.set_result(ConnectionError("closed by this worker"))
             await self.protocol.close()
 
     def _lost(self, error: Exception) -> None:
-        if self.stands:
-            self.over.set_result(error)
+        if self.is_open:
+            self.ended.set_result(error)
 
 
 class ConnectionKeeper:
-    """Goes on from one shift to the next, with growing pauses while the server cannot be reached."""
+    """Keeps a worker connected to one server, with growing delays while the server cannot be reached."""
 
     def __init__(self, worker: "AsyncWorker", address: Address, tls: ssl.SSLContext | None) -> None:
         self.address = address
-        self.shift: WorkerConnection | None = None  # while connected
-        self.manned = asyncio.Event()  # connected, and the functions are offered
+        self.connection: WorkerConnection | None = None  # the last that was opened
+        self.connected = asyncio.Event()  # and the functions are registered
         self._worker = worker
         self._tls = tls
         self._delay = ReconnectDelay()
-        self._mute = False  # that it cannot be reached has been said
-        self._relieved = False  # this shift is the last
+        self._warned = False  # that the server cannot be reached
+        self._stopping = False  # no other connection is opened after this one
 
-    async def keep(self) -> None:
-        """Until relieved or cancelled."""
+    @property
+    def open_connection(self) -> WorkerConnection | None:
+        """The connection, unless it has ended."""
+        return self.connection if self.connection is not None and self.connection.is_open else None
+
+    async def run(self) -> None:
+        """Stay connected until `stop_fetching` or cancellation."""
         loop = asyncio.get_running_loop()
-        while not self._relieved:
+        while not self._stopping:
             opened_at = loop.time()
-            await self._hold_one_shift()
+            await self._run_connection()
             if loop.time() - opened_at > backoff.GOOD_CONNECTION:
                 self._delay.reset()
             await asyncio.sleep(self._delay.next())
 
-    async def _hold_one_shift(self) -> None:
-        shift = WorkerConnection(self._worker, self.address, self._tls)
+    async def _run_connection(self) -> None:
+        """Open a connection, and return when it has ended."""
+        connection = WorkerConnection(self._worker, self.address, self._tls)
         try:
-            await shift.protocol.open(self._worker.offers())
+            await connection.protocol.open(self._worker.timeouts())
         except CONNECTION_ERRORS as error:
-            if not self._mute:
-                self._mute = True
-                _log.warning("%s cannot be reached, trying again: %s", self.address, error)
+            if not self._warned:
+                self._warned = True
+                _log.warning("cannot connect to %s, retrying: %s", self.address, error)
             return
-        except Exception:  # a bug of ours must not end the worker: it tries again, and says so each time
-            _log.exception("%s could not be worked for", self.address)
-            await shift.close()
+        except Exception:  # a bug in the library must not end the worker: it retries, and logs each time
+            _log.exception("cannot connect to %s, retrying", self.address)
+            await connection.close()
             return
         except BaseException:
-            await shift.close()
+            await connection.close()
             raise
-        self.shift = shift
-        self._mute = False
-        if self._relieved:
-            shift.protocol.stop_fetching()
-        self.manned.set()
-        _log.info("working for %s", self.address)
+        self.connection = connection
+        self._warned = False
+        if self._stopping:
+            connection.protocol.stop_fetching()
+        self.connected.set()
+        _log.info("connected to %s", self.address)
         try:
-            # The other side of the shield is only ever cancelled with the whole post.
-            reason = await asyncio.shield(shift.over)
-            _log.warning("the connection to %s broke, coming back: %s", self.address, reason)
+            # Shielded: a cancelled keeper must not cancel the future, which `close` still sets.
+            reason = await asyncio.shield(connection.ended)
+            _log.warning("connection to %s lost, reconnecting: %s", self.address, reason)
         finally:
-            self.manned.clear()
+            self.connected.clear()
 
-    def relieve(self) -> None:
-        """Take no more jobs from now on."""
-        self._relieved = True
-        if self.shift is not None and self.shift.stands:
-            self.shift.protocol.stop_fetching()
+    def stop_fetching(self) -> None:
+        """Take no more jobs."""
+        self._stopping = True
+        if self.open_connection is not None:
+            self.open_connection.protocol.stop_fetching()
 
     async def fetching_stopped(self) -> None:
-        """After `relieve`: wait until no job can come any more."""
-        if self.shift is not None and self.shift.stands:
+        """After `stop_fetching`: wait until no job can arrive any more."""
+        if self.open_connection is not None:
             with contextlib.suppress(*CONNECTION_ERRORS):
-                await self.shift.protocol.fetching_stopped()
+                await self.open_connection.protocol.fetching_stopped()
 
     async def close(self) -> None:
-        """Hang up."""
-        if self.shift is not None:
-            await self.shift.close()
+        """Close the connection."""
+        if self.connection is not None:
+            await self.connection.close()

@@ -47,7 +47,7 @@ def test_a_signal_lets_the_running_job_finish(
                 await runs(job)
                 next_one = await client.submit(function, str(gate))
                 worker.process.send_signal(number)
-                worker.wait_for_line("log: stopping, when 1 running jobs are done")
+                worker.wait_for_line("log: stopping after 1 running jobs")
                 gate.touch()
                 assert await job.result() == b"through"
                 assert worker.wait() == 0

@@ -15,7 +15,7 @@ URLS = [f"gearman://10.0.0.{n}:4730" for n in range(1, 5)]
 
 
 class Obliging(ClientProtocol):
-    """A link that opens unless its host is down."""
+    """A protocol that opens unless its host is down."""
 
     capabilities = Capabilities()
     down: set[str] = set()

@@ -1,9 +1,9 @@
 """Gearman: a client's connection to any Gearman server, gearmand included.
 
-The protocol has no numbers for requests: a server answers JOB_CREATED, STATUS_RES and the lines of the admin
-protocol in the order of the questions, so a queue of who asked is all there is. What workers say carries the handle.
-A job that was submitted twice on one connection (by its unique key) has one handle, and the server says everything
-about it once for each submission, so the listeners of a handle take turns.
+The protocol does not number requests: a server answers with JOB_CREATED, STATUS_RES and the lines of the admin protocol
+in the order of the requests, so a queue of requests is enough. Events carry the job's handle. A job that was submitted
+twice on one connection (with the same unique key) has one handle, and the server sends every event once for each
+submission, so the listeners of a handle take turns.
 """
 
 import asyncio
@@ -16,9 +16,8 @@ from geartrain.client.job_events import Completed, Data, Event, Failed, Progress
 from geartrain.client.order import Acceptance, Order, Status
 from geartrain.client.protocols.base import ClientProtocol, JobListener, Lost
 from geartrain.client.protocols.connection import ServerConnection
-from geartrain.client.protocols.gearman import packets as packets
+from geartrain.client.protocols.gearman import packets
 from geartrain.client.protocols.gearman.worker import CAPABILITIES
-from geartrain.client.protocols.gearman.worker import Worker as Worker
 from geartrain.errors import RefusedError, WireError
 from geartrain.model import Priority
 from geartrain.wire import gearman as wire
@@ -27,7 +26,7 @@ _EXCEPTIONS: Final = wire.request(wire.OPTION_REQ, b"exceptions")
 
 
 class Client(ClientProtocol):
-    """A client's connection."""
+    """A client's connection, with the unanswered requests and the listeners of foreground jobs."""
 
     capabilities = CAPABILITIES
 
@@ -35,14 +34,14 @@ class Client(ClientProtocol):
         super().__init__(address, lost)
         self._connection = ServerConnection(self._received, self._broken)
         self._answers = packets.Answers()
-        # Who waits for the next answers, in the order of the questions: orders with their listeners, and questions.
-        self._asked: deque[tuple[Order, JobListener] | asyncio.Future[bytes]] = deque()
+        # Unanswered requests, in the order of sending: orders with their listeners, and futures of other requests.
+        self._unanswered: deque[tuple[Order, JobListener] | asyncio.Future[bytes]] = deque()
         self._listeners: dict[bytes, JobListener | deque[JobListener]] = {}  # of foreground jobs, by handle
         self._opened = False
 
     @classmethod
     def unsupported_reason(cls, order: Order) -> str:
-        """What the packets have no place for."""
+        """Names end with NUL, and SUBMIT_JOB_EPOCH has neither priorities nor foreground jobs."""
         if order.run_at and not order.background:
             return "gearman runs a job at a given time only in the background: add background=True"
         if order.run_at and order.priority is not Priority.NORMAL:
@@ -54,15 +53,15 @@ class Client(ClientProtocol):
         return ""
 
     async def open(self) -> None:
-        """Connect, and ask for exceptions; whatever the server answers to that, it is one."""
+        """Connect, and ask for exceptions: any Gearman server answers this, if only with an error."""
         await self._connection.open(self.address, self.tls)
         self._connection.write(_EXCEPTIONS)
         await self._connection.answer()
         self._opened = True
 
     def submit(self, order: Order, listener: JobListener) -> None:
-        """SUBMIT_JOB and its kin."""
-        self._asked.append((order, listener))
+        """One of the SUBMIT_JOB packets."""
+        self._unanswered.append((order, listener))
         if order.run_at:
             when = b"%d" % math.ceil(order.run_at)  # never early
             packet = wire.request(wire.SUBMIT_JOB_EPOCH, order.function, order.unique, when, order.payload)
@@ -87,21 +86,21 @@ class Client(ClientProtocol):
         raise RefusedError(f"{self.address} does not cancel jobs: {answer.decode('utf-8', 'replace').strip()}")
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection, and fail the unanswered requests."""
         await self._connection.close()
-        for asked in self._asked:
-            if isinstance(asked, asyncio.Future) and not asked.done():
-                asked.set_exception(RefusedError("the connection was closed"))
-        self._asked.clear()
+        for request in self._unanswered:
+            if isinstance(request, asyncio.Future) and not request.done():
+                request.set_exception(RefusedError("the connection was closed"))
+        self._unanswered.clear()
         self._listeners.clear()
 
-    async def _ask(self, question: bytes) -> bytes:
+    async def _ask(self, packet: bytes) -> bytes:
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._asked.append(answer)
-        self._connection.write(question)
+        self._unanswered.append(answer)
+        self._connection.write(packet)
         return await answer
 
-    # What the server says
+    # Called with what arrives
 
     def _received(self, data: bytes) -> None:
         answers = self._answers
@@ -123,10 +122,10 @@ class Client(ClientProtocol):
                 self._connection.answered()
 
     def _created(self, handle: bytes) -> None:
-        asked = self._next_asked()
-        if not isinstance(asked, tuple):
+        request = self._next_unanswered()
+        if not isinstance(request, tuple):
             raise WireError("INVALID_ORDER", "the server acknowledged a job that was not submitted")
-        order, listener = asked
+        order, listener = request
         if not order.background:
             other = self._listeners.get(handle)
             if other is None:
@@ -139,14 +138,14 @@ class Client(ClientProtocol):
 
     def _event(self, kind: int, body: bytes) -> None:
         handle, _, rest = body.partition(b"\0")
-        over = kind in _ENDINGS
-        listeners = self._listeners.pop(handle, None) if over else self._listeners.get(handle)
+        ended = kind in _ENDINGS
+        listeners = self._listeners.pop(handle, None) if ended else self._listeners.get(handle)
         if listeners is None:
             return
         listener: JobListener
         if isinstance(listeners, deque):
             listener = listeners.popleft()
-            if not over:
+            if not ended:
                 listeners.append(listener)
             elif listeners:
                 self._listeners[handle] = listeners
@@ -155,41 +154,41 @@ class Client(ClientProtocol):
         listener.event(_EVENTS[kind](rest))
 
     def _answered(self, body: bytes) -> None:
-        asked = self._next_asked()
-        if isinstance(asked, tuple):
-            raise WireError("INVALID_ORDER", "the server answered what it was not asked")
-        if not asked.done():
-            asked.set_result(body)
+        request = self._next_unanswered()
+        if isinstance(request, tuple):
+            raise WireError("INVALID_ORDER", "the server sent an answer without a request")
+        if not request.done():
+            request.set_result(body)
 
     def _refused(self, body: bytes) -> None:
-        """ERROR answers the oldest question; before the first, that of `open`."""
-        if not self._opened and not self._asked:
+        """ERROR answers the oldest request, or the one of `open`."""
+        if not self._opened and not self._unanswered:
             self._connection.answered()
             return
-        if not self._asked:
+        if not self._unanswered:
             return
         code, _, text = body.decode("utf-8", "replace").partition("\0")
         error = RefusedError(f"{self.address} refused: {text or code} ({code})")
-        asked = self._asked.popleft()
-        if isinstance(asked, tuple):
-            asked[1].refused(error)
-        elif not asked.done():
-            asked.set_exception(error)
+        request = self._unanswered.popleft()
+        if isinstance(request, tuple):
+            request[1].refused(error)
+        elif not request.done():
+            request.set_exception(error)
 
-    def _next_asked(self) -> tuple[Order, JobListener] | asyncio.Future[bytes]:
-        if not self._asked:
-            raise WireError("INVALID_ORDER", "the server answered what it was not asked")
-        return self._asked.popleft()
+    def _next_unanswered(self) -> tuple[Order, JobListener] | asyncio.Future[bytes]:
+        if not self._unanswered:
+            raise WireError("INVALID_ORDER", "the server sent an answer without a request")
+        return self._unanswered.popleft()
 
     def _broken(self, error: Exception) -> None:
-        asked, self._asked = self._asked, deque()
-        held, self._listeners = self._listeners, {}
-        for question in asked:
-            if isinstance(question, tuple):
-                question[1].gone(error)
-            elif not question.done():
-                question.set_exception(error)
-        for listeners in held.values():
+        requests, self._unanswered = self._unanswered, deque()
+        by_handle, self._listeners = self._listeners, {}
+        for request in requests:
+            if isinstance(request, tuple):
+                request[1].gone(error)
+            elif not request.done():
+                request.set_exception(error)
+        for listeners in by_handle.values():
             for listener in listeners if isinstance(listeners, deque) else (listeners,):
                 listener.gone(error)
         self.lost(error)
@@ -201,7 +200,7 @@ def _progressed(rest: bytes) -> Event:
 
 
 def _number(text: bytes) -> float:
-    """Workers may send any text; fractions are common."""
+    """Workers may send any text; some send fractions."""
     try:
         return float(text)
     except ValueError:

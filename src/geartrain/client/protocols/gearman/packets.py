@@ -1,4 +1,4 @@
-"""The client's side of the Gearman wire: requests to a server, and its answers cut from the stream."""
+"""Gearman packets as a client or worker needs them: it encodes requests, and cuts answers from the stream."""
 
 import struct
 from typing import Final
@@ -28,7 +28,7 @@ SUBMITS: Final = {
 
 
 class Answers(Stream):
-    """Cuts what a server says into packets and lines; `next` is used like that of the server's reader."""
+    """Cuts a server's answers into packets and lines; used like the server's own reader."""
 
     def next(self) -> int:
         """The type of the next packet, TEXT for a line, or MORE."""
@@ -45,7 +45,7 @@ class Answers(Stream):
             return self._wait(data, position, _HEADER_SIZE)
         magic, kind, length = _HEADER.unpack_from(data, position)
         if magic != _RES or not 0 < kind <= wire.LAST_TYPE:
-            raise WireError("INVALID_MAGIC", "this is no Gearman server")
+            raise WireError("INVALID_MAGIC", "the peer is no Gearman server")
         start = position + _HEADER_SIZE
         end = start + length
         if end > size:
@@ -58,7 +58,7 @@ class Answers(Stream):
         end = data.find(b"\n", position, position + wire.MAX_LINE)
         if end < 0:
             if len(data) - position >= wire.MAX_LINE:
-                raise WireError("LINE_TOO_LONG", "this is no Gearman server")
+                raise WireError("LINE_TOO_LONG", "the peer is no Gearman server")
             return self._wait(data, position, len(data) - position + 1)
         self.start = position
         self.end = end
@@ -67,7 +67,7 @@ class Answers(Stream):
 
 
 def about_job(kind: int, handle: bytes, data: bytes) -> bytes:
-    """A request whose body is a handle and something more."""
+    """A request whose body is a handle and data."""
     return b"".join((_HEADER.pack(_REQ, kind, len(handle) + 1 + len(data)), handle, b"\0", data))
 
 

@@ -1,8 +1,8 @@
 """Gearman: a worker's connection.
 
-A worker asks for a job with GRAB_JOB, is told NO_JOB, says PRE_SLEEP, is woken by NOOP, and grabs again. With room for
-several jobs it grabs several times without waiting for the answers: as long as jobs come, twice as many grabs are under
-way each time; when none is left, it is one again, so that an idle worker does not ask a hundred times for one job.
+A worker sends GRAB_JOB, gets NO_JOB, sends PRE_SLEEP, is woken by NOOP, and grabs again. With slots for several jobs it
+sends several GRAB_JOBs without waiting for the answers. The number of grabs under way doubles while jobs arrive, and
+drops to one when there is none, so that an idle worker does not send a hundred grabs for one job.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from geartrain.address import Address
 from geartrain.client.order import Capabilities
 from geartrain.client.protocols.base import Assignment, JobRunner, Lost, WorkerProtocol
 from geartrain.client.protocols.connection import ServerConnection
-from geartrain.client.protocols.gearman import packets as packets
+from geartrain.client.protocols.gearman import packets
 from geartrain.errors import WireError
 from geartrain.wire import gearman as wire
 
@@ -22,17 +22,17 @@ CAPABILITIES: Final = Capabilities(
     failure=True,
 )  # fmt: skip
 
-# gearmand 1.1.20 does not wake a worker when a delayed job is due: who sleeps has to look now and then.
-_LOOK_SECONDS: Final = 10.0
-# While a delayed job is the first of its queue, gearmand 1.1.20 wakes its workers for nothing, at once and without
-# end. After so many wake-ups in vain that came faster than this, a worker pauses before it sleeps again.
-_VAIN_WAKES: Final = 10
-_VAIN_SECONDS: Final = 0.01
-_VAIN_PAUSE: Final = 0.2
+# gearmand 1.1.20 does not wake a worker when a delayed job is due: a sleeping worker has to poll.
+_POLL_SECONDS: Final = 10.0
+# While a delayed job is the first of its queue, gearmand 1.1.20 wakes its workers without a job, at once and endlessly.
+# After this many wake-ups without a job, each sooner than this after the sleep, a worker pauses before it sleeps again.
+_EMPTY_WAKE_UPS: Final = 10
+_EMPTY_WAKE_UP_SECONDS: Final = 0.01
+_EMPTY_WAKE_UP_PAUSE: Final = 0.2
 
 
 class Worker(WorkerProtocol):
-    """A worker's connection."""
+    """A worker's connection, with its grabs and the jobs it has."""
 
     capabilities = CAPABILITIES
 
@@ -40,21 +40,21 @@ class Worker(WorkerProtocol):
         super().__init__(address, lost, runner, name, concurrency)
         self._connection = ServerConnection(self._received, self._broken)
         self._answers = packets.Answers()
-        self._held: set[Assignment] = set()  # jobs that have not been answered
-        self._withdrawn: set[bytes] = set()  # functions to be withdrawn when none of their jobs is held
-        self._grabs = 0  # that have not been answered
+        self._held: set[Assignment] = set()  # jobs that are not answered
+        self._leaving: set[bytes] = set()  # functions whose CANT_DO is sent when none of their jobs is held
+        self._grabs = 0  # that are not answered
         self._window = 1  # how many grabs may be under way
         self._asleep = False
-        self._wants_slot = False  # will be told when one is free
+        self._wants_slot = False  # a callback waits for one
         self._usable = False  # between `open` and the end
         self._stopped_fetching = False
-        self._fetches_answered: asyncio.Future[None] | None = None
+        self._grabs_answered: asyncio.Future[None] | None = None
         self._slept_at = 0.0
-        self._vain = 0  # wake-ups in a row that came at once and brought nothing
+        self._empty_wake_ups = 0  # in a row
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     async def open(self, functions: dict[bytes, float]) -> None:
-        """Connect, say who we are and what we can do, and see that a Gearman server answers."""
+        """Connect, send the name and the functions, and check that a Gearman server answers."""
         await self._connection.open(self.address, self.tls)
         if self.name:
             self._connection.write(
@@ -65,37 +65,37 @@ class Worker(WorkerProtocol):
         self._connection.write(wire.request(wire.ECHO_REQ, b"geartrain"))
         await self._connection.answer()
         self._usable = True
-        self._look_later()
-        self._ask()
+        self._poll_later()
+        self._grab()
 
     def register(self, function: bytes, timeout: float) -> None:
         """CAN_DO, or CAN_DO_TIMEOUT in milliseconds."""
-        self._withdrawn.discard(function)
+        self._leaving.discard(function)
         if timeout > 0:
             packet = wire.request(wire.CAN_DO_TIMEOUT, function, b"%d" % max(round(timeout * 1000), 1))
         else:
             packet = wire.request(wire.CAN_DO, function)
         self._connection.write(packet)
         if self._asleep:
-            self._wake()  # gearmand wakes nobody for jobs that were there before the offer
+            self._wake()  # gearmand wakes no worker for jobs that were queued before CAN_DO
 
     def unregister(self, function: bytes) -> None:
-        """CANT_DO, when none of its jobs is held: it would take them from us."""
-        self._withdrawn.add(function)
-        self._withdraw_unheld()
+        """CANT_DO, when none of its jobs is held: the server would take them back."""
+        self._leaving.add(function)
+        self._unregister_unheld()
 
     def stop_fetching(self) -> None:
-        """Grab no more."""
+        """Send no more GRAB_JOB."""
         self._stopped_fetching = True
 
     async def fetching_stopped(self) -> None:
-        """Every grab has been answered."""
+        """Return when every grab is answered."""
         if self._grabs and self._usable:
-            self._fetches_answered = asyncio.get_running_loop().create_future()
-            await self._fetches_answered
+            self._grabs_answered = asyncio.get_running_loop().create_future()
+            await self._grabs_answered
 
     def progress(self, job: Assignment, numerator: float, denominator: float) -> None:
-        """WORK_STATUS; servers keep whole numbers."""
+        """WORK_STATUS, in whole numbers."""
         self._connection.write(packets.about_job(wire.WORK_STATUS, job.handle, b"%d\0%d" % (numerator, denominator)))
 
     def data(self, job: Assignment, data: bytes) -> None:
@@ -112,36 +112,36 @@ class Worker(WorkerProtocol):
         self._over(job)
 
     def fail(self, job: Assignment, reason: str, data: bytes = b"", code: int = 1) -> None:
-        """WORK_EXCEPTION with what there is to say, else WORK_FAIL."""
-        words = data or reason.encode("utf-8", "replace")
-        if words:
-            self._connection.write(packets.about_job(wire.WORK_EXCEPTION, job.handle, words))
+        """WORK_EXCEPTION with the data or the reason; WORK_FAIL if there is neither."""
+        text = data or reason.encode("utf-8", "replace")
+        if text:
+            self._connection.write(packets.about_job(wire.WORK_EXCEPTION, job.handle, text))
         else:
             self._connection.write(wire.request(wire.WORK_FAIL, job.handle))
         self._over(job)
 
     def release(self, job: Assignment) -> None:
-        """Somebody else answers for it."""
+        """Send nothing; grab the next job."""
         self._over(job)
 
     async def close(self) -> None:
-        """Hang up; the server gives what is held to others."""
+        """Close the connection; the server gives held jobs to other workers."""
         self._end()
         await self._connection.close()
 
-    # Asking for jobs
+    # Requesting jobs
 
     def _over(self, job: Assignment) -> None:
         if job not in self._held:
             return
         self._held.discard(job)
-        if self._withdrawn:
-            self._withdraw_unheld()
+        if self._leaving:
+            self._unregister_unheld()
         self.slots.give()
-        self._ask()
+        self._grab()
 
-    def _ask(self) -> None:
-        """Grab as many jobs as may come now."""
+    def _grab(self) -> None:
+        """Send as many grabs as slots and the window allow."""
         if self._asleep or self._stopped_fetching or not self._usable:
             return
         slots = self.slots
@@ -162,16 +162,16 @@ class Worker(WorkerProtocol):
         if self._asleep or self._stopped_fetching or not self._usable:
             self.slots.pass_on()
             return
-        self._ask()
+        self._grab()
 
     def _sleep(self) -> None:
-        """Nothing to do: be woken."""
+        """Sleep until the server wakes this worker."""
         if self._stopped_fetching or not self._usable:
             return
-        if self._vain >= _VAIN_WAKES:
-            self._vain = 0
+        if self._empty_wake_ups >= _EMPTY_WAKE_UPS:
+            self._empty_wake_ups = 0
             self._asleep = True
-            self._later("pause", _VAIN_PAUSE, self._wake)
+            self._later("pause", _EMPTY_WAKE_UP_PAUSE, self._wake)
             return
         self._asleep = True
         self._slept_at = asyncio.get_running_loop().time()
@@ -179,27 +179,27 @@ class Worker(WorkerProtocol):
 
     def _wake(self) -> None:
         self._asleep = False
-        self._ask()
+        self._grab()
 
-    def _look_later(self) -> None:
-        self._later("look", _LOOK_SECONDS, self._look)
+    def _poll_later(self) -> None:
+        self._later("poll", _POLL_SECONDS, self._poll)
 
-    def _look(self) -> None:
-        """Ask though nobody has called."""
+    def _poll(self) -> None:
+        """Grab without having been woken."""
         if self._asleep:
             self._wake()
-        self._look_later()
+        self._poll_later()
 
     def _later(self, name: str, seconds: float, call: Callable[[], None]) -> None:
         self._timers[name] = asyncio.get_running_loop().call_later(seconds, call)
 
-    def _withdraw_unheld(self) -> None:
+    def _unregister_unheld(self) -> None:
         held = {job.function for job in self._held}
-        for function in self._withdrawn - held:
-            self._withdrawn.discard(function)
+        for function in self._leaving - held:
+            self._leaving.discard(function)
             self._connection.write(wire.request(wire.CANT_DO, function))
 
-    # What the server says
+    # Called with what arrives
 
     def _received(self, data: bytes) -> None:
         answers = self._answers
@@ -216,16 +216,16 @@ class Worker(WorkerProtocol):
                 self._woken()
             elif kind == wire.ECHO_RES:
                 self._connection.answered()
-            # Errors are about jobs that were taken from us meanwhile, and of no use any more.
-        self._ask()
+            # ERROR is about a job that the server took back meanwhile, and is ignored.
+        self._grab()
 
     def _assigned(self, body: bytes) -> None:
         fields = body.split(b"\0", 3)
         if len(fields) < 4 or not self._grabs:
-            raise WireError("INVALID_PACKET", "the server assigned a job in a way that makes no sense")
+            raise WireError("INVALID_PACKET", "the server sent an invalid JOB_ASSIGN_UNIQ")
         handle, function, unique, payload = fields
         self._answered()
-        self._vain = 0
+        self._empty_wake_ups = 0
         if self._window < self.slots.total:
             self._window = min(self._window * 2, self.slots.total)
         job = Assignment(function, payload, handle, unique)
@@ -243,20 +243,20 @@ class Worker(WorkerProtocol):
 
     def _answered(self) -> None:
         self._grabs -= 1
-        if not self._grabs and self._fetches_answered is not None and not self._fetches_answered.done():
-            self._fetches_answered.set_result(None)
+        if not self._grabs and self._grabs_answered is not None and not self._grabs_answered.done():
+            self._grabs_answered.set_result(None)
 
     def _woken(self) -> None:
         self._asleep = False
-        soon = asyncio.get_running_loop().time() - self._slept_at < _VAIN_SECONDS
-        self._vain = self._vain + 1 if soon else 0
+        soon = asyncio.get_running_loop().time() - self._slept_at < _EMPTY_WAKE_UP_SECONDS
+        self._empty_wake_ups = self._empty_wake_ups + 1 if soon else 0
 
     def _broken(self, error: Exception) -> None:
         self._end()
         self.lost(error)
 
     def _end(self) -> None:
-        """Nothing more is asked for; slots of grabs that will not be answered go back."""
+        """Request no more; give back the slots of grabs that will not be answered."""
         self._usable = False
         for timer in self._timers.values():
             timer.cancel()
@@ -264,5 +264,5 @@ class Worker(WorkerProtocol):
         grabs, self._grabs = self._grabs, 0
         for _ in range(grabs):
             self.slots.give()
-        if self._fetches_answered is not None and not self._fetches_answered.done():
-            self._fetches_answered.set_result(None)
+        if self._grabs_answered is not None and not self._grabs_answered.done():
+            self._grabs_answered.set_result(None)
