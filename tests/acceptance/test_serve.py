@@ -341,7 +341,7 @@ def test_connections_are_logged_for_debugging_and_for_machines() -> None:
         ask(server.port, "version")
         server.stop()
         logged = [json.loads(line) for line in server.stderr.splitlines()]
-    connected = next(event for event in logged if event["message"] == "a peer connected")
+    connected = next(event for event in logged if event["message"] == "peer connected")
     assert connected["door"] == "gearman"
     assert connected["peer"].startswith("127.0.0.1:")
 

@@ -1,8 +1,14 @@
-"""One peer of any door: what it has to be told gathers here, and leaves once per tick.
+"""One peer of any door: the read loop, and output that is written once per tick.
 
-How memory stays bounded when a peer does not read: above the high-water mark we stop reading from it, so it can
-cause no more answers; what others cause for it (results of its jobs) may still gather up to the write limit,
-and when that is passed the connection is dropped.
+**Reading.** `data_received` is the only way in. It feeds what was read to the door's codec and has the door handle
+every complete packet. A WireError says what the peer did wrong: the peer is told, and disconnected if the error is
+fatal. Any other exception is a bug of ours: it is logged, and only this connection is closed for it.
+
+**Writing.** `write` appends to a list, and the tick writes all of it with one call. `acknowledge` does the same, but
+holds the answer, and everything after it, until the changes so far are durable.
+
+**Memory.** Above the high-water mark of unsent bytes we stop reading from the peer, so it can cause no more answers.
+What others cause for it (results of its jobs) may still gather up to the write limit; then the connection is dropped.
 """
 
 import asyncio
@@ -12,84 +18,88 @@ from typing import Any, Final
 from mypy_extensions import mypyc_attr
 
 from geartrain.doors.door import Door
+from geartrain.errors import WireError
 from geartrain.runtime.tick import Writer
 
 _HIGH_WATER: Final = 256 * 1024
-# Larger gatherings are handed over piece by piece instead of being copied into one.
+# Larger output is handed over piece by piece instead of being copied into one.
 _JOIN_UP_TO: Final = 256 * 1024
-# A packet that arrives in parts has to bring this many bytes between two looks.
-_CRAWL: Final = 1024
+# A packet that arrives in parts has to bring this many bytes between two checks.
+_LEAST_PROGRESS: Final = 1024
 
 _log = logging.getLogger("geartrain.doors")
 
 
-class Hold:
-    """Acknowledgements of one connection that wait for the same ticket; everything after them waits too."""
+class HeldOutput:
+    """Output that waits for a ticket: acknowledgements, and everything that was written after the first of them."""
 
     __slots__ = ("acknowledgements", "start", "ticket")
 
     def __init__(self, ticket: int, start: int) -> None:
         self.ticket = ticket
-        self.start = start  # the number of the first thing said that has to wait
-        # Which of the things said are acknowledgements, and what to say instead if they turn out false.
+        self.start = start  # the number of the first piece that waits
+        # The number of each acknowledgement, and what is to be sent instead if the commit fails.
         self.acknowledgements: list[tuple[int, bytes]] = []
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Connection(Writer):
-    """An asyncio protocol without the base class, so that it can be compiled; doors make subclasses."""
+    """An asyncio protocol without the base class, so that it can be compiled. Each door has a subclass."""
 
     def __init__(self, door: Door) -> None:
         self.door = door
         self.tick_loop = door.tick_loop
         self.engine = door.tick_loop.engine
-        self.clock = door.tick_loop.clock
         self.transport: Any = None
         self.peer = "?"
-        self.closing = False
-        self.out: list[bytes] = []
-        self._said = 0  # how many things have left: what is in `out` is numbered from here
-        self._holds: list[Hold] = []
-        self._close_when_settled = False
+        self.closing = False  # nothing is written any more
+        self.input_ended = False  # nothing is read any more: the peer was refused, or said goodbye
+        self.out: list[bytes] = []  # pieces that are to be written
+        self._sent = 0  # how many pieces have left: the first in `out` has this number
+        self._held: list[HeldOutput] = []
+        self._close_after_commit = False
         self._paused = False  # the peer does not read fast enough
-        self._stale_looks = 0
-        self._seen = (0, 0)  # what the last look saw of an incomplete packet
+        self._stalled_checks = 0
+        self._incomplete = (0, 0)  # what the last check saw of an incomplete packet
 
     # What asyncio calls
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Somebody came in."""
+        """Remember the transport and the peer's address."""
         self.transport = transport
         transport.set_write_buffer_limits(high=_HIGH_WATER)
         name = transport.get_extra_info("peername")
         self.peer = f"{name[0]}:{name[1]}" if isinstance(name, tuple) else (name or "unix socket")
         self.door.connections.add(self)
         if _log.isEnabledFor(logging.DEBUG):
-            self.log(logging.DEBUG, "a peer connected")
+            self.log(logging.DEBUG, "peer connected")
 
     def data_received(self, data: bytes) -> None:
-        """Bytes arrived."""
-        raise NotImplementedError
+        """Handle every packet that is complete."""
+        if self.input_ended:
+            return
+        self.tick_loop.begin_tick()
+        self.feed(data)
+        self.handle_input()
 
     def eof_received(self) -> bool:
-        """The peer says no more; it is told what it still has to be told, then the connection closes."""
+        """Write what is left, then close; the peer may still read."""
         self.close()
         return True
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The peer is gone: undo what depended on it."""
-        self.closing = True
+        """Undo what depended on the peer."""
+        self.closing = self.input_ended = True
         self.out.clear()
-        self._holds.clear()
+        self._held.clear()
         self.door.connections.discard(self)
-        self.engine.now = self.clock()
+        self.tick_loop.begin_tick()
         self.lost()
-        self.tick_loop.schedule_tick()
         if _log.isEnabledFor(logging.DEBUG):
-            self.log(logging.DEBUG, "a peer is gone", str(error) if error else "")
+            self.log(logging.DEBUG, "peer disconnected", str(error) if error else "")
 
     def pause_writing(self) -> None:
-        """The peer does not read what it is sent."""
+        """The peer does not read what it is sent: do not read from it either."""
         self._paused = True
         if not self.closing:
             self.transport.pause_reading()
@@ -97,68 +107,116 @@ class Connection(Writer):
     def resume_writing(self) -> None:
         """The peer reads again."""
         self._paused = False
-        self._stale_looks = 0
-        if not self.closing and not self._close_when_settled:
+        self._stalled_checks = 0
+        if not self.closing and not self._close_after_commit:
             self.transport.resume_reading()
 
-    # What doors use
+    # What a door's connection overrides
+
+    def feed(self, data: bytes) -> None:
+        """Give what was read to the codec."""
+        raise NotImplementedError
+
+    def handle_packets(self) -> None:
+        """Handle every packet that the codec has complete."""
+        raise NotImplementedError
+
+    def send_error(self, error: WireError) -> None:
+        """Tell the peer what was wrong, in a protocol that has a word for it."""
+
+    def internal_error(self) -> WireError:
+        """What the peer is told of a bug."""
+        return WireError("INTERNAL", "the server failed to handle this packet")
 
     def lost(self) -> None:
-        """A subclass tells the engine that its workers and watchers are gone."""
+        """The peer is gone: take its workers and watchers out of the engine."""
 
-    def arriving(self) -> tuple[int, int]:
-        """Which incomplete packet is arriving (a number that changes with each), and how much is there."""
+    def incomplete(self) -> tuple[int, int]:
+        """Which incomplete packet is arriving (a number that changes with each), and how many bytes are there."""
         return (0, 0)
 
-    def stalled(self) -> None:
-        """An incomplete packet does not go on; a subclass says so to the peer before it closes."""
+    def timed_out(self) -> None:
+        """The peer began a packet and sent no more of it."""
+        seconds = self.door.limits.stall_timeout
+        self.refuse(WireError("TIMEOUT", f"no more of a packet arrived for {seconds:g} seconds"))
+
+    # Reading
+
+    def handle_input(self) -> None:
+        """Handle what was fed. Whatever goes wrong concerns only this connection."""
+        while True:
+            try:
+                self.handle_packets()
+                return
+            except WireError as error:
+                self.refuse(error)
+                if error.fatal:
+                    return
+            except Exception:
+                self.handle_bug()
+                return
+
+    def handle_bug(self) -> None:
+        """Log the exception that is being handled, and close this connection."""
+        _log.exception("packet handling failed", extra={"fields": {"door": self.door.name, "peer": self.peer}})
+        self.send_error(self.internal_error())
         self.close()
 
+    def refuse(self, error: WireError) -> None:
+        """Tell the peer what was wrong, and close if the error is fatal."""
+        if error.fatal:
+            self.log(logging.WARNING, "peer refused", str(error))
+        self.send_error(error)
+        if error.fatal:
+            self.close()
+
+    # Writing
+
     def write(self, data: bytes) -> None:
-        """Say something at the end of the tick."""
+        """Send at the end of the tick."""
         out = self.out
         if not out:
             self.tick_loop.flush_later(self)
         out.append(data)
 
     def acknowledge(self, data: bytes, instead: bytes) -> None:
-        """Say something when all that was journalled so far is durable; or, if it cannot be, something else.
+        """Send when every change so far is durable; `instead` if that fails.
 
-        What is said after it waits as well: protocols match answers to requests by their order.
+        What is written after it waits as well: protocols match answers to requests by their order.
         """
         ticket = self.tick_loop.durability.ticket(self)
         if ticket:
-            number = self._said + len(self.out)
-            if not self._holds or self._holds[-1].ticket != ticket:
-                self._holds.append(Hold(ticket, number))
-            self._holds[-1].acknowledgements.append((number, instead))
+            number = self._sent + len(self.out)
+            if not self._held or self._held[-1].ticket != ticket:
+                self._held.append(HeldOutput(ticket, number))
+            self._held[-1].acknowledgements.append((number, instead))
         self.write(data)
 
     def commit_ended(self, ticket: int, failed: bool) -> None:
         """Send the acknowledgements that waited for this ticket, or what is to be sent instead of them."""
-        while self._holds and self._holds[0].ticket <= ticket:
-            hold = self._holds.pop(0)
+        while self._held and self._held[0].ticket <= ticket:
+            held = self._held.pop(0)
             if failed:
-                for number, instead in hold.acknowledgements:
-                    self.out[number - self._said] = instead
+                for number, instead in held.acknowledgements:
+                    self.out[number - self._sent] = instead
         self.flush()
-        if self._close_when_settled and not self._holds:
+        if self._close_after_commit and not self._held:
             self.close()
 
     def flush(self) -> None:
-        """Write what has gathered, with one call; what is said after closing is heard by nobody."""
+        """Write what has gathered, with one call. After `close` it is discarded."""
         out = self.out
         if not out:
             return
-        if self._holds:
-            free = self._holds[0].start - self._said
+        if self._held:
+            free = self._held[0].start - self._sent
             if not free:
                 return
             self.out = out[free:]
             out = out[:free]
         else:
             self.out = []
-        self._said += len(out)
+        self._sent += len(out)
         if self.closing:
             return
         transport = self.transport
@@ -172,49 +230,55 @@ class Connection(Writer):
         else:
             transport.writelines(out)
 
+    # Closing
+
     def close(self) -> None:
-        """Say what has gathered, then close; an acknowledgement that waits for the disk is waited for."""
+        """Read no more, write what has gathered, and close; acknowledgements that wait for the disk are waited for."""
         if self.closing:
             return
+        self.input_ended = True
         self.flush()
-        if self._holds:
-            self._close_when_settled = True
-            self.transport.pause_reading()  # nothing that it says from now on is heard
+        if self._held:
+            self._close_after_commit = True
+            self.transport.pause_reading()
             return
         self.closing = True
         self.transport.close()
 
     def drop(self, why: str) -> None:
         """Close at once, without waiting for the peer to read."""
-        self.closing = True
+        self.closing = self.input_ended = True
         self.out.clear()
-        self._holds.clear()
-        self.log(logging.WARNING, "a connection was dropped", why)
+        self._held.clear()
+        self.log(logging.WARNING, "connection dropped", why)
         self.transport.abort()
 
-    def look(self, looks_per_timeout: int) -> None:
-        """Called now and then: a packet that does not go on, or a farewell that is not read, ends here."""
-        number, size = self.arriving()
-        before, before_size = self._seen
-        self._seen = (number, size)
-        stalls = size > 0 and number == before and size - before_size < _CRAWL
-        if not (stalls or (self.closing and self._paused)):
-            self._stale_looks = 0
+    def check_progress(self, checks_per_timeout: int) -> None:
+        """End a packet that does not go on, and a connection that closes and whose peer does not read.
+
+        Called several times per stall timeout: a peer that makes no progress in all of them is timed out.
+        """
+        number, size = self.incomplete()
+        last_number, last_size = self._incomplete
+        self._incomplete = (number, size)
+        stalled = size > 0 and number == last_number and size - last_size < _LEAST_PROGRESS
+        if not (stalled or (self.closing and self._paused)):
+            self._stalled_checks = 0
             return
-        self._stale_looks += 1
-        if self._stale_looks < looks_per_timeout:
+        self._stalled_checks += 1
+        if self._stalled_checks < checks_per_timeout:
             return
         if self.closing:
             self.drop("it does not read what it is sent")
         else:
-            self.stalled()
+            self.timed_out()
 
-    def log(self, level: int, what: str, why: str = "") -> None:
+    def log(self, level: int, event: str, why: str = "") -> None:
         """One line about this peer."""
         fields = {"door": self.door.name, "peer": self.peer}
         if why:
             fields["why"] = why
-        _log.log(level, what, extra={"fields": fields})
+        _log.log(level, event, extra={"fields": fields})
 
 
 def _size(pieces: list[bytes]) -> int:

@@ -18,10 +18,11 @@ from geartrain.address import PATH_SCHEMES, Address
 if TYPE_CHECKING:
     from geartrain.doors.connection import Connection
     from geartrain.runtime.tick import TickLoop
+    from geartrain.runtime.timers import DelayedCall
 
 _log = logging.getLogger("geartrain.doors")
 
-_LOOKS_PER_TIMEOUT: Final = 2
+_CHECKS_PER_TIMEOUT: Final = 2
 
 
 @dataclasses.dataclass
@@ -80,7 +81,7 @@ class Door:
         self.connections: set[Connection] = set()
         self._servers: list[asyncio.Server] = []
         self._paths: list[str] = []  # of socket files, to be removed at the end
-        self._look: asyncio.TimerHandle | None = None
+        self._next_check: DelayedCall | None = None
 
     def connect(self, address: Address) -> "Connection":
         """A connection object for a peer that has just come in at this address."""
@@ -98,8 +99,8 @@ class Door:
                 listener = _listener(family, (place[0], bound.port, *place[2:]), sockets)
                 bound = bound._replace(port=listener.getsockname()[1])
                 await self._listen(bound, listener, sockets)
-        if self._look is None:
-            self._look_later()
+        if self._next_check is None:
+            self._check_later()
         return bound
 
     async def _listen(self, address: Address, listener: socket.socket, sockets: Socket) -> None:
@@ -128,20 +129,20 @@ class Door:
     def close(self) -> None:
         """Stop listening, say what is left to say, and close every connection."""
         self.stop_listening()
-        if self._look is not None:
-            self._look.cancel()
-            self._look = None
+        if self._next_check is not None:
+            self._next_check.cancel()
+            self._next_check = None
         for connection in list(self.connections):
             connection.close()
 
-    def _look_later(self) -> None:
-        interval = self.limits.stall_timeout / _LOOKS_PER_TIMEOUT
-        self._look = self.tick_loop.loop.call_later(interval, self._look_for_stalled)
+    def _check_later(self) -> None:
+        interval = self.limits.stall_timeout / _CHECKS_PER_TIMEOUT
+        self._next_check = self.tick_loop.timers.call_later(interval, self._check_progress)
 
-    def _look_for_stalled(self) -> None:
+    def _check_progress(self) -> None:
         for connection in list(self.connections):
-            connection.look(_LOOKS_PER_TIMEOUT)
-        self._look_later()
+            connection.check_progress(_CHECKS_PER_TIMEOUT)
+        self._check_later()
 
 
 def _listener(family: int, place: tuple[Any, ...], sockets: Socket) -> socket.socket:

@@ -25,6 +25,7 @@ from geartrain.engine.worker import Worker
 from geartrain.model import Record
 from geartrain.runtime import memory, records
 from geartrain.runtime.tick import TickLoop
+from geartrain.runtime.timers import DelayedCall
 from geartrain.store import contract
 
 # Ids are promised so many at a time: a handle must not come back after a crash, and a write per id is too much.
@@ -60,8 +61,8 @@ class Committer(Journal):
         self._writer = threading.Thread(target=self._run, name="store", daemon=True)
         self._pending: dict[bytes, Record] = {}  # records that the store does not have yet, by handle
         self._failing = False
-        self._retry: asyncio.TimerHandle | None = None
-        self._prune_timer: asyncio.TimerHandle | None = None
+        self._retry: DelayedCall | None = None
+        self._prune_timer: DelayedCall | None = None
         self._unpruned = 0
         self.commit_seconds = 0.0  # how long the last commit took
         self.commits = 0  # how many there were
@@ -123,6 +124,7 @@ class Committer(Journal):
         """Promise the first ids and begin; a StoreError if the store cannot be written."""
         self._tick_loop = tick_loop
         self._loop = tick_loop.loop
+        self._timers = tick_loop.timers
         self._engine = tick_loop.engine
         self._promised = self._engine.next_id + IDS_PROMISED
         promise = contract.Batch()
@@ -133,7 +135,7 @@ class Committer(Journal):
             self._durability.changed()
         tick_loop.after.append(self._pump)
         self._writer.start()
-        self._prune_timer = self._loop.call_later(_PRUNE_SECONDS, self._prune_now_and_then)
+        self._prune_timer = self._timers.call_later(_PRUNE_SECONDS, self._prune_now_and_then)
 
     async def stop(self) -> None:
         """Write what is left, with one more attempt if the last one failed; then end the thread."""
@@ -200,6 +202,7 @@ class Committer(Journal):
     def _written(self, failure: Exception | None, took: float) -> None:
         """Back in the loop: let go of what waited for this batch."""
         assert self._writing is not None
+        assert self._tick_loop is not None
         batch, accepted = self._writing
         self._writing = None
         self.commit_seconds = took
@@ -211,6 +214,7 @@ class Committer(Journal):
             self._promised = max(self._promised, batch.ids_until)
             self._works_again()
         else:
+            self._tick_loop.begin_tick()
             self._put_back(batch, accepted, failure)
         self._durability.end_commit(failure is not None)
         self._pump()
@@ -234,7 +238,7 @@ class Committer(Journal):
         if since:
             self._durability.changed()
         if self._retry is None:
-            self._retry = self._loop.call_later(_RETRY_SECONDS, self._try_again)
+            self._retry = self._timers.call_later(_RETRY_SECONDS, self._try_again)
 
     def _try_again(self) -> None:
         self._retry = None
@@ -251,7 +255,7 @@ class Committer(Journal):
     # Old records
 
     def _prune_now_and_then(self) -> None:
-        self._prune_timer = self._loop.call_later(_PRUNE_SECONDS, self._prune_now_and_then)
+        self._prune_timer = self._timers.call_later(_PRUNE_SECONDS, self._prune_now_and_then)
         self._work.put(self._prune)
 
     def _prune(self) -> None:

@@ -1,10 +1,13 @@
-"""The beat of the server: one flush of all connections per tick of the loop, and the engine's timer.
+"""The tick: everything that happens in one turn of the loop.
 
-On loopback a system call costs more than handling a packet, so answers gather in each connection's buffer while
-the loop hands out what it has read, and leave with one write per connection when it is through.
+A tick begins with the first thing that the loop calls (a read, a timer, a task that goes on). There the engine's time
+is set, once. It ends when the loop has called everything that was ready: each connection writes what has gathered for
+its peer, with one system call, since on loopback that costs more than handling a packet; the committer takes the
+changes; and the engine's next deadline becomes a timer.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -13,10 +16,12 @@ from mypy_extensions import mypyc_attr
 from geartrain.engine.deadlines import NEVER
 from geartrain.engine.engine import Engine
 from geartrain.runtime.durability import CommitWaiter, Durability
+from geartrain.runtime.timers import PRECISION, DelayedCall, Timers
 
-# Timers closer together than this are one timer: loops count in milliseconds.
-_EARLIER_BY: Final = 0.0005
+# Deadlines are by the wall clock and timers are not: a clock that was moved is noticed after this many seconds.
 LONGEST_WAIT: Final = 30.0
+
+_log = logging.getLogger("geartrain.server")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -31,24 +36,24 @@ class Writer(CommitWaiter):
 
 
 class TickLoop:
-    """Shared by all doors of a server."""
+    """One per server: asyncio's loop, as doors, admin and store see it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine, clock: Callable[[], float]) -> None:
         engine.now = clock()
         self.loop = loop
         self.engine = engine
-        self.clock = clock
+        self.clock = clock  # epoch seconds
         self.durability = Durability()
-        # Deadlines are by the wall clock and timers are not: when the clock is moved, we notice so late at most.
+        self.timers = Timers(loop, self.begin_tick)
         self.longest_wait = LONGEST_WAIT
-        self.after: list[Callable[[], None]] = []  # called when everything has been flushed
-        self._dirty: list[Writer] = []
+        self.after: list[Callable[[], None]] = []  # called at the end of each tick, when everything has been flushed
+        self._dirty: list[Writer] = []  # have something to write
         self._call_soon = loop.call_soon
         self._on_tick: Callable[[], None] = self._run_tick
-        self._due = False  # a beat has been asked for
-        self._timed = False  # the engine knows what time it is in this tick
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = NEVER
+        self._due = False  # the end of a tick is scheduled
+        self._timed = False  # the engine has the time of this tick
+        self._deadline = NEVER  # for which a timer is set
+        self._deadline_call: DelayedCall | None = None
 
     def begin_tick(self) -> Engine:
         """The engine, with the time of this tick. To be called by everything that the loop calls and that uses it.
@@ -65,49 +70,55 @@ class TickLoop:
         """Wait until every change so far is on disk; a NotDurableError if it cannot be written."""
         await self.durability.durable()
 
-    def flush_later(self, connection: Writer) -> None:
-        """Flush this connection at the end of the tick."""
-        self._dirty.append(connection)
+    def flush_later(self, writer: Writer) -> None:
+        """Flush at the end of the tick."""
+        self._dirty.append(writer)
         self.schedule_tick()
 
     def schedule_tick(self) -> None:
-        """Have a beat even if no connection has anything to say."""
+        """Have this tick end after what the loop calls now, even if no connection has anything to write."""
         if not self._due:
             self._due = True
             self._call_soon(self._on_tick)
 
     def close(self) -> None:
-        """Let go of the loop."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        """Call nothing any more."""
+        self.timers.close()
 
     def _run_tick(self) -> None:
         if not self._timed:  # this tick has only something to write
             self._timed = True
             self.engine.now = self.clock()
         self._due = False
+        try:
+            self._flush()
+            for call in self.after:
+                call()
+        finally:
+            self._timed = False
+        self._set_deadline()
+
+    def _flush(self) -> None:
         dirty = self._dirty
         self._dirty = []
-        for connection in dirty:
-            connection.flush()
-        for call in self.after:
-            call()
-        self._timed = False
-        self._arm()
+        for writer in dirty:
+            try:
+                writer.flush()
+            except Exception:  # the others have something to write as well
+                _log.exception("flush failed")
 
-    def _arm(self) -> None:
-        """Set the timer to the engine's next deadline, unless it is set early enough already."""
+    def _set_deadline(self) -> None:
+        """Have the engine called at its next deadline, unless it will be called early enough already."""
         deadline = self.engine.deadline()
-        if deadline >= self._timer_at - _EARLIER_BY:
+        if deadline >= self._deadline - PRECISION:
             return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_at = deadline
+        if self._deadline_call is not None:
+            self._deadline_call.cancel()
+        self._deadline = deadline
         delay = min(max(deadline - self.clock(), 0.0), self.longest_wait)
-        self._timer = self.loop.call_later(delay, self._tick)
+        self._deadline_call = self.timers.call_later(delay, self._run_engine)
 
-    def _tick(self) -> None:
-        self._timer = None
-        self._timer_at = NEVER
-        self.engine.tick(self.begin_tick().now)
+    def _run_engine(self) -> None:
+        self._deadline_call = None
+        self._deadline = NEVER
+        self.engine.tick(self.engine.now)

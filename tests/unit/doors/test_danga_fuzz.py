@@ -196,9 +196,11 @@ def test_a_newcomer_that_stalls_is_refused(loop: asyncio.AbstractEventLoop, capl
     connections: list[Connection] = [silent.protocol, stalling.protocol]
     for _ in range(3):
         for connection in connections:
-            connection.look(2)
+            connection.check_progress(2)
     assert (silent.closed, stalling.closed) == (False, True)
-    assert [record.fields["why"] for record in caplog.records] == ["a packet was begun and did not go on"]  # type: ignore[attr-defined]
+    assert [record.fields["why"] for record in caplog.records] == [
+        "TIMEOUT: no more of a packet arrived for 60 seconds"
+    ]  # type: ignore[attr-defined]
     for connection in connections:
         connection.connection_lost(None)
     door.close()

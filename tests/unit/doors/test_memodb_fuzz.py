@@ -1,6 +1,5 @@
 """Anything at all is said to the MemoDB door, by several pipes at once and over time; nothing may break it."""
 
-import asyncio
 import struct
 from collections.abc import Iterator
 from typing import Any
@@ -21,18 +20,10 @@ from geartrain.engine.lifecycle import QUEUED, RUNNING
 from geartrain.runtime.tick import TickLoop
 from geartrain.wire import memodb as wire
 from geartrain.wire import sp
+from tests.support.fake_loop import FakeLoop
 from tests.support.transport import Transport
 
 READY, JOB, RESULT, HEARTBEAT, DISCONNECT = 1, 2, 3, 4, 5
-
-
-class FakeLoop(asyncio.SelectorEventLoop):
-    """A loop whose clock is moved by hand."""
-
-    now = 1000.0
-
-    def time(self) -> float:
-        return self.now
 
 
 class Room:
@@ -58,13 +49,10 @@ class Room:
 
     def settle(self) -> None:
         """Let the loop come round, so that everything due is done and everything said is written."""
-        for _ in range(2):
-            self.loop.call_soon(self.loop.stop)
-            self.loop.run_forever()
+        self.loop.pass_time(0)
 
     def wait(self, seconds: float) -> None:
-        self.loop.now += seconds
-        self.settle()
+        self.loop.pass_time(seconds)
         self.engine.tick(self.loop.now)
         self.settle()
 
@@ -172,7 +160,7 @@ def test_nothing_breaks_the_door(loop: FakeLoop, steps: list[tuple[int, tuple[An
     assert not room.engine.crews
     assert room.engine.running == 0
     assert not room.door.workers
-    assert len(room.door.times) == 0
+    assert len(room.tick_loop.timers) == (room.tick_loop._deadline_call is not None), "the engine has the only timer"
     room.door.close()
     room.tick_loop.close()
 
@@ -188,7 +176,7 @@ def check(room: Room) -> None:
                 assert request.job is not None
                 assert request.watching == {request.job}
                 assert request.job.state in (QUEUED, RUNNING)
-                assert request.due_at or request.job.state is RUNNING
+                assert request._timer is not None or request.job.state is RUNNING
             else:
                 assert request.owes == NOTHING
                 assert room.door.workers[request.id] is request
@@ -198,7 +186,7 @@ def check(room: Room) -> None:
     for worker in workers:
         assert worker in worker.connection.workers
         assert worker.idle == (worker.owes == NOTHING)
-        assert bool(worker.due_at) == (worker.owes != wire.RESULT)
+        assert (worker._timer is not None) == (worker.owes != wire.RESULT)
         assert len(worker.running) == (worker.owes == wire.RESULT and not abandoned(worker))
     assert sum(len(pipe.workers) for pipe in room.pipes) == len(workers)
 
@@ -309,9 +297,9 @@ def test_a_peer_that_never_greets_is_shown_out(room: Room) -> None:
     transport: Any = Transport()
     pipe.connection_made(transport)
     for _ in range(3):
-        pipe.look(2)
+        pipe.check_progress(2)
     assert pipe.closing
     for greeted in room.pipes:
         for _ in range(3):
-            greeted.look(2)
+            greeted.check_progress(2)
         assert not greeted.closing

@@ -1,6 +1,5 @@
 """Anything at all is sent to the Periodic door, by several peers in both dialects at once; nothing may break it."""
 
-import asyncio
 import logging
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +17,7 @@ from geartrain.engine.engine import Engine
 from geartrain.engine.lifecycle import QUEUED, RUNNING, SCHEDULED
 from geartrain.runtime.tick import TickLoop
 from geartrain.wire import periodic as wire
+from tests.support.fake_loop import FakeLoop
 from tests.support.transport import Transport
 
 BYE = object()
@@ -108,8 +108,8 @@ STEPS = st.lists(
 
 
 @pytest.fixture(scope="module")
-def loop() -> Iterator[asyncio.AbstractEventLoop]:
-    loop = asyncio.new_event_loop()
+def loop() -> Iterator[FakeLoop]:
+    loop = FakeLoop()
     yield loop
     loop.close()
 
@@ -151,13 +151,6 @@ def held(peer: PeriodicConnection, place: int) -> tuple[bytes, bytes, bytes]:
     return job.function, names.name(job), job.handle
 
 
-def settle(loop: asyncio.AbstractEventLoop) -> None:
-    """Let the loop come round, so that everything is flushed."""
-    for _ in range(2):
-        loop.call_soon(loop.stop)
-        loop.run_forever()
-
-
 def check_answers(peer: PeriodicConnection) -> None:
     """What it was told are frames of its dialect, to the last byte."""
     data = peer.transport.written
@@ -173,7 +166,7 @@ def check_answers(peer: PeriodicConnection) -> None:
 
 @settings(deadline=None, max_examples=150)
 @given(steps=STEPS)
-def test_nothing_breaks_the_door(loop: asyncio.AbstractEventLoop, steps: list[tuple[int, bytes, Any, float]]) -> None:
+def test_nothing_breaks_the_door(loop: FakeLoop, steps: list[tuple[int, bytes, Any, float]]) -> None:
     records: list[logging.LogRecord] = []
     handler = logging.Handler()
     handler.emit = records.append  # type: ignore[method-assign]
@@ -186,16 +179,14 @@ def test_nothing_breaks_the_door(loop: asyncio.AbstractEventLoop, steps: list[tu
     assert not any(record.exc_info for record in records), "a handler raised what is not a WireError"
 
 
-def play(loop: asyncio.AbstractEventLoop, steps: list[tuple[int, bytes, Any, float]]) -> None:
-    now = float(NOW)
+def play(loop: FakeLoop, steps: list[tuple[int, bytes, Any, float]]) -> None:
     engine = Engine(handle_prefix=b"H:t")
-    tick_loop = TickLoop(loop, engine, lambda: now)
+    tick_loop = TickLoop(loop, engine, lambda: NOW + loop.now)
     door = PeriodicDoor(tick_loop, Limits(), Options(), Control(), {})
     peers = [open_peer(door, number) for number in range(len(PEERS))]
     for number, message_id, said, pause in steps:
-        now += pause
-        engine.tick(now)
-        door._look_round()
+        loop.pass_time(pause)
+        engine.tick(NOW + loop.now)
         if isinstance(said, tuple) and isinstance(said[2], int):
             number = who_works(peers, number)
         peer = peers[number]
@@ -205,13 +196,13 @@ def play(loop: asyncio.AbstractEventLoop, steps: list[tuple[int, bytes, Any, flo
             peers[number] = open_peer(door, number)
         else:
             peer.data_received(encode(peer, message_id, said))
-        settle(loop)
+        loop.pass_time(0)
         assert not any(other.closing for other in others), "a peer suffered for another's bytes"
         check_books(engine)
     for peer in peers:
         check_answers(peer)
         peer.connection_lost(None)
-    engine.tick(now + 1)
+    engine.tick(NOW + loop.now + 1)
     assert engine.running == 0
     assert all(job.background for job in engine.jobs.values()), "a foreground job outlived its clients"
     assert all(function.workers == 0 for function in engine.functions.values())

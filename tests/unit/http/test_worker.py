@@ -92,7 +92,7 @@ def test_silence_ends_it_and_a_claim_that_waits_is_no_silence() -> None:
     async def scene() -> None:
         there = Scene(lease=0.05)
         claim = there.worker.ask()
-        there.worker._look()  # its time is up, but it waits
+        there.worker._check_lease()  # its time is up, but it waits
         assert not there.gone.done()
         there.worker.withdraw(claim)
         assert await asyncio.wait_for(there.gone, 10) is there.worker

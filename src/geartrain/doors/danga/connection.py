@@ -17,8 +17,6 @@ from geartrain.wire import danga as wire
 if TYPE_CHECKING:
     from geartrain.doors.danga.door import DangaDoor
 
-_log = logging.getLogger("geartrain.doors")
-
 
 class DangaConnection(Connection):
     """Reads packets, and hands each to its handler."""
@@ -28,29 +26,19 @@ class DangaConnection(Connection):
         self.danga = door
         self.reader = wire.Reader(door.limits.max_packet)
         self.turns = turns.Turns(door.limits.write_limit)
-        self.deaf = False  # what it sends from now on is not heard: it said goodbye, or was refused
         self.watcher: DangaWatcher | None = None  # made when it first creates a job that it waits for
         self.worker: DangaWorker | None = None  # made when it first speaks as a worker
         self._inquiry: asyncio.Task[None] | None = None
 
-    def data_received(self, data: bytes) -> None:
-        """Handle every packet that is complete."""
-        if self.closing or self.deaf:
-            return
-        self.engine.now = self.clock()
+    def feed(self, data: bytes) -> None:
+        """Give what was read to the codec."""
         self.reader.feed(data)
-        try:
-            self._handle_all()
-            self.tick_loop.schedule_tick()
-        except WireError as error:
-            self.refuse(error)
-        except Exception:
-            self._own_up()
 
-    def _handle_all(self) -> None:
+    def handle_packets(self) -> None:
+        """Hand every complete packet to its handler."""
         reader = self.reader
         handlers = table.HANDLERS
-        while not self.deaf:
+        while not self.input_ended:
             kind = reader.next()
             if kind == wire.MORE:
                 return
@@ -76,7 +64,7 @@ class DangaConnection(Connection):
     async def _answer(self, handle: bytes) -> None:
         try:
             record = await self.danga.archive.find(handle)
-            self.engine.now = self.clock()
+            self.tick_loop.begin_tick()
             if record is None:
                 self.write(wire.INCOMPLETE_PACKET)
             else:
@@ -88,30 +76,19 @@ class DangaConnection(Connection):
         except StoreError as error:
             self.refuse(WireError("FAULT", f"the record of a job cannot be read: {error}"))
         except Exception:
-            self._own_up()
+            self.handle_bug()
 
     def proceed(self) -> None:
         """Go on with what waited for its sync job; inside another peer's verb, which no fault of ours may end."""
         try:
             self.turns.proceed()
         except Exception:
-            self._own_up()
+            self.handle_bug()
 
-    def _own_up(self) -> None:
-        """A bug of ours; only this connection suffers."""
-        _log.exception("a packet could not be handled", extra={"fields": {"peer": self.peer}})
-        self.refuse(WireError("FAULT", "the server failed to handle this packet"))
-
-    def refuse(self, error: WireError) -> None:
-        """Close, and say why in the log: the draft has no words for it."""
-        self.log(logging.WARNING, "a peer was refused", str(error))
-        self.bid_farewell()
-
-    def bid_farewell(self) -> None:
-        """Hear nothing more, say what is left to say, and close."""
-        self.deaf = True
+    def close(self) -> None:
+        """Answer no more requests, write what is left, and close."""
         self.turns.clear()
-        self.close()
+        super().close()
 
     def lost(self) -> None:
         """Its job goes back to its queue, and the job that only it waited for is dropped."""
@@ -123,11 +100,6 @@ class DangaConnection(Connection):
         if self.watcher is not None:
             self.engine.unwatch_all(self.watcher)
 
-    def arriving(self) -> tuple[int, int]:
-        """Which incomplete packet is arriving, and how much of it is there."""
+    def incomplete(self) -> tuple[int, int]:
+        """Which incomplete packet is arriving, and how many bytes of it are there."""
         return (self.reader.parts_begun, self.reader.waiting)
-
-    def stalled(self) -> None:
-        """A packet was begun and does not go on."""
-        seconds = self.door.limits.stall_timeout
-        self.refuse(WireError("TIMEOUT", f"a packet was begun and did not go on for {seconds:g} seconds"))

@@ -4,7 +4,6 @@ A peer speaks one protocol as long as it is connected, and its first five bytes 
 when a setting asks for it; the Gearman door behind it is the plain one, and knows nothing of the other.
 """
 
-import logging
 from typing import Final
 
 from geartrain.address import Address
@@ -49,25 +48,24 @@ class ProtocolSniffer(Connection):
         self._address = address
         self._heard = b""
 
-    def data_received(self, data: bytes) -> None:
-        """Hand everything over as soon as it is clear to whom."""
+    def feed(self, data: bytes) -> None:
+        """Gather what was read."""
         self._heard += data
+
+    def handle_packets(self) -> None:
+        """Hand everything over as soon as it is clear to whom."""
         if len(self._heard) < _ENOUGH and wire.REQUEST.startswith(self._heard[:4]):
             return
         speaks_draft = self._heard.startswith(wire.REQUEST) and self._heard[4]
         door: Door = self._shared.danga if speaks_draft else self._shared.gearman
         self._give_way(door.connect(self._address))
 
-    def arriving(self) -> tuple[int, int]:
+    def incomplete(self) -> tuple[int, int]:
         """Its first packet."""
         return (1, len(self._heard))
 
-    def stalled(self) -> None:
-        """It began to say something and did not go on."""
-        self.log(logging.WARNING, "a peer was refused", "a packet was begun and did not go on")
-        self.close()
-
     def _give_way(self, successor: Connection) -> None:
+        self.input_ended = True
         self.door.connections.discard(self)
         self.transport.set_protocol(successor)
         successor.connection_made(self.transport)

@@ -25,7 +25,7 @@ def worker_disconnect(connection: "DangaConnection", body: bytes) -> None:
     """Goodbye. A job that it still has goes back to its queue."""
     if connection.worker is not None:
         connection.engine.remove_worker(connection.worker)
-    connection.bid_farewell()
+    connection.close()
 
 
 def worker_sleep(connection: "DangaConnection", body: bytes) -> None:

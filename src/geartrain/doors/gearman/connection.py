@@ -1,6 +1,5 @@
 """One Gearman peer: client, worker, admin, or all of these at once."""
 
-import logging
 from typing import TYPE_CHECKING
 
 from geartrain.doors.connection import Connection
@@ -12,8 +11,6 @@ from geartrain.wire import gearman as wire
 
 if TYPE_CHECKING:
     from geartrain.doors.gearman.door import GearmanDoor
-
-_log = logging.getLogger("geartrain.doors")
 
 
 class GearmanConnection(Connection):
@@ -28,26 +25,12 @@ class GearmanConnection(Connection):
         self.watcher: GearmanWatcher | None = None  # made when it first submits a job that it waits for
         self.worker: GearmanWorker | None = None  # made when it first speaks as a worker
 
-    def data_received(self, data: bytes) -> None:
-        """Handle every packet that is complete."""
-        if self.closing:
-            return
-        self.tick_loop.begin_tick()
+    def feed(self, data: bytes) -> None:
+        """Give what was read to the codec."""
         self.reader.feed(data)
-        while True:
-            try:
-                self._handle_all()
-                return
-            except WireError as error:
-                self.refuse(error)
-                if error.fatal:
-                    return
-            except Exception:
-                _log.exception("a packet could not be handled", extra={"fields": {"peer": self.peer}})
-                self.refuse(WireError("UNKNOWN_STATE", "The server failed to handle this packet"))
-                return
 
-    def _handle_all(self) -> None:
+    def handle_packets(self) -> None:
+        """Hand every complete packet to its handler. The hottest loop of the server: nothing may be added to it."""
         reader = self.reader
         handlers = table.HANDLERS
         while True:
@@ -86,16 +69,16 @@ class GearmanConnection(Connection):
         """Answer with an ERROR and go on."""
         self.write(wire.about_job(wire.ERROR, code.encode(), text.encode()))
 
-    def refuse(self, error: WireError) -> None:
-        """Say what is wrong with what the peer sent; a fatal error closes the connection."""
-        if error.fatal:
-            self.log(logging.WARNING, "a peer was refused", str(error))
+    def send_error(self, error: WireError) -> None:
+        """ERROR for a packet, an ERR line for a line."""
         if isinstance(error, LineError):
             self.write(f"ERR {error.code} {error.text.replace(' ', '+')}\r\n".encode())
         else:
             self.error(error.code, error.text)
-        if error.fatal:
-            self.close()
+
+    def internal_error(self) -> WireError:
+        """What the peer is told of a bug."""
+        return WireError("UNKNOWN_STATE", "The server failed to handle this packet")
 
     def lost(self) -> None:
         """Its jobs go back to their queues, and jobs that only it waited for are dropped."""
@@ -105,12 +88,12 @@ class GearmanConnection(Connection):
         if self.watcher is not None:
             self.engine.unwatch_all(self.watcher)
 
-    def arriving(self) -> tuple[int, int]:
-        """Which incomplete packet is arriving, and how much of it is there."""
+    def incomplete(self) -> tuple[int, int]:
+        """Which incomplete packet is arriving, and how many bytes of it are there."""
         return (self.reader.parts_begun, self.reader.waiting)
 
-    def stalled(self) -> None:
-        """A packet was begun and does not go on."""
+    def timed_out(self) -> None:
+        """The peer began a packet or a line and sent no more of it."""
         error, what = (LineError, "line") if self.reader.in_line else (WireError, "packet")
         seconds = self.door.limits.stall_timeout
         self.refuse(error("TIMEOUT", f"A {what} was begun and did not go on for {seconds:g} seconds"))

@@ -8,13 +8,13 @@ It must stay short, since a worker of several servers asks them in turn, and it 
 happens: only crews that got a job a moment ago linger, and there is one timer for all of them.
 """
 
-import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from geartrain.doors.gearman.worker import GearmanWorker
     from geartrain.runtime.tick import TickLoop
+    from geartrain.runtime.timers import DelayedCall
 
 # A crew counts as busy for this many times the linger after it got a job.
 _BUSY_FOR: Final = 50
@@ -29,7 +29,7 @@ class Lingers:
         self._linger = linger
         self._busy_for = linger * _BUSY_FOR
         self._waiting: deque[tuple[float, int, GearmanWorker]] = deque()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: DelayedCall | None = None
 
     def hold(self, worker: "GearmanWorker", kind: int) -> bool:
         """Keep the grab of a worker that found nothing, if jobs have been arriving; whether it was kept."""
@@ -41,7 +41,7 @@ class Lingers:
         worker.grabs += 1
         self._waiting.append((now + self._linger, worker.grabs, worker))
         if self._timer is None:
-            self._timer = self._tick_loop.loop.call_later(self._linger, self._expire)
+            self._timer = self._tick_loop.timers.call_later(self._linger, self._expire)
         self._engine.sleep(worker)
         return True
 
@@ -54,7 +54,7 @@ class Lingers:
 
     def _expire(self) -> None:
         """Tell those who have waited long enough that there is no job."""
-        now = self._engine.now = self._tick_loop.clock()
+        now = self._engine.now
         waiting = self._waiting
         while waiting and waiting[0][0] <= now:
             _, number, worker = waiting.popleft()
@@ -62,4 +62,4 @@ class Lingers:
                 worker.give_up()
         self._timer = None
         if waiting:
-            self._timer = self._tick_loop.loop.call_later(self._linger, self._expire)
+            self._timer = self._tick_loop.timers.call_later(self._linger, self._expire)

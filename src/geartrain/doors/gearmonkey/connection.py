@@ -5,7 +5,6 @@ until it is answered, since answers come in the order of the commands.
 """
 
 import asyncio
-import logging
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
@@ -22,8 +21,6 @@ from geartrain.wire import resp
 if TYPE_CHECKING:
     from geartrain.doors.gearmonkey.door import GearmonkeyDoor
     from geartrain.doors.gearmonkey.table import Row
-
-_log = logging.getLogger("geartrain.doors")
 
 _NOT_DURABLE: Final = resp.fault("ERR", "the job could not be written to disk; it was not queued")
 _MOST_RECORDS: Final = 1000  # looked up for one command
@@ -56,55 +53,40 @@ class GearmonkeyConnection(Connection):
         self.transaction: transaction.Transaction | None = None  # since MULTI
         self.in_transaction = False  # during EXEC
         self.watched: dict[bytes, object] = {}
-        self._deaf = False  # it said goodbye, or was refused
         self._blocked = False  # a command waits for its answer
-        self._held: deque[bytes] = deque()  # what came since
-        self._held_size = 0
+        self._unread: deque[bytes] = deque()  # what came since
+        self._unread_size = 0
         self._inquiry: asyncio.Task[None] | None = None
 
     # Reading
 
-    def data_received(self, data: bytes) -> None:
-        """Handle every command that is complete, up to one that waits."""
-        if self.closing or self._deaf:
+    def feed(self, data: bytes) -> None:
+        """Give what was read to the codec, or keep it while a command waits for its answer."""
+        if not self._blocked:
+            self.reader.feed(data)
             return
-        if self._blocked:
-            self._held.append(data)
-            self._held_size += len(data)
-            if self._held_size > self.door.limits.write_limit:
-                self.drop("it goes on sending while a command of its own waits")
-            return
-        self.engine.now = self.clock()
-        self.reader.feed(data)
-        self._handle_all()
+        self._unread.append(data)
+        self._unread_size += len(data)
+        if self._unread_size > self.door.limits.write_limit:
+            self.drop("it goes on sending while a command of its own waits")
 
-    def _handle_all(self) -> None:
-        try:
-            while not self._blocked and not self._deaf and self.reader.next() == resp.COMMAND:
-                self._handle(self.reader.arguments)
-            self.tick_loop.schedule_tick()
-        except WireError as error:
-            self.refuse(error)
-        except Exception:
-            self._own_up()
-
-    def _own_up(self) -> None:
-        """A mistake of ours must not hurt others."""
-        _log.exception("a command could not be handled", extra={"fields": {"peer": self.peer}})
-        self.refuse(WireError("ERR", "internal error"))
+    def handle_packets(self) -> None:
+        """Carry out every complete command, up to one that waits."""
+        while not self._blocked and not self.input_ended and self.reader.next() == resp.COMMAND:
+            self._handle(self.reader.arguments)
 
     def _resume(self) -> None:
         """The command that waited was answered: go on with what came since."""
-        if self.closing or self._deaf:
+        if self.input_ended:
             return
         self._blocked = False
-        self.engine.now = self.clock()
-        self._handle_all()
-        while self._held and not self._blocked and not self._deaf:
-            data = self._held.popleft()
-            self._held_size -= len(data)
+        self.tick_loop.begin_tick()
+        self.handle_input()
+        while self._unread and not self._blocked and not self.input_ended:
+            data = self._unread.popleft()
+            self._unread_size -= len(data)
             self.reader.feed(data)
-            self._handle_all()
+            self.handle_input()
 
     def _handle(self, arguments: list[bytes]) -> None:
         name = arguments[0].upper()
@@ -196,14 +178,14 @@ class GearmonkeyConnection(Connection):
             for handle in handles:
                 record = await self.monkey.archive.find(handle)
                 if record is not None:
-                    self.jobs.endings.recall(record, self.clock())
-            if not self.closing and not self._deaf:
-                self.engine.now = self.clock()
+                    self.jobs.endings.recall(record, self.tick_loop.begin_tick().now)
+            if not self.input_ended:
+                self.tick_loop.begin_tick()
                 self._perform(row, arguments)
         except StoreError as error:
             self.reply(resp.Fault("ERR", f"the records cannot be read: {error}"))
         except Exception:
-            self._own_up()
+            self.handle_bug()
         if self.wait is None:
             self._resume()
 
@@ -231,7 +213,7 @@ class GearmonkeyConnection(Connection):
             self.write(resp.fault(value.code, value.text))
         else:
             self.reply(value)
-        if self._held or self.reader.has_more:
+        if self._unread or self.reader.has_more:
             self.tick_loop.loop.call_soon(self._resume)
         else:
             self._blocked = False
@@ -251,16 +233,13 @@ class GearmonkeyConnection(Connection):
         """Tell a subscriber something."""
         self.write(resp.push(values, self.version))
 
-    def say_goodbye(self) -> None:
-        """Hear nothing more, and close when everything is said."""
-        self._deaf = True
-        self.close()
-
-    def refuse(self, error: WireError) -> None:
-        """The stream makes no sense any more."""
-        self.log(logging.WARNING, "a peer was refused", str(error))
+    def send_error(self, error: WireError) -> None:
+        """An error reply."""
         self.write(resp.fault(error.code, error.text))
-        self.say_goodbye()
+
+    def internal_error(self) -> WireError:
+        """What the peer is told of a bug."""
+        return WireError("ERR", "internal error")
 
     # Who it is
 
@@ -308,9 +287,8 @@ class GearmonkeyConnection(Connection):
 
     def lost(self) -> None:
         """Its jobs go back to their queues, and its workers no longer count."""
-        self._deaf = True
         self._stop_waiting()
-        self._held.clear()
+        self._unread.clear()
         if self._inquiry is not None:
             self._inquiry.cancel()
         channel_commands.forget(self)
@@ -326,11 +304,11 @@ class GearmonkeyConnection(Connection):
             if self.worker is not None:
                 self.engine.stop_sleeping(self.worker)
 
-    def arriving(self) -> tuple[int, int]:
-        """Which incomplete command is arriving, and how much of it is there."""
+    def incomplete(self) -> tuple[int, int]:
+        """Which incomplete command is arriving, and how many bytes of it are there."""
         return (self.reader.commands_begun + self.reader.parts_begun, self.reader.arriving)
 
-    def stalled(self) -> None:
-        """A command was begun and does not go on."""
+    def timed_out(self) -> None:
+        """The peer began a command and sent no more of it."""
         seconds = self.door.limits.stall_timeout
-        self.refuse(WireError("ERR", f"a command was begun and did not go on for {seconds:g} seconds"))
+        self.refuse(WireError("ERR", f"no more of a command arrived for {seconds:g} seconds"))

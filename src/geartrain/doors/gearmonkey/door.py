@@ -51,8 +51,3 @@ class GearmonkeyDoor(door.Door):
         """Everybody who is in, in the order in which they came."""
         peers = [peer for peer in self.connections if isinstance(peer, GearmonkeyConnection)]
         return sorted(peers, key=lambda peer: peer.number)
-
-    def close(self) -> None:
-        """Close every connection."""
-        self.waits.close()
-        super().close()

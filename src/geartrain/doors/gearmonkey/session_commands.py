@@ -81,7 +81,7 @@ def select(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.V
 def quit_(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """QUIT."""
     connection.reply(resp.OK)
-    connection.say_goodbye()
+    connection.close()
     return connection.SILENT
 
 

@@ -2,12 +2,9 @@
 
 A wait for jobs is a worker that sleeps in the engine. The engine wakes workers for functions, and a pop may want some
 priorities of them only, so a worker that would be woken at once for jobs that it does not want is looked at again
-after each tick instead. There is one timer for all waits.
+after each tick instead.
 """
 
-import asyncio
-import heapq
-import itertools
 from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.gearmonkey import keys
@@ -17,20 +14,25 @@ from geartrain.wire import resp
 if TYPE_CHECKING:
     from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
     from geartrain.runtime.tick import TickLoop
+    from geartrain.runtime.timers import DelayedCall
 
 OVER: Final = b"OK"  # what stands in a lock when its job is over
-_SWEEP_FROM: Final = 1000
 
 
 class Wait:
     """One connection's pop that found nothing."""
 
-    __slots__ = ("connection", "keys", "over")
+    __slots__ = ("connection", "keys", "over", "timer")
 
     def __init__(self, connection: "GearmonkeyConnection", wanted: list[keys.Key]) -> None:
         self.connection = connection
         self.keys = wanted
         self.over = False
+        self.timer: DelayedCall | None = None
+
+    def expire(self) -> None:
+        """It has waited long enough."""
+        self.connection.answer_wait(resp.NO_ARRAY)
 
     @property
     def for_jobs(self) -> bool:
@@ -73,31 +75,24 @@ class Waits:
 
     def __init__(self, tick_loop: "TickLoop") -> None:
         self._tick_loop = tick_loop
-        self._deadlines: list[tuple[float, int, Wait]] = []
-        self._numbers = itertools.count()
-        self._timer: asyncio.TimerHandle | None = None
         self._for_locks: dict[tuple[bytes, int], dict[Wait, None]] = {}
         self.choosy: dict[Wait, None] = {}  # there are jobs for them, but not those that they want
         self.count = 0
 
     def add(self, wait: Wait, seconds: float) -> None:
-        """A pop waits; 0 seconds means for ever. By the loop's clock: the wall clock may be moved."""
+        """A pop waits; 0 seconds means for ever."""
         self.count += 1
         for key in wait.keys:
             if key.kind is keys.Kind.LOCK:
                 self._for_locks.setdefault((key.function, key.id), {})[wait] = None
         if seconds:
-            deadline = self._tick_loop.loop.time() + seconds
-            heapq.heappush(self._deadlines, (deadline, next(self._numbers), wait))
-            if len(self._deadlines) > 2 * self.count + _SWEEP_FROM:
-                self._deadlines = [entry for entry in self._deadlines if not entry[2].over]
-                heapq.heapify(self._deadlines)
-            if self._deadlines[0][2] is wait:
-                self._arm()
+            wait.timer = self._tick_loop.timers.call_later(seconds, wait.expire)
 
     def end(self, wait: Wait) -> None:
         """It was answered, or nobody is there to be answered."""
         wait.over = True
+        if wait.timer is not None:
+            wait.timer.cancel()
         self.count -= 1
         self.choosy.pop(wait, None)
         for key in wait.keys:
@@ -121,31 +116,7 @@ class Waits:
         """After each tick: is there something for those that the engine cannot wake?"""
         if not self.choosy:
             return
-        self._tick_loop.engine.now = self._tick_loop.clock()
         for wait in list(self.choosy):
             if not wait.over:
                 del self.choosy[wait]
                 wait.connection.work().look()
-
-    def close(self) -> None:
-        """Let go of the loop."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _arm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._tick_loop.loop.call_at(self._deadlines[0][0], self._expire)
-
-    def _expire(self) -> None:
-        self._timer = None
-        now = self._tick_loop.loop.time()
-        self._tick_loop.engine.now = self._tick_loop.clock()
-        while self._deadlines and (self._deadlines[0][2].over or self._deadlines[0][0] <= now):
-            wait = heapq.heappop(self._deadlines)[2]
-            if not wait.over:
-                wait.connection.answer_wait(resp.NO_ARRAY)
-        self._tick_loop.schedule_tick()
-        if self._deadlines:
-            self._arm()

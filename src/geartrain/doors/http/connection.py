@@ -104,6 +104,7 @@ class HttpConnection(Connection):
         self.exchange.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
+        """uvicorn parses what was read and answers its own errors, so the read loop of other doors is not for here."""
         if self.closing:
             return
         exchange = self.exchange
@@ -133,14 +134,14 @@ class HttpConnection(Connection):
         """After the answer that is under way; the door has ended those that would go on for long."""
         self.exchange.shutdown()
 
-    def arriving(self) -> tuple[int, int]:
+    def incomplete(self) -> tuple[int, int]:
         """A peer that has not said anything yet counts as one that has begun: browsers connect in advance."""
         exchange = self.exchange
         if exchange.phase == _IDLE or exchange.flow.read_paused:
             return (exchange.begun, 0 if exchange.begun else 1)
         return (exchange.begun, exchange.arrived)
 
-    def stalled(self) -> None:
+    def timed_out(self) -> None:
         """A request was begun and does not go on."""
         self.closing = True
         if self.exchange.phase == _IDLE:
@@ -148,11 +149,11 @@ class HttpConnection(Connection):
             return
         self.exchange.refuse("timeout", f"the request did not go on for {self.door.limits.stall_timeout:g} seconds")
 
-    def look(self, looks_per_timeout: int) -> None:
+    def check_progress(self, checks_per_timeout: int) -> None:
         """Besides those that do not go on, end those that read nothing of what waits for them."""
         waiting = self.transport.get_write_buffer_size() if self._paused else 0
         if waiting and waiting == self._unread:
             self.drop("it does not read what it is sent")
             return
         self._unread = waiting
-        super().look(looks_per_timeout)
+        super().check_progress(checks_per_timeout)

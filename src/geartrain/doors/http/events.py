@@ -18,6 +18,7 @@ from geartrain.doors.http.request import ApiRequest
 from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob, Progress
+from geartrain.runtime.timers import DelayedCall
 
 if TYPE_CHECKING:
     from geartrain.doors.http.context import HttpContext
@@ -250,7 +251,7 @@ class Live:
     def __init__(self, context: "HttpContext") -> None:
         self._context = context
         self._listeners: set[Listener] = set()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: DelayedCall | None = None
         self._attending = False
 
     def join(self, listener: Listener) -> None:
@@ -258,7 +259,7 @@ class Live:
         self._listeners.add(listener)
         listener.feed.say(self._overview())
         if self._timer is None:
-            self._timer = self._context.tick_loop.loop.call_later(INTERVAL, self._tell)
+            self._timer = self._context.tick_loop.timers.call_later(INTERVAL, self._tell)
         self._attend()
 
     def leave(self, listener: Listener) -> None:
@@ -270,7 +271,7 @@ class Live:
         self._attend()
 
     def _tell(self) -> None:
-        self._timer = self._context.tick_loop.loop.call_later(INTERVAL, self._tell)
+        self._timer = self._context.tick_loop.timers.call_later(INTERVAL, self._tell)
         overview = self._overview()
         for listener in self._listeners:
             listener.left = JOB_EVENTS_PER_SECOND

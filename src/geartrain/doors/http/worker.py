@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
+from geartrain.runtime.timers import DelayedCall
 
 if TYPE_CHECKING:
     from geartrain.doors.http.context import HttpContext
@@ -33,7 +34,7 @@ class HttpWorker(Worker):
         self._gone = gone
         self._heard_at = 0.0
         self._left = False
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: DelayedCall | None = None
         self.heard()
 
     def wake(self) -> None:
@@ -71,10 +72,10 @@ class HttpWorker(Worker):
         """It has just been heard of."""
         if self._left:
             return
-        loop = self._context.tick_loop.loop
-        self._heard_at = loop.time()
+        tick_loop = self._context.tick_loop
+        self._heard_at = tick_loop.loop.time()
         if self._timer is None:
-            self._timer = loop.call_later(self.lease, self._look)
+            self._timer = tick_loop.timers.call_later(self.lease, self._check_lease)
 
     def leave(self) -> None:
         """It is gone, or says so: what it has goes back."""
@@ -87,14 +88,15 @@ class HttpWorker(Worker):
         self.claims.clear()
         self._context.now().remove_worker(self)
 
-    def _look(self) -> None:
+    def _check_lease(self) -> None:
         """The timer runs from some moment it was heard at; if it was heard later, there is time left."""
         self._timer = None
-        loop = self._context.tick_loop.loop
+        tick_loop = self._context.tick_loop
+        now = tick_loop.loop.time()
         if self.claims:
-            self._heard_at = loop.time()
-        left = self._heard_at + self.lease - loop.time()
+            self._heard_at = now
+        left = self._heard_at + self.lease - now
         if left <= 0:
             self._gone(self)
         else:
-            self._timer = loop.call_later(left, self._look)
+            self._timer = tick_loop.timers.call_later(left, self._check_lease)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from geartrain.doors.memodb.door import MemodbDoor
 
-_log = logging.getLogger("geartrain.doors")
 _ANY_NUMBER: Final = 2**62
 
 
@@ -42,16 +41,12 @@ class MemodbConnection(Connection):
         if self.pipe.greeting:
             self.write(self.pipe.greeting)
 
-    def data_received(self, data: bytes) -> None:
-        """Handle every request that is complete."""
-        if self.closing:
-            return
+    def feed(self, data: bytes) -> None:
+        """Give what was read to the codec, unless too many requests wait."""
         if self._held_back:
             self._unread.append(data)
-            return
-        self.engine.now = self.clock()
-        self.pipe.feed(data)
-        self._handle_read()
+        else:
+            self.pipe.feed(data)
 
     def resume_writing(self) -> None:
         """The peer reads again; that alone does not make room for its requests."""
@@ -59,24 +54,11 @@ class MemodbConnection(Connection):
         if self._held_back and not self.closing:
             self.transport.pause_reading()
 
-    def _handle_read(self) -> None:
-        while True:
-            try:
-                self._handle_all()
-                return
-            except WireError as error:
-                self.refuse(error)
-                if error.fatal:
-                    return
-            except Exception:
-                _log.exception("a message could not be handled", extra={"fields": {"peer": self.peer}})
-                self.close()
-                return
-
-    def _handle_all(self) -> None:
+    def handle_packets(self) -> None:
+        """Hand every complete request to its handler, until too many wait for an answer."""
         pipe = self.pipe
         outstanding = self.outstanding
-        while True:
+        while not self._held_back:
             if len(outstanding) >= self._most:
                 self._hold_back()
                 return
@@ -116,8 +98,8 @@ class MemodbConnection(Connection):
         self._held_back = self._going_on = False
         if self.closing:
             return
-        self.engine.now = self.clock()
-        self._handle_read()
+        self.tick_loop.begin_tick()
+        self.handle_input()
         if self._unread and not self._held_back:
             data = b"".join(self._unread)
             self._unread.clear()
@@ -139,7 +121,7 @@ class MemodbConnection(Connection):
         """Ignore a message, or close the pipe if the rules say so."""
         if error.fatal:
             level = logging.DEBUG if error.code == "CLOSED" else logging.WARNING
-            self.log(level, "a pipe was closed", str(error))
+            self.log(level, "peer refused", str(error))
             self._say_answers()
             self.close()
             return
@@ -156,12 +138,12 @@ class MemodbConnection(Connection):
         for worker in list(self.workers):
             worker.leave("its pipe was closed")
 
-    def arriving(self) -> tuple[int, int]:
-        """Which incomplete message is arriving, and how much is there; a greeting is due from the start."""
+    def incomplete(self) -> tuple[int, int]:
+        """Which incomplete message is arriving, and how many bytes are there; a greeting is due from the start."""
         return (self.pipe.parts_begun, self.pipe.waiting + (not self.pipe.greeted))
 
-    def stalled(self) -> None:
-        """A message or a greeting does not go on."""
-        what = "message was begun and" if self.pipe.greeted else "greeting"
+    def timed_out(self) -> None:
+        """A message or the greeting did not arrive."""
+        what = "no more of a message" if self.pipe.greeted else "no greeting"
         seconds = self.door.limits.stall_timeout
-        self.refuse(WireError("TIMEOUT", f"a {what} did not come for {seconds:g} seconds"))
+        self.refuse(WireError("TIMEOUT", f"{what} arrived for {seconds:g} seconds"))

@@ -8,7 +8,6 @@ from typing import Final
 from geartrain.address import Address
 from geartrain.doors import door
 from geartrain.doors.memodb.connection import MemodbConnection
-from geartrain.doors.memodb.timetable import Timetable
 from geartrain.doors.memodb.worker import MemodbWorker
 from geartrain.runtime import tick
 from geartrain.wire import sp, websocket
@@ -55,7 +54,6 @@ class MemodbDoor(door.Door):
     def __init__(self, tick_loop: tick.TickLoop, limits: door.Limits, options: Options) -> None:
         super().__init__(tick_loop, limits)
         self.options = options
-        self.times = Timetable(tick_loop)
         self.workers: dict[bytes, MemodbWorker] = {}  # by id
         # Random, so that a worker of the server's last run is not taken for one of this run.
         self._last_id = secrets.randbits(8 * _ID_SIZE)
@@ -71,8 +69,3 @@ class MemodbDoor(door.Door):
             id = self._last_id.to_bytes(_ID_SIZE, "little")
             if id not in self.workers:
                 return id
-
-    def close(self) -> None:
-        """Close every pipe."""
-        self.times.close()
-        super().close()

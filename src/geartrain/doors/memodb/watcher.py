@@ -8,7 +8,6 @@ unless something else depends on it: NNG then sends again at once instead of aft
 import logging
 from typing import TYPE_CHECKING
 
-from geartrain.doors.memodb.timetable import NOT_DUE
 from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import RUNNING
@@ -16,12 +15,13 @@ from geartrain.wire import memodb as wire
 
 if TYPE_CHECKING:
     from geartrain.doors.memodb.connection import MemodbConnection
+    from geartrain.runtime.timers import DelayedCall
 
 
 class MemodbWatcher(Watcher):
     """One per request: the request's backtrace is all that an answer needs."""
 
-    __slots__ = ("backtrace", "connection", "due_at", "ends_at", "job")
+    __slots__ = ("_timer", "backtrace", "connection", "ends_at", "job")
 
     def __init__(self, connection: "MemodbConnection", backtrace: bytes) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class MemodbWatcher(Watcher):
         self.backtrace = backtrace
         self.job: LiveJob | None = None  # while it waits for it
         self.ends_at = 0.0  # when the client's time is over, once a lost worker has made that a question
-        self.due_at = NOT_DUE
+        self._timer: DelayedCall | None = None
 
     def wait(self, job: LiveJob) -> None:
         """Its job was accepted: wait for a worker, but not for ever.
@@ -38,7 +38,7 @@ class MemodbWatcher(Watcher):
         """
         self.job = job
         if job.owner is None or job.owner.door != job.door:
-            self._look_in(self.connection.memodb.options.queue_timeout)
+            self._check_in(self.connection.memodb.options.queue_timeout)
 
     def complete(self, job: LiveJob, result: bytes) -> None:
         """RESULT."""
@@ -63,10 +63,11 @@ class MemodbWatcher(Watcher):
         left = max(job.deadline - self.connection.engine.now, wire.SHORTEST)
         self.ends_at = job.deadline
         job.timeout = left
-        self._look_in(left)
+        self._check_in(left)
 
-    def due(self) -> None:
-        """It has waited for a while: for a worker, or for the answer of one."""
+    def _check(self) -> None:
+        """Drop the request if no worker has taken it, or finished it in time."""
+        self._timer = None
         job = self.job
         if job is None:
             return
@@ -76,7 +77,7 @@ class MemodbWatcher(Watcher):
             return
         ends_at = job.deadline if job.state is RUNNING else self.ends_at or job.started_at + job.timeout
         if now < ends_at:
-            self._look_in(ends_at - now)
+            self._check_in(ends_at - now)
         else:
             self.drop("no other worker finished it in time")
 
@@ -89,9 +90,13 @@ class MemodbWatcher(Watcher):
 
     def over(self) -> None:
         """From now on the same request is a new one."""
-        self.job = None  # a job may be large, and the timetable lets go of its items late
+        self.job = None
         self.connection.settled(self.backtrace)
-        self.connection.memodb.times.strike(self)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
-    def _look_in(self, seconds: float) -> None:
-        self.connection.memodb.times.put(self, seconds)
+    def _check_in(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.connection.tick_loop.timers.call_later(seconds, self._check)

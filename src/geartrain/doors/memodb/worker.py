@@ -8,7 +8,6 @@ and owes a HEARTBEAT. Whatever else it sends shows that the two sides are out of
 import logging
 from typing import TYPE_CHECKING, Final
 
-from geartrain.doors.memodb.timetable import NOT_DUE
 from geartrain.doors.memodb.watcher import MemodbWatcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
@@ -16,6 +15,7 @@ from geartrain.wire import memodb as wire
 
 if TYPE_CHECKING:
     from geartrain.doors.memodb.connection import MemodbConnection
+    from geartrain.runtime.timers import DelayedCall
 
 NOTHING: Final = 0  # what a worker owes whose request waits for an answer
 # What a worker is told about a job that may take as long as it likes: as much as every worker can count to.
@@ -25,7 +25,7 @@ _NO_LIMIT: Final = 2**31 - 1
 class MemodbWorker(Worker):
     """Known by its id, since one pipe may have many workers."""
 
-    __slots__ = ("answered", "backtrace", "birth", "connection", "due_at", "id", "job", "owes")
+    __slots__ = ("_timer", "answered", "backtrace", "birth", "connection", "id", "job", "owes")
 
     def __init__(self, connection: "MemodbConnection", ready: bytes, id: bytes) -> None:
         super().__init__(connection.door.name, peer=connection.peer)
@@ -36,7 +36,7 @@ class MemodbWorker(Worker):
         self.backtrace = b""  # of its request that waits for an answer
         self.answered = b""  # of its last request that was answered: a copy may still be on its way
         self.job: LiveJob | None = None  # what it was last given
-        self.due_at = NOT_DUE
+        self._timer: DelayedCall | None = None
         connection.memodb.workers[id] = self
         connection.workers.add(self)
         connection.births.add(ready)
@@ -52,7 +52,7 @@ class MemodbWorker(Worker):
         self.owes = NOTHING
         connection.engine.sleep(self)  # which wakes it at once if there is a job
         if self.owes == NOTHING:
-            connection.memodb.times.put(self, connection.memodb.options.heartbeat)
+            self._set_timer(connection.memodb.options.heartbeat)
 
     def wake(self) -> None:
         """There may be a job for it."""
@@ -66,7 +66,7 @@ class MemodbWorker(Worker):
         """JOB."""
         self.job = job
         self.owes = wire.RESULT
-        self.connection.memodb.times.strike(self)
+        self._cancel_timer()
         milliseconds = max(round(job.timeout * 1000), 1) if job.timeout else _NO_LIMIT
         self._answer(wire.job(self.id, job.function, milliseconds), job.payload)
 
@@ -77,15 +77,16 @@ class MemodbWorker(Worker):
         if job is not None and not self.is_forgiven(job.handle) and self.running.get(job.handle) is job:
             self.connection.engine.complete(self, job, result)
 
-    def due(self) -> None:
-        """It has waited for a job, or has been waited for."""
+    def _time_out(self) -> None:
+        """Send a heartbeat to a worker that has waited for a job; give up one that has not answered its heartbeat."""
+        self._timer = None
         if self.owes == wire.HEARTBEAT:
             self.leave("it did not answer a heartbeat")
             return
         self.connection.engine.stop_sleeping(self)
         self.owes = wire.HEARTBEAT
         self._answer(wire.heartbeat(self.id))
-        self.connection.memodb.times.put(self, self.connection.memodb.options.worker_timeout)
+        self._set_timer(self.connection.memodb.options.worker_timeout)
 
     def revoked(self, job: LiveJob) -> None:
         """Its time ran out, which means that it is gone; or the job was cancelled, of which it hears nothing."""
@@ -100,7 +101,7 @@ class MemodbWorker(Worker):
         self.connection.workers.discard(self)
         birthplace, ready = self.birth
         birthplace.births.discard(ready)
-        memodb.times.strike(self)
+        self._cancel_timer()
         if self.backtrace:
             self._answer(wire.disconnect(self.id))
         job = self.job
@@ -110,6 +111,15 @@ class MemodbWorker(Worker):
                     watcher.lost(job)
         self.connection.engine.remove_worker(self)
         self.connection.log(logging.DEBUG, "a worker has left", why)
+
+    def _set_timer(self, seconds: float) -> None:
+        self._cancel_timer()
+        self._timer = self.connection.tick_loop.timers.call_later(seconds, self._time_out)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _answer(self, header: bytes, payload: bytes = b"") -> None:
         backtrace = self.answered = self.backtrace

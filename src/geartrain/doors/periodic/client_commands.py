@@ -146,7 +146,7 @@ def _wait_for(connection: "PeriodicConnection", message_id: bytes, work: wire.Jo
         return
     connection.waiters.add(watcher)
     if work.timeout > 0:
-        connection.periodic.wait_until(connection.engine.now + work.timeout, watcher)
+        watcher.expire_in(work.timeout)
 
 
 def _nobody_offers(connection: "PeriodicConnection", name: bytes) -> bool:

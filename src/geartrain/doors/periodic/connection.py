@@ -1,6 +1,5 @@
 """One Periodic peer: a client, or a worker that may be a client too."""
 
-import logging
 import os
 from typing import TYPE_CHECKING
 
@@ -16,8 +15,6 @@ from geartrain.wire import periodic as wire
 if TYPE_CHECKING:
     from geartrain.doors.periodic.door import PeriodicDoor
 
-_log = logging.getLogger("geartrain.doors")
-
 
 class PeriodicConnection(Connection):
     """Reads frames, and hands each command to its handler. The protocol has no errors: what is wrong closes."""
@@ -31,32 +28,24 @@ class PeriodicConnection(Connection):
         self.by_socket_file = address.scheme in PATH_SCHEMES
         self.is_worker = False
         self.registered = False
-        self.refused = False  # it may still have to be told what is on its way to the disk
         self.name = b""
         self.heard_at = door.tick_loop.loop.time()  # the wall clock may be moved, and nobody has been silent then
         self.worker: PeriodicWorker | None = None
         self.waiters: set[RunWatcher] = set()
 
-    def data_received(self, data: bytes) -> None:
-        """Handle every frame that is complete."""
-        if self.closing or self.refused:
-            return
-        self.engine.now = self.clock()
+    def feed(self, data: bytes) -> None:
+        """Give what was read to the codec."""
         self.heard_at = self.tick_loop.loop.time()
+        self.reader.feed(data)
+
+    def handle_packets(self) -> None:
+        """Hand every complete frame to its handler."""
         reader = self.reader
-        reader.feed(data)
-        try:
-            while reader.next() == wire.FRAME:
-                if self.registered:
-                    self._handle(reader.data, reader.start, reader.end)
-                else:
-                    self._register(wire.Arguments(reader.data, reader.start, reader.end))
-            self.tick_loop.schedule_tick()
-        except WireError as error:
-            self.refuse(str(error))
-        except Exception:
-            _log.exception("a frame could not be handled", extra={"fields": {"peer": self.peer}})
-            self.close()
+        while reader.next() == wire.FRAME:
+            if self.registered:
+                self._handle(reader.data, reader.start, reader.end)
+            else:
+                self._register(wire.Arguments(reader.data, reader.start, reader.end))
 
     def _register(self, arguments: wire.Arguments) -> None:
         """The first frame: who comes in. The answer is a connection id."""
@@ -140,12 +129,6 @@ class PeriodicConnection(Connection):
         instead = wire.frame(dialect, wire.RESPONSE, b"%b%c" % (message_id, otherwise))
         self.acknowledge(done, instead)
 
-    def refuse(self, why: str) -> None:
-        """Close, and say why in the log, since the protocol cannot."""
-        self.refused = True
-        self.log(logging.WARNING, "a peer was refused", why)
-        self.close()
-
     def close(self) -> None:
         """It gets no more jobs, and is told what it still has to be told."""
         worker = self.worker
@@ -164,17 +147,14 @@ class PeriodicConnection(Connection):
             for job in jobs:
                 self.periodic.locks.release_all(job)
         for waiter in list(self.waiters):
+            waiter.cancel_timer()
             self.engine.unwatch_all(waiter)
         if self.waiters:
             self.periodic.unexpect(self)
 
-    def arriving(self) -> tuple[int, int]:
-        """Which incomplete frame is arriving, and how much of it is there."""
+    def incomplete(self) -> tuple[int, int]:
+        """Which incomplete frame is arriving, and how many bytes of it are there."""
         return (self.reader.parts_begun, self.reader.waiting)
-
-    def stalled(self) -> None:
-        """A frame was begun and does not go on."""
-        self.refuse(f"a frame was begun and did not go on for {self.door.limits.stall_timeout:g} seconds")
 
     def _send(self, payload: bytes) -> None:
         self.write(wire.frame(self.dialect, wire.RESPONSE, payload))

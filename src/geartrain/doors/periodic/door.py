@@ -1,6 +1,5 @@
 """The Periodic door: what its connections share."""
 
-import asyncio
 import dataclasses
 import hmac
 import ipaddress
@@ -14,13 +13,12 @@ from geartrain.doors.periodic.calendar import Calendar
 from geartrain.doors.periodic.config import Config
 from geartrain.doors.periodic.connection import PeriodicConnection
 from geartrain.doors.periodic.locks import Locks
-from geartrain.doors.periodic.waits import Waits
-from geartrain.doors.periodic.watcher import DataWatcher, RunWatcher
+from geartrain.doors.periodic.watcher import DataWatcher
 from geartrain.runtime import tick
 from geartrain.runtime.tick import LONGEST_WAIT
+from geartrain.runtime.timers import DelayedCall
 
 _SHORTEST_INTERVAL: Final = 0.1
-_LONGEST_INTERVAL: Final = 3600.0
 
 
 @dataclasses.dataclass
@@ -51,10 +49,9 @@ class PeriodicDoor(door.Door):
         self.control = control
         self.config = Config(kept, tick_loop.engine.journal.save_value)
         self.locks = Locks(tick_loop.engine)
-        self.waits = Waits(tick_loop.engine)
         self.calendar = Calendar(tick_loop.engine)
         self._expected: dict[tuple[bytes, bytes], list[DataWatcher]] = {}
-        self._sweep: asyncio.TimerHandle | None = None
+        self._keepalive_check: DelayedCall | None = None
         self.timeout = 0  # seconds for a job that says nothing of its own
         self.apply_config()
 
@@ -80,12 +77,7 @@ class PeriodicDoor(door.Door):
         self.tick_loop.longest_wait = min(poll, LONGEST_WAIT)  # more often than asked for is no harm
         self.timeout = self.config.get(b"timeout")
         self.tick_loop.engine.policy.moves_per_tick = max(self.config.get(b"max-batch-size"), 1)
-        self._sweep_later()
-
-    def wait_until(self, when: float, watcher: RunWatcher) -> None:
-        """A client waits for a job until then and no longer."""
-        self.waits.add(when, watcher)
-        self._sweep_later()
+        self._check_keepalive_later()
 
     def expect(self, function: bytes, name: bytes, watcher: DataWatcher) -> None:
         """A client wants the data of a job that is not there yet."""
@@ -109,33 +101,30 @@ class PeriodicDoor(door.Door):
 
     def close(self) -> None:
         """Close every connection."""
-        if self._sweep is not None:
-            self._sweep.cancel()
-            self._sweep = None
+        self._cancel_keepalive_check()
         super().close()
 
-    def _sweep_later(self) -> None:
-        """Look again when a wait may be over, or a connection may have been silent for too long."""
-        if self._sweep is not None:
-            self._sweep.cancel()
-        intervals = (self.config.get(b"keepalive") / 2, float(self.config.get(b"revert-interval")))
-        interval = min((seconds for seconds in intervals if seconds), default=_LONGEST_INTERVAL)
-        first = self.waits.next()
-        if first is not None:
-            interval = min(interval, first - self.tick_loop.clock())
-        self._sweep = self.tick_loop.loop.call_later(max(interval, _SHORTEST_INTERVAL), self._look_round)
-
-    def _look_round(self) -> None:
-        now = self.tick_loop.engine.now = self.tick_loop.clock()
-        self.waits.expire(now)
+    def _check_keepalive_later(self) -> None:
+        self._cancel_keepalive_check()
         keepalive = self.config.get(b"keepalive")
-        heard_before = self.tick_loop.loop.time() - keepalive if keepalive else float("-inf")
+        if keepalive:
+            interval = max(keepalive / 2, _SHORTEST_INTERVAL)
+            self._keepalive_check = self.tick_loop.timers.call_later(interval, self._check_keepalive)
+
+    def _cancel_keepalive_check(self) -> None:
+        if self._keepalive_check is not None:
+            self._keepalive_check.cancel()
+            self._keepalive_check = None
+
+    def _check_keepalive(self) -> None:
+        """Close the connections that have been silent for too long."""
+        keepalive = self.config.get(b"keepalive")
+        earliest = self.tick_loop.loop.time() - keepalive
         for connection in list(self.connections):
-            if isinstance(connection, PeriodicConnection) and connection.heard_at < heard_before:
-                connection.log(logging.INFO, "a peer was silent for too long", f"{keepalive} seconds")
+            if isinstance(connection, PeriodicConnection) and connection.heard_at < earliest:
+                connection.log(logging.INFO, "peer silent, disconnecting", f"no bytes for {keepalive} seconds")
                 connection.close()
-        self.tick_loop.schedule_tick()
-        self._sweep_later()
+        self._check_keepalive_later()
 
 
 def _is_numeric(host: str) -> bool:
