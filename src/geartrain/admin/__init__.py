@@ -1,1 +1,1 @@
-"""Seeing into the server and steering it: views for people and machines, and the verbs behind every button."""
+"""What operators see and do: views of the server, and the verbs behind the HTTP API, the command line and the page."""

@@ -17,8 +17,8 @@ import msgspec
 
 from geartrain import jsonbytes
 from geartrain.admin import verbs
+from geartrain.admin.events import Tail, Tails
 from geartrain.admin.service import Admin
-from geartrain.admin.tails import Tail, Tails
 from geartrain.admin.verbs import Verb
 from geartrain.admin.views import Problem
 from geartrain.engine.job import LiveJob
@@ -81,7 +81,7 @@ class ControlWorker(BuiltinWorker):
         self._engine = engine = tick_loop.engine
         self._admin = admin
         self._verbs = table
-        self._tails = Tails(engine, admin, self._finish)
+        self._tails = Tails(engine, admin.events, self._finish)
         self._waiting: list[LiveJob] = []  # claimed, but not started
         self._tasks: set[asyncio.Task[None]] = set()
         engine.builtin_workers[FUNCTION] = self

@@ -1,20 +1,31 @@
-"""What happens to jobs, told to whoever attends."""
+"""Events of jobs: for listeners in the server, and for the jobs of `tail`, one JSON line per event."""
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import Final
+
+import msgspec
 
 from geartrain import jsonbytes
 from geartrain.admin.verbs import EVENTS
 from geartrain.admin.views import STATES, JobEvent
+from geartrain.engine.deadlines import NEVER
 from geartrain.engine.engine import Engine
-from geartrain.engine.interfaces import Observer
+from geartrain.engine.interfaces import Observer, Timer
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.errors import AdminError
 
 Listener = Callable[[JobEvent], None]
 
+# More than a person can read. A server that executes a hundred thousand jobs per second must not describe each.
+_LINES_PER_SECOND: Final = 1000
+_SECOND: Final = 1.0
+TAILS_MOST: Final = 100
+
+_encoder: Final = msgspec.json.Encoder()
+
 
 def event_names(names: Iterable[str]) -> frozenset[str]:
-    """The names as a set; an AdminError for one that no event has, which would be waited for without end."""
+    """The names as a set; an AdminError for a name that no event has, because it would never arrive."""
     for name in names:
         if name not in EVENTS:
             raise AdminError("bad-request", f"unknown event {name!r}; the events are {', '.join(EVENTS)}")
@@ -22,21 +33,21 @@ def event_names(names: Iterable[str]) -> frozenset[str]:
 
 
 class Events(Observer):
-    """In the engine's audience only while it has listeners of its own."""
+    """Passes events of the engine to listeners. It observes the engine only while it has listeners."""
 
     def __init__(self, engine: Engine, hidden: Container[bytes]) -> None:
         self._engine = engine
-        self._hidden = hidden  # functions that nobody is to hear of
+        self._hidden = hidden  # functions whose jobs have no events
         self._listeners: list[Listener] = []
 
     def subscribe(self, listener: Listener) -> None:
-        """One more; it is called from inside engine verbs, so it only takes a note."""
+        """Add a listener. It is called in the middle of engine verbs, so it must not call the engine."""
         if not self._listeners:
             self._engine.subscribe(self)
         self._listeners = [*self._listeners, listener]
 
     def unsubscribe(self, listener: Listener) -> None:
-        """One less."""
+        """Remove a listener."""
         if not self._listeners:
             return
         self._listeners = [other for other in self._listeners if other != listener]
@@ -44,30 +55,108 @@ class Events(Observer):
             self._engine.unsubscribe(self)
 
     def created(self, job: LiveJob) -> None:
-        self._tell("submitted", job)
+        self._emit("submitted", job)
 
     def started(self, job: LiveJob) -> None:
-        self._tell("started", job)
+        self._emit("started", job)
 
     def progress(self, job: LiveJob, progress: Progress) -> None:
-        self._tell("progress", job)
+        self._emit("progress", job)
 
     def requeued(self, job: LiveJob, why: str) -> None:
-        self._tell("requeued", job, why)
+        self._emit("requeued", job, why)
 
     def rescheduled(self, job: LiveJob, why: str) -> None:
-        self._tell("scheduled", job, why)
+        self._emit("scheduled", job, why)
 
     def finished(self, job: LiveJob, result: bytes) -> None:
-        self._tell(STATES[job.state], job, job.reason)
+        self._emit(STATES[job.state], job, job.reason)
 
-    def _tell(self, what: str, job: LiveJob, why: str = "") -> None:
+    def _emit(self, what: str, job: LiveJob, reason: str = "") -> None:
         if job.function in self._hidden:
             return
-        worker = job.owner.name if job.owner is not None else b""
         event = JobEvent(
-            self._engine.now, what, jsonbytes.encode(job.handle), jsonbytes.encode(job.function),
-            job.door, jsonbytes.encode(worker), why,
-        )  # fmt: skip
+            at=self._engine.now,
+            what=what,
+            handle=jsonbytes.encode(job.handle),
+            function=jsonbytes.encode(job.function),
+            door=job.door,
+            worker=jsonbytes.encode(job.owner.name if job.owner is not None else b""),
+            reason=reason,
+        )
         for listener in self._listeners:
             listener(event)
+
+
+class Tail:
+    """A control job that receives events, and which of them."""
+
+    def __init__(self, job: LiveJob, function: bytes = b"", what: Sequence[str] = ()) -> None:
+        self.job = job
+        self.function = jsonbytes.encode(function) if function else ""
+        self.what = event_names(what)
+        self.lines = 0  # in this second
+        self.missed = 0  # in this second, above the limit
+
+    def wants(self, event: JobEvent) -> bool:
+        """Whether the event is of the function and of the kind that this tail is for."""
+        return (not self.function or event.function == self.function) and (not self.what or event.what in self.what)
+
+
+class Tails(Timer):
+    """All tails. A timer removes those whose clients have left, once a second while there are any."""
+
+    def __init__(self, engine: Engine, events: Events, finish: Callable[[LiveJob, bytes], None]) -> None:
+        super().__init__()
+        self._engine = engine
+        self._events = events
+        self._finish = finish
+        self._tails: list[Tail] = []
+        engine.timers.append(self)
+
+    def add(self, tail: Tail) -> None:
+        """Send events to one more job."""
+        if len(self._tails) >= TAILS_MOST:
+            raise AdminError("conflict", f"{TAILS_MOST} tails are running, which is the limit")
+        if not self._tails:
+            self._events.subscribe(self._send)
+        self._tails = [*self._tails, tail]
+        self.at = self._engine.now + _SECOND
+
+    def end(self) -> None:
+        """Complete all tails."""
+        for tail in self._tails:
+            self._complete(tail)
+
+    def fire(self, now: float) -> None:
+        """Report events that were left out, and complete tails whose clients have left."""
+        if not self._tails:
+            self.at = NEVER
+            return
+        if now < self.at <= now + 2 * _SECOND:
+            return
+        self.at = now + _SECOND
+        for tail in self._tails:
+            missed, tail.lines, tail.missed = tail.missed, 0, 0
+            if not tail.job.watchers:
+                self._complete(tail)
+            elif missed:
+                self._engine.data(tail.job, _encoder.encode({"missed": missed}) + b"\n")
+
+    def _send(self, event: JobEvent) -> None:
+        line = b""
+        for tail in self._tails:
+            if not tail.wants(event):
+                continue
+            if tail.lines >= _LINES_PER_SECOND:
+                tail.missed += 1
+                continue
+            tail.lines += 1
+            line = line or _encoder.encode(event) + b"\n"
+            self._engine.data(tail.job, line)
+
+    def _complete(self, tail: Tail) -> None:
+        self._tails = [other for other in self._tails if other is not tail]
+        if not self._tails:
+            self._events.unsubscribe(self._send)
+        self._finish(tail.job, b'{"answer":null}')

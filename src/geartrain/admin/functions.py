@@ -1,17 +1,21 @@
-"""Standing orders: which functions are paused, and their limits. They outlive a restart.
+"""Verbs on functions, and the settings that operators give them: pauses and limits, which survive a restart.
 
-Only what an operator orders here does. A limit that a Gearman client sets with `maxqueue` is in force until the
-server stops, as with every Gearman server.
+A limit that a Gearman client sets with `maxqueue` is not saved: as with every Gearman server, it ends with the server.
 """
 
+import heapq
 from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
+from geartrain.admin import verbs, views
+from geartrain.admin.base import AdminBase, page_limit, printable
 from geartrain.admin.saved_values import SavedValues, SaveValue
 from geartrain.engine.engine import Engine
-from geartrain.engine.function import UNLIMITED
+from geartrain.engine.function import UNLIMITED, Function
+from geartrain.errors import AdminError
+from geartrain.job_query import page_position
 
 _NO_LIMITS: Final = (UNLIMITED, UNLIMITED, UNLIMITED)
 
@@ -23,55 +27,121 @@ class _Setting(msgspec.Struct, frozen=True):
 
 
 class FunctionSettings:
-    """Made at the start, when it gives the engine the orders from before."""
+    """Pauses and limits by function. Those of the last run of the server are applied when this is created."""
 
-    def __init__(self, engine: Engine, kept: Mapping[str, bytes], keep: SaveValue) -> None:
+    def __init__(self, engine: Engine, saved: Mapping[str, bytes], save: SaveValue) -> None:
         self._engine = engine
-        self._saved = SavedValues("order", kept, keep)
+        self._saved = SavedValues("order", saved, save)
         self._settings: dict[bytes, _Setting] = {}
-        for place, value in self._saved.values():
+        for slot, value in self._saved.values():
             try:
-                order = msgspec.json.decode(value, type=_Setting)
+                setting = msgspec.json.decode(value, type=_Setting)
             except msgspec.MsgspecError:
-                continue  # of a version that we do not know: left as it is
-            self._saved.own(_name(order.function), place)
-            self._settings[order.function] = order
-            self._apply(order)
+                continue  # written by another version: left as it is
+            self._saved.assign(_key(setting.function), slot)
+            self._settings[setting.function] = setting
+            self._apply(setting)
 
     def pause(self, function: bytes, paused: bool) -> None:
-        """Hand out no jobs of a function, or hand them out again."""
+        """Pause or resume a function."""
         if paused:
             self._engine.pause(function)
         else:
             self._engine.resume(function)
-        self._note(msgspec.structs.replace(self._order(function), paused=paused))
+        self._save(msgspec.structs.replace(self._setting(function), paused=paused))
 
     def limit(self, function: bytes, high: int, normal: int, low: int) -> None:
-        """How many jobs a function may have when one of that priority wants in; 0: any number."""
+        """Limit the number of jobs of a function, by priority; 0 is no limit."""
         self._engine.limit(function, high, normal, low)
-        self._note(msgspec.structs.replace(self._order(function), limits=(high, normal, low)))
+        self._save(msgspec.structs.replace(self._setting(function), limits=(high, normal, low)))
 
     def forget(self, function: bytes) -> None:
-        """The function was dropped."""
+        """Delete the settings of a function."""
         if self._settings.pop(function, None) is not None:
-            self._saved.remove(_name(function))
+            self._saved.remove(_key(function))
 
-    def _order(self, function: bytes) -> _Setting:
+    def _setting(self, function: bytes) -> _Setting:
         return self._settings.get(function) or _Setting(function)
 
-    def _note(self, order: _Setting) -> None:
-        if order == _Setting(order.function):
-            self.forget(order.function)
+    def _save(self, setting: _Setting) -> None:
+        if setting == _Setting(setting.function):
+            self.forget(setting.function)
         else:
-            self._settings[order.function] = order
-            self._saved.put(_name(order.function), msgspec.json.encode(order))
+            self._settings[setting.function] = setting
+            self._saved.put(_key(setting.function), msgspec.json.encode(setting))
 
-    def _apply(self, order: _Setting) -> None:
-        if order.paused:
-            self._engine.pause(order.function)
-        if order.limits != _NO_LIMITS:
-            self._engine.limit(order.function, *order.limits)
+    def _apply(self, setting: _Setting) -> None:
+        if setting.paused:
+            self._engine.pause(setting.function)
+        if setting.limits != _NO_LIMITS:
+            self._engine.limit(setting.function, *setting.limits)
 
 
-def _name(function: bytes) -> str:
+def _key(function: bytes) -> str:
     return function.decode("latin-1")
+
+
+class FunctionVerbs(AdminBase):
+    """List, show, pause, resume, limit and drop functions."""
+
+    _settings: FunctionSettings
+
+    def functions(
+        self, search: str = "", sort: str = "name", limit: int = 100, after: str = ""
+    ) -> views.Page[views.FunctionView]:
+        """The functions with `search` in their names. Numbers are sorted in descending order, names ascending."""
+        if sort not in verbs.SORTS:
+            raise AdminError("bad-request", f"unknown sort order {sort!r}; the orders are {', '.join(verbs.SORTS)}")
+        start, limit = page_position(after), page_limit(limit)
+        text = search.encode()
+        functions = [
+            function for name, function in self._engine.functions.items() if text in name and not self._is_builtin(name)
+        ]
+        page = heapq.nsmallest(start + limit, functions, key=lambda function: _sort_key(function, sort))[start:]
+        more = len(functions) > start + limit
+        items = [views.function_view(self._engine, function) for function in page]
+        return views.Page(items, str(start + limit) if more else "", len(functions))
+
+    def function(self, name: bytes) -> views.FunctionView:
+        """One function."""
+        return views.function_view(self._engine, self._function(name))
+
+    def pause(self, function: bytes) -> None:
+        """Stop handing out jobs of a function until it is resumed."""
+        self._begin_change(function)
+        self._settings.pause(function, True)
+
+    def resume(self, function: bytes) -> None:
+        """Hand out jobs of a paused function again."""
+        self._begin_change(function)
+        self._function(function)
+        self._settings.pause(function, False)
+
+    def limit(self, function: bytes, high: int = 0, normal: int = 0, low: int = 0) -> None:
+        """Refuse a job if the function has this many already, by the priority of the job; 0 is no limit."""
+        if min(high, normal, low) < 0:
+            raise AdminError("bad-request", "a limit must not be negative")
+        self._begin_change(function)
+        self._settings.limit(function, high, normal, low)
+
+    def drop(self, function: bytes) -> None:
+        """Delete a function that has neither workers nor jobs, with its settings."""
+        self._begin_change(function)
+        self._function(function)
+        if not self._engine.drop(function):
+            raise AdminError("conflict", f"function {printable(function)} has workers or jobs")
+        self._settings.forget(function)
+
+    def _function(self, name: bytes) -> Function:
+        function = self._engine.functions.get(name)
+        if function is None:
+            raise AdminError("not-found", f"no function {printable(name)}")
+        return function
+
+
+def _sort_key(function: Function, sort: str) -> tuple[float, bytes]:
+    if sort == "oldest":
+        return (function.oldest_ready_at() or float("inf"), function.name)
+    if sort == "name":
+        return (0.0, function.name)
+    return (-getattr(function, sort), function.name)

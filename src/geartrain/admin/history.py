@@ -1,6 +1,6 @@
-"""How it went: a sample of the totals once a second, for rates, charts and percentiles.
+"""Totals of the server, and a sample of them once a second for rates, charts and percentiles.
 
-Only totals are looked at, so a sample costs some microseconds whatever the number of jobs and functions.
+A sample reads only totals, so it costs some microseconds whatever the number of jobs and functions.
 """
 
 import itertools
@@ -8,18 +8,58 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from geartrain.admin.counts import Counts
 from geartrain.admin.views import Latency, Sample
 from geartrain.engine.counters import MICRO
 from geartrain.engine.engine import Engine
+from geartrain.engine.function import Function
 from geartrain.engine.interfaces import Timer
 
 KEPT: Final = 3600  # samples: an hour
 _INTERVAL: Final = 1.0
 _RATE_SECONDS: Final = 5
-_WINDOW: Final = 60  # seconds that percentiles look back
-_METER_EVERY: Final = 5  # samples
+_WINDOW: Final = 60  # seconds of percentiles
+_METER_EVERY: Final = 5  # samples between two readings of the histograms
 _NOTHING: Final = Latency(None, None, None)
+
+
+class Counts:
+    """Totals over all functions, without those of built-in workers."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @property
+    def queued(self) -> int:
+        return self._engine.queued - sum(function.queued for function in self._builtin())
+
+    @property
+    def running(self) -> int:
+        return self._engine.running - sum(function.running for function in self._builtin())
+
+    @property
+    def scheduled(self) -> int:
+        return self._engine.scheduled - sum(function.scheduled for function in self._builtin())
+
+    @property
+    def submitted(self) -> int:
+        return self._engine.submitted - sum(function.total for function in self._builtin())
+
+    @property
+    def completed(self) -> int:
+        return self._engine.outcomes.done
+
+    @property
+    def failed(self) -> int:
+        """Jobs that failed or died. A cancelled job is not a failure."""
+        return self._engine.outcomes.failed + self._engine.outcomes.dead
+
+    @property
+    def functions(self) -> int:
+        return len(self._engine.functions) - len(self._builtin())
+
+    def _builtin(self) -> list[Function]:
+        engine = self._engine
+        return [engine.functions[name] for name in engine.builtin_workers if name in engine.functions]
 
 
 class _Totals(NamedTuple):
@@ -32,7 +72,7 @@ class _Totals(NamedTuple):
 
 
 class History(Timer):
-    """The last hour."""
+    """The samples of the last hour."""
 
     def __init__(self, engine: Engine, now: float) -> None:
         super().__init__()
@@ -44,7 +84,7 @@ class History(Timer):
         self.at = now + _INTERVAL
 
     def fire(self, now: float) -> None:
-        """Take a sample if a second has passed. Where the clock was moved back, count from there."""
+        """Take a sample if a second has passed. If the clock was moved back, the next second begins there."""
         if now >= self.at:
             self._taken.append(self._totals(now))
             self._count += 1
@@ -55,23 +95,23 @@ class History(Timer):
         self.at = now + _INTERVAL
 
     def rates(self, now: float) -> tuple[float, float]:
-        """How many jobs a second came and were done, over the last few seconds."""
+        """Jobs submitted and completed per second, over the last few seconds."""
         then = self._taken[max(len(self._taken) - _RATE_SECONDS, 0)]
         seconds = max(now - then.at, _INTERVAL)
         totals = self._totals(now)
         return (totals.submitted - then.submitted) / seconds, (totals.completed - then.completed) / seconds
 
     def history(self, seconds: int) -> list[Sample]:
-        """The last so many seconds, the oldest first."""
+        """The samples of the last `seconds`, oldest first."""
         taken = list(self._taken)[-(max(seconds, 0) + 1) :]
         return [_between(before, after) for before, after in itertools.pairwise(taken)]
 
     def wait(self) -> Latency:
-        """How long jobs that were ready to run waited for a worker, over the last minute."""
+        """From ready to run until claimed by a worker, over the last minute."""
         return _latency(self._meters[0][0], self._engine.wait_times.counts())
 
     def run(self) -> Latency:
-        """How long the last attempts of jobs took, over the last minute."""
+        """From claimed until ended, over the last minute."""
         return _latency(self._meters[0][1], self._engine.run_times.counts())
 
     def _totals(self, now: float) -> _Totals:
@@ -98,16 +138,16 @@ def _latency(before: Sequence[int], after: Sequence[int]) -> Latency:
 
 
 def percentile(counts: Sequence[int], share: float) -> float:
-    """The seconds below which so large a share lies; within a bucket, evenly spread.
+    """The seconds below which this share of the counts is; within a bucket, evenly distributed.
 
     >>> percentile([0, 0, 0, 100], 0.5)  # a hundred between 4 and 8 microseconds
     6e-06
     """
-    wanted = share * sum(counts)
+    rank = share * sum(counts)
     seen = 0
     for bucket, count in enumerate(counts):
-        if count > 0 and seen + count >= wanted:
+        if count > 0 and seen + count >= rank:
             low, high = (2.0 ** (bucket - 1), 2.0**bucket) if bucket else (0.0, 1.0)
-            return (low + (high - low) * (wanted - seen) / count) / MICRO
+            return (low + (high - low) * (rank - seen) / count) / MICRO
         seen += count
     return 0.0

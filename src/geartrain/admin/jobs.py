@@ -1,136 +1,28 @@
-"""Jobs by the page, newest first, and actions on many of them.
+"""Verbs on jobs: pages of them, one of them, and actions on one or many."""
 
-The newest is the one with the highest id. Jobs that end while others are looked at are found in the archive, which is
-therefore asked last.
-"""
-
-import array
-import asyncio
-import bisect
-import heapq
-import itertools
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from geartrain.admin import verbs, views
-from geartrain.admin.counts import Counts
-from geartrain.admin.server_info import Archive
+from geartrain.admin.base import AdminBase, printable
+from geartrain.admin.history import Counts
+from geartrain.admin.job_scan import JobScanner, LoopBreak
 from geartrain.admin.views import BulkReport, JobView, Page
 from geartrain.engine.engine import Engine
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
-from geartrain.engine.job_table import JobTable
 from geartrain.errors import AdminError, DuplicateKeyError
 from geartrain.job_query import ENDED, STATES, JobQuery
 from geartrain.model import JobState, Record
-from geartrain.runtime.tick import TickLoop
 
 PAGE_MOST: Final = 1000
 _PAGE_DEFAULT: Final = 100
-LISTED_IN_ONE_GO: Final = 20_000
-_LOOKUPS_PER_JOB: Final = 20  # before we give up looking ids up
-_SLICE: Final = 250  # jobs between two looks at the clock
-_SLICE_SECONDS: Final = 0.004
-
-Home = JobTable | dict[int, LiveJob]
-
-
-class LoopBreak:
-    """Lets the loop come round when enough time has passed."""
-
-    def __init__(self) -> None:
-        self._began = time.perf_counter()
-
-    async def take(self) -> None:
-        """Go on at once, or after a turn of the loop."""
-        if time.perf_counter() - self._began > _SLICE_SECONDS:
-            await asyncio.sleep(0)
-            self._began = time.perf_counter()
-
-
-class JobScanner:
-    """The jobs of an engine that are not over. Made before the jobs of before are taken over."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._first_id = engine.next_id  # of this start
-        self._before: array.array[int] | None = None  # ids from before it, in order; some of them are over by now
-
-    async def newest(
-        self, fits: Callable[[LiveJob], bool], state: JobState | None, below: int, most: int
-    ) -> list[LiveJob]:
-        """The jobs with the highest ids that fit, below an id unless it is 0. Some may be over when this returns."""
-        homes = self._homes(state)
-        if sum(map(len, homes)) <= LISTED_IN_ONE_GO:
-            return await _sifted(homes, fits, below or self._engine.next_id, most)
-        return await self._walked(homes, fits, below, most)
-
-    def _homes(self, state: JobState | None) -> list[Home]:
-        if state is None:
-            return [self._engine.jobs, self._engine.dead]
-        return [self._engine.dead if state is JobState.DEAD else self._engine.jobs]
-
-    async def _walked(self, homes: list[Home], fits: Callable[[LiveJob], bool], below: int, most: int) -> list[LiveJob]:
-        """The same by looking ids up, the highest first, until there are enough."""
-        top = min(below, self._engine.next_id) if below else self._engine.next_id
-        patience = max(self._first_id, top - _LOOKUPS_PER_JOB * sum(map(len, homes)))
-        found: list[LiveJob] = []
-        loop_break = LoopBreak()
-        for ids in itertools.chain(_slices(range(top - 1, patience - 1, -1)), self._older(top, patience)):
-            found += filter(fits, _looked_up(homes, ids))
-            if len(found) >= most:
-                return found[:most]
-            await loop_break.take()
-        if patience > self._first_id:
-            found += await _sifted(homes, fits, patience, most - len(found))
-        return found
-
-    def _older(self, top: int, patience: int) -> Iterator[Sequence[int]]:
-        """Slices of the ids from before this start, unless we have lost patience on the way there."""
-        if patience > self._first_id:
-            return
-        before = self._from_before()
-        last = bisect.bisect_left(before, top)
-        for places in _slices(range(last - 1, -1, -1)):
-            yield [before[place] for place in places]
-
-    def _from_before(self) -> "array.array[int]":
-        if not self._engine.restored:
-            return array.array("q")
-        if self._before is None:
-            first = self._first_id
-            self._before = array.array("q", sorted(id for home in self._homes(None) for id in home if id < first))
-        return self._before
-
-
-async def _sifted(homes: list[Home], fits: Callable[[LiveJob], bool], below: int, most: int) -> list[LiveJob]:
-    """The same, by making a list of all."""
-    jobs = [job for home in homes for job in home.values()]
-    best: list[LiveJob] = []
-    loop_break = LoopBreak()
-    while jobs:  # from the end: so the list shrinks as it is used, and is not let go of in one go
-        best += [job for job in jobs[-_SLICE:] if job.id < below and fits(job)]
-        del jobs[-_SLICE:]
-        if len(best) > 2 * most + _SLICE:
-            best = heapq.nlargest(most, best, key=_id)
-        await loop_break.take()
-    return heapq.nlargest(most, best, key=_id)
-
-
-def _looked_up(homes: list[Home], ids: Iterable[int]) -> list[LiveJob]:
-    return [job for id in ids for home in homes if (job := home.get(id)) is not None]
-
-
-def _slices(places: range) -> Iterator[range]:
-    return (places[start : start + _SLICE] for start in range(0, len(places), _SLICE))
-
-
-BULK_MOST: Final = 10_000  # jobs in one call; whoever has more calls again
+BULK_MOST: Final = 10_000  # jobs per call
+_ALL_JOBS: Final = JobQuery()
 
 
 class Action(NamedTuple):
-    """What can be done with a job, alone or with many others."""
+    """What a verb does to a job, whether to one or to all that match a filter."""
 
     states: frozenset[JobState]  # of jobs that it can be applied to
     method: Callable[[Engine, LiveJob], None]
@@ -143,63 +35,185 @@ ACTIONS: Final = {
 }
 
 
-async def list_page(engine: Engine, scanner: JobScanner, archive: Archive, query: JobQuery) -> Page[JobView]:
-    """One page of the jobs that match."""
-    limit = min(query.limit or _PAGE_DEFAULT, PAGE_MOST)
-    # One more than the page has, to know whether there is another page.
-    living = await _living(engine, scanner, query, limit + 1) if query.state not in ENDED else []
-    records = await archive.newest(query, limit + 1) if query.state is None or query.state in ENDED else []
-    ended = {record.id for record in records}
-    jobs: list[LiveJob | Record] = [*records, *(job for job in living if job.id not in ended)]
-    jobs.sort(key=_id, reverse=True)
-    page = jobs[:limit]
-    after = str(page[-1].id) if len(jobs) > len(page) else ""
-    # Jobs of built-in workers are left out: a page may be shorter for it.
-    items = [_view(job) for job in page if job.function not in engine.builtin_workers]
-    return Page(items, after, _total(engine, query))
+class JobVerbs(AdminBase):
+    """List and show jobs, and act on them."""
+
+    _scanner: JobScanner
+
+    async def jobs(self, query: JobQuery = _ALL_JOBS) -> Page[JobView]:
+        """One page of the jobs that match, newest first; those that have ended as well."""
+        limit = min(query.limit or _PAGE_DEFAULT, PAGE_MOST)
+        # One more than the page has, to know whether there is another page. The archive comes last: jobs that end
+        # meanwhile are then found in it.
+        living = await self._living(query, limit + 1) if query.state not in ENDED else []
+        has_records = query.state is None or query.state in ENDED
+        records = await self._archive.newest(query, limit + 1) if has_records else []
+        ended = {record.id for record in records}
+        jobs: list[LiveJob | Record] = [*records, *(job for job in living if job.id not in ended)]
+        jobs.sort(key=lambda job: job.id, reverse=True)
+        page = jobs[:limit]
+        after = str(page[-1].id) if len(jobs) > len(page) else ""
+        # Jobs of built-in workers are left out: a page may be shorter for it.
+        items = [_view(job, views.LISTED_BYTES) for job in page if not self._is_builtin(job.function)]
+        return Page(items, after, self._total(query))
+
+    async def job(self, handle: bytes) -> JobView:
+        """One job."""
+        job = self._find(handle)
+        return _view(job if job is not None else await self._record(handle), views.SHOWN_BYTES)
+
+    async def payload(self, handle: bytes) -> bytes:
+        """The whole payload of a job that has not ended."""
+        job = self._find(handle)
+        if job is not None:
+            return job.payload
+        await self._record(handle)
+        raise AdminError("not-found", f"job {printable(handle)} has ended; its payload is no longer kept")
+
+    async def result(self, handle: bytes) -> bytes:
+        """The result of a job that has ended, cut to the size that the store keeps."""
+        job = self._find(handle)
+        if job is not None:
+            raise AdminError("conflict", f"job {printable(handle)} has no result: it is {_state(job)}")
+        record = await self._record(handle)
+        if not record.keeps_result:
+            raise AdminError("not-found", f"job {printable(handle)} was submitted without keeping its result")
+        return record.result
+
+    def cancel(self, handle: bytes) -> None:
+        """Cancel a job that is scheduled, queued or running."""
+        self._act("cancel", handle)
+
+    def retry(self, handle: bytes) -> None:
+        """Queue a dead job again."""
+        self._act("retry", handle)
+
+    def delete(self, handle: bytes) -> None:
+        """Delete a dead job."""
+        self._act("delete", handle)
+
+    def hasten(self, handle: bytes) -> None:
+        """Run a scheduled job now."""
+        self._act("run", handle)
+
+    async def bulk(self, action: str, filter: JobQuery = _ALL_JOBS) -> BulkReport:
+        """Apply an action to every job that matches, up to ten thousand per call."""
+        if action not in ACTIONS:
+            raise AdminError("bad-request", f"unknown action {action!r}; the actions are {', '.join(ACTIONS)}")
+        states, method = ACTIONS[action]
+        if filter.state is not None and filter.state not in states:
+            words = f"{_names(states, ', ')}, not {filter.state.name.lower()}"
+            raise AdminError("bad-request", f"{action} applies to jobs that are {words}")
+        most = min(filter.limit or BULK_MOST, BULK_MOST)
+        jobs = await self._living(filter, most + 1, states)
+        done = refused = 0
+        loop_break = LoopBreak()
+        for job in jobs[:most]:
+            await loop_break.take()
+            engine = self._tick_loop.begin_tick()
+            if job.state in states and _is_there(engine, job) and _apply(method, engine, job):
+                done += 1
+            else:
+                refused += 1
+        return BulkReport(done, refused, len(jobs) > most)
+
+    def postpone(
+        self,
+        handle: bytes = b"",
+        seconds: float = 0.0,
+        reason: str = "",
+        function: bytes = b"",
+        unique: bytes = b"",
+        id: int = 0,
+    ) -> None:
+        """Put a running job back, to run again later, on behalf of its worker. Answers of the worker are ignored."""
+        if not 0.0 <= seconds < 1e10:
+            raise AdminError("bad-request", f"seconds must be 0 or more, and below 1e10: {seconds}")
+        job = self._running(handle, function, unique, id)
+        if not self._engine.reschedule_failed(job, self._engine.now + seconds, reason):
+            raise _not_running(job)
+
+    def bury(
+        self, handle: bytes = b"", reason: str = "", function: bytes = b"", unique: bytes = b"", id: int = 0
+    ) -> None:
+        """Mark a running job as dead on behalf of its worker. Answers of the worker are ignored."""
+        job = self._running(handle, function, unique, id)
+        if not self._engine.mark_dead(job, reason):
+            raise _not_running(job)
+
+    def _find(self, handle: bytes) -> LiveJob | None:
+        return self._engine.find(handle) or self._engine.find_dead(handle)
+
+    async def _record(self, handle: bytes) -> Record:
+        record = await self._archive.find(handle)
+        if record is None:
+            raise AdminError("not-found", f"no job {printable(handle)}; records of ended jobs are kept for a while")
+        return record
+
+    def _act(self, action: str, handle: bytes) -> None:
+        self._begin_change()
+        states, method = ACTIONS[action]
+        job = self._find(handle)
+        if job is None:
+            raise AdminError("not-found", f"no job {printable(handle)} that is scheduled, queued, running or dead")
+        if job.state not in states:
+            words = f"{_state(job)}, not {_names(states, ' or ')}"
+            raise AdminError("conflict", f"job {printable(handle)} is {words}")
+        try:
+            method(self._engine, job)
+        except DuplicateKeyError as error:
+            raise AdminError("conflict", str(error)) from None
+
+    def _running(self, handle: bytes, function: bytes, unique: bytes, id: int) -> LiveJob:
+        """A job by the name that the protocol of its worker has for it."""
+        self._begin_change()
+        if id:
+            handle = self._engine.handle_prefix + b"%d" % id
+        jobs_of = self._engine.functions.get(function)
+        job = jobs_of.unique_jobs.get(unique) if jobs_of is not None and unique else None
+        if job is None:
+            job = self._engine.find(handle or unique)
+        if job is None or (function and job.function != function):
+            raise AdminError("not-found", f"no running job {printable(handle or unique)}")
+        return job
+
+    async def _living(self, query: JobQuery, most: int, states: frozenset[JobState] | None = None) -> list[LiveJob]:
+        """The newest jobs that match and have not ended."""
+        builtin_workers = self._engine.builtin_workers
+
+        def matches(job: LiveJob) -> bool:
+            return (
+                (states is None or job.state in states) and query.matches(job) and job.function not in builtin_workers
+            )
+
+        jobs = await self._scanner.newest(matches, query.state, query.below, most)
+        return [job for job in jobs if query.matches(job) and _is_there(self._engine, job)]
+
+    def _total(self, query: JobQuery) -> int | None:
+        """How many jobs match in all, where the engine counts them anyway."""
+        if query.state is None or query.search or query.door or query.since or query.until:
+            return None
+        engine = self._engine
+        counts: Counts | Function = Counts(engine)
+        dead = len(engine.dead)
+        if query.function:
+            counts = engine.functions.get(query.function) or Function(query.function)
+            dead = engine.dead_counts.get(query.function, 0)
+        by_state = {
+            JobState.SCHEDULED: counts.scheduled,
+            JobState.QUEUED: counts.queued,
+            JobState.RUNNING: counts.running,
+            JobState.DEAD: dead,
+        }
+        return by_state.get(query.state)
 
 
-async def act_on_all(tick_loop: TickLoop, scanner: JobScanner, name: str, query: JobQuery) -> BulkReport:
-    """Apply an action to every job that matches, up to a bound."""
-    action = ACTIONS.get(name)
-    if action is None:
-        raise AdminError("bad-request", f"unknown action {name!r}; the actions are {', '.join(ACTIONS)}")
-    if query.state is not None and query.state not in action.states:
-        states = ", ".join(sorted(state.name.lower() for state in action.states))
-        raise AdminError("bad-request", f"{name} applies to jobs that are {states}, not {query.state.name.lower()}")
-    most = min(query.limit or BULK_MOST, BULK_MOST)
-    jobs = await _living(tick_loop.engine, scanner, query, most + 1, action.states)
-    done = refused = 0
-    loop_break = LoopBreak()
-    for job in jobs[:most]:
-        await loop_break.take()
-        engine = tick_loop.begin_tick()
-        if job.state in action.states and _is_there(engine, job) and _apply(action, engine, job):
-            done += 1
-        else:
-            refused += 1
-    return BulkReport(done, refused, len(jobs) > most)
-
-
-def _apply(action: Action, engine: Engine, job: LiveJob) -> bool:
+def _apply(method: Callable[[Engine, LiveJob], None], engine: Engine, job: LiveJob) -> bool:
     try:
-        action.method(engine, job)
+        method(engine, job)
     except DuplicateKeyError:
         return False
     return True
-
-
-async def _living(
-    engine: Engine, scanner: JobScanner, query: JobQuery, most: int, states: frozenset[JobState] | None = None
-) -> list[LiveJob]:
-    """The newest jobs that match and have not ended."""
-    builtin_workers = engine.builtin_workers
-
-    def matches(job: LiveJob) -> bool:
-        return (states is None or job.state in states) and query.matches(job) and job.function not in builtin_workers
-
-    jobs = await scanner.newest(matches, query.state, query.below, most)
-    return [job for job in jobs if query.matches(job) and _is_there(engine, job)]
 
 
 def _is_there(engine: Engine, job: LiveJob) -> bool:
@@ -208,29 +222,17 @@ def _is_there(engine: Engine, job: LiveJob) -> bool:
     return jobs.get(job.id) is job
 
 
-def _total(engine: Engine, query: JobQuery) -> int | None:
-    """How many jobs match in all, where the engine counts them anyway."""
-    if query.state is None or query.search or query.door or query.since or query.until:
-        return None
-    counts: Counts | Function = Counts(engine)
-    dead = len(engine.dead)
-    if query.function:
-        counts = engine.functions.get(query.function) or Function(query.function)
-        dead = engine.dead_counts.get(query.function, 0)
-    by_state = {
-        JobState.SCHEDULED: counts.scheduled,
-        JobState.QUEUED: counts.queued,
-        JobState.RUNNING: counts.running,
-        JobState.DEAD: dead,
-    }
-    return by_state.get(query.state)
+def _not_running(job: LiveJob) -> AdminError:
+    return AdminError("conflict", f"job {printable(job.handle)} is {_state(job)}, not running on one worker")
 
 
-def _view(job: LiveJob | Record) -> JobView:
-    if isinstance(job, Record):
-        return views.record_view(job, views.LISTED_BYTES)
-    return views.job_view(job, views.LISTED_BYTES)
+def _view(job: LiveJob | Record, longest: int) -> JobView:
+    return views.record_view(job, longest) if isinstance(job, Record) else views.job_view(job, longest)
 
 
-def _id(job: LiveJob | Record) -> int:
-    return job.id
+def _state(job: LiveJob) -> str:
+    return job.state.name.lower()
+
+
+def _names(states: frozenset[JobState], separator: str) -> str:
+    return separator.join(sorted(state.name.lower() for state in states))

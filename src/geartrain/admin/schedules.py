@@ -1,13 +1,13 @@
-"""Schedules that the server keeps: jobs that are submitted by the calendar.
+"""Schedules: the server submits a job whenever a cron expression is due.
 
-1. A run is a background job. It is journalled together with the schedule's next time, so it is on disk with it or not
-   at all: a crash neither loses a run nor submits it twice.
-2. Runs that were missed while the server was down, or its clock stood still, become one run as soon as it is back.
-3. A schedule that is `unique` leaves a run out while the job of the last one waits or runs.
-4. A run for which the function's limit leaves no room is left out, and the log says so.
-5. If a run cannot be made durable, it is tried again until it can.
+1. A run is a background job. It is journalled together with the schedule's next time, so both are durable or neither:
+   a crash does not lose a run or submit it twice.
+2. Runs that were missed while the server was down are replaced by a single run at the next start.
+3. A schedule that is `unique` skips a run while the job of the previous run has not ended.
+4. A run is skipped if the function has as many jobs as its limit allows; a warning is logged.
+5. A run whose job cannot be made durable is repeated until it can.
 
-Nothing polls: the engine is told when to come back.
+Nothing polls: the engine calls `fire` at the time of the next run.
 """
 
 import functools
@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from geartrain import jsonbytes
+from geartrain.admin.base import AdminBase
 from geartrain.admin.saved_values import SavedValues
 from geartrain.admin.views import PRIORITIES, ScheduleView
 from geartrain.cron import UTC, CronExpression
@@ -28,20 +29,20 @@ from geartrain.errors import AdminError, QueueFullError
 from geartrain.model import JobState
 from geartrain.runtime.tick import TickLoop
 
-DOOR: Final = "cron"  # what the jobs say that they came by
-MOST: Final = 10_000  # schedules
+DOOR: Final = "cron"  # the `door` of the jobs
+SCHEDULES_MOST: Final = 10_000
 LONGEST_NAME: Final = 200
 LARGEST_PAYLOAD: Final = 1024 * 1024
-_FIRED_AT_ONCE: Final = 200
+_RUNS_PER_TICK: Final = 200
 _RETRY_SECONDS: Final = 1.0
-# A clock that was moved back by less will be right again soon, and no run is repeated; by more, it was wrong before.
-_WRONG_BEFORE: Final = 3 * 3600.0
+# A clock that is set back by less than this repeats no run. Set back by more, it was wrong before: schedules follow it.
+_CLOCK_WAS_WRONG: Final = 3 * 3600.0
 
 _log = logging.getLogger("geartrain.cron")
 
 
 class Schedule(msgspec.Struct):
-    """A schedule as it is kept."""
+    """A schedule as it is saved."""
 
     name: str
     expression: str
@@ -56,96 +57,102 @@ class Schedule(msgspec.Struct):
     last_handle: bytes = b""
 
     def view(self) -> ScheduleView:
-        """As it is shown."""
+        """The schedule as operators see it."""
         return ScheduleView(
-            self.name, self.expression, self.timezone, jsonbytes.encode(self.function),
-            jsonbytes.encode(self.payload), self.priority, self.unique, self.paused,
-            None if self.paused else self.next_at, self.last_at, jsonbytes.encode(self.last_handle),
-        )  # fmt: skip
+            name=self.name,
+            expression=self.expression,
+            timezone=self.timezone,
+            function=jsonbytes.encode(self.function),
+            payload=jsonbytes.encode(self.payload),
+            priority=self.priority,
+            unique=self.unique,
+            paused=self.paused,
+            next_at=None if self.paused else self.next_at,
+            last_at=self.last_at,
+            last_handle=jsonbytes.encode(self.last_handle),
+        )
 
 
 class Schedules(Timer):
     """All schedules, by name."""
 
-    def __init__(self, tick_loop: TickLoop, kept: Mapping[str, bytes]) -> None:
+    def __init__(self, tick_loop: TickLoop, saved: Mapping[str, bytes]) -> None:
         super().__init__()
         self._engine = engine = tick_loop.engine
         self._durability = tick_loop.durability
-        self._saved = SavedValues("cron", kept, lambda name, value: engine.journal.save_value(name, value))
+        self._saved = SavedValues("cron", saved, lambda name, value: engine.journal.save_value(name, value))
         self._schedules: dict[str, Schedule] = {}
         self._expressions: dict[str, CronExpression] = {}
         self._seen = engine.now
-        for place, value in self._saved.values():
-            self._restore(place, value)
+        for slot, value in self._saved.values():
+            self._restore(slot, value)
         self._plan()
 
     def views(self) -> list[ScheduleView]:
-        """All of them, by name."""
+        """All schedules, sorted by name."""
         return [schedule.view() for _, schedule in sorted(self._schedules.items())]
 
     def get(self, name: str) -> Schedule:
         """The schedule of that name."""
-        found = self._schedules.get(name)
-        if found is None:
-            raise AdminError("not-found", f"there is no schedule {name!r}")
-        return found
-
-    def set(
-        self, name: str, expression: str, function: bytes, payload: bytes, priority: str, unique: bool, timezone: str
-    ) -> Schedule:
-        """Make a schedule, or change the one of that name; it keeps its past, and goes on resting if it does."""
-        _check(name, function, payload, priority)
-        expression_ = CronExpression(expression, timezone)
-        old = self._schedules.get(name)
-        if old is None and len(self._schedules) >= MOST:
-            raise AdminError("conflict", f"there are {MOST} schedules, and room for no more")
-        schedule = Schedule(name, expression, function, payload, priority, unique, timezone)
-        schedule.next_at = expression_.after(self._engine.now)
-        if old is not None:
-            schedule.paused, schedule.last_at, schedule.last_handle = old.paused, old.last_at, old.last_handle
-            if (expression, timezone) == (old.expression, old.timezone):
-                schedule.next_at = old.next_at
-        self._schedules[name] = schedule
-        self._expressions[name] = expression_
-        self._keep(schedule)
+        schedule = self._schedules.get(name)
+        if schedule is None:
+            raise AdminError("not-found", f"no schedule {name!r}")
         return schedule
 
+    def set(self, schedule: Schedule) -> None:
+        """Add a schedule, or replace the one of the same name; its last run and its pause remain."""
+        _check(schedule)
+        expression = CronExpression(schedule.expression, schedule.timezone)
+        old = self._schedules.get(schedule.name)
+        if old is None and len(self._schedules) >= SCHEDULES_MOST:
+            raise AdminError("conflict", f"there are {SCHEDULES_MOST} schedules, which is the limit")
+        schedule.next_at = expression.after(self._engine.now)
+        if old is not None:
+            schedule.paused, schedule.last_at, schedule.last_handle = old.paused, old.last_at, old.last_handle
+            if (schedule.expression, schedule.timezone) == (old.expression, old.timezone):
+                schedule.next_at = old.next_at
+        self._schedules[schedule.name] = schedule
+        self._expressions[schedule.name] = expression
+        self._save(schedule)
+
     def remove(self, name: str) -> None:
-        """Forget a schedule; jobs that it has submitted stay."""
+        """Delete a schedule; jobs that it submitted remain."""
         self.get(name)
         del self._schedules[name], self._expressions[name]
         self._saved.remove(name)
         self._plan()
 
     def pause(self, name: str, paused: bool) -> None:
-        """Let a schedule rest, or go on; what it missed meanwhile is not made up for."""
+        """Pause or resume a schedule. Runs that it missed while paused are not repeated."""
         schedule = self.get(name)
         if schedule.paused != paused:
             schedule.paused = paused
             schedule.next_at = self._expressions[name].after(self._engine.now)
-            self._keep(schedule)
+            self._save(schedule)
 
     def run(self, name: str) -> bytes:
-        """Submit its job now, besides its times."""
+        """Submit the job of a schedule now, and return its handle."""
         schedule = self.get(name)
         if self._busy(schedule):
-            raise AdminError("conflict", f"the last run of {name!r} is not over, and the schedule is unique")
+            raise AdminError(
+                "conflict", f"the job of the last run of {name!r} has not ended, and the schedule is unique"
+            )
         try:
             job = self._submit(schedule)
         except QueueFullError as error:
             raise AdminError("conflict", str(error)) from None
-        self._keep(schedule)
+        self._save(schedule)
         return job.handle
 
     def fire(self, now: float) -> None:
-        """Submit what is due."""
-        if now < self._seen - _WRONG_BEFORE:
+        """Submit the jobs of all schedules that are due."""
+        if now < self._seen - _CLOCK_WAS_WRONG:
             self._follow_clock(now)
         self._seen = now
         if now < self.at:
             return
         due = [schedule for schedule in self._schedules.values() if _at(schedule) <= now]
-        for schedule in sorted(due, key=_at)[:_FIRED_AT_ONCE]:
+        for schedule in sorted(due, key=_at)[:_RUNS_PER_TICK]:
             self._fire(schedule)
         self._plan()
 
@@ -153,16 +160,17 @@ class Schedules(Timer):
         missed = schedule.next_at
         schedule.next_at = self._expressions[schedule.name].after(self._engine.now)
         if self._busy(schedule):
-            self._keep(schedule)
+            self._save(schedule)
             return
         before = (schedule.last_at, schedule.last_handle)
         try:
             job = self._submit(schedule)
         except QueueFullError as error:
-            _log.warning("a run was left out", extra={"fields": {"schedule": schedule.name, "why": str(error)}})
-            self._keep(schedule)
+            fields = {"schedule": schedule.name, "why": str(error)}
+            _log.warning("scheduled run skipped", extra={"fields": fields})
+            self._save(schedule)
             return
-        self._keep(schedule)
+        self._save(schedule)
         self._durability.call_when_durable(functools.partial(self._commit_ended, schedule, job, missed, before))
 
     def _commit_ended(
@@ -194,7 +202,7 @@ class Schedules(Timer):
     def _busy(self, schedule: Schedule) -> bool:
         return schedule.unique and self._engine.find(schedule.last_handle) is not None
 
-    def _keep(self, schedule: Schedule) -> None:
+    def _save(self, schedule: Schedule) -> None:
         self._saved.put(schedule.name, msgspec.json.encode(schedule))
         self._plan()
 
@@ -207,31 +215,98 @@ class Schedules(Timer):
             self._saved.put(schedule.name, msgspec.json.encode(schedule))
         self._plan()
 
-    def _restore(self, place: str, value: bytes) -> None:
+    def _restore(self, slot: str, value: bytes) -> None:
         try:
             schedule = msgspec.json.decode(value, type=Schedule)
-            expression_ = CronExpression(schedule.expression, schedule.timezone)
+            expression = CronExpression(schedule.expression, schedule.timezone)
         except (msgspec.MsgspecError, AdminError) as error:
-            fields = {"place": place, "why": str(error)}
-            _log.error("a schedule cannot be read, and does not run", extra={"fields": fields})
+            fields = {"place": slot, "why": str(error)}
+            _log.error("schedule cannot be read and does not run", extra={"fields": fields})
             return
-        self._saved.own(schedule.name, place)
+        self._saved.assign(schedule.name, slot)
         if schedule.name not in self._schedules:
-            self._schedules[schedule.name], self._expressions[schedule.name] = schedule, expression_
+            self._schedules[schedule.name], self._expressions[schedule.name] = schedule, expression
 
 
 def _at(schedule: Schedule) -> float:
     return NEVER if schedule.paused or schedule.next_at is None else schedule.next_at
 
 
-def _check(name: str, function: bytes, payload: bytes, priority: str) -> None:
-    complaints = (
-        (not name or len(name) > LONGEST_NAME or not name.isprintable(),
-         f"the name of a schedule is 1 to {LONGEST_NAME} printable characters"),
-        (not function, "a schedule needs a function"),
-        (len(payload) > LARGEST_PAYLOAD, f"the payload of a schedule is at most {LARGEST_PAYLOAD} bytes"),
-        (priority not in PRIORITIES, f"there is no priority {priority!r}; there are {', '.join(PRIORITIES)}"),
-    )  # fmt: skip
-    for wrong, words in complaints:
-        if wrong:
-            raise AdminError("bad-request", words)
+def _check(schedule: Schedule) -> None:
+    name = schedule.name
+    problems = (
+        (
+            not name or len(name) > LONGEST_NAME or not name.isprintable(),
+            f"the name of a schedule must be 1 to {LONGEST_NAME} printable characters",
+        ),
+        (not schedule.function, "a schedule needs a function"),
+        (
+            len(schedule.payload) > LARGEST_PAYLOAD,
+            f"the payload of a schedule must not be larger than {LARGEST_PAYLOAD} bytes",
+        ),
+        (
+            schedule.priority not in PRIORITIES,
+            f"unknown priority {schedule.priority!r}; the priorities are {', '.join(PRIORITIES)}",
+        ),
+    )
+    for is_wrong, text in problems:
+        if is_wrong:
+            raise AdminError("bad-request", text)
+
+
+class ScheduleVerbs(AdminBase):
+    """List, show, set, remove, run, pause and resume schedules."""
+
+    _schedules: Schedules
+
+    def crons(self) -> list[ScheduleView]:
+        """All schedules."""
+        return self._schedules.views()
+
+    def cron(self, name: str) -> ScheduleView:
+        """One schedule."""
+        return self._schedules.get(name).view()
+
+    def cron_set(
+        self,
+        name: str,
+        expression: str,
+        function: bytes,
+        payload: bytes = b"",
+        priority: str = "normal",
+        unique: bool = False,
+        timezone: str = UTC,
+    ) -> ScheduleView:
+        """Create or replace a schedule."""
+        self._begin_change(function)
+        schedule = Schedule(
+            name=name,
+            expression=expression,
+            function=function,
+            payload=payload,
+            priority=priority,
+            unique=unique,
+            timezone=timezone,
+        )
+        self._schedules.set(schedule)
+        return schedule.view()
+
+    def cron_remove(self, name: str) -> None:
+        """Delete a schedule; jobs that it submitted remain."""
+        self._begin_change()
+        self._schedules.remove(name)
+
+    def cron_run(self, name: str) -> bytes:
+        """Submit the job of a schedule now, besides its times, and return its handle."""
+        self._begin_change()
+        return self._schedules.run(name)
+
+    def cron_pause(self, name: str) -> None:
+        """Pause a schedule."""
+        self._begin_change()
+        self._schedules.pause(name, True)
+
+    def cron_resume(self, name: str) -> None:
+        """Resume a paused schedule. Runs that it missed while paused are not repeated."""
+        self._begin_change()
+        self._schedules.pause(name, False)

@@ -1,4 +1,4 @@
-"""What steering needs of the server around the engine; the server implements it."""
+"""What admin needs of the server around the engine. `server/info.py` and `runtime/records.py` implement it."""
 
 from typing import Protocol
 
@@ -8,20 +8,20 @@ from geartrain.model import Record
 
 
 class ServerInfo(Protocol):
-    """What there is besides jobs."""
+    """The server as a process: its doors, its store, its memory."""
 
     def connections(self) -> int:
-        """How many peers are in, over all doors."""
+        """The number of open connections of all doors."""
 
     async def system(self) -> System:
-        """What runs, and on what."""
+        """Version, platform, doors and store."""
 
 
 class Archive(Protocol):
-    """Records of background jobs that are over, as long as they are kept."""
+    """Records of background jobs that have ended, as long as they are kept."""
 
     async def find(self, handle: bytes) -> Record | None:
-        """What came of the job with this handle; None if it is unknown, forgotten, or not over."""
+        """The record of the job with this handle; None if it is unknown, pruned, or has not ended."""
 
     async def newest(self, query: JobQuery, limit: int) -> list[Record]:
         """The records with the highest ids that match, at most `limit`."""

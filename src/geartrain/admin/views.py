@@ -1,7 +1,7 @@
-"""What people and programs are shown of the server; these are the JSON objects of the API and of `--json`.
+"""Views: the JSON objects of the HTTP API, of the control function and of `--json`.
 
-Times are seconds of the epoch, null where there was none. Bytes that are text are shown as text; others as
-`{"base64": "..."}`.
+Times are in seconds of the epoch, null where there is none. Bytes are written as `jsonbytes` writes them: as a string
+where they are UTF-8, otherwise as `{"base64": "..."}`.
 """
 
 from itertools import islice
@@ -29,15 +29,15 @@ class Ping(msgspec.Struct, frozen=True):
 
 
 class Page(msgspec.Struct, Generic[V], frozen=True):
-    """Part of a list; `after` asks for the next part, and is empty at the end."""
+    """Part of a list. `after` requests the next part, and is empty at the end."""
 
     items: list[V]
     after: str = ""
-    total: int | None = None  # how many there are in all, where that is known without counting
+    total: int | None = None  # of all pages; null where it would have to be counted
 
 
 class FunctionView(msgspec.Struct, frozen=True):
-    """A function, its queue, and what became of its jobs since the start."""
+    """A function, its queue, and its totals since the start of the server."""
 
     name: JsonBytes
     queued: int
@@ -46,8 +46,8 @@ class FunctionView(msgspec.Struct, frozen=True):
     dead: int
     workers: int
     paused: bool
-    limits: tuple[int, int, int]  # by priority: high, normal, low; 0: none
-    oldest: float | None  # when the job that waits longest was ready to run
+    limits: tuple[int, int, int]  # by priority: high, normal, low; 0: no limit
+    oldest: float | None  # when the queued job that has been ready for longest became ready
     submitted: int
     completed: int
     failed: int
@@ -64,7 +64,7 @@ class AttemptView(msgspec.Struct, frozen=True):
 
 
 class JobView(msgspec.Struct, frozen=True):
-    """A job, alive, dead or over. Lists cut `payload` and `result`; the sizes are always the whole."""
+    """A job. Lists cut `payload` and `result`; the sizes are those of the whole."""
 
     id: int
     handle: JsonBytes
@@ -79,10 +79,10 @@ class JobView(msgspec.Struct, frozen=True):
     started_at: float | None
     finished_at: float | None
     attempts: int
-    timeout: float  # seconds a worker may take; 0: no limit
-    worker: JsonBytes  # who runs it or ran it last
+    timeout: float  # seconds that a worker may take; 0: no limit
+    worker: JsonBytes  # the one that runs it or ran it last
     worker_door: str
-    numerator: float | None  # progress, while it runs
+    numerator: float | None  # progress of a running job
     denominator: float | None
     code: int
     reason: str
@@ -94,22 +94,22 @@ class JobView(msgspec.Struct, frozen=True):
 
 
 class WorkerView(msgspec.Struct, frozen=True):
-    """A worker that is connected."""
+    """A connected worker."""
 
     id: int
     name: JsonBytes
     door: str
     peer: str
     since: float
-    functions: list[JsonBytes]  # at most the first hundred
+    functions: list[JsonBytes]  # the first hundred
     function_count: int
-    idle: bool  # waits for work
-    running: list[JsonBytes]  # handles, at most the first hundred
-    running_since: float | None  # of the job that runs longest
+    idle: bool  # waiting for a job
+    running: list[JsonBytes]  # handles, the first hundred
+    running_since: float | None  # start of the job that has been running for longest
 
 
 class ScheduleView(msgspec.Struct, frozen=True):
-    """A schedule that the server keeps."""
+    """A schedule."""
 
     name: str
     expression: str  # five cron fields
@@ -117,7 +117,7 @@ class ScheduleView(msgspec.Struct, frozen=True):
     function: JsonBytes
     payload: JsonBytes
     priority: str
-    unique: bool  # a run is left out while the one before it is not over
+    unique: bool  # a run is skipped while the job of the previous run has not ended
     paused: bool
     next_at: float | None
     last_at: float | None
@@ -125,7 +125,7 @@ class ScheduleView(msgspec.Struct, frozen=True):
 
 
 class Latency(msgspec.Struct, frozen=True):
-    """Seconds, over the last minute; null where nothing happened."""
+    """Percentiles in seconds, over the last minute; null where there are no values."""
 
     p50: float | None
     p95: float | None
@@ -133,7 +133,7 @@ class Latency(msgspec.Struct, frozen=True):
 
 
 class Overview(msgspec.Struct, frozen=True):
-    """The whole server at a glance."""
+    """Counts, rates and latencies of the whole server."""
 
     now: float
     uptime: float
@@ -144,21 +144,21 @@ class Overview(msgspec.Struct, frozen=True):
     functions: int
     workers: int
     connections: int
-    submitted: int  # since the start, as are the next two
+    submitted: int  # since the start of the server, like the next two
     completed: int
     failed: int
-    submitted_rate: float  # a second, over the last few
+    submitted_rate: float  # per second, over the last few seconds
     completed_rate: float
-    oldest: float | None  # when the job that waits longest, over all functions, was ready to run
-    wait: Latency  # from ready to run until a worker has it
-    run: Latency  # from then until it is over
+    oldest: float | None  # when the queued job that has been ready for longest became ready
+    wait: Latency  # from ready to run until claimed by a worker
+    run: Latency  # from claimed until ended
 
 
 class Sample(msgspec.Struct, frozen=True):
     """One point of the charts."""
 
     at: float
-    submitted: float  # a second
+    submitted: float  # per second
     completed: float
     failed: float
     queued: int
@@ -166,7 +166,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class DoorView(msgspec.Struct, frozen=True):
-    """An address that is listened on."""
+    """An address that the server listens on."""
 
     protocol: str
     address: str
@@ -174,19 +174,19 @@ class DoorView(msgspec.Struct, frozen=True):
 
 
 class StoreView(msgspec.Struct, frozen=True):
-    """Where jobs are kept."""
+    """The store."""
 
     url: str
     durable: bool
     size: int | None  # bytes on disk
     pending: int  # changes that are not durable yet
     commits: int
-    commit_p50: float | None  # seconds until a batch is on disk
+    commit_p50: float | None  # seconds until a batch is durable
     commit_p99: float | None
 
 
 class System(msgspec.Struct, frozen=True):
-    """What runs, and on what."""
+    """Version, platform, doors and store of the server."""
 
     version: str
     compiled: bool
@@ -201,7 +201,7 @@ class System(msgspec.Struct, frozen=True):
 
 
 class JobEvent(msgspec.Struct, frozen=True):
-    """A moment in the life of a job, for `geartrain tail` and the live pages."""
+    """Something that happened to a job."""
 
     at: float
     what: str  # submitted, started, progress, requeued, scheduled, done, failed, cancelled, dead
@@ -213,80 +213,135 @@ class JobEvent(msgspec.Struct, frozen=True):
 
 
 class BulkReport(msgspec.Struct, frozen=True):
-    """What an action on many jobs did."""
+    """The result of a bulk action."""
 
     done: int
-    refused: int  # jobs that were not in a state for it any more
-    more: bool  # there are more that fit: ask again
+    refused: int  # jobs that had changed state meanwhile
+    more: bool  # more jobs match: repeat the call
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """Why something was not done."""
+    """Why a verb could not be carried out."""
 
-    kind: str  # bad-request, not-found, conflict, unsupported
+    kind: str  # bad-request, not-found, conflict, unsupported or unavailable
     text: str
 
 
 PRIORITIES: Final = tuple(priority.name.lower() for priority in Priority)
 STATES: Final = tuple(state.name.lower() for state in JobState)
 LISTED_BYTES: Final = 256  # of a payload or a result, in a list
-SHOWN_BYTES: Final = 64 * 1024  # of the same, when one job is asked for; the whole can be had as bytes
+SHOWN_BYTES: Final = 64 * 1024  # of the same, in the view of one job; the verbs payload and result return all
 _NAMES_SHOWN: Final = 100
 
 
-def function_view(engine: Engine, found: Function) -> FunctionView:
+def function_view(engine: Engine, function: Function) -> FunctionView:
     """A function."""
     return FunctionView(
-        jsonbytes.encode(found.name), found.queued, found.running, found.scheduled,
-        engine.dead_counts.get(found.name, 0),
-        found.workers, found.paused, found.limits, found.oldest_ready_at() or None, found.submitted, found.completed,
-        found.failed,
-    )  # fmt: skip
+        name=jsonbytes.encode(function.name),
+        queued=function.queued,
+        running=function.running,
+        scheduled=function.scheduled,
+        dead=engine.dead_counts.get(function.name, 0),
+        workers=function.workers,
+        paused=function.paused,
+        limits=function.limits,
+        oldest=function.oldest_ready_at() or None,
+        submitted=function.submitted,
+        completed=function.completed,
+        failed=function.failed,
+    )
 
 
-def worker_view(found: Worker) -> WorkerView:
+def worker_view(worker: Worker) -> WorkerView:
     """A worker."""
-    running = found.running.jobs()
-    started = [job_view.started_at for job_view in running]
+    jobs = worker.running.jobs()
     return WorkerView(
-        found.number, jsonbytes.encode(found.name), found.door, found.peer, found.since,
-        [jsonbytes.encode(name) for name in islice(found.abilities, _NAMES_SHOWN)], len(found.abilities), found.idle,
-        [jsonbytes.encode(job_view.handle) for job_view in running[:_NAMES_SHOWN]], min(started, default=None),
-    )  # fmt: skip
+        id=worker.number,
+        name=jsonbytes.encode(worker.name),
+        door=worker.door,
+        peer=worker.peer,
+        since=worker.since,
+        functions=[jsonbytes.encode(name) for name in islice(worker.abilities, _NAMES_SHOWN)],
+        function_count=len(worker.abilities),
+        idle=worker.idle,
+        running=[jsonbytes.encode(job.handle) for job in jobs[:_NAMES_SHOWN]],
+        running_since=min((job.started_at for job in jobs), default=None),
+    )
 
 
-def job_view(found: LiveJob, longest: int, result: bytes | None = None, finished_at: float | None = None) -> JobView:
-    """A job that is not over, or has just ended with this result."""
-    owner = found.owner
-    if found.state is JobState.DEAD and found.failed_attempts:
-        finished_at = found.failed_attempts[-1].ended_at
-    progress = found.progress
+def job_view(job: LiveJob, longest: int, result: bytes | None = None, finished_at: float | None = None) -> JobView:
+    """A job that has not ended, or that has just ended with this result."""
+    owner, progress = job.owner, job.progress
+    if job.state is JobState.DEAD and job.failed_attempts:
+        finished_at = job.failed_attempts[-1].ended_at
     return JobView(
-        found.id, jsonbytes.encode(found.handle), jsonbytes.encode(found.function),
-        jsonbytes.encode(found.unique), STATES[found.state],
-        PRIORITIES[found.priority], found.background, found.door, found.submitted_at,
-        found.run_at, found.started_at or None, finished_at, found.attempts, found.timeout,
-        jsonbytes.encode(owner.name) if owner is not None else "", owner.door if owner is not None else "",
-        progress.numerator if progress is not None else None, progress.denominator if progress is not None else None,
-        found.code or (GIVEN_UP if found.state is JobState.DEAD else 0), found.reason,
-        jsonbytes.encode(found.payload, longest), len(found.payload),
-        None if result is None else jsonbytes.encode(result, longest), None if result is None else len(result),
-        _trials(found.failed_attempts or []),
-    )  # fmt: skip
+        id=job.id,
+        handle=jsonbytes.encode(job.handle),
+        function=jsonbytes.encode(job.function),
+        unique=jsonbytes.encode(job.unique),
+        state=STATES[job.state],
+        priority=PRIORITIES[job.priority],
+        background=job.background,
+        door=job.door,
+        submitted_at=job.submitted_at,
+        run_at=job.run_at,
+        started_at=job.started_at or None,
+        finished_at=finished_at,
+        attempts=job.attempts,
+        timeout=job.timeout,
+        worker=jsonbytes.encode(owner.name) if owner is not None else "",
+        worker_door=owner.door if owner is not None else "",
+        numerator=progress.numerator if progress is not None else None,
+        denominator=progress.denominator if progress is not None else None,
+        code=job.code or (GIVEN_UP if job.state is JobState.DEAD else 0),
+        reason=job.reason,
+        payload=jsonbytes.encode(job.payload, longest),
+        payload_size=len(job.payload),
+        result=None if result is None else jsonbytes.encode(result, longest),
+        result_size=None if result is None else len(result),
+        trials=_attempt_views(job.failed_attempts or []),
+    )
 
 
-def record_view(found: Record, longest: int) -> JobView:
-    """A job that is over. Its payload is not kept, and perhaps not all of its result."""
+def record_view(record: Record, longest: int) -> JobView:
+    """A job that has ended. Its payload is not kept, and its result may be cut."""
     return JobView(
-        found.id, jsonbytes.encode(found.handle), jsonbytes.encode(found.function),
-        jsonbytes.encode(found.unique), STATES[found.state],
-        PRIORITIES[found.priority], True, found.door, found.submitted_at, None,
-        found.started_at or None, found.finished_at, found.attempts, 0.0,
-        jsonbytes.encode(found.worker), found.worker_door,
-        None, None, found.code, found.reason, None, None, jsonbytes.encode(found.result, longest), len(found.result),
-        _trials(unpack_attempts(found.failed_attempts)),
-    )  # fmt: skip
+        id=record.id,
+        handle=jsonbytes.encode(record.handle),
+        function=jsonbytes.encode(record.function),
+        unique=jsonbytes.encode(record.unique),
+        state=STATES[record.state],
+        priority=PRIORITIES[record.priority],
+        background=True,
+        door=record.door,
+        submitted_at=record.submitted_at,
+        run_at=None,
+        started_at=record.started_at or None,
+        finished_at=record.finished_at,
+        attempts=record.attempts,
+        timeout=0.0,
+        worker=jsonbytes.encode(record.worker),
+        worker_door=record.worker_door,
+        numerator=None,
+        denominator=None,
+        code=record.code,
+        reason=record.reason,
+        payload=None,
+        payload_size=None,
+        result=jsonbytes.encode(record.result, longest),
+        result_size=len(record.result),
+        trials=_attempt_views(unpack_attempts(record.failed_attempts)),
+    )
 
 
-def _trials(trials: list[Attempt]) -> list[AttemptView]:
-    return [AttemptView(*trial[:3], jsonbytes.encode(trial.worker), trial.why) for trial in trials]
+def _attempt_views(attempts: list[Attempt]) -> list[AttemptView]:
+    return [
+        AttemptView(
+            started_at=attempt.started_at,
+            ended_at=attempt.ended_at,
+            door=attempt.door,
+            worker=jsonbytes.encode(attempt.worker),
+            why=attempt.why,
+        )
+        for attempt in attempts
+    ]

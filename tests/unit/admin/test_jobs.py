@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from geartrain.admin import jobs
+from geartrain.admin import job_scan, jobs
 from geartrain.admin.service import Admin
 from geartrain.admin.views import JobView, Page
 from geartrain.engine.engine import Engine
@@ -123,14 +123,14 @@ def test_a_job_that_ends_while_it_is_listed_is_listed_once(
 def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The two ways to find jobs, which must find the same."""
     if request.param == "looked up by id":
-        monkeypatch.setattr(jobs, "LISTED_IN_ONE_GO", 0)
+        monkeypatch.setattr(job_scan, "FILTERED_AT_ONCE", 0)
 
 
 @pytest.mark.usefixtures("many")
 def test_many_jobs_do_not_hold_up_the_loop(admin: Admin, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop comes round after each slice, as far as the clock is concerned."""
-    monkeypatch.setattr(jobs, "_SLICE_SECONDS", -1.0)
-    for _ in range(10 * jobs._SLICE):
+    monkeypatch.setattr(job_scan, "_SLICE_SECONDS", -1.0)
+    for _ in range(10 * job_scan._SLICE):
         engine.submit(b"f", background=True)
 
     async def listed() -> int:
@@ -328,7 +328,7 @@ def test_jobs_from_before_are_found_whatever_they_are_called(
 def test_ids_that_lie_far_apart_are_not_looked_up_one_by_one(
     admin: Admin, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "LISTED_IN_ONE_GO", 2)
+    monkeypatch.setattr(job_scan, "FILTERED_AT_ONCE", 2)
     queued = []
     for _ in range(3):
         queued.append(engine.submit(b"f", background=True))

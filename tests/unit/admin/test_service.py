@@ -129,15 +129,15 @@ def test_events_are_told_only_while_somebody_attends(admin: Admin, engine: Engin
     heard: list[JobEvent] = []
     others: list[JobEvent] = []
     assert engine.observer is None
-    admin.subscribe(heard.append)
-    admin.subscribe(others.append)
+    admin.events.subscribe(heard.append)
+    admin.events.subscribe(others.append)
     worker = hire(engine, b"f", name=b"bob")
     job = engine.submit(b"f", background=True, door="gearman")
     claim(engine, worker)
     engine.fail(worker, job, "broken")
-    admin.unsubscribe(heard.append)
+    admin.events.unsubscribe(heard.append)
     engine.submit(b"f", background=True)
-    admin.unsubscribe(others.append)
+    admin.events.unsubscribe(others.append)
     assert engine.observer is None
     assert [(event.what, event.worker, event.reason) for event in heard] == [
         ("submitted", "", ""), ("started", "bob", ""), ("failed", "", "broken"),
@@ -149,4 +149,4 @@ def test_events_are_told_only_while_somebody_attends(admin: Admin, engine: Engin
         NOW,
     )
     assert len(others) == 4
-    admin.unsubscribe(heard.append)
+    admin.events.unsubscribe(heard.append)

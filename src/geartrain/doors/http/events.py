@@ -285,9 +285,9 @@ class Live:
         """Hear of jobs only while somebody wants to."""
         wanted = any(listener.jobs for listener in self._listeners)
         if wanted and not self._attending:
-            self._context.admin.subscribe(self._heard)
+            self._context.admin.events.subscribe(self._heard)
         elif self._attending and not wanted:
-            self._context.admin.unsubscribe(self._heard)
+            self._context.admin.events.unsubscribe(self._heard)
         self._attending = wanted
 
     def _heard(self, event: views.JobEvent) -> None:

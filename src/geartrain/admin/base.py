@@ -1,0 +1,44 @@
+"""What the groups of verbs share. `Admin` in `service.py` is all of them in one class, as the engine is."""
+
+from typing import Final
+
+from geartrain.admin.server_info import Archive, ServerInfo
+from geartrain.errors import AdminError
+from geartrain.runtime.tick import TickLoop
+
+_PAGE_MOST: Final = 1000
+
+
+class AdminBase:
+    """The engine, its tick, and the server around them."""
+
+    def __init__(self, tick_loop: TickLoop, server: ServerInfo, archive: Archive) -> None:
+        self._tick_loop = tick_loop
+        self._engine = tick_loop.engine
+        self._server = server
+        self._archive = archive
+
+    def _begin_change(self, function: bytes = b"") -> None:
+        """Set the engine's time. Every verb that changes something calls this first."""
+        if self._is_builtin(function):
+            raise AdminError("bad-request", f"{printable(function)} is a function of the server itself")
+        self._tick_loop.begin_tick()
+
+    def _is_builtin(self, function: bytes) -> bool:
+        return function in self._engine.builtin_workers
+
+
+def printable(name: bytes) -> str:
+    """A name for a message, without characters that control a terminal.
+
+    >>> printable(b"mail"), printable(b"a\\x1b[2J")
+    ('mail', 'a\\\\x1b[2J')
+    """
+    return ascii(name.decode("utf-8", "replace"))[1:-1]
+
+
+def page_limit(limit: int) -> int:
+    """The length of a page, for the `limit` that was sent."""
+    if limit < 1:
+        raise AdminError("bad-request", f"limit must be at least 1: {limit}")
+    return min(limit, _PAGE_MOST)

@@ -1,0 +1,119 @@
+"""Finding jobs that have not ended, newest first, without holding up the event loop.
+
+The newest job is the one with the highest id. Where there are few jobs, all are tested; where there are many, ids are
+looked up one by one, because a page needs only some of the newest.
+"""
+
+import array
+import asyncio
+import bisect
+import heapq
+import itertools
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+from geartrain.engine.engine import Engine
+from geartrain.engine.job import LiveJob
+from geartrain.engine.job_table import JobTable
+from geartrain.model import JobState
+
+FILTERED_AT_ONCE: Final = 20_000
+_LOOKUPS_PER_JOB: Final = 20  # then every job is tested instead
+_SLICE: Final = 250  # jobs between two readings of the clock
+_SLICE_SECONDS: Final = 0.004
+
+Matches = Callable[[LiveJob], bool]
+JobsById = JobTable | dict[int, LiveJob]
+
+
+class LoopBreak:
+    """Lets other tasks of the event loop run when this one has run for some milliseconds."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+
+    async def take(self) -> None:
+        """Continue at once, or after one iteration of the loop."""
+        if time.perf_counter() - self._began > _SLICE_SECONDS:
+            await asyncio.sleep(0)
+            self._began = time.perf_counter()
+
+
+class JobScanner:
+    """Finds jobs that have not ended, newest first. Created before the jobs of the last run are restored."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._first_id = engine.next_id  # of this run of the server
+        self._restored_ids: array.array[int] | None = None  # of jobs of earlier runs, ascending; some have ended
+
+    async def newest(self, matches: Matches, state: JobState | None, below: int, most: int) -> list[LiveJob]:
+        """The jobs with the highest ids that match, below an id unless it is 0. Some may have ended on return."""
+        tables = self._tables(state)
+        if sum(map(len, tables)) <= FILTERED_AT_ONCE:
+            return await _filter_all(tables, matches, below or self._engine.next_id, most)
+        return await self._look_up_ids(tables, matches, below, most)
+
+    def _tables(self, state: JobState | None) -> list[JobsById]:
+        if state is None:
+            return [self._engine.jobs, self._engine.dead]
+        return [self._engine.dead if state is JobState.DEAD else self._engine.jobs]
+
+    async def _look_up_ids(self, tables: list[JobsById], matches: Matches, below: int, most: int) -> list[LiveJob]:
+        """The same by looking up ids in descending order until there are enough: most ids near the top exist."""
+        top = min(below, self._engine.next_id) if below else self._engine.next_id
+        lowest = max(self._first_id, top - _LOOKUPS_PER_JOB * sum(map(len, tables)))
+        jobs: list[LiveJob] = []
+        loop_break = LoopBreak()
+        for ids in itertools.chain(_slices(range(top - 1, lowest - 1, -1)), self._restored_slices(top, lowest)):
+            jobs += filter(matches, _jobs_with(tables, ids))
+            if len(jobs) >= most:
+                return jobs[:most]
+            await loop_break.take()
+        if lowest > self._first_id:
+            jobs += await _filter_all(tables, matches, lowest, most - len(jobs))
+        return jobs
+
+    def _restored_slices(self, top: int, lowest: int) -> Iterator[Sequence[int]]:
+        """Slices of the ids of earlier runs, descending; none if the look-up ends before it gets there."""
+        if lowest > self._first_id:
+            return
+        ids = self._restored()
+        last = bisect.bisect_left(ids, top)
+        for places in _slices(range(last - 1, -1, -1)):
+            yield [ids[place] for place in places]
+
+    def _restored(self) -> "array.array[int]":
+        if not self._engine.restored:
+            return array.array("q")
+        if self._restored_ids is None:
+            ids = sorted(id for table in self._tables(None) for id in table if id < self._first_id)
+            self._restored_ids = array.array("q", ids)
+        return self._restored_ids
+
+
+async def _filter_all(tables: list[JobsById], matches: Matches, below: int, most: int) -> list[LiveJob]:
+    """The same by testing every job."""
+    jobs = [job for table in tables for job in table.values()]
+    best: list[LiveJob] = []
+    loop_break = LoopBreak()
+    while jobs:  # from the end: the list shrinks as it is used, instead of being freed at once
+        best += [job for job in jobs[-_SLICE:] if job.id < below and matches(job)]
+        del jobs[-_SLICE:]
+        if len(best) > 2 * most + _SLICE:
+            best = heapq.nlargest(most, best, key=_id)
+        await loop_break.take()
+    return heapq.nlargest(most, best, key=_id)
+
+
+def _jobs_with(tables: list[JobsById], ids: Iterable[int]) -> list[LiveJob]:
+    return [job for id in ids for table in tables if (job := table.get(id)) is not None]
+
+
+def _slices(places: range) -> Iterator[range]:
+    return (places[start : start + _SLICE] for start in range(0, len(places), _SLICE))
+
+
+def _id(job: LiveJob) -> int:
+    return job.id
