@@ -1,4 +1,4 @@
-"""Plain data that every room understands: what a job is, and the words for its states and choices."""
+"""Plain data that every package uses: jobs, their states and options, and the records of finished jobs."""
 
 import enum
 import json
@@ -8,7 +8,7 @@ from mypy_extensions import mypyc_attr
 
 
 class Priority(enum.IntEnum):
-    """High before normal before low, across all the functions a worker offers."""
+    """A worker gets high before normal before low, over all the functions that it offers."""
 
     HIGH = 0
     NORMAL = 1
@@ -16,46 +16,50 @@ class Priority(enum.IntEnum):
 
 
 class JobState(enum.IntEnum):
-    """Where a job is in its life; `engine/lifecycle.py` has the table of allowed transitions."""
+    """The state of a job; `engine/lifecycle.py` has the table of allowed transitions."""
 
-    SCHEDULED = 0  # waits for its time
+    SCHEDULED = 0  # waits for `run_at`
     QUEUED = 1  # waits for a worker
-    RUNNING = 2  # a worker has it
+    RUNNING = 2  # assigned to a worker
     DONE = 3
-    FAILED = 4  # a worker said so, or its time ran out
-    CANCELLED = 5  # somebody said so, or nobody waited for it any more
-    DEAD = 6  # given up: set aside with a reason until somebody retries or deletes it
+    FAILED = 4  # reported by the worker, or timed out
+    CANCELLED = 5  # by a client or operator, or because no client waited for a foreground job any more
+    DEAD = 6  # gave up after too many attempts; kept with a reason until an operator retries or deletes it
 
 
 class Duplicate(enum.Enum):
-    """What a submission does when its unique key is already queued or running."""
+    """How to treat a submission whose unique key belongs to a job that waits or runs."""
 
-    COALESCE = "coalesce"  # share the job that is there
-    REPLACE = "replace"  # overwrite it while it waits; leave it alone while it runs
+    COALESCE = "coalesce"  # join that job
+    REPLACE = "replace"  # overwrite that job while it waits; join it while it runs
 
 
 class Expiry(enum.Enum):
-    """What happens to a job that runs longer than it may."""
+    """What happens to a job that exceeds the timeout of its worker."""
 
     FAIL = "fail"
     REQUEUE = "requeue"
 
 
 class Attempt(NamedTuple):
-    """An attempt that did not end its job."""
+    """A failed attempt: a worker had the job and did not end it."""
 
     started_at: float
     ended_at: float
-    door: str  # of the worker
-    worker: bytes  # what it called itself
-    why: str  # it came to nothing
+    door: str  # protocol of the worker
+    worker: bytes  # the worker's name
+    reason: str
 
 
 @mypyc_attr(allow_interpreted_subclasses=True, acyclic=True)
 class Job:
-    """A unit of work as it is submitted, kept and listed; everything in it is plain data.
+    """A unit of work as it is submitted, stored and listed.
 
-    The engine adds what only a living job has (owner, watchers) in its own subclass.
+    `engine.job.LiveJob` extends it with references that only exist in memory: the worker, the watchers.
+
+    >>> job = Job(7, b"H:host:7", b"resize", b"", b"cat.png", Priority.NORMAL, True, 5.0, 5.0, "gearman")
+    >>> job.state.name, job.attempts, job.keeps_result
+    ('QUEUED', 0, True)
     """
 
     __slots__ = (
@@ -92,41 +96,41 @@ class Job:
         submitted_at: float,
         door: str,
     ) -> None:
-        self.id = id  # grows by one per job, never reused
-        self.handle = handle  # what clients and workers call it
+        self.id = id  # increases by one per job, never reused
+        self.handle = handle  # identifies the job for clients and workers
         self.function = function
-        self.unique = unique  # empty: never a duplicate of anything
+        self.unique = unique  # unique key within the function; empty: none
         self.payload = payload
-        self.priority = priority  # a Priority, as a plain int because it indexes tables
-        self.background = background  # durable, and lives on without watchers
-        self.run_at = run_at  # epoch seconds: when it may run, and its place in the queue
+        self.priority = priority  # a Priority as a plain int, because it indexes lists
+        self.background = background  # durable, and runs although no client waits for it
+        self.run_at = run_at  # epoch seconds; when it may run, and its position in the queue
         self.submitted_at = submitted_at
-        self.door = door  # the protocol that submitted it
-        self.keeps_result = True  # its record has the result; false: its submitter does not want it
+        self.door = door  # protocol of the submitter
+        self.keeps_result = True  # false: the submitter does not want the result, so its record has none
         self.state = JobState.QUEUED
-        self.attempts = 0  # how many times a worker was given it since its last success
-        self.count = 0  # how many steps its workers counted by rescheduling it
-        self.timeout = 0.0  # seconds a worker may take; 0 means no limit
-        self.reducer = b""  # Gearman's map/reduce: stored and passed on, no more
-        self.reason = ""  # why it is dead
-        self.failed_attempts: list[Attempt] | None = None  # the last attempts that did not end it
+        self.attempts = 0  # how often a worker got it since it was submitted, rescheduled by a worker, or retried
+        self.count = 0  # sum of the steps that workers gave when they rescheduled it
+        self.timeout = 0.0  # seconds that a worker may take; 0: no limit
+        self.reducer = b""  # Gearman's map/reduce: stored and passed on
+        self.reason = ""  # why it failed or is dead
+        self.failed_attempts: list[Attempt] | None = None  # the latest ones
 
 
-_DIGITS: Final = 18  # of an id, at most
+_MAX_DIGITS: Final = 18  # of an id; more would not fit into 64 bits
 
 
 def id_from_handle(handle: bytes) -> int:
-    """The id that a handle ends in; 0 where there is none.
+    """Return the id at the end of a handle, or 0.
 
     >>> id_from_handle(b"H:host:7"), id_from_handle(b"H:host:"), id_from_handle(b"7")
     (7, 0, 7)
     """
     digits = handle[handle.rfind(b":") + 1 :]
-    return int(digits) if len(digits) <= _DIGITS and digits.isdigit() else 0
+    return int(digits) if len(digits) <= _MAX_DIGITS and digits.isdigit() else 0
 
 
 class Record(NamedTuple):
-    """What is kept of a job that is over."""
+    """A finished background job, as it is kept for operators and for clients that ask later."""
 
     id: int
     handle: bytes
@@ -135,40 +139,40 @@ class Record(NamedTuple):
     priority: int
     state: int  # a JobState: done, failed or cancelled
     submitted_at: float
-    started_at: float  # of the last attempt; 0 if there was none
+    started_at: float  # of the last attempt; 0: no worker had it
     finished_at: float
     attempts: int
-    door: str  # that submitted it
-    worker_door: str  # that ran it; empty if nobody did
-    worker: bytes  # what the worker called itself
-    code: int  # 0 for success, else what its worker called the failure
-    reason: str  # why it did not succeed
-    result: bytes  # cut to the store's limit
-    failed_attempts: bytes = b""  # packed
-    keeps_result: bool = True  # false: the result was not kept, since its submitter did not want it
+    door: str  # protocol of the submitter
+    worker_door: str  # protocol of the worker; empty: no worker had it
+    worker: bytes  # name of the worker
+    code: int  # 0: success; else the failure code that the worker gave
+    reason: str  # why it failed or was cancelled
+    result: bytes  # truncated to the limit of the store
+    failed_attempts: bytes = b""  # see `pack_attempts`
+    keeps_result: bool = True  # false: the submitter did not want the result, and `result` is empty
 
 
-def pack_attempts(trials: list[Attempt] | None) -> bytes:
-    """Trials as they are kept: nothing, or JSON.
+def pack_attempts(attempts: list[Attempt] | None) -> bytes:
+    """Encode failed attempts for a store: empty, or JSON.
 
-    >>> unpack(pack([Trial(1.0, 2.0, "gearman", b"bob", "it left")]))
-    [Trial(started_at=1.0, ended_at=2.0, door='gearman', worker=b'bob', why='it left')]
+    >>> unpack_attempts(pack_attempts([Attempt(1.0, 2.0, "gearman", b"bob", "worker disconnected")]))
+    [Attempt(started_at=1.0, ended_at=2.0, door='gearman', worker=b'bob', reason='worker disconnected')]
     """
-    if not trials:
+    if not attempts:
         return b""
-    rows = [(*trial[:3], trial.worker.decode("latin-1"), trial.why) for trial in trials]
+    rows = [(*attempt[:3], attempt.worker.decode("latin-1"), attempt.reason) for attempt in attempts]
     return json.dumps(rows, separators=(",", ":")).encode()
 
 
 def unpack_attempts(data: bytes) -> list[Attempt]:
-    """The same back. What makes no sense is left out: no job is to be lost for the sake of its past."""
+    """Decode `pack_attempts`. Invalid data is ignored: a job must not be lost because its history is damaged."""
     if not data:
         return []
     try:
         rows = json.loads(data)
         return [
-            Attempt(float(began), float(ended), str(door), str(worker).encode("latin-1"), str(why))
-            for began, ended, door, worker, why in rows
+            Attempt(float(started_at), float(ended_at), str(door), str(worker).encode("latin-1"), str(reason))
+            for started_at, ended_at, door, worker, reason in rows
         ]
     except (ValueError, TypeError, RecursionError):
         return []

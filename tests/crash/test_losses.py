@@ -172,7 +172,7 @@ def test_job_that_is_given_up_after_a_restart_had_all_its_attempts(start: Start,
         assert taker.take() is None, "it is dead, also in the next life"
         assert taker.status(handle)[0] == 0
     ((reason, payload),) = store_file.query(path, "SELECT reason, payload FROM jobs WHERE state = 6")
-    assert reason.startswith("given to 3 workers in vain")
+    assert reason.startswith("gave up after 3 attempts")
     assert payload == b"poison"
 
 

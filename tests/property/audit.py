@@ -122,20 +122,20 @@ def _crews(engine: Engine, workers: list[Worker]) -> None:
             assert engine.functions[function.name] is function
             assert crew in function.crews
             for priority, queue in enumerate(function.queues):
-                turns = [turn for turn in crew.ready[priority] if turn.function is function]
-                others = [turn for turn in queue.unaware if turn.crew is crew]
-                assert [turn.listed for turn in (*turns, *others)] in ([True], [False])
+                ready = [entry for entry in crew.ready[priority] if entry.function is function]
+                parked = [entry for entry in queue.parked if entry.crew is crew]
+                assert [entry.is_parked for entry in (*ready, *parked)] == [bool(parked)]
                 if queue.size and not function.paused:
-                    assert turns
-            calls = [call for call in function.calls if call.crew is crew]
-            others_calls = [call for call in crew.unheard if call.function is function]
-            assert [call.listed for call in (*calls, *others_calls)] in ([True], [False])
+                    assert ready
+            idle = [entry for entry in function.idle_crews if entry.crew is crew]
+            busy = [entry for entry in crew.parked if entry.function is function]
+            assert [entry.is_parked for entry in (*idle, *busy)] == [bool(busy)]
             if list(crew.idle):
-                assert calls
+                assert idle
     for function in engine.functions.values():
         assert set(function.crews) <= set(members)
-        assert {call.crew for call in function.calls} <= set(members), "nobody calls a crew that is no more"
-        assert {turn.crew for queue in function.queues for turn in queue.unaware} <= set(members)
+        assert {entry.crew for entry in function.idle_crews} <= set(members), "no crew that was disbanded"
+        assert {entry.crew for queue in function.queues for entry in queue.parked} <= set(members)
     for worker in workers:
         assert worker.crew is None or worker.crew.key == worker.abilities.keys()
 
@@ -145,7 +145,7 @@ def _sleepers(engine: Engine, workers: list[Worker]) -> None:
     asleep = [worker for crew in engine.crews.values() for worker in crew.idle]
     assert len(asleep) == len(set(asleep))
     assert set(asleep) == {worker for worker in workers if worker.idle}
-    looked_after = {function for _, function in engine._wake_again}
+    looked_after = {function for _, function in engine._planned_wakes}
     for worker in asleep:
         assert worker.crew is not None
         assert worker in worker.crew.idle
@@ -168,7 +168,7 @@ def _heads(function: Function) -> list[LiveJob]:
     return [
         line[0]
         for queue in function.queues
-        for line in ([job for job in queue._line() if job.state is JobState.QUEUED], _early(queue))
+        for line in ([job for job in queue._linked() if job.state is JobState.QUEUED], _early(queue))
         if line
     ]
 

@@ -341,7 +341,7 @@ def _attempt_views(attempts: list[Attempt]) -> list[AttemptView]:
             ended_at=attempt.ended_at,
             door=attempt.door,
             worker=jsonbytes.encode(attempt.worker),
-            why=attempt.why,
+            why=attempt.reason,
         )
         for attempt in attempts
     ]

@@ -1,1 +1,1 @@
-"""The one job engine: plain synchronous Python, no I/O, no clock, no asyncio."""
+"""The jobs: queues, workers, leases and schedules. No I/O, no clock, no asyncio."""

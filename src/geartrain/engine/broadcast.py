@@ -1,8 +1,7 @@
-"""Jobs that went to several workers at once.
+"""Broadcast jobs: one job, a copy for every worker that is idle when the first one claims it.
 
-A function may be a broadcast function: its job goes to every worker that waits at the moment. The first of
-them that completes it completes the job; one that fails or is lost only gives up its own copy, and the job
-fails when no copy is left. Copies are not handed out a second time.
+The first worker that completes its copy completes the job. A worker that fails or is lost gives up its copy only; the
+job fails when no copy is left. A copy is not assigned a second time.
 """
 
 from geartrain.engine.job import LiveJob
@@ -10,7 +9,7 @@ from geartrain.engine.worker import Worker
 
 
 class Broadcasts:
-    """Who has a copy of which job."""
+    """The running broadcast jobs and the workers that have a copy of each."""
 
     __slots__ = ("copies",)
 
@@ -18,15 +17,15 @@ class Broadcasts:
         self.copies: dict[LiveJob, set[Worker]] = {}
 
     def share(self, job: LiveJob, first: Worker, others: list[Worker]) -> None:
-        """`first` has claimed a copy; the others will find theirs when they come to claim."""
+        """Give a copy to `first`, which has claimed the job, and put one into the inbox of each other worker."""
         self.copies[job] = {first, *others}
         for worker in others:
             if worker.inbox is None:
                 worker.inbox = []
             worker.inbox.append(job)
 
-    def collect(self, worker: Worker) -> LiveJob | None:
-        """The next copy that waits for this worker, unless its job is over by now."""
+    def claim(self, worker: Worker) -> LiveJob | None:
+        """Take the next copy from the worker's inbox, skipping jobs that are finished."""
         while worker.inbox:
             job = worker.inbox.pop(0)
             if job in self.copies:
@@ -35,14 +34,14 @@ class Broadcasts:
         return None
 
     def drop(self, job: LiveJob, worker: Worker) -> bool:
-        """A worker gives up its copy; true if that was the last one."""
+        """Remove the copy of a worker; return whether it was the last one."""
         copies = self.copies[job]
         copies.discard(worker)
-        worker.running.drop(job)
+        worker.running.remove(job)
         return not copies
 
     def end(self, job: LiveJob) -> None:
-        """The job is over: those who still work on a copy may answer in vain."""
+        """The job is finished: a late answer from a worker that still has a copy is ignored."""
         for worker in self.copies.pop(job):
-            if worker.running.drop(job):
+            if worker.running.remove(job):
                 worker.forgive_late(job.handle)

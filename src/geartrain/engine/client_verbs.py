@@ -1,4 +1,4 @@
-"""What clients do: submit jobs, look for them, watch them, cancel them."""
+"""What clients do: submit, find, watch and cancel jobs."""
 
 from typing import Final
 
@@ -15,11 +15,11 @@ _COALESCE: Final = Duplicate.COALESCE
 
 
 class ClientVerbs(EngineState):
-    """The engine's side that clients come to."""
+    """The engine's verbs for clients."""
 
     def submit(
         self,
-        function: bytes,
+        name: bytes,
         unique: bytes = b"",
         payload: bytes = b"",
         priority: int = _NORMAL,
@@ -34,26 +34,27 @@ class ClientVerbs(EngineState):
         reserved_id: int = 0,
         keeps_result: bool = True,
     ) -> LiveJob:
-        """Queue a job, or join the one that has its unique key already.
+        """Queue a new job of the function `name`, or return the one that has the unique key.
 
-        `run_at` is in epoch seconds; 0 means now, and a past time gives a place ahead of later ones. `reserved_id` is
-        one that `reserve_id` gave. `keeps_result` is false where nobody will ask for the result.
+        `run_at` is in epoch seconds: 0 means now, and a time in the past puts the job before those with later times.
+        `reserved_id` comes from `reserve_id`. `keeps_result` is false if no client will ask for the result.
+        Raise QueueFullError if the function has reached its limit for this priority.
         """
-        home = self.functions.get(function)
-        if home is None:
-            home = self.function(function)
+        function = self.functions.get(name)
+        if function is None:
+            function = self.function(name)
         now = self.now
         if unique:
-            twin = home.unique_jobs.get(unique)
-            if twin is not None:
-                self._join_in(twin, background, watcher)
-                if duplicate is not _COALESCE and twin.state is not RUNNING:
-                    return self._replace(home, twin, payload, priority, run_at or now, timeout, count, reducer)
-                return twin
-        if home.limited:
-            limit = home.limits[priority]
-            if limit and home.total >= limit:
-                raise QueueFullError(function, limit)
+            existing = function.unique_jobs.get(unique)
+            if existing is not None:
+                self._attach(existing, background, watcher)
+                if duplicate is not _COALESCE and existing.state is not RUNNING:
+                    return self._replace(function, existing, payload, priority, run_at or now, timeout, count, reducer)
+                return existing
+        if function.has_limits:
+            limit = function.limits[priority]
+            if limit and function.total >= limit:
+                raise QueueFullError(name, limit)
         id = reserved_id
         if not id:
             id = self.next_id
@@ -61,7 +62,7 @@ class ClientVerbs(EngineState):
         job = LiveJob(
             id,
             self.handle_prefix + b"%d" % id,
-            home.name,
+            function.name,
             unique,
             payload,
             priority,
@@ -76,7 +77,7 @@ class ClientVerbs(EngineState):
             job.keeps_result = False
         self.jobs.add(job)
         if unique:
-            home.unique_jobs[unique] = job
+            function.unique_jobs[unique] = job
         if watcher is not None:
             job.watchers = [watcher]
             watcher.watching.add(job)
@@ -84,58 +85,58 @@ class ClientVerbs(EngineState):
             self.journal.accepted(job)
         if self.observer is not None:
             self.observer.created(job)
-        self._admit(home, job)
+        self._schedule_or_enqueue(function, job)
         return job
 
     def reserve_id(self) -> int:
-        """An id for a job that is to be submitted later, or never; no other job gets it."""
+        """Return an id for a job that may be submitted later; no other job gets it."""
         id = self.next_id
         self.next_id = id + 1
         return id
 
     def find(self, handle: bytes) -> LiveJob | None:
-        """The job of that handle, while it is scheduled, queued or running."""
-        return _of_handle(self.jobs.get(self._id(handle)), handle)
+        """Return the scheduled, queued or running job of that handle."""
+        return _if_handle(self.jobs.get(self._id(handle)), handle)
 
     def find_dead(self, handle: bytes) -> LiveJob | None:
-        """The job of that handle, if it was set aside as dead."""
-        return _of_handle(self.dead.get(self._id(handle)), handle)
+        """Return the dead job of that handle."""
+        return _if_handle(self.dead.get(self._id(handle)), handle)
 
     def _id(self, handle: bytes) -> int:
-        return self.odd_handles.get(handle) or id_from_handle(handle)
+        return self._ids_by_handle.get(handle) or id_from_handle(handle)
 
     def find_unique(self, unique: bytes) -> LiveJob | None:
-        """The newest job with that unique key, over all functions."""
-        twins = [f.unique_jobs[unique] for f in self.functions.values() if unique in f.unique_jobs]
-        return max(twins, key=_by_id, default=None)
+        """Return the newest job with that unique key, over all functions."""
+        jobs = [f.unique_jobs[unique] for f in self.functions.values() if unique in f.unique_jobs]
+        return max(jobs, key=_by_id, default=None)
 
     def watch(self, job: LiveJob, watcher: Watcher, first: bool = False) -> None:
-        """From now on `watcher` hears of `job`; `first`: before those who watch it already."""
-        self._join_in(job, False, watcher)
+        """Send what happens to `job` to `watcher` too; with `first`, before its other watchers."""
+        self._attach(job, False, watcher)
         if first and job.watchers:
             job.watchers.insert(0, job.watchers.pop())
 
     def unwatch_all(self, watcher: Watcher) -> None:
-        """A client is gone. Foreground jobs that nobody else waits for need not be run any more."""
+        """A client disconnected: unwatch all its jobs."""
         for job in list(watcher.watching):
             self.unwatch(job, watcher)
 
     def unwatch(self, job: LiveJob, watcher: Watcher) -> None:
-        """A client no longer waits for this job."""
+        """Undo `watch`. A foreground job that loses its last watcher is cancelled, unless it runs."""
         if job not in watcher.watching:
             return
         watcher.watching.discard(job)
-        left = [other for other in job.watchers or () if other is not watcher]
-        job.watchers = left or None
-        if not left and not job.background and job.state is not RUNNING:
+        others = [other for other in job.watchers or () if other is not watcher]
+        job.watchers = others or None
+        if not others and not job.background and job.state is not RUNNING:
             self._finish(job, CANCELLED, b"")
 
     def cancel(self, job: LiveJob, reason: str = "cancelled") -> None:
-        """End a job now, whatever its state. A worker that runs it is told where its protocol can say so."""
+        """End a job in any state. Its worker is informed where the protocol allows it."""
         if job.state is DEAD:
-            self._erase(job)
+            self._delete_dead(job)
             return
-        workers = self._holders(job)
+        workers = self._workers_of(job)
         for worker in workers:
             worker.forgive_late(job.handle)
         self._fail(job, CANCELLED, reason)
@@ -143,45 +144,37 @@ class ClientVerbs(EngineState):
             worker.revoked(job)
 
     def run_now(self, job: LiveJob) -> None:
-        """Let a scheduled job run now."""
+        """Queue a scheduled job before its time; do nothing in other states."""
         if job.state is not SCHEDULED:
             return
-        home = self.functions[job.function]
+        function = self.functions[job.function]
         enter(job, QUEUED)
-        home.scheduled -= 1
+        function.scheduled -= 1
         self.scheduled -= 1
-        self.schedule.leave()
+        self.schedule.count_stale()
         job.run_at = self.now
         if job.background:
             self.journal.changed(job)
-        self._enqueue(home, job)
+        self._enqueue(function, job)
 
     def keep_result(self, job: LiveJob) -> None:
-        """Somebody will ask for the result of a job, also if it was submitted by one who would not."""
+        """A client will ask for the result of a job, although its submitter may not have wanted it."""
         if not job.keeps_result:
             job.keeps_result = True
             if job.background:
                 self.journal.changed(job)
 
     def retract(self, job: LiveJob) -> None:
-        """A background job was accepted and could not be made durable: its submitter is told so.
+        """Undo the acceptance of a background job that could not be made durable; its submitter gets an error.
 
-        If nobody else waits for it and no worker has it yet, it is as if it had never been submitted.
+        The job is cancelled, unless a client watches it or a worker runs it.
         """
         job.background = False
         if self.jobs.get(job.id) is job and not job.watchers and job.state is not RUNNING:
             self._finish(job, CANCELLED, b"")
 
-    def _admit(self, home: Function, job: LiveJob) -> None:
-        """Give a new job its first place."""
-        if job.run_at > self.now:
-            job.state = SCHEDULED
-            self._add_scheduled(home, job)
-        else:
-            self._enqueue(home, job)
-
-    def _join_in(self, job: LiveJob, background: bool, watcher: Watcher | None) -> None:
-        """A second submission of a job: it lives on in the background if any submitter wanted that."""
+    def _attach(self, job: LiveJob, background: bool, watcher: Watcher | None) -> None:
+        """Coalesce a submission with an existing job, which becomes a background job if either is one."""
         if background and not job.background:
             job.background = True
             self.journal.accepted(job)
@@ -194,7 +187,7 @@ class ClientVerbs(EngineState):
 
     def _replace(
         self,
-        home: Function,
+        function: Function,
         old: LiveJob,
         payload: bytes,
         priority: int,
@@ -203,23 +196,23 @@ class ClientVerbs(EngineState):
         count: int,
         reducer: bytes,
     ) -> LiveJob:
-        """Put a new object in the place of a waiting job: same handle and watchers, the rest as given."""
+        """Replace a job that waits by a new object with the same id, handle, watchers, door and `keeps_result`."""
         watchers = old.watchers
-        self._detach(home, old, CANCELLED)
+        self._remove(function, old, CANCELLED)
         job = LiveJob(
-            old.id, old.handle, home.name, old.unique, payload, priority, old.background, run_at,
+            old.id, old.handle, function.name, old.unique, payload, priority, old.background, run_at,
             old.submitted_at, old.door,
         )  # fmt: skip
         job.timeout, job.count, job.reducer = timeout, count, reducer
         job.keeps_result = old.keeps_result
         self.jobs.add(job)
-        home.unique_jobs[job.unique] = job
+        function.unique_jobs[job.unique] = job
         job.watchers = watchers
         for watcher in watchers or ():
             watcher.watching.add(job)
         if job.background:
             self.journal.changed(job)
-        self._admit(home, job)
+        self._schedule_or_enqueue(function, job)
         return job
 
 
@@ -227,6 +220,6 @@ def _by_id(job: LiveJob) -> int:
     return job.id
 
 
-def _of_handle(job: LiveJob | None, handle: bytes) -> LiveJob | None:
-    """The job that was found by its id, if the whole handle is its own."""
+def _if_handle(job: LiveJob | None, handle: bytes) -> LiveJob | None:
+    """Return a job that was found by its id if it has this very handle."""
     return job if job is not None and job.handle == handle else None

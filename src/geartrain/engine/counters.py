@@ -1,11 +1,12 @@
-"""How long things take, counted in buckets that double: cheap to count, and good enough for percentiles.
+"""Counters that the engine updates for every job: durations and outcomes.
 
-Bucket 0 is for less than a microsecond, and for a clock that was moved back; bucket n for less than 2**n of them.
+Durations are counted in buckets whose width doubles, which is cheap and precise enough for percentiles. Bucket 0 is
+for less than a microsecond and for invalid durations, bucket n for less than 2**n microseconds.
 
->>> meter = DurationHistogram()
+>>> histogram = DurationHistogram()
 >>> for seconds in (0.0, 0.000001, 0.0015, 0.0015, -5.0):
-...     meter.add(seconds)
->>> {bucket: count for bucket, count in enumerate(meter.counts()) if count}, round(meter.total_seconds, 6)
+...     histogram.add(seconds)
+>>> {bucket: count for bucket, count in enumerate(histogram.counts()) if count}, round(histogram.total_seconds, 6)
 ({0: 2, 1: 1, 11: 2}, 0.003001)
 """
 
@@ -16,22 +17,22 @@ from geartrain.model import JobState
 
 BUCKETS: Final = 64
 MICRO: Final = 1_000_000.0
-LONGEST: Final = 4e12  # seconds; what is longer, or no number at all, is in the first bucket
+LONGEST: Final = 4e12  # seconds; longer, negative and NaN durations count in bucket 0
 
 
 class DurationHistogram:
-    """Counts durations. Neighbours mostly fall into the same bucket, so a run of them is counted by itself first."""
+    """Counts durations. Consecutive ones mostly fall into the same bucket, so a run of them is counted separately."""
 
     __slots__ = ("_bucket", "_counts", "_run", "total_seconds")
 
     def __init__(self) -> None:
-        self.total_seconds = 0.0  # of all that were noted, but for those that make no sense
+        self.total_seconds = 0.0  # sum of the valid durations
         self._counts = [0] * BUCKETS
         self._bucket = 0
-        self._run = 0  # how many more there are in that bucket
+        self._run = 0  # how many more there are in `_bucket` than `_counts` says
 
     def add(self, seconds: float) -> None:
-        """One more."""
+        """Count a duration."""
         bucket = 0
         if 0.0 < seconds < LONGEST:
             bucket = int(seconds * MICRO).bit_length()
@@ -43,7 +44,7 @@ class DurationHistogram:
         self._run += 1
 
     def remove(self, seconds: float) -> None:
-        """One less: it was noted, or will be, and is not to count."""
+        """Undo `add`, which may be called later."""
         if 0.0 < seconds < LONGEST:
             self._counts[int(seconds * MICRO).bit_length()] -= 1
             self.total_seconds -= seconds
@@ -51,14 +52,14 @@ class DurationHistogram:
             self._counts[0] -= 1
 
     def counts(self) -> list[int]:
-        """How many there were, by bucket."""
+        """Return the number of durations in each bucket."""
         counts = list(self._counts)
         counts[self._bucket] += self._run
         return counts
 
 
 class OutcomeCounts:
-    """Attributes rather than a table: compiled, they are plain numbers."""
+    """How many jobs ended, by state. Attributes instead of a list, because compiled they are plain integers."""
 
     __slots__ = ("cancelled", "dead", "done", "failed")
 
@@ -69,7 +70,7 @@ class OutcomeCounts:
         self.dead = 0
 
     def count(self, state: JobState) -> None:
-        """One more."""
+        """Count a job that entered a final state."""
         if state is DONE:
             self.done += 1
         elif state is FAILED:
@@ -81,5 +82,4 @@ class OutcomeCounts:
 
     @property
     def total(self) -> int:
-        """All of them."""
         return self.done + self.failed + self.cancelled + self.dead

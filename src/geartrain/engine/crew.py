@@ -1,15 +1,17 @@
-"""Workers that offer exactly the same functions, and the work that is there for them.
+"""Crews: workers that offer exactly the same functions, and the jobs that are ready for them.
 
-Handing out a job must not walk all the functions that a worker offers, and waking a worker must not walk all
-the workers of a function. Both are possible because workers come in crews: a hundred processes of one program
-offer one set of functions. A crew keeps its idle workers in the order in which they went idle, and for each
-priority the functions that have jobs, in the order of whose turn it is.
+Assigning a job must not walk all functions that a worker offers, and waking a worker must not walk all workers of a
+function. Workers come in crews, since a hundred processes of one program offer one set of functions. A crew keeps its
+idle workers in the order in which they became idle, and for each priority the queues that have jobs, in the order of
+whose turn it is.
 
-Nor must a job walk all the crews of its function, since every worker may be a crew of its own. So each of them is
-told only what it has found out to be over. A crew and a function have a `Turn` for each priority: it stands in
-the crew's list of functions that may have jobs, and when a claim finds none it goes over to the lane, which sends it
-back with the next job. They have a `Call` as well: it stands in the function's list of crews that may have somebody
-idle, and when nobody is it goes over to the crew, which sends it back with the next worker that goes idle.
+Nor must a new job walk all crews of its function, since every worker may be a crew of its own. Therefore a list is
+corrected only by whoever finds it outdated:
+
+- A crew has a `ReadyQueue` for each queue of its functions. It is in the crew's list `ready` while the queue may have
+  jobs. A claim that finds the queue empty parks it at the queue, and the next job unparks it.
+- A function has an `IdleCrew` for each of its crews. It is in the function's list `idle_crews` while the crew may have
+  an idle worker. A wake-up that finds none parks it at the crew, and the next worker that becomes idle unparks it.
 """
 
 from geartrain.engine.function import Function
@@ -18,9 +20,9 @@ from geartrain.engine.worker import Worker
 
 
 class ReadyQueue(Node):
-    """What one crew knows of one lane: that it may have jobs, or that it has none."""
+    """A queue in the list of a crew, or parked at the queue while the crew considers it empty."""
 
-    __slots__ = ("crew", "function", "listed", "priority", "queue")
+    __slots__ = ("crew", "function", "is_parked", "priority", "queue")
 
     def __init__(self, crew: "Crew", function: Function, priority: int) -> None:
         super().__init__()
@@ -28,143 +30,143 @@ class ReadyQueue(Node):
         self.function = function
         self.priority = priority
         self.queue = function.queues[priority]
-        self.listed = False  # stands in the crew's list; otherwise in the lane's
-        self.queue.unaware.join(self)
+        self.is_parked = True
+        self.queue.parked.append(self)
 
-    def announce(self) -> None:
-        """There are jobs."""
-        self.listed = True
-        self.queue.unaware.leave(self)
-        self.crew.ready[self.priority].join(self)
+    def unpark(self) -> None:
+        """The queue has jobs: list it at the crew."""
+        self.is_parked = False
+        self.queue.parked.remove(self)
+        self.crew.ready[self.priority].append(self)
 
-    def strike(self) -> None:
-        """There are none."""
-        self.listed = False
-        self.crew.ready[self.priority].leave(self)
-        self.queue.unaware.join(self)
+    def park(self) -> None:
+        """The queue is empty or paused: wait there for its next job."""
+        self.is_parked = True
+        self.crew.ready[self.priority].remove(self)
+        self.queue.parked.append(self)
 
     def end(self) -> None:
-        """The crew is no more."""
-        line = self.crew.ready[self.priority] if self.listed else self.queue.unaware
-        line.leave(self)
+        """The crew is disbanded."""
+        members = self.queue.parked if self.is_parked else self.crew.ready[self.priority]
+        members.remove(self)
 
 
 class IdleCrew(Node):
-    """What one function knows of one crew: that somebody there may be idle, or that nobody is."""
+    """A crew in the list of a function, or parked at the crew while none of its workers is idle."""
 
-    __slots__ = ("crew", "function", "listed")
+    __slots__ = ("crew", "function", "is_parked")
 
     def __init__(self, crew: "Crew", function: Function) -> None:
         super().__init__()
         self.crew = crew
         self.function = function
-        self.listed = False  # stands in the function's list; otherwise in the crew's
-        crew.unheard.join(self)
+        self.is_parked = True
+        crew.parked.append(self)
 
     def end(self) -> None:
-        """The crew is no more."""
-        line = self.function.calls if self.listed else self.crew.unheard
-        line.leave(self)
+        """The crew is disbanded."""
+        members = self.crew.parked if self.is_parked else self.function.idle_crews
+        members.remove(self)
 
 
 class Crew:
-    """One per distinct set of functions; it exists while it has workers."""
+    """The workers of one distinct set of functions; it exists while it has workers."""
 
-    __slots__ = ("_calls", "_turns", "functions", "idle", "key", "last_claim_at", "ready", "size", "unheard")
+    __slots__ = ("_idle_crews", "_ready_queues", "functions", "idle", "key", "last_claim_at", "parked", "ready", "size")
 
     def __init__(self, key: frozenset[bytes], functions: list[Function]) -> None:
-        self.key = key
+        self.key = key  # the names of the functions
         self.functions = functions
         self.size = 0  # how many workers it has
         self.idle: LinkedList[Worker] = LinkedList()
         self.ready: list[LinkedList[ReadyQueue]] = [LinkedList(), LinkedList(), LinkedList()]  # by priority
-        self.unheard: LinkedList[IdleCrew] = LinkedList()  # calls to be sent back when a worker goes idle
-        self.last_claim_at = 0.0  # when one of its workers last got a job: doors linger by it
-        self._turns: list[ReadyQueue] = []
-        self._calls: list[IdleCrew] = []
+        self.parked: LinkedList[IdleCrew] = LinkedList()  # those of functions that consider it busy
+        self.last_claim_at = 0.0  # when one of its workers last got a job; the Gearman door's lingering grabs use it
+        self._ready_queues: list[ReadyQueue] = []
+        self._idle_crews: list[IdleCrew] = []
         for function in functions:
             function.crews[self] = None
-            self._calls.append(IdleCrew(self, function))
+            self._idle_crews.append(IdleCrew(self, function))
             for priority in range(len(function.queues)):
-                turn = ReadyQueue(self, function, priority)
-                self._turns.append(turn)
-                if turn.queue.size and not function.paused:
-                    turn.announce()
+                entry = ReadyQueue(self, function, priority)
+                self._ready_queues.append(entry)
+                if entry.queue.size and not function.paused:
+                    entry.unpark()
 
-    def end(self) -> None:
-        """Its last worker has left."""
+    def disband(self) -> None:
+        """The last worker left."""
         for function in self.functions:
             del function.crews[self]
-        for turn in self._turns:
-            turn.end()
-        for call in self._calls:
-            call.end()
+        for ready_queue in self._ready_queues:
+            ready_queue.end()
+        for idle_crew in self._idle_crews:
+            idle_crew.end()
 
     def add_idle(self, worker: Worker) -> None:
-        """A worker goes idle: whoever asked in vain may ask again."""
+        """A worker becomes idle."""
         worker.idle = True
-        self.idle.join(worker)
-        call = self.unheard.first
-        while call is not None:
-            self.unheard.leave(call)
-            call.listed = True
-            call.function.calls.join(call)
-            call = self.unheard.first
+        self.idle.append(worker)
+        entry = self.parked.first
+        while entry is not None:
+            self.parked.remove(entry)
+            entry.is_parked = False
+            entry.function.idle_crews.append(entry)
+            entry = self.parked.first
 
     def remove_idle(self, worker: Worker) -> None:
-        """An idle worker is idle no more."""
+        """An idle worker is no longer idle."""
         worker.idle = False
-        self.idle.leave(worker)
+        self.idle.remove(worker)
 
     def has_work(self) -> bool:
-        """Whether `next_turn` would find a lane."""
-        return self._first_turn() is not None
+        """Whether `next_ready` would return a queue."""
+        return self._first_ready() is not None
 
-    def next_turn(self) -> ReadyQueue | None:
-        """Whose lane gives the next job: the highest priority first, within it each function in turn."""
-        turn = self._first_turn()
-        if turn is not None:
-            ready = self.ready[turn.priority]
-            if ready.last is not turn:
-                ready.leave(turn)
-                ready.join(turn)
-        return turn
+    def next_ready(self) -> ReadyQueue | None:
+        """Return the queue of the next job: the highest priority first, and within it each function in turn."""
+        entry = self._first_ready()
+        if entry is not None:
+            ready = self.ready[entry.priority]
+            if ready.last is not entry:
+                ready.remove(entry)
+                ready.append(entry)
+        return entry
 
-    def _first_turn(self) -> ReadyQueue | None:
+    def _first_ready(self) -> ReadyQueue | None:
         for ready in self.ready:
-            turn = ready.first
-            while turn is not None:
-                if turn.queue.size and not turn.function.paused:
-                    return turn
-                turn.strike()
-                turn = ready.first
+            entry = ready.first
+            while entry is not None:
+                if entry.queue.size and not entry.function.paused:
+                    return entry
+                entry.park()
+                entry = ready.first
         return None
 
 
 def announce(queue: JobQueue) -> None:
-    """A lane has jobs: everybody who believes that it has none is told."""
-    turn = queue.unaware.first
-    while turn is not None:
-        turn.announce()
-        turn = queue.unaware.first
+    """A queue has jobs: list it at every crew that considers it empty."""
+    entry = queue.parked.first
+    while entry is not None:
+        entry.unpark()
+        entry = queue.parked.first
 
 
-def next_idle(function: Function) -> Worker | None:
-    """The worker that has waited longest in the crew whose turn it is; it counts as woken now."""
-    calls = function.calls
-    call = calls.first
-    while call is not None:
-        crew = call.crew
+def pop_idle_worker(function: Function) -> Worker | None:
+    """Remove and return the worker that has been idle longest, in the crew whose turn it is."""
+    idle_crews = function.idle_crews
+    entry = idle_crews.first
+    while entry is not None:
+        crew = entry.crew
         worker = crew.idle.first
-        calls.leave(call)
+        idle_crews.remove(entry)
         if worker is not None:
             crew.remove_idle(worker)
         if crew.idle.first is not None:
-            calls.join(call)
+            idle_crews.append(entry)
         else:
-            call.listed = False
-            crew.unheard.join(call)
+            entry.is_parked = True
+            crew.parked.append(entry)
         if worker is not None:
             return worker
-        call = calls.first
+        entry = idle_crews.first
     return None

@@ -1,11 +1,11 @@
-"""Jobs by time: when to queue them, or when to take them back.
+"""Jobs by time: when scheduled jobs are due, and when leases expire.
 
-A heap whose entries are never removed from the middle. An entry stands as long as its job is still in the
-state and at the time that the entry names; what no longer stands is skipped when its time comes, or swept
-when such entries outnumber the others. So adding costs log n, cancelling nothing, and waiting nothing at all.
+Both are heaps from whose middle nothing is removed. An entry is current while its job has the state and the time that
+the entry was made for; others are stale, and are dropped when they come to the top or when they outnumber the current
+ones. So adding costs log n, cancelling costs nothing, and waiting costs nothing.
 
-A job that comes back for the very same time makes its old entry stand again beside the new one. They say the
-same, so whichever comes first will do; the other has lost its meaning by then.
+A job that is rescheduled to the very same time makes its old entry current again, beside the new one. Both mean the
+same, and when one has been dealt with, the other is stale.
 """
 
 import heapq
@@ -18,95 +18,94 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import RUNNING, SCHEDULED
 
 NEVER: Final = float("inf")
-_SWEEP_FROM: Final = 64
+_SWEEP_FROM: Final = 64  # stale entries; rebuilding the heap for fewer is not worth it
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DeadlineHeap:
-    """The shared mechanism; the two subclasses say which entries stand."""
+    """The heap; its two subclasses define which entries are current."""
 
-    __slots__ = ("_entries", "_void")
+    __slots__ = ("_entries", "_stale")
 
     def __init__(self) -> None:
-        self._entries: list[tuple[float, int, LiveJob]] = []
-        self._void = 0  # entries known to stand no longer
+        self._entries: list[tuple[float, int, LiveJob]] = []  # time, id, job
+        self._stale = 0  # how many entries are known to be stale
 
     def __len__(self) -> int:
-        return len(self._entries) - self._void
+        return len(self._entries) - self._stale
 
-    def stands(self, when: float, job: LiveJob) -> bool:
-        """Whether the entry still means something."""
+    def is_current(self, when: float, job: LiveJob) -> bool:
+        """Whether the entry still applies."""
         raise NotImplementedError
 
     def add(self, when: float, job: LiveJob) -> None:
-        """`job` has to be dealt with at `when`."""
         heapq.heappush(self._entries, (when, job.id, job))
 
-    def leave(self) -> None:
-        """One entry has just lost its meaning."""
-        self._void += 1
-        if self._void > len(self._entries) - self._void + _SWEEP_FROM:
-            self._entries = self._standing()
+    def count_stale(self) -> None:
+        """An entry has become stale."""
+        self._stale += 1
+        if self._stale > len(self._entries) - self._stale + _SWEEP_FROM:
+            self._entries = self._current_entries()
             heapq.heapify(self._entries)
-            self._void = 0
+            self._stale = 0
 
-    def next(self) -> float:
-        """When the first entry that stands is due; NEVER if there is none."""
+    def next_time(self) -> float:
+        """Return the time of the first current entry, or NEVER."""
         entries = self._entries
         while entries:
             when, _, job = entries[0]
-            if self.stands(when, job):
+            if self.is_current(when, job):
                 return when
             heapq.heappop(entries)
-            self._void = max(self._void - 1, 0)
+            self._stale = max(self._stale - 1, 0)
         return NEVER
 
-    def due(self, now: float) -> LiveJob | None:
-        """Remove and return one job whose time has come."""
-        if self.next() > now:
+    def pop_due(self, now: float) -> LiveJob | None:
+        """Remove and return a job whose time has come."""
+        if self.next_time() > now:
             return None
         return heapq.heappop(self._entries)[2]
 
-    def standing(self) -> Iterator[tuple[float, LiveJob]]:
-        """Every entry that stands, in no order."""
+    def entries(self) -> Iterator[tuple[float, LiveJob]]:
+        """Every current entry, in no order."""
         for when, _, job in self._entries:
-            if self.stands(when, job):
+            if self.is_current(when, job):
                 yield when, job
 
     def soonest_first(self) -> Iterator[tuple[float, LiveJob]]:
-        """The same in order, for who needs only the first few: the heap is walked from its top."""
+        """Every current entry in order. Taking the first few is cheap: the heap is walked from its top."""
         entries = self._entries
         frontier = [(entries[0], 0)] if entries else []
         while frontier:
-            (when, _, job), place = heapq.heappop(frontier)
-            for below in range(2 * place + 1, min(2 * place + 3, len(entries))):
-                heapq.heappush(frontier, (entries[below], below))
-            if self.stands(when, job):
+            (when, _, job), index = heapq.heappop(frontier)
+            for child in range(2 * index + 1, min(2 * index + 3, len(entries))):
+                heapq.heappush(frontier, (entries[child], child))
+            if self.is_current(when, job):
                 yield when, job
 
     def jobs(self) -> list[LiveJob]:
-        """Every job on the agenda, soonest first."""
-        return [entry[2] for entry in sorted(self._standing())]
+        """Every job, the soonest first."""
+        return [entry[2] for entry in sorted(self._current_entries())]
 
-    def _standing(self) -> list[tuple[float, int, LiveJob]]:
-        """The entries that stand, one for each job."""
-        return list({entry[2]: entry for entry in self._entries if self.stands(entry[0], entry[2])}.values())
+    def _current_entries(self) -> list[tuple[float, int, LiveJob]]:
+        """The current entries, one per job."""
+        return list({entry[2]: entry for entry in self._entries if self.is_current(entry[0], entry[2])}.values())
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ScheduledJobs(DeadlineHeap):
-    """Jobs that wait for their time."""
+    """Jobs that wait for their `run_at`."""
 
     __slots__ = ()
 
-    def stands(self, when: float, job: LiveJob) -> bool:
+    def is_current(self, when: float, job: LiveJob) -> bool:
         return job.state is SCHEDULED and job.run_at == when
 
 
 class Leases(DeadlineHeap):
-    """Running jobs that must be finished by a time."""
+    """Running jobs that have a deadline."""
 
     __slots__ = ()
 
-    def stands(self, when: float, job: LiveJob) -> bool:
+    def is_current(self, when: float, job: LiveJob) -> bool:
         return job.state is RUNNING and job.deadline == when

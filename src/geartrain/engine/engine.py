@@ -1,10 +1,10 @@
-"""The engine: everything that clients (`desk.py`), workers (`floor.py`) and operators can do with jobs.
+"""The engine: everything that clients, workers and operators can do with jobs.
 
-Doors call its verbs and implement `Watcher` and `Worker`; the server implements `Journal` and calls `tick`.
-Nothing here does I/O or reads a clock: `now` is set by whoever calls.
+Doors call its verbs and implement `Watcher` and `Worker`; the server implements `Journal` and calls `tick`. The engine
+does no I/O and reads no clock: the caller sets `now`.
 
 >>> engine = Engine()
->>> worker = SilentWorker("example")
+>>> worker = PollingWorker("example")
 >>> engine.register(worker, b"reverse")
 >>> handle = engine.submit(b"reverse", payload=b"test", background=True).handle
 >>> job = engine.claim(worker)
@@ -13,6 +13,15 @@ Nothing here does I/O or reads a clock: `now` is set by whoever calls.
 >>> engine.complete(worker, job, b"tset")
 >>> engine.find(handle) is None
 True
+
+A job whose worker disconnects goes back to its queue, and keeps the failed attempt:
+
+>>> job = engine.submit(b"reverse", payload=b"test", background=True)
+>>> engine.claim(worker) is job
+True
+>>> engine.remove_worker(worker)
+>>> job.state.name, job.attempts, job.failed_attempts[0].reason
+('QUEUED', 1, 'worker disconnected')
 """
 
 from geartrain.engine import crew
@@ -23,60 +32,61 @@ from geartrain.engine.worker_verbs import WorkerVerbs
 from geartrain.errors import DuplicateKeyError
 
 
-class SilentWorker(Worker):
-    """A worker that is never told of work and asks by itself."""
+class PollingWorker(Worker):
+    """A worker that polls for jobs and cannot be woken."""
 
     __slots__ = ()
 
     def wake(self) -> None:
-        """It asks by itself."""
+        pass
 
 
 class Engine(WorkerVerbs):
-    """One engine per server; every door works on it. Here are the operators' verbs, and time."""
+    """One engine per server. This class adds the verbs for operators, and `tick`."""
 
-    def limit(self, function: bytes, high: int, normal: int, low: int) -> None:
-        """How many jobs a function may have when one of the given priority wants in; 0 means any number."""
-        home = self.function(function)
-        home.limits = (max(high, 0), max(normal, 0), max(low, 0))
-        home.limited = any(home.limits)
+    def limit(self, name: bytes, high: int, normal: int, low: int) -> None:
+        """Limit the number of jobs of a function, by the priority of a new job; 0: no limit."""
+        function = self.function(name)
+        function.limits = (max(high, 0), max(normal, 0), max(low, 0))
+        function.has_limits = any(function.limits)
 
-    def pause(self, function: bytes) -> None:
-        """Hand out no jobs of this function until it is resumed."""
-        self.function(function).paused = True
+    def pause(self, name: bytes) -> None:
+        """Assign no jobs of this function until it is resumed."""
+        self.function(name).paused = True
 
-    def resume(self, function: bytes) -> None:
-        """Hand out jobs of this function again."""
-        home = self.function(function)
-        home.paused = False
-        for queue in home.queues:
+    def resume(self, name: bytes) -> None:
+        """Undo `pause`."""
+        function = self.function(name)
+        function.paused = False
+        for queue in function.queues:
             if queue.size:
                 crew.announce(queue)
-        self._wake(home, home.queued)
+        self._wake(function, function.queued)
 
-    def drop(self, function: bytes) -> bool:
-        """Forget a function that has neither workers nor jobs; whether it was forgotten."""
-        home = self.functions.get(function)
-        if home is None or home.workers or home.total:
+    def drop(self, name: bytes) -> bool:
+        """Remove a function that has neither workers nor jobs; return whether it was removed."""
+        function = self.functions.get(name)
+        if function is None or function.workers or function.total:
             return False
-        del self.functions[function]
+        del self.functions[name]
         return True
 
     def retry(self, job: LiveJob) -> None:
-        """Give a dead job another life, as a background job since nobody waits for it."""
-        home = self.function(job.function)
-        if job.unique and job.unique in home.unique_jobs:
-            raise DuplicateKeyError(f"job {job.handle!r} cannot be retried: its unique key is in use again")
-        self._revive(job)
+        """Queue a dead job again, as a background job because no client waits for it."""
+        function = self.function(job.function)
+        if job.unique and job.unique in function.unique_jobs:
+            handle = job.handle.decode("utf-8", "backslashreplace")
+            raise DuplicateKeyError(f"job {handle} cannot be retried: another job has its unique key")
+        self._remove_dead(job)
         enter(job, QUEUED)
         job.reason, job.code = "", 0
         job.attempts = 0
         job.run_at = self.now
         self.jobs.add(job)
-        self.returned += 1
-        home.returned += 1
+        self.restored_or_retried += 1
+        function.restored_or_retried += 1
         if job.unique:
-            home.unique_jobs[job.unique] = job
+            function.unique_jobs[job.unique] = job
         if job.background:
             self.journal.changed(job)
         else:
@@ -84,39 +94,39 @@ class Engine(WorkerVerbs):
             self.journal.accepted(job)
         if self.observer is not None:
             self.observer.requeued(job, "retried")
-        self._enqueue(home, job)
+        self._enqueue(function, job)
 
     def reschedule_failed(self, job: LiveJob, run_at: float, reason: str) -> bool:
-        """The worker that runs a job wants it to be tried again at a time; whether there is one that runs it.
+        """Record a failed attempt of a running job and run it again at `run_at`; return False if no worker has it.
 
-        For a worker whose protocol has no word for it: it will not answer for the job, and is excused if it does.
+        For workers whose protocol cannot express it: if the worker answers for the job nevertheless, it is ignored.
         """
         if job.owner is None:
             return False
         job.owner.forgive_late(job.handle)
-        self._note_attempt(job, reason)
+        self._record_attempt(job, reason)
         self._reschedule(job, run_at, reason)
         return True
 
     def mark_dead(self, job: LiveJob, reason: str) -> bool:
-        """The same, but it has given the job up: set it aside as dead."""
+        """As `reschedule_failed`, but the job is dead."""
         if job.owner is None:
             return False
         job.owner.forgive_late(job.handle)
-        self._note_attempt(job, reason)
+        self._record_attempt(job, reason)
         self._mark_dead(job, reason)
         return True
 
     def delete(self, job: LiveJob) -> None:
-        """Forget a dead job."""
-        self._erase(job)
+        """Remove a dead job."""
+        self._delete_dead(job)
 
     def tick(self, now: float) -> float:
-        """Do what is due, and say when to come back."""
+        """Set the time and do what is due; return when to call it next."""
         self.now = now
-        self._move_due()
+        self._enqueue_due()
         self._expire_due()
-        self._wake_for_leftovers()
+        self._wake_more()
         for timer in self.timers:
             timer.fire(now)
         return self.deadline()

@@ -1,4 +1,4 @@
-"""A function: its waiting lines, its unique keys, its limits, and who offers it."""
+"""A function: its queues, unique keys and limits, and the crews of workers that offer it."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -14,42 +14,42 @@ UNLIMITED: Final = 0
 
 
 class Function:
-    """Everything that is known under one function name. Counters are kept, never recounted."""
+    """The state of one function. Counters are maintained, never computed by walking the jobs."""
 
     __slots__ = (
         "broadcast",
-        "calls",
         "crews",
-        "limited",
+        "has_limits",
+        "idle_crews",
         "limits",
         "name",
+        "next_wake_at",
         "outcomes",
         "paused",
         "queues",
-        "returned",
+        "restored_or_retried",
         "running",
         "scheduled",
         "unique_jobs",
-        "wake_again_at",
         "workers",
     )
 
     def __init__(self, name: bytes) -> None:
         self.name = name
         self.queues = [JobQueue(), JobQueue(), JobQueue()]  # by priority
-        self.limited = False  # whether one of the limits is one
-        self.limits = (UNLIMITED, UNLIMITED, UNLIMITED)  # by the priority of the job that wants in
+        self.has_limits = False  # whether any of `limits` is set
+        self.limits = (UNLIMITED, UNLIMITED, UNLIMITED)  # by the priority of a new job
         self.unique_jobs: dict[bytes, LiveJob] = {}  # jobs that wait or run, by unique key
-        self.crews: dict[Crew, None] = {}  # with at least one worker that offers it
-        self.calls: LinkedList[IdleCrew] = LinkedList()  # of crews that may have somebody idle
+        self.crews: dict[Crew, None] = {}  # those whose workers offer it
+        self.idle_crews: LinkedList[IdleCrew] = LinkedList()  # crews that may have idle workers
         self.workers = 0  # how many workers offer it
         self.running = 0
         self.scheduled = 0
-        self.broadcast = False  # its jobs go to every waiting worker
-        self.paused = False  # its jobs wait until somebody resumes it
-        self.returned = 0  # how many of its jobs came back: kept from before, or dead and retried
+        self.broadcast = False  # a job goes to every idle worker
+        self.paused = False  # jobs are not assigned until it is resumed
+        self.restored_or_retried = 0  # how many jobs entered by a restart or by retrying a dead job
         self.outcomes = OutcomeCounts()
-        self.wake_again_at = 0.0  # when a job that is still queued wakes one more worker; 0: no need
+        self.next_wake_at = 0.0  # when another worker is woken if jobs are still queued; 0: not planned
 
     @property
     def queued(self) -> int:
@@ -59,36 +59,36 @@ class Function:
 
     @property
     def total(self) -> int:
-        """How many jobs it has in all: scheduled, queued and running."""
+        """How many jobs are scheduled, queued or running."""
         high, normal, low = self.queues
         return high.size + normal.size + low.size + self.running + self.scheduled
 
     @property
     def submitted(self) -> int:
-        """How many jobs came since the start; one that joined another does not count."""
-        return self.outcomes.total + self.total - self.returned
+        """How many jobs were submitted since the start; a coalesced submission does not count."""
+        return self.outcomes.total + self.total - self.restored_or_retried
 
     @property
     def completed(self) -> int:
-        """How many jobs were done."""
+        """How many jobs are done."""
         return self.outcomes.done
 
     @property
     def failed(self) -> int:
-        """How many jobs failed or were given up. One that somebody cancelled is no failure."""
+        """How many jobs failed or are dead; cancelled jobs do not count."""
         return self.outcomes.failed + self.outcomes.dead
 
     def oldest_ready_at(self) -> float:
-        """When the job that waits longest was ready to run; 0 if none waits."""
-        found = 0.0
+        """When the job that waits longest for a worker was ready to run; 0: none waits."""
+        oldest = 0.0
         for queue in self.queues:
             if queue.size:
-                ready = queue.oldest_ready_at()
-                if not found or ready < found:
-                    found = ready
-        return found
+                ready_at = queue.oldest_ready_at()
+                if not oldest or ready_at < oldest:
+                    oldest = ready_at
+        return oldest
 
     def queued_jobs(self) -> Iterator[LiveJob]:
-        """The queued jobs, in the order in which they will be handed out."""
+        """The queued jobs in the order in which they will be assigned."""
         for queue in self.queues:
             yield from queue

@@ -1,4 +1,8 @@
-"""A waiting client, as the engine sees it."""
+"""The interfaces through which the engine calls out: Watcher, Observer, Timer and Journal.
+
+All calls come from inside engine verbs, at a moment when the engine's state is consistent. An implementation writes to
+its own buffers and returns; it may call further engine verbs.
+"""
 
 from mypy_extensions import mypyc_attr
 
@@ -9,10 +13,9 @@ from geartrain.engine.worker import Worker
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Watcher:
-    """What a client hears of the jobs it waits for. Doors override the methods their protocol can say.
+    """A client that waits for jobs. Doors override the methods that their protocol supports.
 
-    Calls come from inside engine verbs: an override writes to its own connection's buffer and returns. When
-    `complete`, `fail` or `exception` is called, the job is over and no longer watched.
+    When `complete`, `fail` or `exception` is called, the job is finished and no longer watched.
     """
 
     __slots__ = ("watching",)
@@ -21,7 +24,7 @@ class Watcher:
         self.watching: set[LiveJob] = set()
 
     def progress(self, job: LiveJob, progress: Progress) -> None:
-        """The worker said how far it is."""
+        """The worker reported progress."""
 
     def data(self, job: LiveJob, data: bytes) -> None:
         """The worker sent a part of the result."""
@@ -33,43 +36,40 @@ class Watcher:
         """The job is done."""
 
     def fail(self, job: LiveJob, reason: str) -> None:
-        """The job failed, was cancelled, or was given up; `job.state` says which."""
+        """The job failed, was cancelled or is dead; `job.state` says which."""
 
     def exception(self, job: LiveJob, data: bytes) -> None:
-        """The job failed with these words of its worker."""
+        """The job failed, and its worker sent data about it."""
 
     def expired(self, job: LiveJob) -> None:
-        """The job's time ran out, and another worker is about to get it. Who stops watching it here may end it."""
+        """The job timed out and is about to be requeued. Calling `unwatch` here may cancel it instead."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Observer:
-    """The moments in the life of each job. While nobody attends, silence costs nothing.
-
-    The calls come from inside engine verbs: an override writes to its own buffers and returns.
-    """
+    """Receives the events of every job, after `engine.subscribe`. Without observers, events cost nothing."""
 
     def created(self, job: LiveJob) -> None:
-        """A job exists from now on."""
+        """A job was submitted; a coalesced submission is not a new job."""
 
     def started(self, job: LiveJob) -> None:
-        """A worker has been given a job; after a lost worker this comes again."""
+        """A job was assigned to a worker; again for every further attempt."""
 
     def progress(self, job: LiveJob, progress: Progress) -> None:
-        """Its worker said how far it is."""
+        """The worker reported progress."""
 
-    def requeued(self, job: LiveJob, why: str) -> None:
-        """A job that was running, or was dead, waits in its queue again."""
+    def requeued(self, job: LiveJob, reason: str) -> None:
+        """A job that was running, or was dead, is queued again."""
 
-    def rescheduled(self, job: LiveJob, why: str) -> None:
-        """A job that was running waits for `job.run_at` now."""
+    def rescheduled(self, job: LiveJob, reason: str) -> None:
+        """A job that was running waits for `job.run_at`."""
 
     def finished(self, job: LiveJob, result: bytes) -> None:
-        """A job is over: `job.state` says how. The words of a failure are its result, or its reason."""
+        """A job ended in `job.state`. If it failed, the result is what the worker sent, if anything."""
 
 
 class ObserverGroup(Observer):
-    """Several of them as one."""
+    """Passes every event on to several observers."""
 
     def __init__(self, members: list[Observer]) -> None:
         self.members = members
@@ -86,56 +86,56 @@ class ObserverGroup(Observer):
         for member in self.members:
             member.progress(job, progress)
 
-    def requeued(self, job: LiveJob, why: str) -> None:
+    def requeued(self, job: LiveJob, reason: str) -> None:
         for member in self.members:
-            member.requeued(job, why)
+            member.requeued(job, reason)
 
-    def rescheduled(self, job: LiveJob, why: str) -> None:
+    def rescheduled(self, job: LiveJob, reason: str) -> None:
         for member in self.members:
-            member.rescheduled(job, why)
+            member.rescheduled(job, reason)
 
     def finished(self, job: LiveJob, result: bytes) -> None:
         for member in self.members:
             member.finished(job, result)
 
 
-def combined(members: list[Observer]) -> Observer | None:
-    """What the engine calls for these: nobody, the one, or all in a hall."""
-    if not members:
+def combine(observers: list[Observer]) -> Observer | None:
+    """Return one observer that stands for all of these, or None if there are none."""
+    if not observers:
         return None
-    return members[0] if len(members) == 1 else ObserverGroup(members)
+    return observers[0] if len(observers) == 1 else ObserverGroup(observers)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Timer:
-    """One who is in `engine.alarms` is called at every tick, and no later than `at`."""
+    """An entry of `engine.timers`: it is called at every tick, and there is a tick no later than `at`."""
 
     def __init__(self) -> None:
-        self.at = NEVER  # when it must be called
+        self.at = NEVER  # when it must be called next
 
     def fire(self, now: float) -> None:
-        """Do what is due, and set `at` anew. It may be called early: the clock may have been moved."""
+        """Do what is due and set `at`. It may be called before `at`."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Journal:
-    """Three facts about background jobs, and values that doors keep; foreground jobs are never mentioned here.
+    """Receives every change that must survive a crash: background jobs and saved values, never foreground jobs.
 
-    The calls come in the middle of a verb and must return at once: a real journal only gathers, and writes
-    what one tick gathered as one batch.
+    The calls come in the middle of a verb and must return at once. A journal collects changes and writes those of one
+    tick as one batch.
     """
 
     def accepted(self, job: LiveJob) -> None:
-        """A background job exists from now on and must survive a crash."""
+        """A background job was submitted."""
 
     def changed(self, job: LiveJob) -> None:
-        """A job that was accepted before has another payload, time, state, attempt or reason now."""
+        """An accepted job has another payload, time, state, number of attempts or reason."""
 
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
-        """A job that was accepted before has ended (done, failed or cancelled) and need not run again."""
+        """An accepted job ended (done, failed or cancelled) and must not run again."""
 
     def drained(self) -> None:
-        """The last of very many jobs is over: a good time to give memory back."""
+        """The last of many jobs ended: a good time to return memory to the system."""
 
     def save_value(self, name: str, value: bytes) -> None:
-        """Remember a value under a name, for whoever asks at the next start."""
+        """Save a value under a name, replacing an older one; it is available at the next start."""

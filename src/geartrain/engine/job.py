@@ -1,4 +1,4 @@
-"""A job while the engine has it: the plain record, and who has to do with it right now."""
+"""A job in memory: the plain data of `model.Job`, and its worker, watchers and links."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,27 +12,26 @@ if TYPE_CHECKING:
 
 
 class Progress(NamedTuple):
-    """How far a running job is, as its worker said it."""
+    """The progress of a running job as its worker reported it."""
 
     numerator: int
     denominator: int
-    seconds_left: int = 0  # 0: the worker did not say
-    verbatim: bytes = b""  # the worker's own words, for a watcher that speaks its protocol
+    seconds_left: int = 0  # the worker's estimate; 0: none
+    verbatim: bytes = b""  # the report as the worker sent it, for watchers of the same protocol
 
 
 @mypyc_attr(acyclic=True)
 class LiveJob(Job):
-    """One object per job from submit to end; a finished object is never used again.
+    """A job from submit to end. A finished object is never reused.
 
-    So at most one place in a lane's heap or on an agenda belongs to a live object, and places of finished objects can
-    be left behind and swept later.
+    Queues and deadline heaps rely on that: they leave entries of finished jobs in place and remove them later.
 
-    `acyclic`: once compiled, the garbage collector does not look at jobs, which is an eighth of the instructions of
-    queueing one. What a job points at and what points at the job (its neighbours, owner and watchers) is untied when
-    the job ends, so reference counts are enough; an engine that is dropped with jobs in it keeps their memory.
+    `acyclic`: the garbage collector does not traverse compiled jobs, which saves an eighth of the instructions of
+    queueing one. References from and to a job (its neighbours, owner and watchers) are removed when it ends, so
+    reference counts suffice. An engine that is discarded with jobs in it leaks them.
     """
 
-    __slots__ = ("ahead", "behind", "code", "deadline", "owner", "progress", "started_at", "watchers")
+    __slots__ = ("code", "deadline", "next", "owner", "previous", "progress", "started_at", "watchers")
 
     def __init__(
         self,
@@ -48,19 +47,19 @@ class LiveJob(Job):
         door: str,
     ) -> None:
         super().__init__(id, handle, function, unique, payload, priority, background, run_at, submitted_at, door)
-        self.ahead: LiveJob | None = None  # its neighbours in the line of its lane
-        self.behind: LiveJob | None = None
-        self.owner: Worker | None = None  # the one worker that runs it
-        self.watchers: list[Watcher] | None = None  # who hears of it; one that asked twice is in it twice
+        self.previous: LiveJob | None = None  # neighbours in the linked list of its queue
+        self.next: LiveJob | None = None
+        self.owner: Worker | None = None  # the worker that runs it; None for a broadcast
+        self.watchers: list[Watcher] | None = None  # a watcher that submitted it twice is in it twice
         self.started_at = 0.0
-        self.deadline = 0.0  # when its lease runs out; 0: no lease
+        self.deadline = 0.0  # when its lease expires; 0: no lease
         self.progress: Progress | None = None
-        self.code = 0  # what its worker called the failure, 1 to 255; 0 while it has not failed
+        self.code = 0  # failure code of the worker, 1 to 255; 0: it has not failed
 
     def __lt__(self, other: "LiveJob") -> bool:
-        """Whether it comes first in a lane: by time, then in the order of submission."""
+        """Order within a queue: by time, then by submission."""
         return (self.run_at, self.id) < (other.run_at, other.id)
 
     def __hash__(self) -> int:
-        """Said aloud: a compiled class that has an order has no hash by itself."""
+        """Explicit, because a compiled class that defines an order has no hash of its own."""
         return self.id

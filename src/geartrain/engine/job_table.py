@@ -1,9 +1,4 @@
-"""Every job that is not over, by its id.
-
-Ids are given out one after the other, so jobs are kept in blocks of neighbours instead of each in a dictionary: what
-comes or goes next is where the last one was, whatever the number of jobs. A block goes when its last job does; it is
-small enough that a job which outlives all its neighbours does not cost much more than itself.
-"""
+"""Tables of jobs: all that are not finished by id, and those of one worker by handle."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -12,80 +7,85 @@ from mypy_extensions import i64
 
 from geartrain.engine.job import LiveJob
 
-_SHIFT: Final = 6  # a block has 64 places
-_PLACES: Final = 64
+_SHIFT: Final = 6  # a block has 64 slots
+_SLOTS: Final = 64
 _MASK: Final = 63
-_NOWHERE: Final = -1
+_NO_BLOCK: Final = -1
 
 
 class JobBlock:
-    """The jobs whose ids differ only in their last bits."""
+    """The jobs whose ids differ only in their last six bits."""
 
-    __slots__ = ("jobs", "live")
+    __slots__ = ("jobs", "size")
 
     def __init__(self) -> None:
-        self.jobs: list[LiveJob | None] = [None] * _PLACES
-        self.live = 0  # how many there are
+        self.jobs: list[LiveJob | None] = [None] * _SLOTS
+        self.size = 0  # how many slots are used
 
 
 class JobTable:
-    """What comes is mostly the newest and what goes the oldest, so the block of each is at hand."""
+    """Jobs by id.
 
-    __slots__ = ("_blocks", "_coming", "_coming_number", "_going", "_going_number", "_size")
+    Ids are consecutive, so neighbours share a block instead of having a dictionary entry each. The job that is added
+    or removed next mostly belongs to the block of the previous one, so both blocks are cached, and the cost does not
+    depend on the number of jobs. A block is removed with its last job. It is small enough that a job which outlives
+    all its neighbours does not take much more memory than itself.
+    """
+
+    __slots__ = ("_add_block", "_add_number", "_blocks", "_remove_block", "_remove_number", "_size")
 
     def __init__(self) -> None:
         self._blocks: dict[int, JobBlock] = {}
-        self._coming = self._going = JobBlock()  # that of the last job which came, and which went
-        self._coming_number: i64 = _NOWHERE
-        self._going_number: i64 = _NOWHERE
+        self._add_block = self._remove_block = JobBlock()  # of the last job that was added, and removed
+        self._add_number: i64 = _NO_BLOCK
+        self._remove_number: i64 = _NO_BLOCK
         self._size = 0
 
     def add(self, job: LiveJob) -> None:
-        """A job that is not in it."""
+        """Add a job that is not in the table."""
         id: i64 = job.id
         number = id >> _SHIFT
-        if number != self._coming_number:
+        if number != self._add_number:
             block = self._blocks.get(number)
             if block is None:
                 block = self._blocks[number] = JobBlock()
-            self._coming = block
-            self._coming_number = number
-        block = self._coming
+            self._add_block = block
+            self._add_number = number
+        block = self._add_block
         block.jobs[id & _MASK] = job
-        block.live += 1
+        block.size += 1
         self._size += 1
 
-    def drop(self, job: LiveJob) -> None:
-        """A job that is in it."""
+    def remove(self, job: LiveJob) -> None:
+        """Remove a job that is in the table."""
         id: i64 = job.id
         number = id >> _SHIFT
-        if number != self._going_number:
-            self._going = self._blocks[number]
-            self._going_number = number
-        block = self._going
+        if number != self._remove_number:
+            self._remove_block = self._blocks[number]
+            self._remove_number = number
+        block = self._remove_block
         block.jobs[id & _MASK] = None
-        block.live -= 1
+        block.size -= 1
         self._size -= 1
-        if not block.live:
+        if not block.size:
             del self._blocks[number]
-            self._going_number = _NOWHERE
-            if number == self._coming_number:
-                self._coming_number = _NOWHERE
+            self._remove_number = _NO_BLOCK
+            if number == self._add_number:
+                self._add_number = _NO_BLOCK
 
     def get(self, id: int) -> LiveJob | None:
-        """The job with that id, if there is one."""
         block = self._blocks.get(id >> _SHIFT)
         return block.jobs[id & _MASK] if block is not None else None
 
     def values(self) -> Iterator[LiveJob]:
-        """All jobs, those of a block in the order of their ids."""
+        """All jobs, those of one block in the order of their ids."""
         for block in self._blocks.values():
             for job in block.jobs:
                 if job is not None:
                     yield job
 
-    def clear(self) -> None:
-        """Give back the room of those who were there; nobody may be."""
+    def shrink(self) -> None:
+        """Release the memory of an empty table: a dictionary keeps its size when its entries are deleted."""
         self._blocks = {}
 
     def __iter__(self) -> Iterator[int]:
@@ -99,48 +99,47 @@ class JobTable:
 
 
 class HeldJobs:
-    """Nearly always none or one: that needs no table, and is found by looking at it. The first second job makes one."""
+    """The jobs of one worker, by handle. Nearly always there is at most one, which needs no dictionary."""
 
-    __slots__ = ("_one", "_table")
+    __slots__ = ("_by_handle", "_single")
 
     def __init__(self) -> None:
-        self._one: LiveJob | None = None
-        self._table: dict[bytes, LiveJob] | None = None  # where all of them are, once there is a table
+        self._single: LiveJob | None = None
+        self._by_handle: dict[bytes, LiveJob] | None = None  # all jobs, once there were two at a time
 
     def add(self, job: LiveJob) -> None:
-        """One that it does not have yet."""
-        if self._table is not None:
-            self._table[job.handle] = job
-        elif self._one is None:
-            self._one = job
+        """Add a job that it does not have."""
+        if self._by_handle is not None:
+            self._by_handle[job.handle] = job
+        elif self._single is None:
+            self._single = job
         else:
-            self._table = {self._one.handle: self._one, job.handle: job}
-            self._one = None
+            self._by_handle = {self._single.handle: self._single, job.handle: job}
+            self._single = None
 
     def get(self, handle: bytes) -> LiveJob | None:
-        """The job of that handle, if it is among them."""
-        one = self._one
-        if one is not None:
-            return one if one.handle == handle else None
-        return self._table.get(handle) if self._table is not None else None
+        single = self._single
+        if single is not None:
+            return single if single.handle == handle else None
+        return self._by_handle.get(handle) if self._by_handle is not None else None
 
-    def drop(self, job: LiveJob) -> bool:
-        """Take one out; whether it was there."""
-        if self._one is job:
-            self._one = None
+    def remove(self, job: LiveJob) -> bool:
+        """Remove a job; return whether it was there."""
+        if self._single is job:
+            self._single = None
             return True
-        return self._table is not None and self._table.pop(job.handle, None) is not None
+        return self._by_handle is not None and self._by_handle.pop(job.handle, None) is not None
 
     def jobs(self) -> list[LiveJob]:
-        """All of them, in the order in which they came."""
-        if self._one is not None:
-            return [self._one]
-        return list(self._table.values()) if self._table is not None else []
+        """All jobs in the order in which they were added."""
+        if self._single is not None:
+            return [self._single]
+        return list(self._by_handle.values()) if self._by_handle is not None else []
 
     def __contains__(self, handle: bytes) -> bool:
         return self.get(handle) is not None
 
     def __len__(self) -> int:
-        if self._one is not None:
+        if self._single is not None:
             return 1
-        return len(self._table) if self._table is not None else 0
+        return len(self._by_handle) if self._by_handle is not None else 0

@@ -1,29 +1,33 @@
-"""How the engine treats jobs and workers where no protocol says otherwise."""
+"""The engine's settings: attempts, retries, waking and limits."""
 
 import dataclasses
-
-from geartrain import backoff
 
 
 @dataclasses.dataclass
 class Policy:
-    """The engine's own settings; every one of them may be changed while it runs."""
+    """Settings of the engine; each may be changed while it runs.
 
-    # A job that was given to this many workers in vain is set aside as dead. 0 means never.
+    >>> policy = Policy(retry_delay=2.0, retry_delay_max=60.0)
+    >>> [policy.delay_after(attempts) for attempts in (1, 2, 3, 10)]
+    [2.0, 4.0, 8.0, 60.0]
+    """
+
+    # A job is dead after this many attempts. 0: no limit.
     max_attempts: int = 10
-    # How many sleeping workers one new job wakes.
+    # How many idle workers a new job wakes.
     wake_count: int = 1
-    # A woken worker that has not come for the job after this many seconds is passed over: workers serve
-    # several servers at once and may be busy with another's job.
+    # If jobs are still queued this many seconds after a worker was woken, another one is woken: a worker may serve
+    # several servers and be busy with a job of another one.
     wake_grace: float = 0.05
-    # A failed job that may be tried again waits this long, doubled with every attempt up to the maximum.
+    # Seconds before a failed job is retried, doubled with every attempt up to the maximum.
     retry_delay: float = 1.0
     retry_delay_max: float = 3600.0
-    # So many jobs whose time has come are moved in one tick: a million due at midnight must not hold up the rest.
+    # At most this many due jobs are moved per tick, so that a million jobs due at midnight do not block the server.
     moves_per_tick: int = 2000
-    # How many dead foreground jobs are remembered; background ones stay until somebody acts on them.
+    # How many dead foreground jobs are kept; dead background jobs stay until an operator acts on them.
     dead_foreground_limit: int = 1000
 
     def delay_after(self, attempts: int) -> float:
-        """Seconds to wait before the next attempt of a job that has failed `attempts` times."""
-        return backoff.delay(attempts, self.retry_delay, self.retry_delay_max)
+        """Seconds before the next attempt of a job that has failed `attempts` times."""
+        exponent = min(max(attempts, 1) - 1, 32)
+        return float(min(self.retry_delay * 2**exponent, self.retry_delay_max))

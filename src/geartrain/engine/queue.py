@@ -1,12 +1,11 @@
-"""The waiting line of one function at one priority.
+"""The queue of one function at one priority, and the linked list that crews and idle workers are kept in.
 
-Jobs stand in the order of their `run_at`. Nearly always a new job is the latest, so it joins at the end of a line in
-which each job knows its neighbours: joining, leaving and being taken cost the same whatever the length. A job
-that belongs further ahead (a Periodic job whose time lies in the past) goes to a small heap beside the line, and the
-two are merged when a job is taken.
+Jobs are ordered by `run_at`. A new job nearly always has the latest time, so it is appended to a doubly linked list
+that runs through the jobs themselves: putting, removing and taking cost the same at any length. A job with an earlier
+time (a Periodic job whose time lies in the past) goes to a small heap beside the list, and `take` merges the two.
 
-Who leaves the heap other than at its top is only counted off; its place is swept when it comes to the top, or when
-such places outnumber the jobs.
+A job that is removed from the heap is only counted as stale. Its entry is dropped when it comes to the top, or when
+stale entries outnumber the others.
 """
 
 import heapq
@@ -22,31 +21,31 @@ if TYPE_CHECKING:
     from geartrain.engine.crew import ReadyQueue
 
 
-_SWEEP_FROM: Final = 64  # below this many void places sweeping is not worth it
+_SWEEP_FROM: Final = 64  # stale entries; rebuilding the heap for fewer is not worth it
 
 
 class JobQueue:
-    """First come, first served; `size` counts the jobs that wait."""
+    """Queued jobs, the earliest `run_at` first."""
 
-    __slots__ = ("_early", "_first", "_last", "_void", "size", "unaware")
+    __slots__ = ("_early", "_first", "_last", "_stale", "parked", "size")
 
     def __init__(self) -> None:
-        self.size = 0
-        self.unaware: LinkedList[ReadyQueue] = LinkedList()  # of crews that believe it empty, or paused
-        self._first: LiveJob | None = None
+        self.size = 0  # how many jobs are queued
+        self.parked: LinkedList[ReadyQueue] = LinkedList()  # of crews that consider it empty or paused
+        self._first: LiveJob | None = None  # ends of the linked list
         self._last: LiveJob | None = None
-        self._early: list[LiveJob] | None = None  # made when first needed
-        self._void = 0  # how many in it wait no longer
+        self._early: list[LiveJob] | None = None  # heap of jobs that belong before the end; created on demand
+        self._stale = 0  # entries of `_early` whose job is no longer queued
 
     def put(self, job: LiveJob) -> None:
-        """Add a queued job at the place that its time gives it."""
+        """Insert a job in state queued."""
         self.size += 1
         last = self._last
         if last is None:
             self._first = self._last = job
         elif job.run_at >= last.run_at:
-            last.behind = job
-            job.ahead = last
+            last.next = job
+            job.previous = last
             self._last = job
         else:
             if self._early is None:
@@ -54,136 +53,136 @@ class JobQueue:
             heapq.heappush(self._early, job)
 
     def take(self) -> LiveJob:
-        """Remove and return the first job; there must be one (`size` > 0)."""
+        """Remove and return the first job. The queue must not be empty."""
         self.size -= 1
         job = self._first
-        early = self._earliest() if self._early else None
+        early = self._first_early() if self._early else None
         if self._early and early is not None and (job is None or early < job):
             return heapq.heappop(self._early)
         assert job is not None
-        behind = job.behind
-        self._first = behind
-        if behind is None:
+        following = job.next
+        self._first = following
+        if following is None:
             self._last = None
         else:
-            behind.ahead = job.behind = None
+            following.previous = job.next = None
         return job
 
     def first(self) -> LiveJob | None:
-        """The job that `take` would give, left in its place."""
+        """Return the job that `take` would return."""
         job = self._first
-        early = self._earliest() if self._early else None
+        early = self._first_early() if self._early else None
         return early if job is None or (early is not None and early < job) else job
 
     def oldest_ready_at(self) -> float:
-        """When the first job was ready to run; there must be one. A time before its submission is only a place."""
-        early = self._earliest() if self._early else None
+        """When the first job was ready to run; the queue must not be empty. No job is ready before its submission."""
+        early = self._first_early() if self._early else None
         return min(max(job.run_at, job.submitted_at) for job in (self._first, early) if job is not None)
 
-    def leave(self, job: LiveJob) -> None:
-        """A job that stood here is cancelled or replaced."""
+    def remove(self, job: LiveJob) -> None:
+        """Remove a job that is cancelled or replaced. Its state is no longer queued."""
         self.size -= 1
-        ahead, behind = job.ahead, job.behind
-        if ahead is None and self._first is not job:
-            self._leave_early()
+        previous, following = job.previous, job.next
+        if previous is None and self._first is not job:
+            self._count_stale()
             return
-        if ahead is None:
-            self._first = behind
+        if previous is None:
+            self._first = following
         else:
-            ahead.behind = behind
-        if behind is None:
-            self._last = ahead
+            previous.next = following
+        if following is None:
+            self._last = previous
         else:
-            behind.ahead = ahead
-        job.ahead = job.behind = None
+            following.previous = previous
+        job.previous = job.next = None
 
     def __iter__(self) -> Iterator[LiveJob]:
-        """The waiting jobs in order."""
-        jobs: Iterable[LiveJob] = self._line()
+        """The queued jobs in order."""
+        jobs: Iterable[LiveJob] = self._linked()
         if self._early:
             jobs = heapq.merge(jobs, sorted(self._early))
         for job in jobs:
             if job.state is QUEUED:
                 yield job
 
-    def _line(self) -> Iterator[LiveJob]:
+    def _linked(self) -> Iterator[LiveJob]:
         job = self._first
         while job is not None:
-            behind = job.behind
+            following = job.next
             yield job
-            job = behind
+            job = following
 
-    def _earliest(self) -> LiveJob | None:
-        """The first of those beside the line."""
+    def _first_early(self) -> LiveJob | None:
+        """Return the first queued job of the heap."""
         early = self._early
         while early:
             if early[0].state is QUEUED:
                 return early[0]
             heapq.heappop(early)
-            self._void -= 1
+            self._stale -= 1
         return None
 
-    def _leave_early(self) -> None:
+    def _count_stale(self) -> None:
         early = self._early
         assert early is not None
-        self._void += 1
-        if self._void > len(early) - self._void + _SWEEP_FROM:
+        self._stale += 1
+        if self._stale > len(early) - self._stale + _SWEEP_FROM:
             self._early = [job for job in early if job.state is QUEUED]
             heapq.heapify(self._early)
-            self._void = 0
+            self._stale = 0
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Node:
-    """Whoever can stand in a line."""
+    """Base class of what a LinkedList holds; an object is in at most one list."""
 
-    __slots__ = ("ahead", "behind")
+    __slots__ = ("next", "previous")
 
     def __init__(self) -> None:
-        self.ahead: Node | None = None
-        self.behind: Node | None = None
+        self.previous: Node | None = None
+        self.next: Node | None = None
 
 
-P = TypeVar("P", bound=Node)
+N = TypeVar("N", bound=Node)
 
 
-class LinkedList(Generic[P]):
-    """First come, first served."""
+class LinkedList(Generic[N]):
+    """An intrusive doubly linked list: appending and removing cost the same at any length."""
 
     __slots__ = ("first", "last")
 
     def __init__(self) -> None:
-        self.first: P | None = None
-        self.last: P | None = None
+        self.first: N | None = None
+        self.last: N | None = None
 
-    def join(self, place: P) -> None:
-        """Stand at the end; `place` must stand nowhere else."""
+    def append(self, node: N) -> None:
+        """Add a node at the end; it must not be in any list."""
         last = self.last
         if last is None:
-            self.first = place
+            self.first = node
         else:
-            last.behind = place
-            place.ahead = last
-        self.last = place
+            last.next = node
+            node.previous = last
+        self.last = node
 
-    def leave(self, place: P) -> None:
-        """Go away; `place` must stand in this line."""
-        ahead, behind = place.ahead, place.behind
-        if ahead is None:
-            self.first = cast(P | None, behind)
+    def remove(self, node: N) -> None:
+        """Remove a node of this list."""
+        previous, following = node.previous, node.next
+        if previous is None:
+            self.first = cast(N | None, following)
         else:
-            ahead.behind = behind
-            place.ahead = None
-        if behind is None:
-            self.last = cast(P | None, ahead)
+            previous.next = following
+            node.previous = None
+        if following is None:
+            self.last = cast(N | None, previous)
         else:
-            behind.ahead = ahead
-            place.behind = None
+            following.previous = previous
+            node.next = None
 
-    def __iter__(self) -> Iterator[P]:
-        """Everybody in order; whoever is asked may leave."""
-        place = self.first
-        while place is not None:
-            following = cast(P | None, place.behind)
-            yield place
-            place = following
+    def __iter__(self) -> Iterator[N]:
+        """The nodes in order; the current one may be removed while iterating."""
+        node = self.first
+        while node is not None:
+            following = cast(N | None, node.next)
+            yield node
+            node = following

@@ -1,15 +1,15 @@
-"""What the engine keeps, and the moves that keep it consistent.
+"""The engine's state, and the moves that keep it consistent.
 
-Every job that is not over is in `jobs` by its id and in exactly one place besides, which its state names:
+Every job that is not finished is in `jobs`, and in one more place that depends on its state:
 
-- scheduled: `schedule`, counted in its function's `scheduled`;
-- queued: the lane of its function and priority;
-- running: its owner's `running` or `broadcasts`, counted in its function's `running`; and `leases`, if it has
+- scheduled: in `schedule`, counted in its function's `scheduled`;
+- queued: in the queue of its function and priority;
+- running: in its owner's `running` or in `broadcasts`, counted in its function's `running`; and in `leases`, if it has
   a deadline;
-- dead: `dead`, and no longer `jobs`.
+- dead: in `dead`, and not in `jobs`.
 
-The moves below change a job's state and its place together, and call out (to watchers, workers) only when
-everything is consistent again, since whoever is called may come straight back with another verb.
+A move changes the state and the place of a job together. It calls out to watchers and workers only when the state is
+consistent again, because they may call another verb at once.
 """
 
 from collections import OrderedDict, deque
@@ -30,17 +30,17 @@ from geartrain.engine.policy import Policy
 from geartrain.engine.worker import BuiltinWorker, Worker
 from geartrain.model import Attempt, JobState, id_from_handle
 
-# Codes of failures that no worker has given one.
+# Failure codes of jobs whose worker gave none.
 GENERAL_FAILURE: Final = 1
 GIVEN_UP: Final = 255
-# After so many jobs an empty engine gives memory back.
-_TIDY_AFTER: Final = 10_000
-ATTEMPTS_KEPT: Final = 20  # of a job; what comes to nothing more often does so for the same reasons
+# An engine that becomes empty releases memory if it has had this many jobs since the last time.
+_RELEASE_MEMORY_AFTER: Final = 10_000
+ATTEMPTS_KEPT: Final = 20  # failed attempts per job; the latest ones
 LONGEST_REASON: Final = 1000  # characters
 
 
 class EngineState:
-    """Jobs, functions, crews and times. The engine's verbs are built from its moves."""
+    """Jobs, functions, crews and deadlines; the base of the engine's verbs."""
 
     def __init__(
         self,
@@ -53,87 +53,81 @@ class EngineState:
         self.journal = journal or Journal()
         self.handle_prefix = handle_prefix + b":"
         self.next_id = first_id
-        self.now = 0.0  # the time of the current tick; whoever calls a verb sets it first
+        self.now = 0.0  # time of the current tick; the caller sets it before it calls a verb
         self.jobs = JobTable()
         self.dead: dict[int, LiveJob] = {}  # by id
-        self.dead_counts: dict[bytes, int] = {}  # how many, by function: it may have been dropped meanwhile
+        self.dead_counts: dict[bytes, int] = {}  # by function, which may no longer exist
         self.functions: dict[bytes, Function] = {}
         self.crews: dict[frozenset[bytes], Crew] = {}
         self.schedule = ScheduledJobs()
         self.leases = Leases()
         self.broadcasts = Broadcasts()
-        self.workers: dict[int, Worker] = {}  # by number: those who offer something, or did and have not left
+        self.workers: dict[int, Worker] = {}  # by number; those that are listed
         self.next_worker = 1
-        self.running = 0  # how many jobs run, over all functions
-        self.scheduled = 0  # how many wait for their time
-        self.restored = 0  # how many were kept from before
-        self.returned = 0  # how many came back: kept from before, or dead and retried
+        self.running = 0  # running jobs of all functions
+        self.scheduled = 0  # scheduled jobs of all functions
+        self.restored = 0  # jobs that a restart brought back
+        self.restored_or_retried = 0  # jobs that were not submitted: restored, or dead and retried
         self.outcomes = OutcomeCounts()
-        self.wait_times = DurationHistogram()  # from ready to run until a worker has it, for every attempt
-        self.run_times = DurationHistogram()  # from then until the job is over
-        self.observer: Observer | None = None  # who hears of every job
-        self.timers: list[Timer] = []  # whom to call at a time, besides jobs
-        self.builtin_workers: dict[
-            bytes, BuiltinWorker
-        ] = {}  # who moves in with a function that only the server itself offers
+        self.wait_times = DurationHistogram()  # from ready to run until assigned, for every attempt
+        self.run_times = DurationHistogram()  # from the last assignment until the end
+        self.observer: Observer | None = None  # receives the events of every job
+        self.timers: list[Timer] = []
+        self.builtin_workers: dict[bytes, BuiltinWorker] = {}  # by function
         self._observers: list[Observer] = []
-        self._tidied_at = first_id  # the next id when the memory of many jobs was last given back
-        self._wake_again: deque[tuple[float, Function]] = deque()
+        self._memory_released_at = first_id  # the next id at that time
+        self._planned_wakes: deque[tuple[float, Function]] = deque()
         self._dead_foreground: OrderedDict[int, None] = OrderedDict()  # ids, the oldest first
-        self.odd_handles: dict[bytes, int] = {}  # ids of those from before whose handles do not end in them
+        self._ids_by_handle: dict[bytes, int] = {}  # of restored jobs whose handle does not end in their id
 
-    # Jobs from before
+    # Restart
 
     def restore(self, job: LiveJob) -> None:
-        """Take over a background job that was kept from before; those that wait in the order of `run_at`."""
+        """Add a background job from the store. Call it in the order of `run_at`."""
         function = self.function(job.function)
         job.function = function.name
         self.restored += 1
         if id_from_handle(job.handle) != job.id:
-            self.odd_handles[job.handle] = job.id
+            self._ids_by_handle[job.handle] = job.id
         if job.state is DEAD:
             self.dead[job.id] = job
             self.dead_counts[function.name] = self.dead_counts.get(function.name, 0) + 1
             return
         self.jobs.add(job)
-        self.returned += 1
-        function.returned += 1
+        self.restored_or_retried += 1
+        function.restored_or_retried += 1
         if job.unique in function.unique_jobs:
-            job.unique = b""  # a file that was repaired or edited may have the key twice; both jobs shall run
+            job.unique = b""  # a file that was repaired or edited may have a key twice; both jobs must run
         if job.unique:
             function.unique_jobs[job.unique] = job
-        if job.run_at > self.now:
-            job.state = SCHEDULED
-            self._add_scheduled(function, job)
-        else:
-            self._enqueue(function, job)
+        self._schedule_or_enqueue(function, job)
 
     @property
     def submitted(self) -> int:
-        """How many jobs came since the start. It follows from the others, so that submitting need not count."""
-        return self.outcomes.total + len(self.jobs) - self.returned
+        """How many jobs were submitted since the start. Computed from other counters, so that submitting is cheaper."""
+        return self.outcomes.total + len(self.jobs) - self.restored_or_retried
 
     @property
     def queued(self) -> int:
-        """How many jobs wait for a worker, over all functions."""
+        """How many jobs of all functions wait for a worker."""
         return len(self.jobs) - self.running - self.scheduled
 
-    # Who hears of everything
+    # Observers
 
-    def subscribe(self, listener: Observer) -> None:
-        """From now on `listener` hears of every job."""
-        self._observers = [*self._observers, listener]
-        self.observer = interfaces.combined(self._observers)
+    def subscribe(self, observer: Observer) -> None:
+        """Send the events of all jobs to `observer`."""
+        self._observers = [*self._observers, observer]
+        self.observer = interfaces.combine(self._observers)
 
-    def unsubscribe(self, listener: Observer) -> None:
-        """It hears no more."""
-        self._observers = [other for other in self._observers if other is not listener]
-        self.observer = interfaces.combined(self._observers)
+    def unsubscribe(self, observer: Observer) -> None:
+        """Undo `subscribe`."""
+        self._observers = [other for other in self._observers if other is not observer]
+        self.observer = interfaces.combine(self._observers)
 
     # Functions and crews
 
     def function(self, name: bytes) -> Function:
-        """The function of that name, made if it is new."""
+        """Return the function of that name; create it if it does not exist."""
         function = self.functions.get(name)
         if function is None:
             function = self.functions[name] = Function(name)
@@ -142,13 +136,13 @@ class EngineState:
         return function
 
     def worker_count(self, name: bytes) -> int:
-        """How many offer a function. The server itself may, also while the function does not exist."""
+        """How many workers offer a function; a built-in worker counts even while the function does not exist."""
         function = self.functions.get(name)
         count = function.workers if function is not None else 0
         return max(count, 1) if name in self.builtin_workers else count
 
     def _join_crew(self, worker: Worker) -> Crew:
-        """Put a worker into the crew that offers what it offers."""
+        """Add a worker to the crew of its abilities."""
         key = frozenset(worker.abilities)
         crew = self.crews.get(key)
         if crew is None:
@@ -158,7 +152,7 @@ class EngineState:
         return crew
 
     def _leave_crew(self, worker: Worker) -> None:
-        """Take a worker out of its crew; a crew without workers is forgotten."""
+        """Remove a worker from its crew; a crew without workers is disbanded."""
         crew = worker.crew
         if crew is None:
             return
@@ -168,39 +162,47 @@ class EngineState:
         crew.size -= 1
         if not crew.size:
             del self.crews[crew.key]
-            crew.end()
+            crew.disband()
 
     # Waking workers
 
     def _wake(self, function: Function, count: int) -> None:
-        """Wake up to `count` workers; if jobs are left after that, look again after a while."""
+        """Wake up to `count` idle workers; if jobs are still queued then, plan to look again."""
         for _ in range(count):
-            worker = crews.next_idle(function)
+            worker = crews.pop_idle_worker(function)
             if worker is None:
                 break
             worker.wake()
-            if not function.wake_again_at and function.queued:
-                function.wake_again_at = self.now + self.policy.wake_grace
-                self._wake_again.append((function.wake_again_at, function))
+            if not function.next_wake_at and function.queued:
+                function.next_wake_at = self.now + self.policy.wake_grace
+                self._planned_wakes.append((function.next_wake_at, function))
 
-    def _wake_for_leftovers(self) -> None:
-        """Workers were woken some time ago; where jobs are still queued, wake one more for each.
+    def _wake_more(self) -> None:
+        """Where jobs are still queued some time after a worker was woken, wake one more worker per job.
 
-        A moment further away than the grace is from before the clock was moved, or the policy changed.
+        A planned time that is further away than the grace period dates from before a change of the clock or the policy.
         """
         latest = self.now + self.policy.wake_grace
-        while self._wake_again and not self.now < self._wake_again[0][0] <= latest:
-            _, function = self._wake_again.popleft()
-            function.wake_again_at = 0.0
+        while self._planned_wakes and not self.now < self._planned_wakes[0][0] <= latest:
+            _, function = self._planned_wakes.popleft()
+            function.next_wake_at = 0.0
             if not function.paused:
                 self._wake(function, function.queued)
 
     # Moving jobs
 
-    def _enqueue(self, function: Function, job: LiveJob, taken_from: Worker | None = None) -> None:
-        """Put a job that is in state queued into its lane, and wake somebody for it.
+    def _schedule_or_enqueue(self, function: Function, job: LiveJob) -> None:
+        """Give a new job its first place."""
+        if job.run_at > self.now:
+            job.state = SCHEDULED
+            self._add_scheduled(function, job)
+        else:
+            self._enqueue(function, job)
 
-        A worker that it was taken from hears so before anybody is woken: that may be the same worker.
+    def _enqueue(self, function: Function, job: LiveJob, taken_from: Worker | None = None) -> None:
+        """Put a job in state queued into its queue, and wake a worker for it.
+
+        The worker that it was `taken_from` is informed first, because it may be the one that is woken.
         """
         queue = function.queues[job.priority]
         queue.put(job)
@@ -212,15 +214,15 @@ class EngineState:
             self._wake(function, self.policy.wake_count)
 
     def _add_scheduled(self, function: Function, job: LiveJob) -> None:
-        """Put a job that is in state scheduled on the schedule."""
+        """Put a job in state scheduled into the schedule."""
         function.scheduled += 1
         self.scheduled += 1
         self.schedule.add(job.run_at, job)
 
-    def _move_due(self) -> None:
-        """Queue the jobs whose time has come."""
+    def _enqueue_due(self) -> None:
+        """Queue the scheduled jobs whose time has come."""
         for _ in range(self.policy.moves_per_tick):
-            job = self.schedule.due(self.now)
+            job = self.schedule.pop_due(self.now)
             if job is None:
                 return
             function = self.functions[job.function]
@@ -229,11 +231,11 @@ class EngineState:
             self.scheduled -= 1
             self._enqueue(function, job)
 
-    def _release(self, function: Function, job: LiveJob) -> None:
-        """Take a job from whoever runs it. Its state is no longer running."""
+    def _unassign(self, function: Function, job: LiveJob) -> None:
+        """Take a job from its workers. Its state is no longer running."""
         owner = job.owner
         if owner is not None:
-            owner.running.drop(job)
+            owner.running.remove(job)
             job.owner = None
         else:
             self.broadcasts.end(job)
@@ -242,26 +244,26 @@ class EngineState:
         job.progress = None
         if job.deadline:
             job.deadline = 0.0
-            self.leases.leave()
+            self.leases.count_stale()
 
-    def _detach(self, function: Function, job: LiveJob, state: JobState) -> list[Watcher] | None:
-        """Take a job out of everything because it enters a state from which it does not run on by itself."""
+    def _remove(self, function: Function, job: LiveJob, state: JobState) -> list[Watcher] | None:
+        """Move a job to a final state or to DEAD: remove it from its place and from `jobs`. Return its watchers."""
         before = job.state
         enter(job, state)
         if before is RUNNING:
             self.run_times.add(self.now - job.started_at)
-            self._release(function, job)
+            self._unassign(function, job)
         elif before is QUEUED:
-            function.queues[job.priority].leave(job)
+            function.queues[job.priority].remove(job)
         elif before is SCHEDULED:
             function.scheduled -= 1
             self.scheduled -= 1
-            self.schedule.leave()
-        self.jobs.drop(job)
+            self.schedule.count_stale()
+        self.jobs.remove(job)
         if job.unique:
             del function.unique_jobs[job.unique]
-        if not len(self.jobs) and self.next_id - self._tidied_at > _TIDY_AFTER:
-            self._tidy(function)
+        if not len(self.jobs) and self.next_id - self._memory_released_at > _RELEASE_MEMORY_AFTER:
+            self._release_memory(function)
         watchers = job.watchers
         if watchers:
             job.watchers = None
@@ -269,16 +271,16 @@ class EngineState:
                 watcher.watching.discard(job)
         return watchers
 
-    def _tidy(self, function: Function) -> None:
-        """All of very many jobs are over. A dictionary keeps its size when it is drained, unless it is told."""
-        self._tidied_at = self.next_id
-        self.jobs.clear()
+    def _release_memory(self, function: Function) -> None:
+        """Shrink the tables: an emptied dictionary keeps the size that it had with many jobs."""
+        self._memory_released_at = self.next_id
+        self.jobs.shrink()
         if not function.unique_jobs:
             function.unique_jobs.clear()
         self.journal.drained()
 
-    def _holders(self, job: LiveJob) -> list[Worker]:
-        """Who runs a job: its owner, or all who have a copy of it."""
+    def _workers_of(self, job: LiveJob) -> list[Worker]:
+        """The workers that run a job: its owner, or all that have claimed a copy of it."""
         if job.owner is not None:
             return [job.owner]
         return [worker for worker in self.broadcasts.copies.get(job, ()) if job.handle in worker.running]
@@ -286,12 +288,12 @@ class EngineState:
     def _finish(
         self, job: LiveJob, state: JobState, result: bytes, worker: Worker | None = None
     ) -> list[Watcher] | None:
-        """End a job; returns who has to be told. `worker` is needed only where the job has no owner."""
+        """End a job and return its watchers, for the caller to inform. `worker` is only used for a broadcast."""
         worker = job.owner or worker
         function = self.functions[job.function]
         function.outcomes.count(state)
         self.outcomes.count(state)
-        watchers = self._detach(function, job, state)
+        watchers = self._remove(function, job, state)
         if job.background:
             self.journal.finished(job, result, worker)
         if self.observer is not None:
@@ -299,7 +301,7 @@ class EngineState:
         return watchers
 
     def _fail(self, job: LiveJob, state: JobState, reason: str, worker: Worker | None = None) -> None:
-        """End a job that has no result, and tell its watchers."""
+        """End a job without a result, and inform its watchers."""
         job.reason = reason
         job.code = job.code or GENERAL_FAILURE
         watchers = self._finish(job, state, b"", worker)
@@ -307,26 +309,28 @@ class EngineState:
             for watcher in watchers:
                 watcher.fail(job, reason)
 
-    def _requeue(self, job: LiveJob, why: str, taken_from: Worker | None = None) -> None:
-        """Put a running job back at the end of its lane."""
+    def _requeue(self, job: LiveJob, reason: str, taken_from: Worker | None = None) -> None:
+        """Put a running job back at the end of its queue."""
         function = self.functions[job.function]
         enter(job, QUEUED)
-        self._release(function, job)
+        self._unassign(function, job)
         job.run_at = self.now
         if job.background:
             self.journal.changed(job)
         if self.observer is not None:
-            self.observer.requeued(job, why)
+            self.observer.requeued(job, reason)
         self._enqueue(function, job, taken_from)
 
+    # Dead jobs
+
     def _mark_dead(self, job: LiveJob, reason: str) -> None:
-        """Set a job aside as dead, where people can see it."""
+        """Give up on a running job and keep it among the dead, where operators see it."""
         job.reason = reason
         job.code = GIVEN_UP
         function = self.functions[job.function]
         function.outcomes.count(DEAD)
         self.outcomes.count(DEAD)
-        watchers = self._detach(function, job, DEAD)
+        watchers = self._remove(function, job, DEAD)
         self.dead[job.id] = job
         self.dead_counts[function.name] = self.dead_counts.get(function.name, 0) + 1
         if job.background:
@@ -334,34 +338,34 @@ class EngineState:
         else:
             self._dead_foreground[job.id] = None
             while len(self._dead_foreground) > max(self.policy.dead_foreground_limit, 0):
-                self._revive(self.dead[next(iter(self._dead_foreground))])
+                self._remove_dead(self.dead[next(iter(self._dead_foreground))])
         if self.observer is not None:
             self.observer.finished(job, b"")
         if watchers:
             for watcher in watchers:
                 watcher.fail(job, reason)
 
-    def _note_attempt(self, job: LiveJob, why: str) -> None:
-        """The attempt that is just ending does not end the job."""
+    def _record_attempt(self, job: LiveJob, reason: str) -> None:
+        """Add the current attempt of a running job to its failed attempts."""
         worker = job.owner
         door, name = (worker.door, worker.name) if worker is not None else ("", b"")
-        failed_attempts = job.failed_attempts[1 - ATTEMPTS_KEPT :] if job.failed_attempts is not None else []
-        failed_attempts.append(Attempt(job.started_at, self.now, door, name, why[:LONGEST_REASON]))
-        job.failed_attempts = failed_attempts
+        attempts = job.failed_attempts[1 - ATTEMPTS_KEPT :] if job.failed_attempts is not None else []
+        attempts.append(Attempt(job.started_at, self.now, door, name, reason[:LONGEST_REASON]))
+        job.failed_attempts = attempts
 
-    def _revive(self, job: LiveJob) -> None:
-        """Take a job from among the dead."""
+    def _remove_dead(self, job: LiveJob) -> None:
+        """Remove a job from the dead."""
         del self.dead[job.id]
         self._dead_foreground.pop(job.id, None)
-        left = self.dead_counts[job.function] - 1
-        if left:
-            self.dead_counts[job.function] = left
+        count = self.dead_counts[job.function] - 1
+        if count:
+            self.dead_counts[job.function] = count
         else:
             del self.dead_counts[job.function]
 
-    def _erase(self, job: LiveJob) -> None:
-        """End a dead job for good."""
-        self._revive(job)
+    def _delete_dead(self, job: LiveJob) -> None:
+        """Remove a job from the dead, and from the store."""
+        self._remove_dead(job)
         enter(job, CANCELLED)
         if job.background:
             self.journal.finished(job, b"", None)
@@ -369,17 +373,17 @@ class EngineState:
     # Time
 
     def deadline(self) -> float:
-        """When `tick` has something to do next; NEVER while nothing waits for a time."""
-        soonest = self.schedule.next()
-        leases = self.leases.next()
+        """Return when `tick` has something to do next, or NEVER."""
+        soonest = self.schedule.next_time()
+        leases = self.leases.next_time()
         if leases < soonest:
             soonest = leases
-        if self._wake_again:
-            at, latest = self._wake_again[0][0], self.now + self.policy.wake_grace
-            if latest < at:
-                at = latest
-            if at < soonest:
-                soonest = at
+        if self._planned_wakes:
+            wake_at, latest = self._planned_wakes[0][0], self.now + self.policy.wake_grace
+            if latest < wake_at:
+                wake_at = latest
+            if wake_at < soonest:
+                soonest = wake_at
         for timer in self.timers:
             if timer.at < soonest:
                 soonest = timer.at

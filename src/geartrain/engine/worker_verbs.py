@@ -7,89 +7,90 @@ from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.engine.lifecycle import CANCELLED, DONE, FAILED, RUNNING, SCHEDULED, enter
 from geartrain.engine.queue import JobQueue
+from geartrain.engine.state import LONGEST_REASON
 from geartrain.engine.worker import Ability, Worker
 from geartrain.model import Expiry
 
 
 class WorkerVerbs(ClientVerbs):
-    """The engine's side that workers come to.
+    """The engine's verbs for workers.
 
-    The verbs that report on a job take one that the worker has (`worker.running` knows); doors refuse others.
+    Verbs that report on a job require that the worker has it (see `worker.running`); doors refuse other reports.
     """
 
     def register(
         self,
         worker: Worker,
-        function: bytes,
+        name: bytes,
         timeout: float = 0.0,
         on_timeout: Expiry = Expiry.FAIL,
         broadcast: bool = False,
     ) -> None:
-        """The worker offers a function from now on."""
-        if function in self.builtin_workers and worker is not self.builtin_workers[function]:
-            return  # nobody else may answer for the server
-        home = self.function(function)
-        home.broadcast = broadcast
-        known = home.name in worker.abilities
-        worker.abilities[home.name] = Ability(timeout, on_timeout)
+        """The worker offers the function `name`. If it did before, its timeout changes."""
+        if name in self.builtin_workers and worker is not self.builtin_workers[name]:
+            return  # a client must not answer for the server
+        function = self.function(name)
+        function.broadcast = broadcast
+        known = function.name in worker.abilities
+        worker.abilities[function.name] = Ability(timeout, on_timeout)
         if not known:
-            home.workers += 1
+            function.workers += 1
             self._list_worker(worker)
-            self._regroup(worker)
+            self._change_crew(worker)
 
-    def unregister(self, worker: Worker, function: bytes) -> None:
-        """The worker offers a function no longer; what it runs of it goes back to the queue."""
-        if worker.abilities.pop(function, None) is None:
+    def unregister(self, worker: Worker, name: bytes) -> None:
+        """The worker no longer offers the function; its jobs of that function are requeued."""
+        if worker.abilities.pop(name, None) is None:
             return
-        self.functions[function].workers -= 1
-        self._regroup(worker)
-        jobs = [job for job in self._assigned_jobs(worker) if job.function == function]
+        self.functions[name].workers -= 1
+        self._change_crew(worker)
+        jobs = [job for job in self._assigned_jobs(worker) if job.function == name]
         if worker.inbox:
-            worker.inbox = [job for job in worker.inbox if job.function != function]
-        self._lose(worker, jobs, "its worker stopped offering the function")
+            worker.inbox = [job for job in worker.inbox if job.function != name]
+        self._lose_jobs(worker, jobs, "worker stopped offering the function")
 
     def remove_worker(self, worker: Worker) -> None:
-        """The worker is gone, or offers nothing any more; what it runs goes back to the queue."""
+        """The worker disconnected, or no longer offers any function; its jobs are requeued."""
         self._leave_crew(worker)
-        for function in worker.abilities:
-            self.functions[function].workers -= 1
+        for name in worker.abilities:
+            self.functions[name].workers -= 1
         worker.abilities.clear()
         self.workers.pop(worker.number, None)
         jobs = self._assigned_jobs(worker)
         worker.inbox = None
-        self._lose(worker, jobs, "its worker left")
+        self._lose_jobs(worker, jobs, "worker disconnected")
 
     def claim(self, worker: Worker) -> LiveJob | None:
-        """Give the worker its next job, if there is one. It is no longer idle."""
+        """Assign the next job to the worker and return it, or return None. The worker is no longer idle."""
         crew = worker.crew
         if crew is None:
             crew = self._join_crew(worker)
         if worker.idle:
             self.stop_sleeping(worker)
         if worker.inbox:
-            copy = self.broadcasts.collect(worker)
+            copy = self.broadcasts.claim(worker)
             if copy is not None:
                 return copy
-        turn = crew.next_turn()
-        return None if turn is None else self._assign(crew, worker, turn.function, turn.queue)
+        ready = crew.next_ready()
+        return None if ready is None else self._assign(crew, worker, ready.function, ready.queue)
 
-    def claim_from(self, worker: Worker, function: bytes, priority: int) -> LiveJob | None:
-        """The same, but only from the queue of one function and priority, which the worker offers."""
-        home = self.functions.get(function)
-        if home is None or home.paused:
+    def claim_from(self, worker: Worker, name: bytes, priority: int) -> LiveJob | None:
+        """As `claim`, but only from one queue, and only if the worker offers the function."""
+        function = self.functions.get(name)
+        if function is None or function.paused:
             return None
-        queue = home.queues[priority]
-        if not queue.size or home.name not in worker.abilities:
+        queue = function.queues[priority]
+        if not queue.size or function.name not in worker.abilities:
             return None
         crew = worker.crew
         if crew is None:
             crew = self._join_crew(worker)
         if worker.idle:
             self.stop_sleeping(worker)
-        return self._assign(crew, worker, home, queue)
+        return self._assign(crew, worker, function, queue)
 
-    def _assign(self, crew: Crew, worker: Worker, home: Function, queue: JobQueue) -> LiveJob | None:
-        """The first job of a lane is the worker's now."""
+    def _assign(self, crew: Crew, worker: Worker, function: Function, queue: JobQueue) -> LiveJob | None:
+        """Assign the first job of a queue to the worker."""
         job = queue.take()
         now = self.now
         crew.last_claim_at = now
@@ -98,12 +99,12 @@ class WorkerVerbs(ClientVerbs):
         job.attempts += 1
         job.started_at = now
         worker.running.add(job)
-        home.running += 1
+        function.running += 1
         self.running += 1
-        ready = job.run_at
-        if ready < job.submitted_at:  # a time in the past is only a place in the queue
-            ready = job.submitted_at
-        self.wait_times.add(now - ready)
+        ready_at = job.run_at
+        if ready_at < job.submitted_at:  # a time in the past only determines the position in the queue
+            ready_at = job.submitted_at
+        self.wait_times.add(now - ready_at)
         timeout = worker.abilities[job.function].timeout
         if job.timeout and (not timeout or job.timeout < timeout):
             timeout = job.timeout
@@ -112,14 +113,14 @@ class WorkerVerbs(ClientVerbs):
             self.leases.add(job.deadline, job)
         if self.observer is not None:
             self.observer.started(job)
-        if home.broadcast:
-            self._broadcast(home, job, worker)
-            if job.handle not in worker.running:  # one of those who were woken has completed it already
+        if function.broadcast:
+            self._broadcast(function, job, worker)
+            if job.handle not in worker.running:  # a worker that was woken has completed it already
                 return None
         return job
 
     def sleep(self, worker: Worker) -> None:
-        """The worker waits to be woken; at once, if there is work already."""
+        """The worker becomes idle; it is woken at once if there are jobs for it."""
         if worker.idle:
             return
         crew = worker.crew
@@ -131,12 +132,12 @@ class WorkerVerbs(ClientVerbs):
         crew.add_idle(worker)
 
     def stop_sleeping(self, worker: Worker) -> None:
-        """The worker no longer waits to be woken."""
+        """The worker is no longer idle."""
         if worker.idle and worker.crew is not None:
             worker.crew.remove_idle(worker)
 
     def progress(self, job: LiveJob, progress: Progress) -> None:
-        """The worker says how far it is."""
+        """The worker reports progress."""
         job.progress = progress
         if self.observer is not None:
             self.observer.progress(job, progress)
@@ -154,32 +155,31 @@ class WorkerVerbs(ClientVerbs):
             watcher.warning(job, data)
 
     def complete(self, worker: Worker, job: LiveJob, result: bytes) -> None:
-        """The worker is done with the job."""
+        """The worker has completed the job."""
         if job.owner is not worker:
-            worker.running.drop(job)
+            worker.running.remove(job)
         watchers = self._finish(job, DONE, result, worker)
         if watchers:
             for watcher in watchers:
                 watcher.complete(job, result)
 
-    def fail(self, worker: Worker, job: LiveJob, reason: str = "its worker said so", retry: bool = False) -> None:
-        """The worker could not do the job: finally, or so that it is to be tried again after a while."""
+    def fail(self, worker: Worker, job: LiveJob, reason: str = "worker reported failure", retry: bool = False) -> None:
+        """The job failed; with `retry`, it runs again after a delay until it has had the maximum of attempts."""
         if job.owner is not worker and not self.broadcasts.drop(job, worker):
             return
         if not retry or job.owner is not worker:
             self._fail(job, FAILED, reason, worker)
-        elif self._exhausted(job) and not self._abandoned(job):
-            self._note_attempt(job, reason)
-            self._mark_dead(job, f"failed {job.attempts} times, the last time: {reason}")
+        elif self._attempts_exhausted(job) and not self._is_abandoned(job):
+            self._give_up(job, reason)
         else:
-            self._note_attempt(job, reason)
+            self._record_attempt(job, reason)
             self._reschedule(job, self.now + self.policy.delay_after(job.attempts), reason)
 
     def raise_exception(self, worker: Worker, job: LiveJob, data: bytes, code: int = 1) -> None:
-        """The worker failed, and has something to say about it; `code` is its number for what went wrong."""
+        """The job failed, and the worker sends data about it; `code` is its failure code."""
         if job.owner is not worker and not self.broadcasts.drop(job, worker):
             return
-        job.reason = data[:1000].decode("utf-8", "replace")
+        job.reason = data[:LONGEST_REASON].decode("utf-8", "replace")
         job.code = code
         watchers = self._finish(job, FAILED, data, worker)
         if watchers:
@@ -187,36 +187,38 @@ class WorkerVerbs(ClientVerbs):
                 watcher.exception(job, data)
 
     def lease(self, job: LiveJob, seconds: float) -> None:
-        """A running job that has no deadline yet goes back to its queue if it is not finished by then."""
+        """Give a running job a deadline, unless it has one: it is requeued if it is not finished by then."""
         if job.state is RUNNING and not job.deadline:
             job.deadline = self.now + seconds
             self.leases.add(job.deadline, job)
 
     def hand_back(self, worker: Worker, job: LiveJob) -> None:
-        """The worker cannot take the job after all; it counts as if it had never been given to it."""
+        """The worker returns the job; the attempt does not count."""
         if job.owner is not worker:
-            self._lose(worker, [job], "its worker gave it back")
+            self._lose_jobs(worker, [job], "worker returned the job")
             return
         job.attempts -= 1
-        if self._abandoned(job):
+        if self._is_abandoned(job):
             self._finish(job, CANCELLED, b"")
         else:
-            self._requeue(job, "its worker gave it back")
+            self._requeue(job, "worker returned the job")
 
-    def reschedule(self, worker: Worker, job: LiveJob, run_at: float, step: int = 0, anew: bool = True) -> None:
-        """The worker wants the job to run again at a later time; `step` is added to its run counter.
+    def reschedule(
+        self, worker: Worker, job: LiveJob, run_at: float, step: int = 0, reset_attempts: bool = True
+    ) -> None:
+        """The worker wants the job to run again at `run_at`; `step` is added to its count.
 
-        Its attempts are counted anew, or else as if it had not been given to this worker.
+        The attempts start again from 0, or with `reset_attempts=False` this attempt does not count.
         """
         if job.owner is not worker:
             self.fail(worker, job)
             return
-        job.attempts = 0 if anew else job.attempts - 1
+        job.attempts = 0 if reset_attempts else job.attempts - 1
         job.count += step
-        self._reschedule(job, run_at, "its worker put it off")
+        self._reschedule(job, run_at, "rescheduled by its worker")
 
     def _list_worker(self, worker: Worker) -> None:
-        """The worker offers something: it is listed until it leaves."""
+        """List a worker that offers a function until it is removed."""
         if not worker.number:
             worker.number = self.next_worker
             self.next_worker += 1
@@ -224,103 +226,104 @@ class WorkerVerbs(ClientVerbs):
         if worker.number > 0:
             self.workers[worker.number] = worker
 
-    def _regroup(self, worker: Worker) -> None:
-        """The worker's abilities changed: leave its crew; if it was waiting, wait in the new one."""
+    def _change_crew(self, worker: Worker) -> None:
+        """The worker's abilities changed: leave its crew; if it was idle, become idle in the new one."""
         idle = worker.idle
         self._leave_crew(worker)
         if idle:
             self.sleep(worker)
 
-    def _broadcast(self, home: Function, job: LiveJob, first: Worker) -> None:
-        """`first` claimed a broadcast job: every worker that waits gets it too."""
+    def _broadcast(self, function: Function, job: LiveJob, first: Worker) -> None:
+        """Give copies of a job that `first` claimed to all idle workers of its function."""
         job.owner = None
         others: list[Worker] = []
-        while (other := crews.next_idle(home)) is not None:
+        while (other := crews.pop_idle_worker(function)) is not None:
             others.append(other)
         self.broadcasts.share(job, first, others)
         for other in others:
             other.wake()
 
-    def _exhausted(self, job: LiveJob) -> bool:
+    def _attempts_exhausted(self, job: LiveJob) -> bool:
         limit = self.policy.max_attempts
         return limit > 0 and job.attempts >= limit
 
-    def _abandoned(self, job: LiveJob) -> bool:
+    def _is_abandoned(self, job: LiveJob) -> bool:
+        """Whether no client waits for a foreground job any more."""
         return not job.background and not job.watchers
 
     def _assigned_jobs(self, worker: Worker) -> list[LiveJob]:
-        """What it runs, and the copies it has yet to claim."""
+        """The jobs that a worker runs, and the broadcast copies that it has yet to claim."""
         return [*worker.running.jobs(), *(worker.inbox or ())]
 
-    def _lose(self, worker: Worker, jobs: list[LiveJob], why: str) -> None:
-        """A worker will never answer for these jobs. Whoever hears of one loss may have ended the others."""
+    def _lose_jobs(self, worker: Worker, jobs: list[LiveJob], reason: str) -> None:
+        """The worker will not answer for these jobs. Losing one may end others, because watchers are called."""
         for job in jobs:
             if job.owner is worker:
-                self._lost(worker, job, why)
+                self._lose_job(worker, job, reason)
             elif worker in self.broadcasts.copies.get(job, ()) and self.broadcasts.drop(job, worker):
-                self._fail(job, FAILED, "every worker that got it is gone")
+                self._fail(job, FAILED, "no worker of the broadcast is left")
 
-    def _lost(self, worker: Worker, job: LiveJob, why: str, revoked: bool = False) -> None:
-        """Take a job from its owner, who will never answer for it; `revoked`: tell it so."""
-        if self._abandoned(job):
+    def _lose_job(self, worker: Worker, job: LiveJob, reason: str, revoked: bool = False) -> None:
+        """Take a job from its owner, which will not answer for it; with `revoked`, inform the owner."""
+        if self._is_abandoned(job):
             self._finish(job, CANCELLED, b"")
-        elif self._exhausted(job):
-            self._note_attempt(job, why)
-            givers = f"{job.attempts} worker{'' if job.attempts == 1 else 's'}"
-            self._mark_dead(job, f"given to {givers} in vain, the last time because {why}")
+        elif self._attempts_exhausted(job):
+            self._give_up(job, reason)
         else:
-            self._note_attempt(job, why)
-            self._requeue(job, why, worker if revoked else None)
+            self._record_attempt(job, reason)
+            self._requeue(job, reason, worker if revoked else None)
             return
         if revoked:
             worker.revoked(job)
 
+    def _give_up(self, job: LiveJob, reason: str) -> None:
+        """Mark a running job dead after its last attempt."""
+        self._record_attempt(job, reason)
+        plural = "" if job.attempts == 1 else "s"
+        self._mark_dead(job, f"gave up after {job.attempts} attempt{plural}; last: {reason}")
+
     def _expire_due(self) -> None:
-        """Take back the jobs whose leases have run out."""
+        """Handle the leases that have expired."""
         for _ in range(self.policy.moves_per_tick):
-            job = self.leases.due(self.now)
+            job = self.leases.pop_due(self.now)
             if job is None:
                 return
             self._expire(job)
 
     def _expire(self, job: LiveJob) -> None:
-        """A job's lease ran out."""
+        """The lease of a job expired: fail or requeue it."""
         job.deadline = 0.0
+        elapsed = self.now - job.started_at
         worker = job.owner
         if worker is None:
-            workers = self._holders(job)
-            self._fail(job, FAILED, "no worker completed the broadcast in time")
+            workers = self._workers_of(job)
+            self._fail(job, FAILED, f"broadcast timed out after {elapsed:.1f} s")
             for worker in workers:
                 worker.revoked(job)
             return
         ability = worker.abilities[job.function]
-        limit = self.now - job.started_at
         by_ability = ability.timeout > 0.0 and (not job.timeout or ability.timeout <= job.timeout)
         if by_ability and ability.on_timeout is Expiry.FAIL:
-            self._fail(
-                job,
-                FAILED,
-                f"it did not finish within the {ability.timeout:g} seconds that its worker allows",
-            )
+            self._fail(job, FAILED, f"timed out after {elapsed:.1f} s; the worker allows {ability.timeout:g} s")
             worker.revoked(job)
         else:
             for watcher in list(job.watchers or ()):
-                if job in watcher.watching:  # it has not left, and nobody has ended the job, at that news
+                if job in watcher.watching:  # an earlier watcher may have ended the job
                     watcher.expired(job)
             if job.owner is worker:
-                self._lost(worker, job, f"it did not finish within {limit:.1f} seconds", revoked=True)
+                self._lose_job(worker, job, f"timed out after {elapsed:.1f} s", revoked=True)
 
-    def _reschedule(self, job: LiveJob, run_at: float, why: str) -> None:
-        """Take a running job from its worker and let it run again later, unless nobody wants it any more."""
-        if self._abandoned(job):
+    def _reschedule(self, job: LiveJob, run_at: float, reason: str) -> None:
+        """Take a running job from its worker and schedule it; an abandoned job is cancelled instead."""
+        if self._is_abandoned(job):
             self._finish(job, CANCELLED, b"")
             return
-        home = self.functions[job.function]
+        function = self.functions[job.function]
         enter(job, SCHEDULED)
-        self._release(home, job)
+        self._unassign(function, job)
         job.run_at = run_at
         if job.background:
             self.journal.changed(job)
         if self.observer is not None:
-            self.observer.rescheduled(job, why)
-        self._add_scheduled(home, job)
+            self.observer.rescheduled(job, reason)
+        self._add_scheduled(function, job)

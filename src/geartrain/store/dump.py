@@ -298,7 +298,7 @@ def _line(entry: _Line) -> bytes:
 def _shown_trials(trials: list[Attempt]) -> list[_Trial]:
     for trial in trials:
         _refuse_endless(started_at=trial.started_at, ended_at=trial.ended_at)
-    return [_Trial(*trial[:3], jsonbytes.encode(trial.worker), trial.why) for trial in trials]
+    return [_Trial(*trial[:3], jsonbytes.encode(trial.worker), trial.reason) for trial in trials]
 
 
 def _read_trials(trials: list[_Trial]) -> list[Attempt]:

@@ -39,7 +39,7 @@ def test_a_dead_job_is_listed_with_its_reason_and_runs_again(server: serving.Ser
         assert len(rows) == 1
         name, function, attempts, reason = rows[0].split(b"\t")
         assert (name, function, attempts) == (handle, b"fragile", b"1")
-        assert b"its worker left" in reason
+        assert b"worker disconnected" in reason
         assert admin.text("retry job " + handle.decode()).line() == b"OK\r\n"
         assert dead(admin) == []
         worker.send(Kind.CAN_DO, b"fragile")

@@ -57,7 +57,7 @@ class TestGearmanWorker:
         assert client.get(function, number)[:3] == ("success", b"\0binary", b"result\0")
 
     @pytest.mark.parametrize(
-        ("words", "output"), [([Kind.WORK_FAIL], b"its worker said so"), ([Kind.WORK_EXCEPTION, b"oops"], b"oops")]
+        ("words", "output"), [([Kind.WORK_FAIL], b"worker reported failure"), ([Kind.WORK_EXCEPTION, b"oops"], b"oops")]
     )
     def test_failure(
         self, gearman: gearman_peer.Peer, client: gearmonkey.Client, function: str, words: Any, output: bytes

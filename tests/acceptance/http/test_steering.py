@@ -134,7 +134,7 @@ def dead(peer: Peer, function: str, payload: str = "") -> str:
 
 def test_a_dead_job_lives_again(peer: Peer, function: str) -> None:
     handle = dead(peer, function)
-    assert "in vain" in peer.get(f"/jobs/{handle}")["reason"]
+    assert "gave up after" in peer.get(f"/jobs/{handle}")["reason"]
     assert peer.post(f"/jobs/{handle}/retry")["state"] == "queued"
     again = peer.call("POST", f"/jobs/{handle}/retry")
     assert (again.status, again.json["kind"]) == (409, "conflict")

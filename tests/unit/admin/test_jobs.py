@@ -224,7 +224,7 @@ def test_a_key_that_is_taken_again_is_a_conflict(admin: Admin, engine: Engine) -
     claim(engine, hire(engine, b"f"))
     engine.mark_dead(job, "")
     engine.submit(b"f", b"key", background=True)
-    with pytest.raises(AdminError, match="unique key is in use") as refused:
+    with pytest.raises(AdminError, match="H:localhost:1 cannot be retried: another job has its unique key") as refused:
         admin.retry(job.handle)
     assert refused.value.kind == "conflict"
     report = run(admin.bulk("retry", JobQuery()))

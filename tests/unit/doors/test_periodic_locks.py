@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geartrain.doors.periodic.locks import Locks
-from geartrain.engine.engine import Engine, SilentWorker
+from geartrain.engine.engine import Engine, PollingWorker
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import RUNNING, SCHEDULED
 from geartrain.model import Duplicate
@@ -27,7 +27,7 @@ class Bench:
         self.engine = Engine()
         self.engine.now = 1000.0
         self.locks = Locks(self.engine)
-        self.worker = SilentWorker("test")
+        self.worker = PollingWorker("test")
         self.engine.register(self.worker, b"f")
         for number in range(jobs):
             self.submit(b"%d" % number)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from geartrain.doors.periodic.calendar import Calendar
 from geartrain.doors.periodic.config import DEFAULTS, Config
 from geartrain.engine.deadlines import ScheduledJobs
-from geartrain.engine.engine import Engine, SilentWorker
+from geartrain.engine.engine import Engine, PollingWorker
 from geartrain.engine.job import LiveJob
 
 
@@ -50,9 +50,9 @@ class Counted(ScheduledJobs):
         super().__init__()
         self.scans = 0
 
-    def standing(self) -> Iterator[tuple[float, LiveJob]]:
+    def entries(self) -> Iterator[tuple[float, LiveJob]]:
         self.scans += 1
-        return super().standing()
+        return super().entries()
 
 
 def first(calendar: Calendar, engine: Engine, function: bytes = b"f") -> float | None:
@@ -63,7 +63,7 @@ def first(calendar: Calendar, engine: Engine, function: bytes = b"f") -> float |
 class TestCalendar:
     def test_first_times(self, engine: Engine) -> None:
         calendar = Calendar(engine)
-        engine.register(SilentWorker("test"), b"f")
+        engine.register(PollingWorker("test"), b"f")
         assert first(calendar, engine) is None
         for run_at in (3000.0, 2000.0):
             engine.submit(b"f", background=True, run_at=run_at)
@@ -112,4 +112,4 @@ def test_the_schedule_in_order(entries: list[tuple[int, bool]]) -> None:
         if cancelled:
             engine.cancel(job)
     assert [job for _, job in engine.schedule.soonest_first()] == engine.schedule.jobs()
-    assert sorted(engine.schedule.soonest_first()) == sorted(engine.schedule.standing())
+    assert sorted(engine.schedule.soonest_first()) == sorted(engine.schedule.entries())

@@ -17,7 +17,7 @@ def test_a_lost_worker(engine: Engine) -> None:
     claim(engine, worker)
     engine.now = NOW + 5
     engine.remove_worker(worker)
-    assert job.failed_attempts == [Attempt(NOW, NOW + 5, "test", b"bob", "its worker left")]
+    assert job.failed_attempts == [Attempt(NOW, NOW + 5, "test", b"bob", "worker disconnected")]
 
 
 def test_a_lease_that_ran_out(engine: Engine) -> None:
@@ -25,7 +25,7 @@ def test_a_lease_that_ran_out(engine: Engine) -> None:
     job = engine.submit(b"f", background=True)
     claim(engine, worker)
     engine.tick(NOW + 3)
-    assert job.failed_attempts == [Attempt(NOW, NOW + 3, "test", b"", "it did not finish within 3.0 seconds")]
+    assert job.failed_attempts == [Attempt(NOW, NOW + 3, "test", b"", "timed out after 3.0 s")]
 
 
 def test_failures_that_are_tried_again_and_the_last_one(engine: Engine) -> None:
@@ -37,7 +37,7 @@ def test_failures_that_are_tried_again_and_the_last_one(engine: Engine) -> None:
         engine.fail(worker, job, reason, retry=True)
         engine.tick(NOW + 100)
     assert job.state is JobState.DEAD
-    assert [trial.why for trial in job.failed_attempts or ()] == ["first", "second"]
+    assert [trial.reason for trial in job.failed_attempts or ()] == ["first", "second"]
 
 
 def test_what_counts_as_never_given_is_none(engine: Engine) -> None:
@@ -58,7 +58,7 @@ def test_only_the_last_are_kept(engine: Engine) -> None:
         claim(engine, worker)
         engine.reschedule_failed(job, engine.now, f"no {number}")
         engine.tick(engine.now)
-    assert [trial.why for trial in job.failed_attempts or ()] == [
+    assert [trial.reason for trial in job.failed_attempts or ()] == [
         f"no {number}" for number in range(5, ATTEMPTS_KEPT + 5)
     ]
 
@@ -77,7 +77,7 @@ def test_burying_sets_it_aside(engine: Engine) -> None:
     job, worker = job_in(engine, JobState.RUNNING, background=True)
     assert engine.mark_dead(job, "hopeless")
     assert (job.state, job.reason, worker.running.jobs(), worker.taken) == (JobState.DEAD, "hopeless", [], [])
-    assert [trial.why for trial in job.failed_attempts or ()] == ["hopeless"]
+    assert [trial.reason for trial in job.failed_attempts or ()] == ["hopeless"]
 
 
 def test_only_what_one_worker_runs_can_be_put_off(engine: Engine) -> None:

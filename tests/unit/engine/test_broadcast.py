@@ -142,7 +142,7 @@ def test_lost_workers_give_up_their_copies_and_the_last_one_fails_the_job(
     assert job.state is JobState.RUNNING
     engine.unregister(two, b"b")
     assert job.state is JobState.FAILED
-    assert watcher.words == [("fail", "every worker that got it is gone")]
+    assert watcher.words == [("fail", "no worker of the broadcast is left")]
     assert engine.running == 0
     assert engine.broadcasts.copies == {}
 
@@ -200,7 +200,7 @@ def test_when_the_lease_runs_out_the_job_fails_for_everybody(engine: Engine, wat
     job = spread(engine, workers, watcher)
     engine.tick(NOW + 5)
     assert job.state is JobState.FAILED
-    assert watcher.words == [("fail", "no worker completed the broadcast in time")]
+    assert watcher.words == [("fail", "broadcast timed out after 5.0 s")]
     assert all(not worker.running for worker in workers)
     assert engine.tick(NOW + 6) == float("inf")
 

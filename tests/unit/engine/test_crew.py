@@ -124,7 +124,7 @@ def test_a_paused_function_is_struck_off_and_listed_again(engine: Engine) -> Non
     assert payloads(engine, worker) == [b"f3!", b"f1", b"f2-"]
 
 
-def test_has_work_agrees_with_next_turn(engine: Engine) -> None:
+def test_has_work_agrees_with_next_ready(engine: Engine) -> None:
     worker, other = hire(engine, b"f", b"g"), hire(engine, b"f")
     engine.claim(worker)
     crew = worker.crew
@@ -134,7 +134,7 @@ def test_has_work_agrees_with_next_turn(engine: Engine) -> None:
     assert crew.has_work()
     claim(engine, other)
     assert not crew.has_work()
-    assert crew.next_turn() is None
+    assert crew.next_ready() is None
 
 
 def test_the_crew_remembers_when_it_last_got_a_job(engine: Engine) -> None:

@@ -1,4 +1,4 @@
-"""Jobs by time: due when their time has come, in order, and void entries do no harm."""
+"""Jobs by time: due when their time has come, in order, and stale entries do no harm."""
 
 import pytest
 
@@ -30,38 +30,38 @@ def planned(*times: float) -> tuple[ScheduledJobs, list[LiveJob]]:
     return schedule, jobs
 
 
-def due_ids(agenda: DeadlineHeap, now: float) -> list[int]:
+def due_ids(heap: DeadlineHeap, now: float) -> list[int]:
     """Take what is due, as the engine does."""
     ids = []
-    while (job := agenda.due(now)) is not None:
+    while (job := heap.pop_due(now)) is not None:
         job.state = JobState.QUEUED
         ids.append(job.id)
     return ids
 
 
 def test_the_bare_mechanism_does_not_know_what_stands() -> None:
-    agenda = DeadlineHeap()
-    agenda.add(1.0, scheduled(1, 1.0))
+    heap = DeadlineHeap()
+    heap.add(1.0, scheduled(1, 1.0))
     with pytest.raises(NotImplementedError):
-        agenda.next()
+        heap.next_time()
 
 
-@pytest.mark.parametrize("agenda", [ScheduledJobs(), Leases()])
-def test_an_empty_agenda(agenda: DeadlineHeap) -> None:
-    assert agenda.next() == NEVER
-    assert agenda.due(1e12) is None
-    assert len(agenda) == 0
-    assert agenda.jobs() == []
+@pytest.mark.parametrize("heap", [ScheduledJobs(), Leases()])
+def test_an_empty_agenda(heap: DeadlineHeap) -> None:
+    assert heap.next_time() == NEVER
+    assert heap.pop_due(1e12) is None
+    assert len(heap) == 0
+    assert heap.jobs() == []
 
 
 def test_jobs_come_due_in_the_order_of_their_times() -> None:
     schedule, _ = planned(30.0, 10.0, 20.0)
-    assert schedule.next() == 10.0
+    assert schedule.next_time() == 10.0
     assert due_ids(schedule, 9.999) == []
     assert due_ids(schedule, 10.0) == [2], "due at its time, not after it"
-    assert schedule.next() == 20.0
+    assert schedule.next_time() == 20.0
     assert due_ids(schedule, 100.0) == [3, 1]
-    assert schedule.next() == NEVER
+    assert schedule.next_time() == NEVER
 
 
 def test_equal_times_come_due_in_the_order_of_submission() -> None:
@@ -72,7 +72,7 @@ def test_equal_times_come_due_in_the_order_of_submission() -> None:
 def test_two_objects_of_one_handle_may_stand_at_the_same_time() -> None:
     schedule, (old,) = planned(5.0)
     old.state = JobState.CANCELLED
-    schedule.leave()
+    schedule.count_stale()
     schedule.add(5.0, scheduled(1, 5.0))
     assert len(schedule) == 1
     assert due_ids(schedule, 5.0) == [1]
@@ -82,11 +82,11 @@ def test_two_objects_of_one_handle_may_stand_at_the_same_time() -> None:
 def test_the_length_counts_what_stands() -> None:
     schedule, jobs = planned(1.0, 2.0, 3.0)
     jobs[1].state = JobState.CANCELLED
-    schedule.leave()
+    schedule.count_stale()
     assert len(schedule) == 2
     assert [job.id for job in schedule.jobs()] == [1, 3]
     assert due_ids(schedule, 1.0) == [1]
-    assert schedule.next() == 3.0, "the void entry is skipped"
+    assert schedule.next_time() == 3.0, "the stale entry is skipped"
     assert len(schedule) == 1
 
 
@@ -98,50 +98,50 @@ def test_jobs_are_listed_soonest_first() -> None:
 
 def test_a_job_that_was_put_off_again_is_due_at_its_new_time_only() -> None:
     schedule, (job,) = planned(5.0)
-    assert schedule.due(5.0) is job
+    assert schedule.pop_due(5.0) is job
     job.run_at = 8.0
     schedule.add(8.0, job)
-    assert schedule.due(7.0) is None
-    assert schedule.due(8.0) is job
+    assert schedule.pop_due(7.0) is None
+    assert schedule.pop_due(8.0) is job
 
 
 def test_a_lease_stands_while_the_job_runs_with_that_deadline() -> None:
     leases = Leases()
     job = leased(1, 50.0)
     leases.add(50.0, job)
-    assert leases.next() == 50.0
+    assert leases.next_time() == 50.0
     job.deadline = 0.0
-    leases.leave()
+    leases.count_stale()
     job.deadline = 70.0
     leases.add(70.0, job)
-    assert leases.next() == 70.0
-    assert leases.due(60.0) is None
-    assert leases.due(70.0) is job
+    assert leases.next_time() == 70.0
+    assert leases.pop_due(60.0) is None
+    assert leases.pop_due(70.0) is job
     assert len(leases) == 0
 
 
 def test_a_job_that_comes_back_for_the_same_time_is_on_the_agenda_once() -> None:
     schedule, (job, *others) = planned(*[50.0] * 200)
     job.state = JobState.QUEUED
-    schedule.leave()
+    schedule.count_stale()
     job.state = JobState.SCHEDULED
     schedule.add(50.0, job)
     assert len(schedule) == 200
     assert len(schedule.jobs()) == 200
     for other in others[:150]:
         other.state = JobState.CANCELLED
-        schedule.leave()
+        schedule.count_stale()
     assert len(schedule) == len(schedule.jobs()) == 50
     assert due_ids(schedule, 50.0) == [1, *range(152, 201)]
     assert len(schedule) == 0
-    assert schedule.next() == NEVER
+    assert schedule.next_time() == NEVER
 
 
 def test_void_entries_are_swept_before_they_outnumber_the_others() -> None:
     schedule, jobs = planned(*(float(n) for n in range(1, 1001)))
     for count, job in enumerate(jobs[5:], 1):
         job.state = JobState.CANCELLED
-        schedule.leave()
+        schedule.count_stale()
         assert len(schedule) == 1000 - count
         assert len(schedule._entries) <= 2 * len(schedule) + 65
     assert due_ids(schedule, 1e9) == [1, 2, 3, 4, 5]
@@ -152,6 +152,6 @@ def test_the_order_survives_a_sweep() -> None:
     schedule, jobs = planned(*times)
     for job in jobs[::2] + jobs[1:100:2]:
         job.state = JobState.CANCELLED
-        schedule.leave()
+        schedule.count_stale()
     left = [job for job in jobs if job.state is JobState.SCHEDULED]
     assert due_ids(schedule, 1e9) == [job.id for job in sorted(left)]

@@ -15,7 +15,7 @@ def test_it_is_what_a_dictionary_would_be(steps: list[LiveJob]) -> None:
     model: dict[bytes, LiveJob] = {}
     for job in steps:  # each comes and goes in turn
         if job.handle in model:
-            assert held.drop(job)
+            assert held.remove(job)
             del model[job.handle]
         else:
             held.add(job)
@@ -26,4 +26,4 @@ def test_it_is_what_a_dictionary_would_be(steps: list[LiveJob]) -> None:
             assert held.get(other.handle) is model.get(other.handle)
             assert (other.handle in held) == (other.handle in model)
             if other.handle not in model:
-                assert not held.drop(other)
+                assert not held.remove(other)

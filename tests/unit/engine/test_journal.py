@@ -61,7 +61,7 @@ def test_a_death_is_a_change_with_the_reason(engine: Engine, journal: RecordingJ
     engine.remove_worker(worker)
     assert journal.calls == [("accepted", job.handle), ("changed", job.handle)]
     assert journal.entries[-1].state is JobState.DEAD
-    assert "its worker left" in journal.entries[-1].reason
+    assert "worker disconnected" in journal.entries[-1].reason
 
 
 def test_a_retry_is_a_change_and_a_deletion_an_end(engine: Engine, journal: RecordingJournal) -> None:

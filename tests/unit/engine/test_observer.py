@@ -128,7 +128,7 @@ def test_what_happens_between_start_and_end_is_heard(engine: Engine) -> None:
         "created", "started", "progress", "requeued", "started", "rescheduled", "started", "finished", "requeued",
     ]  # fmt: skip
     assert [words[2] for words in audience.heard if words[0] in ("requeued", "rescheduled")] == [
-        "its worker left", "not today", "retried",
+        "worker disconnected", "not today", "retried",
     ]  # fmt: skip
 
 

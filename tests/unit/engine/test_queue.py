@@ -23,7 +23,7 @@ class Line:
     def cancel(self, id: int) -> None:
         """What the engine does with a queued job that is over."""
         self.jobs[id].state = JobState.CANCELLED
-        self.queue.leave(self.jobs[id])
+        self.queue.remove(self.jobs[id])
 
     def take(self) -> int:
         """What the engine does with the first job."""
@@ -45,7 +45,7 @@ def line() -> Line:
 
 def places(queue: JobQueue) -> int:
     """How many jobs the lane still holds in memory, void places included."""
-    return len(list(queue._line())) + len(queue._early or ())
+    return len(list(queue._linked())) + len(queue._early or ())
 
 
 def test_an_empty_lane(line: Line) -> None:

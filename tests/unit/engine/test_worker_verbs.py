@@ -111,7 +111,7 @@ def test_a_retry_waits_longer_every_time_until_the_job_is_dead(engine: Engine, w
             delays.append(engine.deadline() - engine.now)
             engine.tick(engine.deadline())
     assert delays == [1.0, 2.0, 4.0]
-    assert job.reason == "failed 4 times, the last time: again"
+    assert job.reason == "gave up after 4 attempts; last: again"
     assert watcher.words == [("fail", job.reason)]
     assert engine.dead == {job.id: job}
 
@@ -165,7 +165,7 @@ def test_rescheduling_may_leave_the_attempts_as_they_were(engine: Engine, journa
     worker = hire(engine, b"f")
     claim(engine, worker)
     assert job.attempts == 2
-    engine.reschedule(worker, job, NOW + 30, anew=False)
+    engine.reschedule(worker, job, NOW + 30, reset_attempts=False)
     assert (job.attempts, journal.entries[-1].attempts) == (1, 1)
 
 

@@ -21,7 +21,7 @@ def test_an_ability_that_fails_on_timeout(engine: Engine, watcher: RecordingWatc
     assert job.state is JobState.RUNNING
     engine.tick(NOW + 5)
     assert job.state is JobState.FAILED
-    assert watcher.words == [("fail", "it did not finish within the 5 seconds that its worker allows")]
+    assert watcher.words == [("fail", "timed out after 5.0 s; the worker allows 5 s")]
     assert worker.taken == [job.handle]
     assert not worker.running
     assert not worker.is_forgiven(job.handle), "it is the worker's own fault"
@@ -86,7 +86,7 @@ def test_running_out_of_time_too_often_is_death(engine: Engine, watcher: Recordi
         claim(engine, worker)
         engine.tick(NOW + second)
     assert job.state is JobState.DEAD
-    assert job.reason == ("given to 2 workers in vain, the last time because it did not finish within 1.0 seconds")
+    assert job.reason == ("gave up after 2 attempts; last: timed out after 1.0 s")
     assert worker.taken == [job.handle] * 2
 
 

@@ -70,7 +70,7 @@ def test_after_too_many_lost_workers_the_job_is_dead(engine: Engine, watcher: Re
         assert job.attempts == attempt
         engine.remove_worker(worker)
     assert job.state is JobState.DEAD
-    assert job.reason == "given to 3 workers in vain, the last time because its worker left"
+    assert job.reason == "gave up after 3 attempts; last: worker disconnected"
     assert watcher.words == [("fail", job.reason)]
     assert watcher.heard[0].state is JobState.DEAD
     assert (list(engine.jobs), engine.dead, engine.running) == ([], {job.id: job}, 0)

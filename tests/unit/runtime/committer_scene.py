@@ -9,7 +9,7 @@ from typing import Any
 
 from geartrain.doors.connection import Connection
 from geartrain.doors.door import Door, Limits
-from geartrain.engine.engine import Engine, SilentWorker
+from geartrain.engine.engine import Engine, PollingWorker
 from geartrain.engine.job import LiveJob
 from geartrain.errors import StoreError
 from geartrain.runtime.committer import Committer, Retention
@@ -94,7 +94,7 @@ class Scene:
         self.engine.now = NOW
         self.tick_loop = TickLoop(asyncio.get_running_loop(), self.engine, lambda: NOW)
         self.door = Door(self.tick_loop, Limits())
-        self.worker = SilentWorker("test")
+        self.worker = PollingWorker("test")
         self.engine.register(self.worker, b"f")
 
     def connect(self, kind: type[Connection] = Connection) -> tuple[Connection, Wire]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from geartrain.doors.connection import Connection
-from geartrain.engine.engine import SilentWorker
+from geartrain.engine.engine import PollingWorker
 from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.model import Duplicate
@@ -144,7 +144,7 @@ def test_other_changes_are_kept_and_written_after_recovery(play: Play, path: Pat
         connection, wire = s.connect()
         done, lost = s.submit(connection, b"done"), s.submit(connection, b"lost")
         await s.until(lambda: b"".join(wire.heard) == b"donelost")
-        other = SilentWorker("other")
+        other = PollingWorker("other")
         s.engine.register(other, b"f")
         assert s.engine.claim(s.worker) is done
         assert s.engine.claim(other) is lost

@@ -239,8 +239,8 @@ def _waiting(connection: "GearmonkeyConnection", key: keys.Key) -> list[LiveJob]
         return []
     found = []
     if home.scheduled:
-        standing = connection.engine.schedule.standing()
-        found = [job for _, job in standing if job.function == key.function]
+        scheduled = connection.engine.schedule.entries()
+        found = [job for _, job in scheduled if job.function == key.function]
     marked = connection.monkey.scheduled
     if marked:
         found += [job for job in home.queues[Priority.HIGH] if job.handle in marked]

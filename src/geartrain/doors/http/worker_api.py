@@ -72,7 +72,7 @@ class ProgressReport(msgspec.Struct, forbid_unknown_fields=True):
 class FailureReport(msgspec.Struct, forbid_unknown_fields=True):
     """Why a job could not be done."""
 
-    reason: str = "its worker said so"
+    reason: str = "worker reported failure"
     data: JsonBytes | None = None  # what its clients are told, where their protocols can say it
     code: Annotated[int, msgspec.Meta(ge=1, le=255)] = 1
     retry: bool = False  # let it be tried again after a while

@@ -47,7 +47,7 @@ class Calendar:
                 if len(found) == len(wanted):
                     break
         if len(found) < len(wanted):
-            for when, job in schedule.standing():
+            for when, job in schedule.entries():
                 if when < found.get(job.function, float("inf")):
                     found[job.function] = when
             self._stale_at = self._engine.now + len(schedule) * _FRESH_FOR

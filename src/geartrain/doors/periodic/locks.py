@@ -49,7 +49,7 @@ class Locks:
         lock.waiting.pop(job, None)
         lock.waiting[job] = until
         self.release_all(job)
-        self._engine.reschedule(worker, job, until, anew=False)
+        self._engine.reschedule(worker, job, until, reset_attempts=False)
         return False
 
     def release(self, name: bytes, job: LiveJob) -> None:
