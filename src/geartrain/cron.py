@@ -1,6 +1,6 @@
 """When a cron expression is due, in a time zone.
 
->>> Calendar("30 4 * * *").after(0.0)
+>>> CronExpression("30 4 * * *").after(0.0)
 16200.0
 """
 

@@ -1,4 +1,4 @@
-"""Apps at work: a worker for their tasks while a block runs, and what their server says of their jobs."""
+"""Running a worker of an app for a block, and asking its server."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ async def working(app: App, concurrency: int = 10) -> AsyncIterator[AppWorker]:
 
 
 async def ask(app: App, verb: str, **arguments: Any) -> Any:
-    """What the app's server answers."""
+    """The answer of the app's server to a control verb."""
     transport = app.transport()
     assert isinstance(transport, ServerTransport)
-    return await transport.steering(app.urls[0]).ask(verb, **arguments)
+    return await transport.control(app.urls[0]).ask(verb, **arguments)

@@ -1,4 +1,4 @@
-"""Tasks: typed functions that are submitted as durable jobs, with retries, schedules and middleware."""
+"""Apps and tasks: typed functions that workers run as durable jobs, with retries, schedules and middleware."""
 
 from geartrain.app.app import App
 from geartrain.app.call import Call

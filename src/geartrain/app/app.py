@@ -1,4 +1,4 @@
-"""An app: tasks under one name, where their jobs go, and what happens around them.
+"""An app: a named group of tasks with their servers, schedules and middleware.
 
     app = App("shop", "gearman://127.0.0.1:4730")
 
@@ -6,11 +6,11 @@
     async def greet(name: str) -> str:
         return f"Hello, {name}"
 
-    handle = await greet.submit("Ada")       # a durable job
-    text = await greet.call("Ada")           # have a worker do it, and wait
-    text = await greet("Ada")                # do it here
+    handle = await greet.submit("Ada")       # submit a durable job
+    text = await greet.call("Ada")           # let a worker run it, and wait for the result
+    text = await greet("Ada")                # run it directly
 
-An app knows no protocol: a transport carries its calls, and each event loop that uses the app has one of its own.
+An app knows no protocol: a transport submits its calls, and each event loop that uses the app has its own transport.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from typing import Any, Final, ParamSpec, Self, TypeVar, overload
 
 from geartrain import eventloop
-from geartrain.app import codecs, crons, decorators, middleware
+from geartrain.app import codecs, decorators, middleware, schedules
 from geartrain.app.call import Call
 from geartrain.app.codecs import Codec
 from geartrain.app.context import Running
-from geartrain.app.crons import Cron
 from geartrain.app.handle import SyncTaskHandle, TaskHandle
 from geartrain.app.middleware import Around
-from geartrain.app.task import CoroutineTask, PlainTask, PriorityWord, Task, priority_of
+from geartrain.app.schedules import TaskSchedule
+from geartrain.app.task import CoroutineTask, PlainTask, PriorityName, Task, parse_priority
 from geartrain.app.transport import Transport
 from geartrain.app.unique_key import UniqueRule
 from geartrain.client.loop_thread import LoopThread
@@ -37,27 +37,41 @@ P = ParamSpec("P")
 R = TypeVar("R")
 A = TypeVar("A", bound=Around[Any])
 
-VARIABLE: Final = "GEARTRAIN_SERVER"  # as the command has it
+VARIABLE: Final = "GEARTRAIN_SERVER"  # the command line tool uses it too
 DEFAULT_URL: Final = "gearman://127.0.0.1:4730"
 
 
 class App:
-    """Tasks that belong together. `name` begins the names of its functions and schedules on the server."""
+    """A group of tasks. The names of its functions and schedules on the server begin with `name`.
+
+    >>> from geartrain.testing import InMemory
+    >>> app = App("shop", "gearman://127.0.0.1:4730")
+    >>> @app.task(retries=3)
+    ... def greet(name: str) -> str:
+    ...     return f"Hello, {name}"
+    >>> greet.name
+    'shop.greet'
+    >>> with app, InMemory(app) as memory:  # no server
+    ...     handle = greet.submit_sync("Ada")
+    ...     ran = memory.drain_sync()
+    ...     handle.result()
+    'Hello, Ada'
+    """
 
     def __init__(self, name: str, *urls: str, codec: str | Codec = codecs.JSON) -> None:
         if not name or any(letter.isspace() for letter in name):
-            raise ValueError(f"an app's name is a word, not {name!r}")
+            raise ValueError(f"the name of an app must be a word without spaces, not {name!r}")
         self.name = name
         self.urls = urls or tuple(os.environ.get(VARIABLE, DEFAULT_URL).split(","))
-        self.codec = codecs.codec_of(codec)
+        self.codec = codecs.find_codec(codec)
         self.tasks: dict[str, Task[Any, Any]] = {}
-        self.crons: dict[str, Cron] = {}
+        self.schedules: dict[str, TaskSchedule] = {}
         self.around_submits: list[Around[Call[Any]]] = []
         self.around_runs: list[Around[Running]] = []
         self.now: Callable[[], float] = time.time
-        self.connect: Callable[[], Transport] = self._to_servers  # tests put memory here
-        self._thread: LoopThread | None = None  # for programs without an event loop, since their first call
-        self._pid = 0  # of the process that it lives in
+        self.connect: Callable[[], Transport] = self._to_servers  # testing.InMemory replaces it
+        self._thread: LoopThread | None = None  # of the background event loop, for sync calls
+        self._pid = 0  # of the process that started it
         self.transports: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Transport] = weakref.WeakKeyDictionary()
 
     def __repr__(self) -> str:
@@ -82,22 +96,32 @@ class App:
         retry_on: decorators.Exceptions = (Exception,),
         give_up_on: decorators.Exceptions = (),
         timeout: float = 0.0,
-        priority: PriorityWord = "normal",
+        priority: PriorityName = "normal",
         unique: UniqueRule = False,
         resubmit: bool = False,
         codec: str | Codec | None = None,
-    ) -> decorators.TaskMaker: ...
+    ) -> decorators.TaskDecorator: ...
 
-    def task(self, function: Callable[..., Any] | None = None, /, **wishes: Any) -> Any:
-        """Make a function a task: `@app.task`, or `@app.task(retries=3, timeout=60)`.
+    def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+        """Make a task of a function: `@app.task`, or `@app.task(retries=3, timeout=60)`.
 
-        `retries` are attempts after the first, `backoff` the waits between them: a Backoff, or the seconds of the
-        first. `timeout` is for one attempt. `unique` makes two calls one job while it waits or runs: True for the
-        same arguments, a text such as "user-{user_id}", or a function of the arguments that gives the key. `resubmit`
-        allows that a call is submitted again when the connection breaks, though it may be running already.
+        `retries` is the number of attempts after the first; `backoff` the delays between them, a Backoff or the
+        seconds of the first delay. `timeout`, in seconds, is for one attempt. Calls with the same `unique` key are one
+        job while it is unfinished: True uses the arguments as key, a text such as "user-{user_id}" contains some of
+        them, a function makes the key from them. `resubmit` submits a call again if the connection breaks, even if it
+        may be running already.
+
+        >>> app = App("shop")
+        >>> @app.task(retries=3, timeout=60, unique="user-{user_id}")
+        ... def welcome(user_id: int) -> None:
+        ...     print("welcome", user_id)
+        >>> welcome(7)
+        welcome 7
+        >>> welcome.bind(7).unique
+        b'user-7'
         """
-        maker = decorators.TaskMaker(self, **wishes)
-        return maker if function is None else maker(function)
+        decorator = decorators.TaskDecorator(self, **options)
+        return decorator if function is None else decorator(function)
 
     def cron(
         self,
@@ -106,63 +130,81 @@ class App:
         timezone: str = "UTC",
         name: str = "",
         unique: bool = True,
-        priority: PriorityWord = "normal",
+        priority: PriorityName = "normal",
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
-    ) -> decorators.CronMaker:
-        """Have a task submitted by the server whenever the five fields say so: `@app.cron("*/5 * * * *")`.
+    ) -> decorators.ScheduleDecorator:
+        """Let the server submit a task by a cron expression of five fields: `@app.cron("*/5 * * * *")`.
 
-        `unique`: a run is left out while the one before it is not over. A task with several schedules needs a
+        With `unique`, a run is skipped while the previous one is unfinished. A task with several schedules needs a
         `name` for each.
+
+        >>> app = App("shop")
+        >>> @app.cron("0 6 * * 1-5", timezone="Europe/Berlin")
+        ... def open_shop() -> None: ...
+        >>> list(app.schedules)
+        ['shop/open_shop']
         """
-        crons.check(expression, timezone)
-        return decorators.CronMaker(self, expression, timezone, name, unique, priority_of(priority), args, kwargs or {})
+        schedules.check(expression, timezone)
+        return decorators.ScheduleDecorator(
+            self,
+            expression=expression,
+            timezone=timezone,
+            name=name,
+            unique=unique,
+            priority=parse_priority(priority),
+            args=args,
+            kwargs=kwargs or {},
+        )
 
     # Middleware
 
     def around_submit(self, around: A) -> A:
-        """Have this called around every submission; the first is the outermost."""
+        """Call this around every submission; the first one that is added is the outermost."""
         self.around_submits.append(around)
         return around
 
     def around_run(self, around: A) -> A:
-        """Have this called around every run of a task in a worker; the first is the outermost."""
+        """Call this around every run of a task in a worker; the first one that is added is the outermost."""
         self.around_runs.append(around)
         return around
 
     # Submitting
 
     async def submit(self, call: Call[R]) -> TaskHandle[R]:
-        """Submit a call that `task.bind` made."""
+        """Submit a call made by `task.bind`."""
         if not self.around_submits:
             return TaskHandle(call, await self.transport().submit(call))
 
         async def innermost() -> TaskHandle[R]:
             return TaskHandle(call, await self.transport().submit(call))
 
-        handle: TaskHandle[R] = await middleware.chained(self.around_submits, call, innermost)()
+        handle: TaskHandle[R] = await middleware.chain(self.around_submits, call, innermost)()
         return handle
 
     async def submit_many(self, calls: Iterable[Call[R]]) -> list[TaskHandle[R]]:
-        """Submit many calls without waiting for each; returns when the server has them all on disk."""
+        """Submit many calls without waiting for each; returns when the server has all of them on disk.
+
+        `calls` are made by `task.bind`: `await app.submit_many(greet.bind(name) for name in names)`.
+        """
         if self.around_submits:
             return await asyncio.gather(*map(self.submit, calls))
-        gathered: list[Call[R]] = []
+        submitted: list[Call[R]] = []
 
-        def taken() -> Iterator[Call[R]]:
+        def remember() -> Iterator[Call[R]]:
             for call in calls:
-                gathered.append(call)
+                submitted.append(call)
                 yield call
 
-        remotes = await self.transport().submit_many(taken())
-        return [TaskHandle(call, remote) for call, remote in zip(gathered, remotes, strict=True)]
+        jobs = await self.transport().submit_many(remember())
+        return [TaskHandle(call, job) for call, job in zip(submitted, jobs, strict=True)]
 
     def submit_many_sync(self, calls: Iterable[Call[R]]) -> list[SyncTaskHandle[R]]:
-        """The same for programs without an event loop."""
+        """Like `submit_many`, for programs without an event loop."""
         return [SyncTaskHandle(handle, self._background()) for handle in self.wait(self.submit_many(calls))]
 
     def transport(self) -> Transport:
-        """Who carries calls from this event loop."""
+        """The transport of the running event loop."""
         loop = asyncio.get_running_loop()
         transport = self.transports.get(loop)
         if transport is None:
@@ -176,16 +218,16 @@ class App:
 
     # Programs without an event loop
 
-    def wait(self, work: Coroutine[Any, Any, R]) -> R:
-        """Run this to its end on the background loop that all sync calls share."""
-        return self._background().call(work)
+    def wait(self, coroutine: Coroutine[Any, Any, R]) -> R:
+        """Run a coroutine on the background loop that all sync calls share."""
+        return self._background().call(coroutine)
 
     def sync_handle(self, submission: Coroutine[Any, Any, TaskHandle[R]]) -> SyncTaskHandle[R]:
-        """The handle of a submission, once it is through."""
+        """Wait for a submission, and make a sync handle of its handle."""
         return SyncTaskHandle(self.wait(submission), self._background())
 
     def _background(self) -> LoopThread:
-        """The loop of this process: one that was made before a fork stays behind."""
+        """The background loop of this process; a child process after a fork gets its own."""
         if self._thread is None or self._pid != os.getpid():
             self._thread, self._pid = LoopThread(), os.getpid()
         return self._thread
@@ -193,9 +235,9 @@ class App:
     # Working
 
     async def serve(self, *urls: str, concurrency: int = 10, name: str = "") -> None:
-        """Run this app's tasks, on the running loop, until SIGTERM, SIGINT or cancellation.
+        """Run this app's tasks on the running event loop until SIGTERM, SIGINT or cancellation.
 
-        `urls` are used instead of the app's own, for what its tasks submit as well.
+        `urls` replace the app's own, also for calls that its tasks submit.
         """
         from geartrain.app.worker import AppWorker
 
@@ -203,14 +245,14 @@ class App:
         await AppWorker(self, concurrency=concurrency, name=name).serve()
 
     def run(self, *urls: str, concurrency: int = 10, name: str = "") -> None:
-        """The same as a whole program, with a loop of its own."""
+        """Like `serve`, with an event loop of its own: for a whole program."""
         with asyncio.Runner(loop_factory=eventloop.best().factory) as runner:
             runner.run(self.serve(*urls, concurrency=concurrency, name=name))
 
-    # Leaving
+    # Closing
 
     async def close(self) -> None:
-        """Hang up what was opened from this event loop."""
+        """Close the connections of the running event loop."""
         transport = self.transports.pop(asyncio.get_running_loop(), None)
         if transport is not None:
             await transport.close()

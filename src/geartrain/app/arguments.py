@@ -1,4 +1,4 @@
-"""A function's parameters: what a caller may hand over, and how a worker reads it back into their types."""
+"""The parameters of a task's function: checking calls, and decoding arguments into the annotated types."""
 
 import inspect
 import typing
@@ -14,129 +14,129 @@ _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSIT
 
 
 class Parameters:
-    """The signature of a task's function. Annotations are read at the first use, when all names are defined."""
+    """The signature of a task's function. Annotations are evaluated at the first use, when all names are defined."""
 
     def __init__(self, function: Callable[..., Any], checks_types: bool = True) -> None:
         self._function = function
         self._checks_types = checks_types
         self._signature = inspect.signature(function)
         parameters = list(self._signature.parameters.values())
-        self._positional = [each for each in parameters if each.kind in _POSITIONAL]
-        needed = [each for each in self._positional if each.default is inspect.Parameter.empty]
-        keywords = [each for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY]
-        # How many plain positional arguments make a whole call; others are bound the slow way.
-        self._fewest = len(needed)
+        self._positional = [parameter for parameter in parameters if parameter.kind in _POSITIONAL]
+        required = [parameter for parameter in self._positional if parameter.default is inspect.Parameter.empty]
+        keywords = [parameter for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
+        # A call with this many positional arguments, and no others, is complete; other calls take a slower path.
+        self._fewest = len(required)
         self._most = len(self._positional)
-        if any(each.default is inspect.Parameter.empty for each in keywords):
+        if any(parameter.default is inspect.Parameter.empty for parameter in keywords):
             self._fewest = self._most + 1
-        self._kinds: dict[str, Any] | None = None
+        self._types: dict[str, Any] | None = None
         self._tuples: dict[int, Any] = {}
 
     def check(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        """TypeError, as the function itself would raise it, if this is no call of it."""
+        """Raise the TypeError that the function itself would raise for these arguments."""
         if kwargs or not self._fewest <= len(args) <= self._most:
             self._signature.bind(*args, **kwargs)
 
     def named(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Every argument by its name, defaults included."""
+        """All arguments by name, with defaults."""
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return dict(bound.arguments)
 
     @property
     def returns(self) -> Any:
-        """The type of the result; anything, if the function does not say."""
-        return self.kinds.get("return", Any)
+        """The annotated type of the result, or Any."""
+        return self.types.get("return", Any)
 
     @property
-    def kinds(self) -> dict[str, Any]:
-        """The annotated types by parameter."""
-        if self._kinds is None:
+    def types(self) -> dict[str, Any]:
+        """The annotated types by parameter name, and that of the result as `return`."""
+        if self._types is None:
             try:
-                kinds = typing.get_type_hints(self._function, include_extras=True)
+                hints = typing.get_type_hints(self._function, include_extras=True)
             except NameError as error:
                 name = self._function.__qualname__
-                raise ArgumentsError(f"an annotation of {name} cannot be understood: {error}") from error
-            kinds = {name: Any if kind is object else kind for name, kind in kinds.items()}
+                raise ArgumentsError(f"cannot evaluate an annotation of {name}: {error}") from error
+            types = {name: Any if hint is object else hint for name, hint in hints.items()}
             if self._checks_types:
-                for name, kind in kinds.items():
-                    _check_readable(self._function, name, kind)
-            self._kinds = kinds
-        return self._kinds
+                for name, annotation in types.items():
+                    _check_decodable(self._function, name, annotation)
+            self._types = types
+        return self._types
 
     def read(self, codec: Codec, args: list[Any], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
-        """The arguments in the function's own types; ArgumentsError says which one does not fit, and why."""
+        """Convert decoded arguments to the annotated types; ArgumentsError names the one that does not fit."""
         if not kwargs and self._fewest <= len(args) <= self._most:
             if not args:
                 return (), kwargs
             try:
                 return codec.convert(args, self._tuple(len(args))), kwargs
             except CodecError:
-                pass  # the slow way finds out whose fault it is
+                pass  # the slower path finds the argument that does not fit
         return self._read_each(codec, args, kwargs)
 
     def read_single(self, codec: Codec, payload: bytes) -> tuple[Any, ...]:
-        """A payload that is no envelope, as the only argument.
+        """Use a payload that is not an envelope as the only argument.
 
-        `bytes` gets it as it is and `str` its text; any other type is read with the codec. A parameter without a
-        type gets what the codec makes of it, or else its text, or else the bytes.
+        A `bytes` parameter gets the payload, a `str` parameter its text, any other type is decoded with the codec. A
+        parameter without annotation gets the decoded value if there is one, else the text, else the bytes.
         """
         name = self._function.__qualname__
         if not self._positional or self._fewest > 1:
-            raise ArgumentsError(f"its payload is no call of {name}, which does not take a single argument")
+            raise ArgumentsError(f"the payload is not an envelope, and {name} does not take a single argument")
         parameter = self._positional[0].name
-        kind = self.kinds.get(parameter, Any)
-        if kind is bytes:
+        annotation = self.types.get(parameter, Any)
+        if annotation is bytes:
             return (payload,)
-        if kind is str:
+        if annotation is str:
             return (_text(payload, parameter),)
         try:
-            return (codec.decode(payload, kind),)
+            return (codec.decode(payload, annotation),)
         except CodecError as error:
-            if kind is Any:
-                return (_anything(payload),)
-            raise ArgumentsError(f"its payload does not fit {parameter!r} of {name}: {error}") from error
+            if annotation is Any:
+                return (_text_or_bytes(payload),)
+            raise ArgumentsError(f"the payload does not fit argument {parameter!r} of {name}: {error}") from error
 
     def _tuple(self, count: int) -> Any:
-        kind = self._tuples.get(count)
-        if kind is None:
-            kinds = tuple(self.kinds.get(each.name, Any) for each in self._positional[:count])
-            kind = self._tuples[count] = tuple[kinds] if kinds else tuple[()]  # type: ignore[valid-type]
-        return kind
+        tuple_type = self._tuples.get(count)
+        if tuple_type is None:
+            types = tuple(self.types.get(parameter.name, Any) for parameter in self._positional[:count])
+            tuple_type = self._tuples[count] = tuple[types] if types else tuple[()]  # type: ignore[valid-type]
+        return tuple_type
 
     def _read_each(self, codec: Codec, args: list[Any], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
         name = self._function.__qualname__
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise ArgumentsError(f"this is no call of {name}: {error}") from error
+            raise ArgumentsError(f"the arguments do not fit {name}: {error}") from error
         for parameter, value in bound.arguments.items():
-            kind = _whole_kind(self._signature.parameters[parameter], self.kinds.get(parameter, Any))
+            annotation = _bound_type(self._signature.parameters[parameter], self.types.get(parameter, Any))
             try:
-                bound.arguments[parameter] = codec.convert(value, kind)
+                bound.arguments[parameter] = codec.convert(value, annotation)
             except CodecError as error:
                 raise ArgumentsError(f"argument {parameter!r} of {name} does not fit: {error}") from error
         return bound.args, bound.kwargs
 
 
-def _whole_kind(parameter: inspect.Parameter, kind: Any) -> Any:
-    """`*args: int` is a tuple of them, `**kwargs: int` a dictionary."""
+def _bound_type(parameter: inspect.Parameter, annotation: Any) -> Any:
+    """The type of a bound argument: `*args: int` is a tuple of int, `**kwargs: int` a dictionary."""
     if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-        return tuple[kind, ...]
+        return tuple[annotation, ...]
     if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-        return dict[str, kind]
-    return kind
+        return dict[str, annotation]
+    return annotation
 
 
-def _check_readable(function: Callable[..., Any], name: str, kind: Any) -> None:
-    """A type that nobody can make from plain data would only be noticed by the first job."""
+def _check_decodable(function: Callable[..., Any], name: str, annotation: Any) -> None:
+    """Refuse types that cannot be decoded when the worker starts, not at the first job."""
     try:
-        msgspec.json.schema(kind)  # the one place where msgspec minds types that it cannot make
+        msgspec.json.schema(annotation)  # msgspec has no other check of a type
     except TypeError:
-        what = "the result" if name == "return" else f"argument {name!r}"
+        value = "the result" if name == "return" else f"argument {name!r}"
         raise ArgumentsError(
-            f"{what} of {function.__qualname__} cannot be read from a payload: {kind!r} is, or has in it, a class "
-            "that is neither built in nor a dataclass, NamedTuple, TypedDict, Enum or msgspec.Struct"
+            f"{value} of {function.__qualname__} cannot be decoded: {annotation!r} is or contains a class that is not "
+            "a built-in type, dataclass, NamedTuple, TypedDict, Enum or msgspec.Struct"
         ) from None
 
 
@@ -144,10 +144,10 @@ def _text(payload: bytes, parameter: str) -> str:
     try:
         return payload.decode()
     except UnicodeDecodeError as error:
-        raise ArgumentsError(f"argument {parameter!r} is text, and its payload is not: {error}") from error
+        raise ArgumentsError(f"argument {parameter!r} must be text, but the payload is not UTF-8: {error}") from error
 
 
-def _anything(payload: bytes) -> str | bytes:
+def _text_or_bytes(payload: bytes) -> str | bytes:
     try:
         return payload.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""One call of a task on its way to a server; what middleware around submissions sees and may change."""
+"""A call of a task on its way to a server; middleware around submissions sees it and may change it."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 @dataclasses.dataclass(slots=True)
 class Call(Generic[R]):
-    """A call that can be submitted: made by `task.bind(...)`, sent by `app.submit_many`."""
+    """A call that can be submitted: made by `task.bind(...)`, submitted by `app.submit_many`."""
 
     task: "Task[Any, R]"
     args: Sequence[Any]
@@ -24,14 +24,19 @@ class Call(Generic[R]):
     priority: Priority
     unique: bytes
     run_at: float  # epoch seconds; 0: now
-    resubmit: bool  # it may be submitted again when the connection breaks
+    resubmit: bool  # submit it again if the connection breaks
     id: str = dataclasses.field(default_factory=envelope.new_id)
-    meta: dict[str, Any] = dataclasses.field(default_factory=dict)  # travels with the call to its worker
+    meta: dict[str, Any] = dataclasses.field(default_factory=dict)  # sent to the worker with the call
 
-    def payload(self, tried: int = 0) -> bytes:
-        """The envelope, written in the task's codec."""
+    def payload(self) -> bytes:
+        """The envelope, encoded with the task's codec."""
         return self.task.codec.encode(
             envelope.Envelope(
-                envelope.VERSION, list(self.args), self.kwargs, self.id, not self.background, tried, self.meta
+                v=envelope.VERSION,
+                args=list(self.args),
+                kwargs=self.kwargs,
+                id=self.id,
+                wait=not self.background,
+                meta=self.meta,
             )
         )

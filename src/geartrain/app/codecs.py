@@ -1,7 +1,7 @@
-"""How arguments and results become bytes and back. JSON unless an app or a task says otherwise.
+"""Codecs: encode arguments and results to bytes, and decode them. JSON is the default.
 
-Codecs are known by name. Pickle has none: unpickling runs whatever its sender likes, so it takes an object of
-`PickleCodec`, made by somebody who knows everyone that can reach the server.
+Codecs can be chosen by name, except pickle: unpickling can run any code of the sender, so it has to be requested with
+an object, `PickleCodec()`, where everyone who can reach the server is trusted.
 """
 
 import abc
@@ -15,35 +15,38 @@ import msgspec
 
 from geartrain.errors import CodecError
 
-# What a codec's bytes can hold besides JSON's own kinds; msgspec leaves these alone.
-_BINARY_KINDS: Final = (bytes, bytearray, datetime.datetime)
+# Types that these formats have and JSON does not; msgspec keeps them.
+_BINARY_TYPES: Final = (bytes, bytearray, datetime.datetime)
 
 
 class Codec(abc.ABC):
-    """One way to write values. Whatever cannot be read or written is a CodecError."""
+    """Encodes and decodes values; CodecError for what it cannot encode or decode.
+
+    Make a subclass for a format of your own, and pass an object of it as `codec=` or to `register_codec`.
+    """
 
     name: str
-    checks_types: bool = True  # whether values are read into the types that a function's annotations name
+    checks_types: bool = True  # whether values are converted to the types of annotations
 
     @abc.abstractmethod
     def encode(self, value: object) -> bytes:
-        """The value as bytes."""
+        """Encode a value."""
 
     @abc.abstractmethod
     def decoder(self, kind: Any) -> Callable[[bytes], Any]:
-        """What reads bytes into this type; made once, called often."""
+        """Make a function that decodes bytes into this type; it is made once and called often."""
 
     @abc.abstractmethod
     def convert(self, value: Any, kind: Any) -> Any:
-        """Plain values, as they were read, into this type."""
+        """Convert a value that was decoded without a type."""
 
     def decode(self, data: bytes, kind: Any = Any) -> Any:
-        """Bytes into this type."""
+        """Decode bytes into this type."""
         return self.decoder(kind)(data)
 
 
 class JsonCodec(Codec):
-    """JSON; bytes are written as base64, and dates as ISO 8601."""
+    """JSON; bytes are encoded as base64, dates as ISO 8601."""
 
     name = "json"
 
@@ -51,17 +54,17 @@ class JsonCodec(Codec):
         try:
             return msgspec.json.encode(value)
         except (TypeError, ValueError, OverflowError) as error:
-            raise CodecError(f"this cannot be written as JSON: {error}") from error
+            raise CodecError(f"cannot encode as JSON: {error}") from error
 
     def decoder(self, kind: Any) -> Callable[[bytes], Any]:
-        return _guarded(msgspec.json.Decoder(kind).decode, "JSON")
+        return _with_codec_errors(msgspec.json.Decoder(kind).decode, "JSON")
 
     def convert(self, value: Any, kind: Any) -> Any:
-        return _converted(value, kind, (), str_keys=True)
+        return _convert(value, kind, (), str_keys=True)
 
 
 class MsgpackCodec(Codec):
-    """MessagePack: smaller and quicker than JSON, and at home in most languages."""
+    """MessagePack: smaller and faster than JSON, with libraries for most languages."""
 
     name = "msgpack"
 
@@ -69,42 +72,42 @@ class MsgpackCodec(Codec):
         try:
             return msgspec.msgpack.encode(value)
         except (TypeError, ValueError, OverflowError) as error:
-            raise CodecError(f"this cannot be written as MessagePack: {error}") from error
+            raise CodecError(f"cannot encode as MessagePack: {error}") from error
 
     def decoder(self, kind: Any) -> Callable[[bytes], Any]:
-        return _guarded(msgspec.msgpack.Decoder(kind).decode, "MessagePack")
+        return _with_codec_errors(msgspec.msgpack.Decoder(kind).decode, "MessagePack")
 
     def convert(self, value: Any, kind: Any) -> Any:
-        return _converted(value, kind, _BINARY_KINDS)
+        return _convert(value, kind, _BINARY_TYPES)
 
 
 class CborCodec(Codec):
-    """CBOR, as MemoDB's own headers are."""
+    """CBOR, the format of MemoDB's headers."""
 
     name = "cbor"
 
     def encode(self, value: object) -> bytes:
         try:
-            return cbor2.dumps(msgspec.to_builtins(value, builtin_types=_BINARY_KINDS))
+            return cbor2.dumps(msgspec.to_builtins(value, builtin_types=_BINARY_TYPES))
         except (TypeError, ValueError, OverflowError, cbor2.CBOREncodeError) as error:
-            raise CodecError(f"this cannot be written as CBOR: {error}") from error
+            raise CodecError(f"cannot encode as CBOR: {error}") from error
 
     def decoder(self, kind: Any) -> Callable[[bytes], Any]:
-        return lambda data: self.convert(self._loaded(data), kind)
+        return lambda data: self.convert(self._load(data), kind)
 
     def convert(self, value: Any, kind: Any) -> Any:
-        return _converted(value, kind, _BINARY_KINDS)
+        return _convert(value, kind, _BINARY_TYPES)
 
     @staticmethod
-    def _loaded(data: bytes) -> Any:
+    def _load(data: bytes) -> Any:
         try:
             return cbor2.loads(data)
-        except Exception as error:  # cbor2 lets several kinds of error out for bytes that are no CBOR
-            raise CodecError(f"this is no CBOR: {error}") from error
+        except Exception as error:  # cbor2 raises several kinds of exceptions for invalid CBOR
+            raise CodecError(f"invalid CBOR: {error}") from error
 
 
 class PickleCodec(Codec):
-    """Python's own format. Whoever can submit a job can run code in a worker that reads it; never a default."""
+    """Python's pickle. Every client that can submit a job can run code in a worker that uses it."""
 
     name = "pickle"
     checks_types = False
@@ -112,39 +115,39 @@ class PickleCodec(Codec):
     def encode(self, value: object) -> bytes:
         try:
             return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
-        except Exception as error:  # what cannot be pickled says so in many ways
-            raise CodecError(f"this cannot be pickled: {error}") from error
+        except Exception as error:  # pickle raises many kinds of exceptions
+            raise CodecError(f"cannot pickle: {error}") from error
 
     def decoder(self, kind: Any) -> Callable[[bytes], Any]:
-        def loaded(data: bytes) -> Any:
+        def load(data: bytes) -> Any:
             try:
                 return pickle.loads(data)
-            except Exception as error:  # bytes that are no pickle say so in many ways
-                raise CodecError(f"this is no pickle: {error}") from error
+            except Exception as error:  # pickle raises many kinds of exceptions
+                raise CodecError(f"invalid pickle: {error}") from error
 
-        return loaded
+        return load
 
     def convert(self, value: Any, kind: Any) -> Any:
         return value
 
 
-def _guarded(decode: Callable[[bytes], Any], language: str) -> Callable[[bytes], Any]:
-    """The same decoder, with our own error."""
+def _with_codec_errors(decode: Callable[[bytes], Any], format_name: str) -> Callable[[bytes], Any]:
+    """The same decoder, raising CodecError."""
 
-    def guarded(data: bytes) -> Any:
+    def decode_data(data: bytes) -> Any:
         try:
             return decode(data)
         except msgspec.ValidationError as error:
             raise CodecError(str(error)) from error
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise CodecError(f"this is no {language}: {error}") from error
+            raise CodecError(f"invalid {format_name}: {error}") from error
 
-    return guarded
+    return decode_data
 
 
-def _converted(value: Any, kind: Any, own: tuple[type, ...], str_keys: bool = False) -> Any:
+def _convert(value: Any, kind: Any, builtin_types: tuple[type, ...], str_keys: bool = False) -> Any:
     try:
-        return msgspec.convert(value, kind, builtin_types=own, str_keys=str_keys)
+        return msgspec.convert(value, kind, builtin_types=builtin_types, str_keys=str_keys)
     except msgspec.ValidationError as error:
         raise CodecError(str(error)) from error
 
@@ -153,23 +156,22 @@ JSON: Final = JsonCodec()
 _BY_NAME: Final[dict[str, Codec]] = {codec.name: codec for codec in (JSON, MsgpackCodec(), CborCodec())}
 
 
-def codec_of(asked: "str | Codec") -> Codec:
-    """The codec of this name, or the object itself.
+def find_codec(codec: "str | Codec") -> Codec:
+    """The codec with this name, or the object itself; ValueError for an unknown name.
 
-    >>> codec_of("json").encode([1, "two"])
+    >>> find_codec("json").encode([1, "two"])
     b'[1,"two"]'
     """
-    if isinstance(asked, Codec):
-        return asked
-    found = _BY_NAME.get(asked)
-    if found is None:
-        aside = "; pickle is not had by name, see PickleCodec" if asked == "pickle" else ""
-        raise ValueError(f"there is no codec {asked!r}; there are {', '.join(_BY_NAME)}{aside}")
-    return found
+    if isinstance(codec, Codec):
+        return codec
+    if codec not in _BY_NAME:
+        hint = "; for pickle, pass an object: codec=PickleCodec()" if codec == "pickle" else ""
+        raise ValueError(f"unknown codec {codec!r}; known: {', '.join(_BY_NAME)}{hint}")
+    return _BY_NAME[codec]
 
 
 def register_codec(codec: Codec) -> None:
-    """Have a codec by its name from now on; the names that are taken stay what they are."""
+    """Make a codec available by its name; ValueError if another codec has that name."""
     if codec.name in _BY_NAME and type(_BY_NAME[codec.name]) is not type(codec):
-        raise ValueError(f"there is a codec {codec.name!r} already")
+        raise ValueError(f"another codec is named {codec.name!r}")
     _BY_NAME[codec.name] = codec

@@ -1,4 +1,4 @@
-"""The task that runs at this moment, as its own function and the middleware around it see it."""
+"""The running task: what its function and the middleware around it can see and send."""
 
 import contextvars
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from geartrain.app.task import Task
 
 
-class Assigned(Protocol):
-    """A job as a worker got it, with what can be said while it runs. Any thread may speak."""
+class TaskJob(Protocol):
+    """The job of a running task: its payload, and the updates that can be sent. Any thread may call it."""
 
     @property
     def handle(self) -> bytes: ...
@@ -27,19 +27,20 @@ class Assigned(Protocol):
     def warn(self, data: bytes) -> None: ...
 
     async def attempts(self) -> int:
-        """How often a worker was given the job, this time included."""
+        """The number of attempts, this one included."""
 
 
 class Running:
-    """A call that is being run."""
+    """A task that is running in a worker: the result of `current_task()`, and the argument of `around_run`."""
 
-    __slots__ = ("_job", "args", "call", "codec", "kwargs", "overdue", "task")
+    __slots__ = ("_job", "args", "codec", "envelope", "kwargs", "overdue", "task")
 
     def __init__(
         self,
         task: "Task[Any, Any]",
-        job: Assigned,
-        call: Envelope | None,
+        job: TaskJob,
+        *,
+        envelope: Envelope | None,
         codec: Codec,
         args: Sequence[Any],
         kwargs: dict[str, Any],
@@ -47,42 +48,42 @@ class Running:
         self.task = task
         self.args = args
         self.kwargs = kwargs
-        self.call = call  # None: the payload was no envelope
-        self.codec = codec  # that the call is written in
-        self.overdue = False  # it ran out of time: a thread cannot be stopped, but it can look here
+        self.envelope = envelope  # None: the payload was not an envelope
+        self.codec = codec  # of the payload
+        self.overdue = False  # the timeout is over; a thread cannot be stopped, but it can check this
         self._job = job
 
     @property
     def id(self) -> str:
-        """The call's, the same over all its attempts; empty where its sender gave none."""
-        return self.call.id if self.call is not None else ""
+        """The call's id, the same for all its attempts; empty if the sender gave none."""
+        return self.envelope.id if self.envelope is not None else ""
 
     @property
     def meta(self) -> dict[str, Any]:
-        """What middleware sent along."""
-        return self.call.meta if self.call is not None else {}
+        """What middleware has sent with the call."""
+        return self.envelope.meta if self.envelope is not None else {}
 
     @property
     def handle(self) -> str:
-        """The server's name for the job; empty where the protocol has none."""
+        """The server's handle of the job; empty if the protocol has none."""
         return self._job.handle.decode("utf-8", "replace")
 
     def progress(self, done: float, of: float = 100) -> None:
-        """Say how far it is."""
+        """Report progress to the clients that wait for the result."""
         self._job.progress(done, of)
 
     def data(self, data: bytes | str) -> None:
-        """Send a part of the result to whoever waits."""
+        """Send a part of the result to the clients that wait for it."""
         self._job.data(data.encode() if isinstance(data, str) else data)
 
     def warn(self, text: bytes | str) -> None:
-        """Send a warning to whoever waits."""
+        """Send a warning to the clients that wait for the result."""
         self._job.warn(text.encode() if isinstance(text, str) else text)
 
     async def attempt(self) -> int:
-        """Which attempt this is, from 1; the server may have to be asked."""
-        if self.call is not None and self.call.tried:
-            return self.call.tried + 1
+        """The number of this attempt, from 1; may have to ask the server."""
+        if self.envelope is not None and self.envelope.tried:
+            return self.envelope.tried + 1
         return await self._job.attempts()
 
 
@@ -90,18 +91,29 @@ _current: contextvars.ContextVar[Running] = contextvars.ContextVar("geartrain_ta
 
 
 def current_task() -> Running:
-    """The task that runs here; LookupError outside of one."""
+    """The task that is running; LookupError outside of a task.
+
+    >>> from geartrain.app import App
+    >>> from geartrain.testing import InMemory
+    >>> app = App("shop")
+    >>> @app.task
+    ... def name() -> str:
+    ...     return current_task().task.name
+    >>> with app, InMemory(app):
+    ...     name.call_sync()
+    'shop.name'
+    """
     try:
         return _current.get()
     except LookupError:
-        raise LookupError("no task is running here: current_task() is for functions that a worker runs") from None
+        raise LookupError("no task is running: current_task() works in functions that a worker runs") from None
 
 
 def enter(running: Running) -> contextvars.Token[Running]:
-    """From now on this is the current one."""
+    """Make this the current task, until `leave`."""
     return _current.set(running)
 
 
 def leave(token: contextvars.Token[Running]) -> None:
-    """It is over."""
+    """Restore what was current before `enter`."""
     _current.reset(token)

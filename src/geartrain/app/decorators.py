@@ -1,4 +1,4 @@
-"""The decorators `@app.task(...)` and `@app.cron(...)`: from a function to a task, with its types intact."""
+"""The decorators `@app.task(...)` and `@app.cron(...)`: they make tasks of functions and keep their types."""
 
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -6,9 +6,17 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from geartrain.app import codecs
 from geartrain.app.codecs import Codec
-from geartrain.app.crons import Cron
 from geartrain.app.retry import RetryPolicy
-from geartrain.app.task import CoroutineTask, Options, PlainTask, PriorityWord, Task, Terms, priority_of
+from geartrain.app.schedules import TaskSchedule
+from geartrain.app.task import (
+    CoroutineTask,
+    PlainTask,
+    PriorityName,
+    SubmitOptions,
+    Task,
+    TaskOptions,
+    parse_priority,
+)
 from geartrain.app.unique_key import UniqueRule
 from geartrain.backoff import Backoff
 from geartrain.model import Priority
@@ -25,8 +33,8 @@ Exceptions = type[BaseException] | Sequence[type[BaseException]]
 BACKOFF = Backoff()
 
 
-class TaskMaker:
-    """What `@app.task(...)` gives: it waits for the function."""
+class TaskDecorator:
+    """The result of `@app.task(...)`; called with the function, it makes and registers the task."""
 
     def __init__(
         self,
@@ -38,18 +46,21 @@ class TaskMaker:
         retry_on: Exceptions = (Exception,),
         give_up_on: Exceptions = (),
         timeout: float = 0.0,
-        priority: PriorityWord = "normal",
+        priority: PriorityName = "normal",
         unique: UniqueRule = False,
         resubmit: bool = False,
         codec: str | Codec | None = None,
     ) -> None:
         if retries < 0 or timeout < 0:
-            raise ValueError("retries and timeout are not negative")
+            raise ValueError("retries and timeout must not be negative")
         self._app = app
         self._name = name
-        policy = RetryPolicy(retries, as_backoff(backoff), _types(retry_on), _types(give_up_on))
-        self._terms = Terms(policy, app.codec if codec is None else codecs.codec_of(codec), timeout)
-        self._options = Options(priority_of(priority), unique, resubmit=resubmit)
+        self._task_options = TaskOptions(
+            retry_policy=RetryPolicy(retries, as_backoff(backoff), _types(retry_on), _types(give_up_on)),
+            codec=app.codec if codec is None else codecs.find_codec(codec),
+            timeout=timeout,
+        )
+        self._submit_options = SubmitOptions(parse_priority(priority), unique, resubmit=resubmit)
 
     @overload
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> CoroutineTask[P, R]: ...  # type: ignore[overload-overlap]
@@ -61,19 +72,20 @@ class TaskMaker:
         app = self._app
         name = self._name or f"{app.name}.{function.__name__}"
         if name in app.tasks:
-            raise ValueError(f"the app {app.name!r} has a task {name!r} already; give one of them a name=")
-        kind = CoroutineTask if inspect.iscoroutinefunction(function) else PlainTask
-        task: Task[Any, Any] = kind(app, function, name, self._terms, self._options)
+            raise ValueError(f"app {app.name!r} already has a task {name!r}; set name= to make them differ")
+        task_class = CoroutineTask if inspect.iscoroutinefunction(function) else PlainTask
+        task: Task[Any, Any] = task_class(app, function, name, self._task_options, self._submit_options)
         app.tasks[name] = task
         return task
 
 
-class CronMaker:
-    """What `@app.cron(...)` gives: it waits for a task, or makes one of a function."""
+class ScheduleDecorator:
+    """The result of `@app.cron(...)`; called with a task or a function, it declares the schedule."""
 
     def __init__(
         self,
         app: "App",
+        *,
         expression: str,
         timezone: str,
         name: str,
@@ -102,13 +114,13 @@ class CronMaker:
 
     def __call__(self, function: Any) -> Any:
         app = self._app
-        task = function if isinstance(function, Task) else TaskMaker(app)(function)
+        task = function if isinstance(function, Task) else TaskDecorator(app)(function)
         name = f"{app.name}/{self._name or task.function.__name__}"
-        if name in app.crons:
-            raise ValueError(f"the app {app.name!r} has a schedule {name!r} already; give one of them a name=")
+        if name in app.schedules:
+            raise ValueError(f"app {app.name!r} already has a schedule {name!r}; set name= to make them differ")
         call = task.with_options(priority=self._priority).bind(*self._args, **self._kwargs)
-        call.id = name  # the same for every run, so that telling the server again changes nothing
-        app.crons[name] = Cron(name, self._expression, self._timezone, self._unique, call)
+        call.id = name  # the same for every run, so that registering again changes nothing
+        app.schedules[name] = TaskSchedule(name, self._expression, self._timezone, self._unique, call)
         return task
 
 
@@ -117,5 +129,5 @@ def as_backoff(backoff: AnyBackoff) -> Backoff:
     return backoff if isinstance(backoff, Backoff) else Backoff(base=float(backoff), cap=max(600.0, float(backoff)))
 
 
-def _types(asked: Exceptions) -> tuple[type[BaseException], ...]:
-    return (asked,) if isinstance(asked, type) else tuple(asked)
+def _types(exceptions: Exceptions) -> tuple[type[BaseException], ...]:
+    return (exceptions,) if isinstance(exceptions, type) else tuple(exceptions)

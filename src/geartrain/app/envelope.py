@@ -1,9 +1,9 @@
-"""What a task's payload holds: the call, and the little that has to travel with it.
+"""The envelope: the payload of a task's job, which is a call and what is sent with it.
 
     {"v": 1, "id": "5f2c9a1e7b3d-1", "args": [3, "Ada"], "kwargs": {"urgent": true}}
 
-Only `v` and `args` are needed, so that a program in any language can call a task. A payload that is no envelope is
-a job from somebody who knows nothing of tasks; `arguments.py` says what becomes of it.
+Only `v` and `args` are required, so that a program in any language can call a task. A payload that is not an envelope
+comes from a client that does not know about tasks; see `Parameters.read_single`.
 """
 
 import itertools
@@ -19,26 +19,26 @@ VERSION: Final = 1
 
 
 class Envelope(msgspec.Struct, omit_defaults=True):
-    """A call."""
+    """A call as it is sent. The names of the fields are the wire format."""
 
     v: int  # of this format
     args: list[Any]
     kwargs: dict[str, Any] = {}
-    id: str = ""  # names the call in logs, the same over all its attempts
-    wait: bool = False  # somebody waits for the result at this moment
-    tried: int = 0  # attempts before this one, where the server does not count them
-    meta: dict[str, Any] = {}  # what middleware sends along
+    id: str = ""  # of the call, for logs; the same for all its attempts
+    wait: bool = False  # a client waits for the result
+    tried: int = 0  # previous attempts, on servers that do not count them
+    meta: dict[str, Any] = {}  # set by middleware
 
 
-class Reader:
-    """Takes payloads apart, in a task's own codec or in JSON, which is always understood."""
+class EnvelopeReader:
+    """Decodes payloads with a task's codec, or as JSON, which every task accepts."""
 
     def __init__(self, codec: Codec) -> None:
-        languages = [codec] if codec is JSON else [codec, JSON]
-        self._decoders = [(each, each.decoder(Envelope)) for each in languages]
+        accepted = [codec] if codec is JSON else [codec, JSON]
+        self._decoders = [(codec, codec.decoder(Envelope)) for codec in accepted]
 
     def read(self, payload: bytes) -> tuple[Envelope, Codec] | None:
-        """The call and the codec that it is written in; None: this is no envelope."""
+        """The envelope and its codec; None: the payload is not an envelope."""
         for codec, decode in self._decoders:
             try:
                 envelope = decode(payload)
@@ -51,12 +51,12 @@ class Reader:
     @staticmethod
     def _checked(envelope: Envelope) -> Envelope:
         if envelope.v != VERSION:
-            raise ArgumentsError(f"its payload is of version {envelope.v}, this worker understands version {VERSION}")
+            raise ArgumentsError(f"unsupported payload version {envelope.v}; this worker supports version {VERSION}")
         return envelope
 
 
-class _Names:
-    """Ids of calls: unlike any other process's, and cheap."""
+class _CallIds:
+    """Ids of calls: a random prefix per process and a counter."""
 
     def __init__(self) -> None:
         self.renew()
@@ -69,10 +69,10 @@ class _Names:
         return f"{self._prefix}-{next(self._numbers)}"
 
 
-_names: Final = _Names()
-os.register_at_fork(after_in_child=_names.renew)
+_call_ids: Final = _CallIds()
+os.register_at_fork(after_in_child=_call_ids.renew)
 
 
 def new_id() -> str:
-    """An id that no other call has."""
-    return _names.next()
+    """A unique id for a call."""
+    return _call_ids.next()

@@ -1,9 +1,8 @@
-"""What becomes of a job whose attempt failed: again later, dead, or failed.
+"""Failed attempts: retry the job later, mark it dead, or fail it.
 
-A Geartrain server postpones the same job, or sets it aside as dead with the reason; handle, unique key and result stay
-where they are. Other servers have no word for that. There, a background call is submitted again with a delay and the
-number of its attempts, and the job that failed is completed; a call that somebody waits for is tried again by the
-same worker, which holds its place meanwhile.
+A Geartrain server postpones the same job, or marks it dead with the reason; handle, unique key and clients stay. Other
+servers cannot do that. There, a background call is submitted again with a delay and the number of its attempts, and
+the failed job is completed; a call whose client waits is retried by the same worker, which is busy meanwhile.
 """
 
 import logging
@@ -11,98 +10,96 @@ from typing import Any, Final, NamedTuple
 
 from geartrain.app import retry
 from geartrain.app.envelope import Envelope
-from geartrain.app.runner import Ending
+from geartrain.app.runner import AttemptResult
 from geartrain.app.task import Task
 from geartrain.app.worker_job import WorkerJob
 from geartrain.errors import AdminError, ClientError, JobFailedError
 
-# Gearman counts in whole seconds, so a shorter delay could only become a longer one.
-_SHORTEST: Final = 0.5
+# Gearman delays jobs by whole seconds; a shorter delay would be rounded up.
+_SHORTEST_DELAY: Final = 0.5
 
 _log = logging.getLogger("geartrain.app")
 
 
-class TryAgainHere(NamedTuple):
+class RetryHere(NamedTuple):
     """Wait, and make the next attempt in the same worker."""
 
     delay: float
-    attempt: int  # that comes next
+    attempt: int  # the number of the next attempt
 
 
-SETTLED: Final = None  # somebody else has the job now, or nobody needs an answer
+async def handle_failure(task: Task[Any, Any], job: WorkerJob, failed: AttemptResult, attempt: int) -> RetryHere | None:
+    """Decide what to do after a failed attempt, and do it. JobFailedError is the answer to the client.
 
-
-async def judge(task: Task[Any, Any], job: WorkerJob, ending: Ending, attempt: int) -> TryAgainHere | None:
-    """Decide, and do it. A JobFailedError is the answer for whoever waits.
-
-    `attempt` is the one that failed as this worker counts; 0: the server knows.
+    `attempt` is the number of the failed attempt as this worker counts; 0: ask the server. None: the server, or a
+    new job, continues.
     """
-    assert ending.error is not None
-    reason = retry.reason_of(ending.error)
-    call = ending.running.call if ending.running is not None else None
-    if not attempt and await job.can_be_steered():
-        await _by_the_server(task, job, ending.error, call, reason)
-        return SETTLED
-    tried = attempt or (call.tried if call is not None else 0) + 1
-    delay = task.terms.policy.delay_after(ending.error, tried)
+    assert failed.error is not None
+    reason = retry.reason_of(failed.error)
+    envelope = failed.running.envelope if failed.running is not None else None
+    if not attempt and await job.is_controllable():
+        await _retry_on_server(task, job, failed.error, envelope, reason)
+        return None
+    attempts = attempt or (envelope.tried if envelope is not None else 0) + 1
+    delay = task.retry_policy.delay_after(failed.error, attempts)
     if delay is None:
-        _given_up(job, ending.error, reason)
+        _log_failure(job, failed.error, reason)
         raise JobFailedError(reason, reason)
-    _again(job, tried, delay, reason)
-    if call is None or call.wait or not job.steering.client.capabilities.run_at:
-        return TryAgainHere(delay, tried + 1)
-    await _submit_again(task, job, call, tried, delay)
-    return SETTLED
+    _log_retry(job, attempts, delay, reason)
+    if envelope is None or envelope.wait or not job.control.client.capabilities.run_at:
+        return RetryHere(delay, attempts + 1)
+    await _resubmit(task, job, envelope, attempts, delay)
+    return None
 
 
-async def _by_the_server(
-    task: Task[Any, Any], job: WorkerJob, error: Exception, call: Envelope | None, reason: str
+async def _retry_on_server(
+    task: Task[Any, Any], job: WorkerJob, error: Exception, envelope: Envelope | None, reason: str
 ) -> None:
-    policy = task.terms.policy
-    if call is not None and call.wait and not policy.retries:
-        _given_up(job, error, reason)
+    policy = task.retry_policy
+    if envelope is not None and envelope.wait and not policy.retries:
+        _log_failure(job, error, reason)
         raise JobFailedError(reason, reason)
     try:
         view = await job.view()
-        tried = view["attempts"] + (call.tried if call is not None else 0)
-        delay = policy.delay_after(error, tried)
+        attempts = view["attempts"] + (envelope.tried if envelope is not None else 0)
+        delay = policy.delay_after(error, attempts)
         if delay is not None:
-            _again(job, tried, delay, reason)
-            await job.steering.ask("postpone", handle=view["handle"], seconds=delay, reason=reason)
+            _log_retry(job, attempts, delay, reason)
+            await job.control.ask("postpone", handle=view["handle"], seconds=delay, reason=reason)
         elif view["background"]:
-            _given_up(job, error, reason)
-            await job.steering.ask("bury", handle=view["handle"], reason=reason)
+            _log_failure(job, error, reason)
+            await job.control.ask("bury", handle=view["handle"], reason=reason)
         else:
-            _given_up(job, error, reason)
+            _log_failure(job, error, reason)
             raise JobFailedError(reason, reason)
     except JobFailedError:
         raise
-    except (AdminError, ClientError, OSError) as trouble:
-        if not isinstance(trouble, AdminError) or trouble.kind != "not-found":
-            _log.warning("the server does not take back %s: %s", job.name, trouble)
-            raise JobFailedError(reason, reason) from trouble
-    job.release()  # the server has it now, or somebody has ended it meanwhile
+    except (AdminError, ClientError, OSError) as refusal:
+        if not isinstance(refusal, AdminError) or refusal.kind != "not-found":
+            _log.warning("cannot hand job back to server: %s: %s", job.reference, refusal)
+            raise JobFailedError(reason, reason) from refusal
+    job.release()  # the server has it, or it was cancelled meanwhile
 
 
-async def _submit_again(task: Task[Any, Any], job: WorkerJob, call: Envelope, tried: int, delay: float) -> None:
-    client = job.steering.client
-    call.tried = tried
-    # The key keeps a worker that is lost between the submission and the answer from submitting twice.
-    key = f"{call.id}~{tried}" if call.id and client.capabilities.unique else ""
-    payload = task.codec.encode(call)
+async def _resubmit(task: Task[Any, Any], job: WorkerJob, envelope: Envelope, attempts: int, delay: float) -> None:
+    client = job.control.client
+    envelope.tried = attempts
+    # If the worker is lost between this submission and the answer, the unique key prevents a second submission.
+    key = f"{envelope.id}~{attempts}" if envelope.id and client.capabilities.unique else ""
+    payload = task.codec.encode(envelope)
     try:
-        at = task.app.now() + delay if delay >= _SHORTEST else None
+        at = task.app.now() + delay if delay >= _SHORTEST_DELAY else None
         await client.submit(task.function_name, payload, background=True, unique=key, at=at)
     except ClientError as error:
-        _log.warning("%s cannot be submitted again: %s", job.name, error)
-        raise JobFailedError(f"it cannot be tried again: {error}") from error
+        _log.warning("cannot resubmit job: %s: %s", job.reference, error)
+        raise JobFailedError(f"cannot be retried: {error}") from error
 
 
-def _again(job: WorkerJob, tried: int, delay: float, reason: str) -> None:
-    _log.info("%s failed, attempt %d; again in %.1f s: %s", job.name, tried, delay, reason)
+def _log_retry(job: WorkerJob, attempts: int, delay: float, reason: str) -> None:
+    _log.info("attempt failed, retrying: %s, attempt %d, next in %.1f s: %s", job.reference, attempts, delay, reason)
 
 
-def _given_up(job: WorkerJob, error: Exception, reason: str) -> None:
-    # Where the payload is at fault, or the task decided it, the reason says it all.
-    trace = None if isinstance(error, (retry.GiveUp, retry.Retry, *retry.HOPELESS)) else error
-    _log.warning("%s is given up: %s", job.name, reason, exc_info=trace)
+def _log_failure(job: WorkerJob, error: Exception, reason: str) -> None:
+    # No traceback where the payload is wrong, or the task decided to give up: the reason is enough.
+    expected = isinstance(error, (retry.GiveUp, retry.Retry, *retry.NOT_RETRIED))
+    _log.warning("job failed, no attempts left: %s: %s", job.reference, reason, exc_info=None if expected else error)

@@ -1,10 +1,10 @@
-"""What a submission gives back: the task's future result, in the type that its function says."""
+"""Handles of submitted calls: the result, in the type that the task's function returns, status and events."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Generic, TypeVar
 
 from geartrain.app.call import Call
-from geartrain.app.transport import Remote
+from geartrain.app.transport import SubmittedJob
 from geartrain.client.job_events import Event
 from geartrain.client.loop_thread import LoopThread
 from geartrain.client.order import Status
@@ -13,50 +13,50 @@ R = TypeVar("R")
 
 
 class TaskHandle(Generic[R]):
-    """A call that a server has."""
+    """A submitted call: the result of `await task.submit(...)`."""
 
-    __slots__ = ("call", "remote")
+    __slots__ = ("_job", "call")
 
-    def __init__(self, call: Call[R], remote: Remote) -> None:
+    def __init__(self, call: Call[R], job: SubmittedJob) -> None:
         self.call = call
-        self.remote = remote
+        self._job = job
 
     def __repr__(self) -> str:
         return f"<TaskHandle {self.call.task.name} {self.id} {self.handle!r}>"
 
     @property
     def id(self) -> str:
-        """Ours: the same over all attempts, and known to the worker."""
+        """The call's id: the same for all attempts, and known to the worker."""
         return self.call.id
 
     @property
     def handle(self) -> str:
-        """The server's name for the job; empty where the protocol has none."""
-        return self.remote.handle.decode("utf-8", "replace")
+        """The server's handle of the job; empty if the protocol has none."""
+        return self._job.handle.decode("utf-8", "replace")
 
     async def result(self, timeout: float | None = None) -> R:
-        """Wait for the end, for so many seconds at most, and give what the function returned.
+        """Wait for the result, at most `timeout` seconds.
 
-        JobFailedError if it failed for good, JobTimeoutError if it is not over yet, UnsupportedError where the
-        protocol has no way to ask for a background job's result.
+        JobFailedError if the task has failed and is not retried, JobTimeoutError after the timeout, UnsupportedError if
+        the protocol cannot ask for the result of a background job.
         """
-        return self.call.task.read_result(await self.remote.result(timeout))
+        return self.call.task.read_result(await self._job.result(timeout))
 
     async def status(self) -> Status:
-        """What the server knows of it at this moment, where the protocol can say so."""
-        return await self.remote.status()
+        """The job's current status, if the protocol can ask for it."""
+        return await self._job.status()
 
     async def cancel(self) -> bool:
-        """End it, where the protocol can; whether there was something to end."""
-        return await self.remote.cancel()
+        """Cancel the job, if the protocol can; False if it was finished or unknown."""
+        return await self._job.cancel()
 
     def events(self) -> AsyncIterator[Event]:
-        """What is heard of a call that somebody waits for: progress, data, warnings, and the end."""
-        return self.remote.events()
+        """Events of a call made with `start`: progress, data, warnings, and the end."""
+        return self._job.events()
 
 
 class SyncTaskHandle(Generic[R]):
-    """The same for programs without an event loop of their own."""
+    """A `TaskHandle` for programs without an event loop."""
 
     __slots__ = ("_handle", "_loop")
 
@@ -69,12 +69,12 @@ class SyncTaskHandle(Generic[R]):
 
     @property
     def id(self) -> str:
-        """Ours: the same over all attempts, and known to the worker."""
+        """The call's id: the same for all attempts, and known to the worker."""
         return self._handle.id
 
     @property
     def handle(self) -> str:
-        """The server's name for the job; empty where the protocol has none."""
+        """The server's handle of the job; empty if the protocol has none."""
         return self._handle.handle
 
     def result(self, timeout: float | None = None) -> R:

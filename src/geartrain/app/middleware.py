@@ -1,14 +1,14 @@
-"""Callables around every submission and every run, each of which decides when, and whether, to go on.
+"""Middleware: callables around every submission and every run. Each decides when, and whether, to proceed.
 
     @app.around_run
-    async def timed(running: Running, proceed: Proceed) -> Any:
-        began = time.monotonic()
+    async def log_duration(running: Running, proceed: Proceed) -> Any:
+        started = time.monotonic()
         try:
             return await proceed()
         finally:
-            print(running.task.name, time.monotonic() - began)
+            print(running.task.name, time.monotonic() - started)
 
-The first that was added is the outermost.
+The first one that was added is the outermost.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,13 +20,13 @@ Proceed = Callable[[], Awaitable[Any]]
 Around = Callable[[C, Proceed], Awaitable[Any]]
 
 
-def chained(middleware: Sequence[Around[C]], context: C, innermost: Proceed) -> Proceed:
-    """One callable that goes through all of them and then does the thing itself."""
+def chain(middleware: Sequence[Around[C]], context: C, innermost: Proceed) -> Proceed:
+    """One callable that calls all middleware in order, and `innermost` at the end."""
     proceed = innermost
     for around in reversed(middleware):
-        proceed = _link(around, context, proceed)
+        proceed = _bind(around, context, proceed)
     return proceed
 
 
-def _link(around: Around[C], context: C, proceed: Proceed) -> Proceed:
+def _bind(around: Around[C], context: C, proceed: Proceed) -> Proceed:
     return lambda: around(context, proceed)

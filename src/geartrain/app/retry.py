@@ -1,4 +1,4 @@
-"""What an exception means for a task: try again later, or give up."""
+"""Retry policies: which exceptions of a task lead to another attempt, and when."""
 
 import dataclasses
 import random
@@ -9,28 +9,28 @@ from geartrain.errors import ArgumentsError, CodecError
 
 ExceptionTypes = tuple[type[BaseException], ...]
 
-# What no second attempt can change: the payload stays what it is.
-HOPELESS: ExceptionTypes = (ArgumentsError, CodecError)
+# Errors in the payload, which is the same in every attempt.
+NOT_RETRIED: ExceptionTypes = (ArgumentsError, CodecError)
 
 
-class Retry(Exception):  # noqa: N818  # a request of the task, not a mistake
-    """Raised by a task that wants to be tried again; `after` overrules the backoff.
+class Retry(Exception):  # noqa: N818  # a request of the task, not an error
+    """Raise it in a task to request another attempt; `after`, in seconds, overrules the backoff.
 
-    It counts as an attempt: when none is left, the task is given up as with any other exception.
+    It counts as a failed attempt: when none is left, the task fails as with any other exception.
     """
 
-    def __init__(self, why: str = "the task asked for another attempt", after: float | None = None) -> None:
+    def __init__(self, why: str = "the task requested another attempt", after: float | None = None) -> None:
         super().__init__(why)
         self.after = after
 
 
-class GiveUp(Exception):  # noqa: N818  # a decision of the task, not a mistake
-    """Raised by a task for which no further attempt makes sense, however many are left."""
+class GiveUp(Exception):  # noqa: N818  # a decision of the task, not an error
+    """Raise it in a task to prevent any further attempt."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """A task's own rules."""
+    """When a task is retried."""
 
     retries: int = 0  # attempts after the first
     backoff: Backoff = Backoff()  # noqa: RUF009  # frozen
@@ -40,14 +40,14 @@ class RetryPolicy:
     def delay_after(
         self, error: BaseException, attempt: int, draw: Callable[[float, float], float] = random.uniform
     ) -> float | None:
-        """Seconds until the next attempt; None: there is none. `attempt` is the one that failed, from 1.
+        """Seconds until the next attempt; None: there is none. `attempt` is the number of the failed one, from 1.
 
         >>> RetryPolicy(retries=1).delay_after(Retry(after=5), 1)
         5
         >>> RetryPolicy(retries=1).delay_after(Retry(after=5), 2) is None
         True
         """
-        if attempt > self.retries or isinstance(error, (GiveUp, *HOPELESS, *self.give_up_on)):
+        if attempt > self.retries or isinstance(error, (GiveUp, *NOT_RETRIED, *self.give_up_on)):
             return None
         if isinstance(error, Retry):
             return self.backoff.after(attempt, draw) if error.after is None else max(error.after, 0)
@@ -55,12 +55,12 @@ class RetryPolicy:
 
 
 def reason_of(error: BaseException) -> str:
-    """The words that people read: the exception's name and text, or the text alone where it was written for them.
+    """The reason of a failure for people: the exception's name and text; of our own exceptions the text alone.
 
     >>> reason_of(ValueError("no such user")), reason_of(GiveUp("the account is closed"))
     ('ValueError: no such user', 'the account is closed')
     """
     text = str(error)
-    if isinstance(error, (GiveUp, Retry, *HOPELESS)) and text:
+    if isinstance(error, (GiveUp, Retry, *NOT_RETRIED)) and text:
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

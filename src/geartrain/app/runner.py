@@ -1,4 +1,4 @@
-"""One attempt at a task: read the call, run the function inside the middleware and its time limit, write the result."""
+"""One attempt at a task: decode the call, run the function with middleware and timeout, encode the result."""
 
 import asyncio
 import functools
@@ -6,86 +6,85 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from geartrain.app import context, middleware
-from geartrain.app.context import Assigned, Running
+from geartrain.app.context import Running, TaskJob
 from geartrain.app.middleware import Around
 from geartrain.app.task import CoroutineTask, Task
-from geartrain.app.threads import Threads
+from geartrain.app.threads import DaemonThreads
 
 
-class Ending(NamedTuple):
-    """How an attempt ended: with a result, or with an error."""
+class AttemptResult(NamedTuple):
+    """The result of an attempt, or its error."""
 
     result: bytes
     error: Exception | None = None
-    running: Running | None = None  # None: it did not come so far
+    running: Running | None = None  # None: the payload could not be decoded
 
 
-class Runner:
-    """Runs attempts; it never raises, so that no task can bring a worker down."""
+class TaskRunner:
+    """Runs attempts. It never raises, so that no task can end the worker."""
 
-    def __init__(self, around: Sequence[Around[Running]], threads: Threads) -> None:
+    def __init__(self, around: Sequence[Around[Running]], threads: DaemonThreads) -> None:
         self._around = around
         self._threads = threads
 
-    async def run(self, task: Task[Any, Any], job: Assigned) -> Ending:
-        """One attempt."""
+    async def run(self, task: Task[Any, Any], job: TaskJob) -> AttemptResult:
         running: Running | None = None
         try:
-            running = opened(task, job)
+            running = decode_call(task, job)
             token = context.enter(running)
             try:
-                value = await self._perform(running)
+                value = await self._with_middleware(running)
             finally:
                 context.leave(token)
-            return Ending(written(running, value), None, running)
+            return AttemptResult(encode_result(running, value), None, running)
         except Exception as error:
-            return Ending(b"", error, running)
+            return AttemptResult(b"", error, running)
 
-    async def _perform(self, running: Running) -> Any:
+    async def _with_middleware(self, running: Running) -> Any:
         if not self._around:
             return await self._function(running)
-        return await middleware.chained(self._around, running, lambda: self._function(running))()
+        return await middleware.chain(self._around, running, lambda: self._function(running))()
 
     async def _function(self, running: Running) -> Any:
         task = running.task
-        limit = task.terms.timeout
+        timeout = task.timeout
         if not isinstance(task, CoroutineTask):
-            return await self._in_thread(running, limit)
-        if not limit:
+            return await self._in_thread(running, timeout)
+        if not timeout:
             return await task.function(*running.args, **running.kwargs)
         try:
-            async with asyncio.timeout(limit) as clock:
+            async with asyncio.timeout(timeout) as deadline:
                 return await task.function(*running.args, **running.kwargs)
         except TimeoutError:
-            if clock.expired():
-                raise _overdue(running, limit) from None
+            if deadline.expired():
+                raise _timed_out(running, timeout) from None
             raise
 
-    async def _in_thread(self, running: Running, limit: float) -> Any:
+    async def _in_thread(self, running: Running, timeout: float) -> Any:
         future = self._threads.run(functools.partial(running.task.function, *running.args, **running.kwargs))
-        if not limit:
+        if not timeout:
             return await future
-        done, _ = await asyncio.wait((future,), timeout=limit)
+        done, _ = await asyncio.wait((future,), timeout=timeout)
         if not done:
-            future.cancel()  # what it returns one day is nobody's
-            raise _overdue(running, limit)
+            future.cancel()  # the thread's result is ignored
+            raise _timed_out(running, timeout)
         return future.result()
 
 
-def opened(task: Task[Any, Any], job: Assigned) -> Running:
-    """The call in a job's payload; ArgumentsError if it is none."""
-    found = task.reader.read(job.payload)
-    if found is None:
-        codec = task.codec
-        return Running(task, job, None, codec, task.parameters.read_single(codec, job.payload), {})
-    call, codec = found
-    args, kwargs = task.parameters.read(codec, call.args, call.kwargs)
-    return Running(task, job, call, codec, args, kwargs)
+def decode_call(task: Task[Any, Any], job: TaskJob) -> Running:
+    """Decode the call in a job's payload; ArgumentsError if it does not fit the task."""
+    decoded = task.reader.read(job.payload)
+    if decoded is None:
+        args = task.parameters.read_single(task.codec, job.payload)
+        return Running(task, job, envelope=None, codec=task.codec, args=args, kwargs={})
+    envelope, codec = decoded
+    arguments, keywords = task.parameters.read(codec, envelope.args, envelope.kwargs)
+    return Running(task, job, envelope=envelope, codec=codec, args=arguments, kwargs=keywords)
 
 
-def written(running: Running, value: Any) -> bytes:
-    """The result in the language of the call. Who sent no envelope gets bytes and text as they are."""
-    if running.call is not None:
+def encode_result(running: Running, value: Any) -> bytes:
+    """Encode the result with the codec of the call. For a payload without envelope, bytes and text stay as they are."""
+    if running.envelope is not None:
         return running.codec.encode(value)
     if value is None:
         return b""
@@ -94,6 +93,6 @@ def written(running: Running, value: Any) -> bytes:
     return value.encode() if isinstance(value, str) else running.codec.encode(value)
 
 
-def _overdue(running: Running, limit: float) -> TimeoutError:
+def _timed_out(running: Running, timeout: float) -> TimeoutError:
     running.overdue = True
-    return TimeoutError(f"it ran longer than the {limit:g} seconds that it may take")
+    return TimeoutError(f"timed out after {timeout:g} seconds")

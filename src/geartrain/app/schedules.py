@@ -1,53 +1,98 @@
-"""Telling a server an app's schedules, so that it keeps exactly those.
+"""Schedules of an app: declared beside its tasks, stored and run by the server.
 
-What an app no longer has is removed, and what it never had is left alone: its schedules are those whose names begin
-with its own name and a slash.
+A worker registers its app's schedules with each server when it starts. The server then submits a job whenever a
+schedule is due, so no process of the app has to run at that time, and registering twice changes nothing. Schedules that
+the app no longer has are removed from the server: those whose names begin with the app's name and a slash.
 """
 
 import asyncio
+import dataclasses
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from geartrain import jsonbytes
+from geartrain.app.call import Call
 from geartrain.app.server_control import ServerControl
 from geartrain.backoff import ReconnectDelay
+from geartrain.cron import CronExpression
 from geartrain.errors import AdminError, ClientError
 
 if TYPE_CHECKING:
     from geartrain.app.app import App
 
-_KEPT: Final = ("expression", "function", "payload", "priority", "unique", "timezone")
+_COMPARED: Final = ("expression", "function", "priority", "unique", "timezone")
 
 _log = logging.getLogger("geartrain.app")
 
 
-async def keep(app: "App", steering: ServerControl, url: str) -> None:
-    """Until the server has heard it; one that cannot be reached is asked again."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class TaskSchedule:
+    """A schedule of one task."""
+
+    name: str  # on the server; begins with the app's name
+    expression: str  # five cron fields
+    timezone: str
+    unique: bool  # skip a run while the previous one is unfinished
+    call: Call[Any]
+
+    def next_after(self, moment: float) -> float | None:
+        """The next time it is due, in epoch seconds; None: never again."""
+        return CronExpression(self.expression, self.timezone).after(moment)
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of the server's verb `cron_set`."""
+        return {
+            "name": self.name,
+            "expression": self.expression,
+            "function": self.call.task.name,
+            "payload": jsonbytes.encode(self.call.payload()),
+            "priority": self.call.priority.name.lower(),
+            "unique": self.unique,
+            "timezone": self.timezone,
+        }
+
+
+def check(expression: str, timezone: str) -> None:
+    """Raise ValueError for an invalid schedule, when it is declared rather than when the first worker starts."""
+    try:
+        CronExpression(expression, timezone)
+    except AdminError as error:
+        raise ValueError(error.text) from None
+
+
+async def register(app: "App", control: ServerControl, url: str) -> None:
+    """Register the app's schedules with one server; retry until it can be reached."""
     delay = ReconnectDelay()
     while True:
         try:
-            if await steering.available():
-                await tell(app, steering)
-            elif app.crons:
-                _log.warning("%s keeps no schedules, those of %s will not run there", url, app.name)
+            if await control.available():
+                await synchronize(app, control)
+            elif app.schedules:
+                _log.warning("server has no schedules: %s; those of app %s do not run there", url, app.name)
             return
         except AdminError as error:
-            _log.error("%s does not take the schedules of %s: %s", url, app.name, error)
+            _log.error("server refused schedules: %s, app %s: %s", url, app.name, error)
             return
         except (OSError, ClientError) as error:
-            _log.warning("%s cannot be told the schedules of %s yet: %s", url, app.name, error)
+            _log.warning("cannot register schedules, retrying: %s, app %s: %s", url, app.name, error)
         await asyncio.sleep(delay.next())
 
 
-async def tell(app: "App", steering: ServerControl) -> None:
-    """Set what is new or different, and remove what is gone."""
-    theirs: dict[str, dict[str, Any]] = {cron["name"]: cron for cron in await steering.ask("crons")}
-    for cron in app.crons.values():
-        wish = cron.wish()
-        known = theirs.get(cron.name, {})
-        if any(known.get(name) != wish[name] for name in _KEPT):
-            await steering.ask("cron_set", **wish)
-            _log.info("the schedule %s is kept by the server: %s", cron.name, cron.expression)
-    for name in theirs:
-        if name.startswith(f"{app.name}/") and name not in app.crons:
-            await steering.ask("cron_remove", name=name)
-            _log.info("the schedule %s is gone", name)
+async def synchronize(app: "App", control: ServerControl) -> None:
+    """Set schedules that are new or changed, and remove those that the app no longer has."""
+    stored: dict[str, dict[str, Any]] = {schedule["name"]: schedule for schedule in await control.ask("crons")}
+    for schedule in app.schedules.values():
+        if not _is_same(schedule, stored.get(schedule.name)):
+            await control.ask("cron_set", **schedule.arguments())
+            _log.info("registered schedule: %s, %s", schedule.name, schedule.expression)
+    for name in stored:
+        if name.startswith(f"{app.name}/") and name not in app.schedules:
+            await control.ask("cron_remove", name=name)
+            _log.info("removed schedule: %s", name)
+
+
+def _is_same(schedule: TaskSchedule, stored: dict[str, Any] | None) -> bool:
+    if stored is None or jsonbytes.decode(stored["payload"]) != schedule.call.payload():
+        return False
+    arguments = schedule.arguments()
+    return all(stored[name] == arguments[name] for name in _COMPARED)

@@ -1,7 +1,7 @@
-"""What an app asks of its servers beyond their protocols: to postpone, to bury, to keep schedules, to tell results.
+"""Control of a server beyond its protocol: postpone a job, mark it dead, store schedules, get results.
 
-A Geartrain server answers such questions itself, whatever protocol they come by. Other servers do not, and a question
-would wait there for ever; so each is asked once whether it knows the word.
+A Geartrain server answers control jobs on every protocol. On other servers such a job would wait for a worker forever,
+so the server is first asked, with a timeout, whether it is a Geartrain.
 """
 
 import asyncio
@@ -15,105 +15,104 @@ from geartrain.client import control, gearmand
 from geartrain.client.async_client import AsyncClient
 from geartrain.errors import AdminError, JobFailedError, JobTimeoutError
 
-# How long a server may take to say that it is one of ours, and how long a no is believed.
-_ANSWERS_WITHIN: Final = 3.0
-_ASK_AGAIN_AFTER: Final = 60.0
-# How often a result that is not there yet is asked for: soon at first, then ever more seldom.
-_FIRST_LOOK: Final = 0.01
-_LAST_LOOK: Final = 1.0
-# Protocols in which a job's handle is the engine's own.
+# The timeout of that question, and after how long a server without an answer is asked again.
+_PING_TIMEOUT: Final = 3.0
+_PING_AGAIN_AFTER: Final = 60.0
+# Pauses between questions for a result: short at first, then longer.
+_FIRST_PAUSE: Final = 0.01
+_LONGEST_PAUSE: Final = 1.0
+# Protocols that use the engine's handles.
 _ENGINE_HANDLES: Final = frozenset({"gearman", "http"})
-_ENDED_BADLY: Final = frozenset({"failed", "cancelled", "dead"})
+_UNSUCCESSFUL: Final = frozenset({"failed", "cancelled", "dead"})
 
 
-class JobName(NamedTuple):
-    """A job as its protocol calls it."""
+class JobReference(NamedTuple):
+    """How a protocol identifies a job."""
 
     function: bytes
     handle: bytes = b""
     unique: bytes = b""
 
     def __str__(self) -> str:
-        word = (self.handle or self.unique).decode("utf-8", "replace") or "(without a handle)"
-        return f"job {word} of {self.function.decode('utf-8', 'replace')}"
+        key = (self.handle or self.unique).decode("utf-8", "replace") or "(without handle)"
+        return f"job {key} of {self.function.decode('utf-8', 'replace')}"
 
     @property
-    def says_something(self) -> bool:
-        """Whether the protocol has a name for single jobs at all."""
+    def identifies_job(self) -> bool:
+        """Whether the protocol has a handle or key for single jobs."""
         return bool(self.handle or self.unique)
 
 
 class ServerControl:
-    """One server's answers."""
+    """The control verbs of one server."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self.client = AsyncClient(url)
-        self._known: bool | None = None  # whether it answers; None: it was not asked
-        self._asked_at = 0.0
-        self._asking = asyncio.Lock()
+        self._known: bool | None = None  # whether the server answers; None: it was not asked yet
+        self._pinged_at = 0.0
+        self._ping_lock = asyncio.Lock()
 
     async def available(self) -> bool:
-        """Whether this server answers such questions."""
+        """Whether the server is a Geartrain that answers control jobs."""
         if self._known:
             return True
-        async with self._asking:
-            if self._known is None or (not self._known and time.monotonic() - self._asked_at > _ASK_AGAIN_AFTER):
-                self._known = await self._answers()
-                self._asked_at = time.monotonic()
+        async with self._ping_lock:
+            if self._known is None or (not self._known and time.monotonic() - self._pinged_at > _PING_AGAIN_AFTER):
+                self._known = await self._ping()
+                self._pinged_at = time.monotonic()
         return self._known
 
     async def ask(self, verb: str, **arguments: Any) -> Any:
-        """Its answer, as plain JSON values; a SteeringError if it says no."""
+        """Call a control verb; returns plain JSON values, AdminError if the server refuses."""
         return await control.ask(self.client, verb, **arguments)
 
-    async def job(self, name: JobName, state: str = "") -> dict[str, Any]:
-        """What it knows of a job, as the API shows it; by another name than its handle, the newest in that state."""
-        found: dict[str, Any]
+    async def job(self, reference: JobReference, state: str = "") -> dict[str, Any]:
+        """The server's view of a job. Without an engine handle, it is the newest job with that key in that state."""
+        view: dict[str, Any]
         if self.client.protocol in _ENGINE_HANDLES:
-            found = await self.ask("job", handle=jsonbytes.encode(name.handle))
-            return found
-        key = name.unique or name.handle
+            view = await self.ask("job", handle=jsonbytes.encode(reference.handle))
+            return view
+        key = reference.unique or reference.handle
         search = key.decode("utf-8", "replace")
-        wanted = {"function": jsonbytes.encode(name.function), "search": search, "state": state}
-        for found in (await self.ask("jobs", **wanted))["items"]:
-            if key in (jsonbytes.decode(found["unique"]), jsonbytes.decode(found["handle"]), b"%d" % found["id"]):
-                return found
-        raise AdminError("not-found", f"there is no job {search} of {name.function.decode('utf-8', 'replace')}")
+        query = {"function": jsonbytes.encode(reference.function), "search": search, "state": state}
+        for view in (await self.ask("jobs", **query))["items"]:
+            if key in (jsonbytes.decode(view["unique"]), jsonbytes.decode(view["handle"]), b"%d" % view["id"]):
+                return view
+        raise AdminError("not-found", f"no job {search} of {reference.function.decode('utf-8', 'replace')}")
 
-    async def result(self, name: JobName, timeout: float | None) -> bytes:
-        """Wait for the end of a background job."""
+    async def result(self, reference: JobReference, timeout: float | None) -> bytes:
+        """Wait for the result of a background job."""
         try:
             async with asyncio.timeout(timeout):
-                handle = await self._over(name)
+                handle = await self._wait_until_done(reference)
         except TimeoutError:
-            raise JobTimeoutError(f"{name} did not finish within {timeout:g} seconds") from None
+            raise JobTimeoutError(f"{reference} did not finish within {timeout:g} seconds") from None
         return jsonbytes.decode(await self.ask("result", handle=handle))
 
     async def close(self) -> None:
-        """Hang up."""
         await self.client.close()
 
-    async def _over(self, name: JobName) -> Any:
-        """The handle of a job that is done, once it is."""
-        pause = _FIRST_LOOK
+    async def _wait_until_done(self, reference: JobReference) -> Any:
+        """Returns the handle of the job."""
+        pause = _FIRST_PAUSE
         while True:
-            job = await self.job(name)
+            job = await self.job(reference)
             if job["state"] == "done":
                 return job["handle"]
-            if job["state"] in _ENDED_BADLY:
+            if job["state"] in _UNSUCCESSFUL:
                 reason = job["reason"] or job["state"]
-                raise JobFailedError(f"{name} failed: {reason}", reason, job["code"], reason.encode())
+                raise JobFailedError(f"{reference} failed: {reason}", reason, job["code"], reason.encode())
             await asyncio.sleep(pause)
-            pause = min(pause * 1.5, _LAST_LOOK)
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
 
-    async def _answers(self) -> bool:
+    async def _ping(self) -> bool:
         if await gearmand.is_gearmand(self._url):
             return False
-        question = msgspec.json.encode({"do": "ping"})
+        payload = msgspec.json.encode({"do": "ping"})
         try:
-            async with asyncio.timeout(_ANSWERS_WITHIN):
-                reply = await self.client.run(control.FUNCTION, question)
+            async with asyncio.timeout(_PING_TIMEOUT):
+                reply = await self.client.run(control.FUNCTION, payload)
             answer = control.answer_in(msgspec.json.decode(reply))
         except (TimeoutError, JobFailedError, AdminError, msgspec.DecodeError):
             return False

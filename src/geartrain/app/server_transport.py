@@ -1,4 +1,4 @@
-"""Calls that go to real servers, by the client library."""
+"""The transport to real servers, by the client library."""
 
 import itertools
 import operator
@@ -7,8 +7,8 @@ from typing import Any
 
 from geartrain import address
 from geartrain.app.call import Call
-from geartrain.app.server_control import JobName, ServerControl
-from geartrain.app.transport import Remote, Transport
+from geartrain.app.server_control import JobReference, ServerControl
+from geartrain.app.transport import SubmittedJob, Transport
 from geartrain.client import arguments
 from geartrain.client.async_client import AsyncClient
 from geartrain.client.async_job import AsyncJob
@@ -18,7 +18,7 @@ from geartrain.client.protocols import registry
 from geartrain.model import Priority
 
 
-class ServerRemote(Remote):
+class ServerJob(SubmittedJob):
     """A job on a server."""
 
     __slots__ = ("_job", "_transport")
@@ -32,13 +32,13 @@ class ServerRemote(Remote):
         return self._job.handle.encode("utf-8", "surrogateescape")
 
     async def result(self, timeout: float | None) -> bytes:
-        """The protocol's own way if it has one; otherwise a server of ours can be asked."""
+        """Ask by the protocol if it can, otherwise by a control job."""
         job = self._job
         if job.background and not self._transport.client.capabilities.result_later:
-            steering = self._transport.steering(job.server)
-            name = JobName(job.order.function, self.handle, job.unique.encode("utf-8", "surrogateescape"))
-            if name.says_something and await steering.available():
-                return await steering.result(name, timeout)
+            control = self._transport.control(job.server)
+            reference = JobReference(job.order.function, self.handle, job.unique.encode("utf-8", "surrogateescape"))
+            if reference.identifies_job and await control.available():
+                return await control.result(reference, timeout)
         return await job.result(timeout)
 
     async def status(self) -> Status:
@@ -52,45 +52,50 @@ class ServerRemote(Remote):
 
 
 class ServerTransport(Transport):
-    """The library's client, and one more connection to each server that is asked about its jobs."""
+    """A client of the library, and one more connection to each server that gets control jobs."""
 
     def __init__(self, urls: Sequence[str]) -> None:
         self.client = AsyncClient(*urls)
-        self._link = registry.client_class(address.parse(urls[0]))
-        self._steering: dict[str, ServerControl] = {}
-        self._allowed: set[tuple[bytes, bool, Priority]] = set()  # kinds of plain calls that the protocol can say
+        self._protocol = registry.client_class(address.parse(urls[0]))
+        self._controls: dict[str, ServerControl] = {}
+        self._allowed: set[tuple[bytes, bool, Priority]] = set()  # plain calls that the protocol supports
 
-    async def submit(self, call: Call[Any]) -> Remote:
-        return ServerRemote(self, await self.client.submit_order(self._order(call), call.resubmit))
+    async def submit(self, call: Call[Any]) -> SubmittedJob:
+        return ServerJob(self, await self.client.submit_order(self._order(call), call.resubmit))
 
-    async def submit_many(self, calls: Iterable[Call[Any]]) -> list[Remote]:
-        remotes: list[Remote] = []
-        for resubmit, alike in itertools.groupby(calls, operator.attrgetter("resubmit")):
-            jobs = await self.client.submit_many(map(self._order, alike), resubmit=resubmit)
-            remotes += [ServerRemote(self, job) for job in jobs]
-        return remotes
+    async def submit_many(self, calls: Iterable[Call[Any]]) -> list[SubmittedJob]:
+        submitted: list[SubmittedJob] = []
+        for resubmit, group in itertools.groupby(calls, operator.attrgetter("resubmit")):
+            jobs = await self.client.submit_many(map(self._order, group), resubmit=resubmit)
+            submitted += [ServerJob(self, job) for job in jobs]
+        return submitted
 
     async def close(self) -> None:
-        for steering in self._steering.values():
-            await steering.close()
+        for control in self._controls.values():
+            await control.close()
         await self.client.close()
 
-    def steering(self, url: str) -> ServerControl:
-        """Whom to ask about jobs on this server."""
-        found = self._steering.get(url)
-        if found is None:
-            found = self._steering[url] = ServerControl(url)
-        return found
+    def control(self, url: str) -> ServerControl:
+        """The control of one server, connected at its first use."""
+        control = self._controls.get(url)
+        if control is None:
+            control = self._controls[url] = ServerControl(url)
+        return control
 
     def _order(self, call: Call[Any]) -> Order:
-        """An order that the protocol can say; an UnsupportedError if it cannot."""
+        """The library's order for a call; UnsupportedError if the protocol does not support it."""
         order = Order(
-            call.task.function_name, call.payload(), call.background, call.priority, call.unique, call.run_at
-        )  # fmt: skip
-        # Nothing else of a plain call can be refused, so the protocol is asked once for all that are alike.
+            function=call.task.function_name,
+            payload=call.payload(),
+            background=call.background,
+            priority=call.priority,
+            unique=call.unique,
+            run_at=call.run_at,
+        )
+        # Nothing else of a plain call can be unsupported, so equal plain calls are checked once.
         plain = (order.function, order.background, order.priority) if not (order.unique or order.run_at) else None
         if plain is None or plain not in self._allowed:
-            arguments.check(order, self._link, self.client.protocol)
+            arguments.check(order, self._protocol, self.client.protocol)
             if plain is not None:
                 self._allowed.add(plain)
         return order

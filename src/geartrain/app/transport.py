@@ -1,4 +1,4 @@
-"""The seam between an app and whoever carries its calls: a server, or memory in users' own tests."""
+"""The interface between an app and what carries its calls: servers, or memory in users' own tests."""
 
 import abc
 from collections.abc import AsyncIterator, Iterable
@@ -9,44 +9,44 @@ from geartrain.client.job_events import Event
 from geartrain.client.order import Status
 
 
-class Remote(abc.ABC):
-    """A job that was submitted."""
+class SubmittedJob(abc.ABC):
+    """The job of a call that was submitted."""
 
     __slots__ = ()
 
     @property
     @abc.abstractmethod
     def handle(self) -> bytes:
-        """As the server calls it; empty where the protocol has no handles."""
+        """The server's handle; empty if the protocol has none."""
 
     @abc.abstractmethod
     async def result(self, timeout: float | None) -> bytes:
-        """Wait for the end; JobFailedError, JobTimeoutError, or UnsupportedError where it cannot be had."""
+        """Wait for the result; JobFailedError, JobTimeoutError, or UnsupportedError if the protocol cannot ask."""
 
     @abc.abstractmethod
     async def status(self) -> Status:
-        """What the server knows of it at this moment."""
+        """The job's current status on the server."""
 
     @abc.abstractmethod
     async def cancel(self) -> bool:
-        """End it; whether there was something to end."""
+        """Cancel the job; False if it was finished or unknown."""
 
     @abc.abstractmethod
     def events(self) -> AsyncIterator[Event]:
-        """What is heard of a foreground job until its end."""
+        """The events of a foreground job until its end."""
 
 
 class Transport(abc.ABC):
-    """Takes calls. One for each event loop that an app is used on."""
+    """Submits calls. Each event loop that uses an app has one of its own."""
 
     @abc.abstractmethod
-    async def submit(self, call: Call[Any]) -> Remote:
-        """Hand over one call; it returns when the server has it, durably if it is a background job."""
+    async def submit(self, call: Call[Any]) -> SubmittedJob:
+        """Submit a call; returns when the server has it, on disk if it is a background job."""
 
     @abc.abstractmethod
-    async def submit_many(self, calls: Iterable[Call[Any]]) -> list[Remote]:
-        """The same for many at once, without waiting for each."""
+    async def submit_many(self, calls: Iterable[Call[Any]]) -> list[SubmittedJob]:
+        """Submit many calls without waiting for each one."""
 
     @abc.abstractmethod
     async def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""

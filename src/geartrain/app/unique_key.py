@@ -1,4 +1,4 @@
-"""Unique keys of tasks: what makes two calls the same job while it waits or runs."""
+"""Unique keys of tasks: calls with the same key are one job while it is unfinished."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -7,14 +7,14 @@ from typing import Any
 from geartrain.app.arguments import Parameters
 from geartrain.app.codecs import JSON, Codec
 
-# True: the same arguments. A text may name arguments, as in "user-{user_id}". A function gets the call's arguments.
+# True: calls with the same arguments. A text may contain arguments: "user-{user_id}". A function gets the arguments.
 UniqueRule = bool | str | bytes | Callable[..., str | bytes]
 
 
 def unique_key(
     rule: UniqueRule, codec: Codec, parameters: Parameters, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> bytes:
-    """The key of one call; empty: it is never a duplicate of anything."""
+    """The key of a call; empty: the call is never a duplicate."""
     if isinstance(rule, bytes):
         return rule
     if isinstance(rule, str):
@@ -26,6 +26,6 @@ def unique_key(
 
 
 def _digest(codec: Codec, named: dict[str, Any]) -> bytes:
-    """Short enough for Gearman, whose servers cut keys at 64 bytes."""
-    language = codec if codec.checks_types else JSON
-    return hashlib.blake2b(language.encode(named), digest_size=16).hexdigest().encode()
+    """A short hash of the arguments: Gearman servers cut keys at 64 bytes. A pickle may differ for equal values."""
+    stable_codec = codec if codec.checks_types else JSON
+    return hashlib.blake2b(stable_codec.encode(named), digest_size=16).hexdigest().encode()

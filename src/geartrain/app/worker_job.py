@@ -1,66 +1,66 @@
-"""A job that a worker of the library was given, as a task sees it."""
+"""A worker's job, as a task sees it."""
 
 import asyncio
 import threading
 from collections.abc import Callable
 from typing import Any
 
-from geartrain.app.server_control import JobName, ServerControl
+from geartrain.app.server_control import JobReference, ServerControl
 from geartrain.client.job import Job
 
 
 class WorkerJob:
-    """What a task may say about its job, from whatever thread it runs in, and what its server knows of it."""
+    """The job of a task in a worker: sends updates from any thread, and asks the server about the job."""
 
-    __slots__ = ("_home", "_job", "_loop", "payload", "steering")
+    __slots__ = ("_job", "_loop", "_loop_thread", "control", "payload")
 
-    def __init__(self, job: Job, steering: ServerControl, loop: asyncio.AbstractEventLoop, home: int) -> None:
+    def __init__(self, job: Job, control: ServerControl, loop: asyncio.AbstractEventLoop, loop_thread: int) -> None:
         self.payload = job.payload
-        self.steering = steering
+        self.control = control
         self._job = job
         self._loop = loop
-        self._home = home  # the thread of the loop
+        self._loop_thread = loop_thread  # its id
 
     @property
     def handle(self) -> bytes:
         return self._job.handle.encode("utf-8", "surrogateescape")
 
     @property
-    def name(self) -> JobName:
-        """What the protocol calls it."""
+    def reference(self) -> JobReference:
+        """How the protocol identifies the job."""
         names = (self._job.function, self._job.handle, self._job.unique)
-        return JobName(*(name.encode("utf-8", "surrogateescape") for name in names))
+        return JobReference(*(name.encode("utf-8", "surrogateescape") for name in names))
 
-    async def can_be_steered(self) -> bool:
-        """Whether its server does more with a job than its protocol can say, and knows which one is meant."""
-        return self.name.says_something and await self.steering.available()
+    async def is_controllable(self) -> bool:
+        """Whether the server has verbs for jobs beyond the protocol, and the job can be identified."""
+        return self.reference.identifies_job and await self.control.available()
 
     def progress(self, numerator: float, denominator: float) -> None:
-        self._say(self._job.progress, numerator, denominator)
+        self._call(self._job.progress, numerator, denominator)
 
     def data(self, data: bytes) -> None:
-        self._say(self._job.data, data)
+        self._call(self._job.data, data)
 
     def warn(self, data: bytes) -> None:
-        self._say(self._job.warn, data)
+        self._call(self._job.warn, data)
 
     async def attempts(self) -> int:
-        """As the server counts; 1 where it cannot be asked."""
-        if not await self.can_be_steered():
+        """The server's count; 1 if it cannot be asked."""
+        if not await self.is_controllable():
             return 1
-        found: int = (await self.view())["attempts"]
-        return found
+        attempts: int = (await self.view())["attempts"]
+        return attempts
 
     async def view(self) -> dict[str, Any]:
-        """What the server knows of it, its own handle among it."""
-        return await self.steering.job(self.name, "running")
+        """The server's view of the job, with its handle on the server."""
+        return await self.control.job(self.reference, "running")
 
     def release(self) -> None:
-        """Somebody else answers for it: whatever the function returns is not said."""
+        """Do not answer for the job: what its function returns is ignored."""
         self._job.revoked = True
 
-    def _say(self, call: Callable[..., None], *said: Any) -> None:
-        if threading.get_ident() == self._home:
-            call(*said)
+    def _call(self, method: Callable[..., None], *arguments: Any) -> None:
+        if threading.get_ident() == self._loop_thread:
+            method(*arguments)
         else:
-            self._loop.call_soon_threadsafe(call, *said)
+            self._loop.call_soon_threadsafe(method, *arguments)

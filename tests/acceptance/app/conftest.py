@@ -1,4 +1,4 @@
-"""A server with the doors that apps come by, one for all tests of a module."""
+"""A server with all protocols that apps use, shared by the tests of a module."""
 
 import os
 import zlib
@@ -21,5 +21,5 @@ def server() -> Iterator[serving.ServerProcess]:
 
 @pytest.fixture
 def app(server: serving.ServerProcess, request: pytest.FixtureRequest) -> App:
-    """An app of its own for each test: its functions and schedules are nobody else's."""
+    """An app with a unique name, so that tests share no functions and schedules."""
     return App(f"app{os.getpid()}-{zlib.crc32(request.node.nodeid.encode()):x}", server.url)

@@ -48,7 +48,7 @@ def fragments() -> dict[str, Any]:
     return names
 
 
-def test_the_ten_lines(server: serving.ServerProcess, tmp_path: Path) -> None:
+def test_first_example(server: serving.ServerProcess, tmp_path: Path) -> None:
     files(tmp_path, server.url)
     [(_, session)] = blocks("console")
     work, submit, output = session.splitlines()
@@ -65,7 +65,7 @@ def test_the_ten_lines(server: serving.ServerProcess, tmp_path: Path) -> None:
         worker.kill()
 
 
-def test_the_test_of_ones_own(tmp_path: Path) -> None:
+def test_example_of_a_test(tmp_path: Path) -> None:
     files(tmp_path, URL)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_shop.py"]
     plain = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # the plugins of our own tests take a while to load
@@ -74,10 +74,10 @@ def test_the_test_of_ones_own(tmp_path: Path) -> None:
     assert "1 passed" in answer.stdout
 
 
-def test_the_fragments_run(fragments: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_fragments(fragments: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     app: App = fragments["app"]
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with InMemory(app, now=datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC).timestamp() - 10) as memory:
             with pytest.raises(JobTimeoutError):
                 await fragments["calls"]()  # in memory nobody runs a submitted task by itself
@@ -94,24 +94,24 @@ def test_the_fragments_run(fragments: dict[str, Any], capsys: pytest.CaptureFixt
             await memory.drain()
             assert {each.arguments["account"] for each in memory.of(fragments["check"])} == {"Ada", "Bob"}
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     said = capsys.readouterr().out
     assert "trace 4711" in said
     assert "checking Ada" in said
 
 
-def test_the_calls_run_for_real(fragments: dict[str, Any], server: serving.ServerProcess) -> None:
+def test_calls_with_a_server(fragments: dict[str, Any], server: serving.ServerProcess) -> None:
     app: App = fragments["app"]
     app.urls = (server.url,)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with apps.working(app):
             await fragments["calls"]()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def test_the_payload_is_what_is_sent(fragments: dict[str, Any]) -> None:
+def test_payload_example(fragments: dict[str, Any]) -> None:
     shown = re.search(r'^    (\{"v": 1.*\})$', GUIDE.read_text(), re.MULTILINE)
     assert shown is not None
     call = fragments["invoice"].bind(42, copies=2)

@@ -1,4 +1,4 @@
-"""Failed attempts: again later, dead after the last; on our server and on gearmand."""
+"""Failed attempts: retried, and dead after the last one; on Geartrain and on gearmand."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -11,12 +11,12 @@ from geartrain.errors import JobFailedError, UnsupportedError
 from tests.support import apps, serving
 
 
-def go(story: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(story)
+def run(scenario: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(scenario)
 
 
 @pytest.mark.parametrize("background", [True, False], ids=["background", "foreground"])
-def test_the_same_job_is_tried_again(app: App, background: bool) -> None:
+def test_same_job_is_retried(app: App, background: bool) -> None:
     seen: list[tuple[str, int]] = []
 
     @app.task(retries=3, backoff=0)
@@ -27,16 +27,16 @@ def test_the_same_job_is_tried_again(app: App, background: bool) -> None:
             raise ConnectionError("not yet")
         return "at last"
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with apps.working(app):
             handle = await (shaky.submit() if background else shaky.start())
             assert await handle.result(apps.SECONDS) == "at last"
             assert seen == [(handle.handle, 1), (handle.handle, 2), (handle.handle, 3)]
 
-    go(story())
+    run(scenario())
 
 
-def test_dead_after_the_last_with_the_reason_and_retriable(app: App) -> None:
+def test_dead_with_reason_after_the_last_attempt(app: App) -> None:
     healed = asyncio.Event()
 
     @app.task(retries=1, backoff=0)
@@ -45,7 +45,7 @@ def test_dead_after_the_last_with_the_reason_and_retriable(app: App) -> None:
             raise ConnectionError("the shop is closed")
         return "open"
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with apps.working(app):
             handle = await shaky.submit()
             with pytest.raises(JobFailedError, match="the shop is closed"):
@@ -56,10 +56,10 @@ def test_dead_after_the_last_with_the_reason_and_retriable(app: App) -> None:
             await apps.ask(app, "retry", handle=handle.handle)
             assert await handle.result(apps.SECONDS) == "open"
 
-    go(story())
+    run(scenario())
 
 
-def test_a_foreground_call_fails_after_the_last(app: App) -> None:
+def test_foreground_call_fails_after_the_last_attempt(app: App) -> None:
     tries: list[int] = []
 
     @app.task(retries=2, backoff=0)
@@ -67,16 +67,16 @@ def test_a_foreground_call_fails_after_the_last(app: App) -> None:
         tries.append(1)
         raise ValueError("no")
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with apps.working(app):
             with pytest.raises(JobFailedError, match="ValueError: no"):
                 await hopeless.call()
             assert len(tries) == 3
 
-    go(story())
+    run(scenario())
 
 
-def test_giving_up_and_asking_for_more_time(app: App) -> None:
+def test_give_up_and_retry_after(app: App) -> None:
     @app.task(retries=5)
     async def closed() -> None:
         raise GiveUp("the account is closed")
@@ -85,7 +85,7 @@ def test_giving_up_and_asking_for_more_time(app: App) -> None:
     async def busy() -> None:
         raise Retry("too busy", after=3600)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with apps.working(app):
             dead = await closed.submit()
             with pytest.raises(JobFailedError, match="the account is closed"):
@@ -95,10 +95,10 @@ def test_giving_up_and_asking_for_more_time(app: App) -> None:
                 await asyncio.sleep(0.01)
             assert job["run_at"] - job["submitted_at"] > 3500
 
-    go(story())
+    run(scenario())
 
 
-def test_a_task_that_takes_too_long_is_tried_again(app: App) -> None:
+def test_timed_out_task_is_retried(app: App) -> None:
     tries: list[int] = []
 
     @app.task(retries=1, backoff=0, timeout=0.05)
@@ -108,14 +108,14 @@ def test_a_task_that_takes_too_long_is_tried_again(app: App) -> None:
             await asyncio.Event().wait()
         return "quick this time"
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with apps.working(app):
             assert await (await slow.submit()).result(apps.SECONDS) == "quick this time"
 
-    go(story())
+    run(scenario())
 
 
-def test_a_job_that_was_cancelled_is_not_tried_again(app: App) -> None:
+def test_cancelled_job_is_not_retried(app: App) -> None:
     begun, go_on, over = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     @app.task(retries=5, backoff=0)
@@ -129,7 +129,7 @@ def test_a_job_that_was_cancelled_is_not_tried_again(app: App) -> None:
     async def other() -> int:
         return 7
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with apps.working(app, concurrency=1):
             handle = await stubborn.submit()
             await begun.wait()
@@ -140,12 +140,12 @@ def test_a_job_that_was_cancelled_is_not_tried_again(app: App) -> None:
             assert (await apps.ask(app, "job", handle=handle.handle))["state"] == "cancelled"
             assert not begun.is_set()
 
-    go(story())
+    run(scenario())
 
 
 @pytest.mark.peer("gearmand")
-def test_a_server_that_cannot_postpone(gearmand: serving.ServerProcess) -> None:
-    """gearmand: the call is submitted again, or tried again by the same worker if somebody waits."""
+def test_retries_on_a_server_that_cannot_postpone(gearmand: serving.ServerProcess) -> None:
+    """gearmand: a background call is submitted again, a foreground call is retried by the same worker."""
     app = App("plain", gearmand.url)
     seen: list[tuple[str, str, int]] = []
     finished = asyncio.Event()
@@ -164,7 +164,7 @@ def test_a_server_that_cannot_postpone(gearmand: serving.ServerProcess) -> None:
     async def hopeless() -> None:
         raise ValueError("no")
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with apps.working(app):
             assert await shaky.call("waiting") == "waiting"
             finished.clear()
@@ -180,4 +180,4 @@ def test_a_server_that_cannot_postpone(gearmand: serving.ServerProcess) -> None:
             with pytest.raises(UnsupportedError, match="result of a background job"):
                 await handle.result(1)
 
-    go(story())
+    run(scenario())

@@ -12,7 +12,7 @@ from geartrain.errors import JobFailedError
 from tests.support import apps
 
 
-def test_everything_without_await(app: App) -> None:
+def test_sync_methods(app: App) -> None:
     @app.task
     def add(a: int, b: int) -> int:
         current_task().progress(1, 2)
@@ -53,7 +53,7 @@ def test_everything_without_await(app: App) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # that is what is tried here
-def test_a_forked_child_has_a_loop_of_its_own(app: App) -> None:
+def test_forked_child_has_its_own_loop(app: App) -> None:
     @app.task
     def later() -> None: ...
 

@@ -16,8 +16,8 @@ from geartrain.errors import JobFailedError, JobTimeoutError, UnsupportedError
 from tests.support import apps, serving
 
 
-def go(story: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(story)
+def run(scenario: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(scenario)
 
 
 def test_call_and_submit(app: App) -> None:
@@ -25,26 +25,26 @@ def test_call_and_submit(app: App) -> None:
     async def add(a: int, b: int = 1) -> int:
         return a + b
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with apps.working(app):
             assert await add.call(1, b=2) == 3
             handle = await add.submit(4)
             assert handle.handle.startswith("H:")
             assert await handle.result(apps.SECONDS) == 5
 
-    go(story())
+    run(scenario())
 
 
-def test_types_survive_the_way_there_and_back(app: App) -> None:
+def test_types_survive_the_round_trip(app: App) -> None:
     @app.task
     async def swap(pair: tuple[int, bytes]) -> dict[int, bytes]:
         return {pair[0]: pair[1]}
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with apps.working(app):
             assert await swap.call((1, b"\xff")) == {1: b"\xff"}
 
-    go(story())
+    run(scenario())
 
 
 @pytest.mark.parametrize("codec", ["msgpack", "cbor"])
@@ -53,20 +53,20 @@ def test_other_codecs(app: App, codec: str) -> None:
     async def echo(data: bytes) -> bytes:
         return data
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with apps.working(app):
             assert await echo.call(b"\x00\xff") == b"\x00\xff"
             assert await (await echo.submit(b"\xfe")).result(apps.SECONDS) == b"\xfe"
 
-    go(story())
+    run(scenario())
 
 
-def test_many_at_once(app: App) -> None:
+def test_submit_many(app: App) -> None:
     @app.task
     async def double(number: int) -> int:
         return 2 * number
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with apps.working(app):
             handles = await app.submit_many(double.bind(number) for number in range(300))
             assert len({handle.handle for handle in handles}) == 300
@@ -74,10 +74,10 @@ def test_many_at_once(app: App) -> None:
             calls = await asyncio.gather(*(double.call(number) for number in range(100)))
             assert calls == [2 * number for number in range(100)]
 
-    go(story())
+    run(scenario())
 
 
-def test_plain_functions_run_beside_each_other(app: App) -> None:
+def test_plain_functions_run_concurrently(app: App) -> None:
     meeting = threading.Barrier(3)
 
     @app.task
@@ -85,14 +85,14 @@ def test_plain_functions_run_beside_each_other(app: App) -> None:
         meeting.wait(apps.SECONDS)
         return threading.current_thread() is threading.main_thread()
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with apps.working(app, concurrency=3):
             assert await asyncio.gather(meet.call(), meet.call(), meet.call()) == [False] * 3
 
-    go(story())
+    run(scenario())
 
 
-def test_what_a_task_says_while_it_runs(app: App) -> None:
+def test_updates_of_a_running_task(app: App) -> None:
     @app.task
     def steps() -> str:
         running = current_task()
@@ -101,31 +101,31 @@ def test_what_a_task_says_while_it_runs(app: App) -> None:
         running.warn("careful")
         return "done"
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with apps.working(app):
             events = [event async for event in (await steps.start()).events()]
             assert events == [Progressed(1, 2), Data(b"part"), Warned(b"careful"), Completed(b'"done"')]
 
-    go(story())
+    run(scenario())
 
 
 def test_equal_keys_are_one_job(app: App) -> None:
     @app.task(unique="user-{user}")
     async def sync(user: int) -> None: ...
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with app:
             first, second, other = await sync.submit(1), await sync.submit(1), await sync.submit(2)
             assert first.handle == second.handle != other.handle
 
-    go(story())
+    run(scenario())
 
 
-def test_a_delayed_task_waits_on_the_server(app: App) -> None:
+def test_delayed_task_waits_on_the_server(app: App) -> None:
     @app.task
     async def later() -> None: ...
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with apps.working(app):
             handle = await later.with_options(delay=3600).submit()
             assert (await apps.ask(app, "job", handle=handle.handle))["state"] == "scheduled"
@@ -133,42 +133,42 @@ def test_a_delayed_task_waits_on_the_server(app: App) -> None:
                 await handle.result(0.05)
             assert await handle.cancel()
 
-    go(story())
+    run(scenario())
 
 
-def test_what_gearman_cannot_say_is_an_error_at_the_call(app: App) -> None:
+def test_unsupported_option_is_an_error_at_the_call(app: App) -> None:
     @app.task(priority="high")
     async def later() -> None: ...
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with app:
             with pytest.raises(UnsupportedError, match="no priority for a job that runs at a given time"):
                 await later.with_options(delay=60).submit()
 
-    go(story())
+    run(scenario())
 
 
-def test_a_failure_is_heard(app: App) -> None:
+def test_failure_reaches_the_client(app: App) -> None:
     @app.task
     async def wrong() -> None:
         raise ValueError("no such user")
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with apps.working(app):
             with pytest.raises(JobFailedError, match="ValueError: no such user"):
                 await wrong.call()
             with pytest.raises(JobFailedError, match="ValueError: no such user"):
                 await (await wrong.submit()).result(apps.SECONDS)
 
-    go(story())
+    run(scenario())
 
 
-def test_a_payload_that_does_not_fit_is_dead_and_the_worker_lives(app: App) -> None:
+def test_invalid_payload_is_dead_and_the_worker_continues(app: App) -> None:
     @app.task(retries=5)
     async def double(number: int) -> int:
         return 2 * number
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with apps.working(app):
             handle = await double.submit("two")  # type: ignore[arg-type]
             with pytest.raises(JobFailedError, match=r"argument 'number' of .*double does not fit: Expected `int`"):
@@ -177,11 +177,11 @@ def test_a_payload_that_does_not_fit_is_dead_and_the_worker_lives(app: App) -> N
             assert (job["state"], job["attempts"]) == ("dead", 1)
             assert await double.call(2) == 4
 
-    go(story())
+    run(scenario())
 
 
 @pytest.mark.peer("gearman")
-def test_a_client_that_knows_nothing_of_tasks(app: App, server: serving.ServerProcess) -> None:
+def test_client_without_tasks(app: App, server: serving.ServerProcess) -> None:
     @app.task(name=f"{app.name}-reverse")
     async def reverse(text: str) -> str:
         return text[::-1]
@@ -197,16 +197,16 @@ def test_a_client_that_knows_nothing_of_tasks(app: App, server: serving.ServerPr
         command = [program, "-h", serving.HOST, "-p", str(server.port), "-f", function, payload]
         return subprocess.run(command, capture_output=True, check=True, timeout=apps.SECONDS).stdout
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with apps.working(app):
             assert await asyncio.to_thread(gearman, reverse.name, "hello") == b"olleh"
             assert await asyncio.to_thread(gearman, add.name, '{"v":1,"args":[1,2]}') == b"3"
 
-    go(story())
+    run(scenario())
 
 
 @pytest.mark.parametrize("door", range(6), ids=["gearman", "danga", "periodic", "gearmonkey", "memodb", "http"])
-def test_by_every_protocol(app: App, server: serving.ServerProcess, door: int) -> None:
+def test_every_protocol(app: App, server: serving.ServerProcess, door: int) -> None:
     app.urls = (server.urls[door],)
     tries: dict[int, int] = {}
 
@@ -217,7 +217,7 @@ def test_by_every_protocol(app: App, server: serving.ServerProcess, door: int) -
             raise ConnectionError("not yet")
         return 2 * number
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with apps.working(app):
             assert await shaky.call(4) == 8
             if registry.capabilities(app.urls[0]).background:
@@ -226,11 +226,11 @@ def test_by_every_protocol(app: App, server: serving.ServerProcess, door: int) -
                 with pytest.raises(UnsupportedError, match="background jobs"):
                     await shaky.submit(5)
 
-    go(story())
+    run(scenario())
 
 
 @pytest.mark.parametrize("door", [0, 2, 3, 5], ids=["gearman", "periodic", "gearmonkey", "http"])
-def test_dead_after_the_last_by_every_protocol_that_names_its_jobs(
+def test_dead_after_the_last_attempt_on_every_protocol_with_job_names(
     app: App, server: serving.ServerProcess, door: int
 ) -> None:
     app.urls = (server.urls[door],)
@@ -239,7 +239,7 @@ def test_dead_after_the_last_by_every_protocol_that_names_its_jobs(
     async def hopeless() -> None:
         raise ValueError("no")
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with apps.working(app):
             handle = await hopeless.submit()
             with pytest.raises(JobFailedError, match="ValueError: no"):
@@ -247,4 +247,4 @@ def test_dead_after_the_last_by_every_protocol_that_names_its_jobs(
             [job] = (await apps.ask(app, "jobs", function=hopeless.name, state="dead"))["items"]
             assert (job["attempts"], job["reason"]) == (2, "ValueError: no")
 
-    go(story())
+    run(scenario())

@@ -1,4 +1,4 @@
-"""Workers of apps: their life, their servers, their schedules."""
+"""Workers of apps: start, stop, reconnecting, schedules."""
 
 import asyncio
 import signal
@@ -11,11 +11,11 @@ from geartrain.app import App
 from tests.support import apps, process, serving
 
 
-def go(story: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(story)
+def run(scenario: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(scenario)
 
 
-def test_schedules_are_told_to_the_server_and_taken_back(app: App, server: serving.ServerProcess) -> None:
+def test_schedules_are_registered_and_removed(app: App, server: serving.ServerProcess) -> None:
     ran = asyncio.Event()
 
     @app.cron("0 3 * * *", timezone="Europe/Berlin")
@@ -29,7 +29,7 @@ def test_schedules_are_told_to_the_server_and_taken_back(app: App, server: servi
     async def mine() -> dict[str, Any]:
         return {cron["name"]: cron for cron in await apps.ask(app, "crons") if cron["name"].startswith(f"{app.name}/")}
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with apps.working(app):
             await apps.ask(
                 app, "cron_set", name=f"{app.name}-other/x", expression="* * * * *", function=f"{app.name}.gone"
@@ -39,7 +39,7 @@ def test_schedules_are_told_to_the_server_and_taken_back(app: App, server: servi
             assert first[f"{app.name}/nightly"]["timezone"] == "Europe/Berlin"
             await apps.ask(app, "cron_run", name=f"{app.name}/nightly")
             await ran.wait()
-        del app.crons[f"{app.name}/old"]
+        del app.schedules[f"{app.name}/old"]
         async with apps.working(app):
             second = await mine()
             assert second.keys() == {f"{app.name}/nightly"}
@@ -48,10 +48,10 @@ def test_schedules_are_told_to_the_server_and_taken_back(app: App, server: servi
             assert f"{app.name}-other/x" in others
             await apps.ask(app, "cron_remove", name=f"{app.name}-other/x")
 
-    go(story())
+    run(scenario())
 
 
-def test_a_stop_lets_what_runs_finish(app: App) -> None:
+def test_stop_waits_for_running_tasks(app: App) -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     @app.task
@@ -60,7 +60,7 @@ def test_a_stop_lets_what_runs_finish(app: App) -> None:
         await go_on.wait()
         return "finished"
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with apps.working(app) as worker:
             handle = await slow.start()
             await begun.wait()
@@ -68,11 +68,11 @@ def test_a_stop_lets_what_runs_finish(app: App) -> None:
             go_on.set()
             assert await handle.result(apps.SECONDS) == "finished"
 
-    go(story())
+    run(scenario())
 
 
-def test_a_server_that_is_restarted_is_found_again(app: App, tmp_path: Path) -> None:
-    """Schedules and jobs are the server's; the worker only has to come back."""
+def test_worker_reconnects_after_a_restart(app: App, tmp_path: Path) -> None:
+    """The server has stored schedules and jobs; the worker only has to reconnect."""
 
     @app.task(resubmit=True)
     async def double(number: int) -> int:
@@ -80,7 +80,7 @@ def test_a_server_that_is_restarted_is_found_again(app: App, tmp_path: Path) -> 
 
     store = ("--store", f"sqlite://{tmp_path}/jobs.db")
 
-    async def story() -> None:
+    async def scenario() -> None:
         with serving.serve(*store, "--listen", f"gearman://{serving.HOST}:0") as first:
             app.urls = (first.url,)
             worker = apps.AppWorker(app)
@@ -95,7 +95,7 @@ def test_a_server_that_is_restarted_is_found_again(app: App, tmp_path: Path) -> 
             await worker.close()
             await app.close()
 
-    go(story())
+    run(scenario())
 
 
 def test_two_servers(app: App, server: serving.ServerProcess) -> None:
@@ -108,7 +108,7 @@ def test_two_servers(app: App, server: serving.ServerProcess) -> None:
             raise ConnectionError("not yet")
         return where
 
-    async def story() -> None:
+    async def scenario() -> None:
         with serving.serve("--store", "memory", "--listen", f"gearman://{serving.HOST}:0") as second:
             app.urls = (server.url, second.url)
             async with apps.working(app):
@@ -120,7 +120,7 @@ def test_two_servers(app: App, server: serving.ServerProcess) -> None:
                 handles = await app.submit_many([shaky.bind("both")])
                 assert await handles[0].result(apps.SECONDS) == "both"
 
-    go(story())
+    run(scenario())
 
 
 PROGRAM = """
@@ -140,9 +140,7 @@ print("ended", flush=True)
 """
 
 
-def test_a_program_that_is_terminated_finishes_what_runs(
-    app: App, server: serving.ServerProcess, tmp_path: Path
-) -> None:
+def test_sigterm_waits_for_running_tasks(app: App, server: serving.ServerProcess, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     client = App("program", server.url)
 
@@ -150,7 +148,7 @@ def test_a_program_that_is_terminated_finishes_what_runs(
     def slow() -> str:
         return "not here"
 
-    async def story() -> None:
+    async def scenario() -> None:
         program = process.Process([sys.executable, "program.py", server.url], tmp_path, stdin=True)
         try:
             async with client, asyncio.timeout(apps.SECONDS):
@@ -164,4 +162,4 @@ def test_a_program_that_is_terminated_finishes_what_runs(
         finally:
             program.kill()
 
-    go(story())
+    run(scenario())

@@ -1,4 +1,4 @@
-"""From a payload's values to a function's parameters."""
+"""Decoding arguments into the parameters of a function."""
 
 import dataclasses
 import datetime
@@ -31,24 +31,24 @@ def read(function: Any, *args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dic
     return tuple(found), named
 
 
-def test_values_become_the_types_that_the_function_says() -> None:
+def test_arguments_are_converted_to_the_annotated_types() -> None:
     day = datetime.date(2026, 11, 15)
     assert read(post, {"street": "Elm"}, 2, "2026-11-15") == ((Address("Elm"), 2.0, day), {})
 
 
-def test_by_name() -> None:
+def test_keyword_arguments() -> None:
     assert read(post, {"street": "Elm"}, weight=2, express=True) == ((Address("Elm"), 2.0), {"express": True})
 
 
-def test_any_number_of_them() -> None:
+def test_variable_arguments() -> None:
     assert read(total, 1, 2, tax=1) == ((1, 2), {"tax": 1.0})
 
 
-def test_without_types() -> None:
+def test_parameters_without_annotation() -> None:
     assert read(untyped, {"a": 1}, [2]) == (({"a": 1}, [2]), {})
 
 
-def test_none_at_all() -> None:
+def test_no_arguments() -> None:
     assert read(nothing) == ((), {})
 
 
@@ -58,22 +58,24 @@ def test_none_at_all() -> None:
         (post, [{"street": "Elm"}, "heavy"], {}, "argument 'weight' of post does not fit: Expected `float`, got `str`"),
         (post, [{"street": 5}, 1.0], {}, r"argument 'to' of post .* at `\$.street`"),
         (post, [{"street": "Elm"}, 1.0], {"express": "yes"}, "argument 'express'"),
-        (post, [], {}, "this is no call of post: missing a required argument: 'to'"),
+        (post, [], {}, "the arguments do not fit post: missing a required argument: 'to'"),
         (post, [1, 2, 3, 4], {}, "too many positional arguments"),
         (post, [{"street": "Elm"}, 1.0], {"colour": 1}, "unexpected keyword argument 'colour'"),
         (total, [1, "two"], {}, "argument 'amounts'"),
         (total, [], {"tax": "much"}, "argument 'named'"),
-        (forced, [1], {}, "this is no call of forced"),
+        (forced, [1], {}, "the arguments do not fit forced"),
         (forced, [], {}, "'key'"),
         (picky, [0], {}, "Expected `int` >= 1"),
     ],
 )
-def test_what_does_not_fit_is_named(function: Any, args: list[Any], kwargs: dict[str, Any], complaint: str) -> None:
+def test_error_names_the_argument_that_does_not_fit(
+    function: Any, args: list[Any], kwargs: dict[str, Any], complaint: str
+) -> None:
     with pytest.raises(ArgumentsError, match=complaint):
         Parameters(function).read(JSON, args, kwargs)
 
 
-def test_a_wrong_call_is_noticed_by_the_caller() -> None:
+def test_wrong_call_is_a_type_error_of_the_caller() -> None:
     parameters = Parameters(post)
     parameters.check((Address("Elm"), 1.0), {})
     with pytest.raises(TypeError):
@@ -82,7 +84,7 @@ def test_a_wrong_call_is_noticed_by_the_caller() -> None:
         Parameters(forced).check((1,), {})
 
 
-def test_defaults_have_names_too() -> None:
+def test_named_arguments_include_defaults() -> None:
     assert Parameters(untyped).named((1,), {}) == {"first": 1, "second": 2}
 
 
@@ -106,18 +108,18 @@ def one(kind: Any) -> Parameters:
         (None, b"\xff", b"\xff"),
     ],
 )
-def test_a_payload_that_is_no_call_is_the_only_argument(kind: Any, payload: bytes, value: object) -> None:
+def test_payload_without_envelope_is_the_only_argument(kind: Any, payload: bytes, value: object) -> None:
     assert one(kind).read_single(JSON, payload) == (value,)
 
 
 @pytest.mark.parametrize(("kind", "payload"), [(int, b"seven"), (str, b"\xff"), (Address, b"{}")])
-def test_one_that_does_not_fit(kind: Any, payload: bytes) -> None:
+def test_payload_without_envelope_that_does_not_fit(kind: Any, payload: bytes) -> None:
     with pytest.raises(ArgumentsError, match="value"):
         one(kind).read_single(JSON, payload)
 
 
 @pytest.mark.parametrize("function", [nothing, post, forced])
-def test_a_function_that_does_not_take_one_argument(function: Any) -> None:
+def test_payload_without_envelope_needs_one_parameter(function: Any) -> None:
     with pytest.raises(ArgumentsError, match="does not take a single argument"):
         Parameters(function).read_single(JSON, b"hello")
 
@@ -127,23 +129,23 @@ def result() -> Parameters | None: ...
 
 
 @pytest.mark.parametrize(("function", "what"), [(deep, "argument 'value' of deep"), (result, "the result of result")])
-def test_a_type_that_nobody_can_read(function: Any, what: str) -> None:
-    with pytest.raises(ArgumentsError, match=f"{what} cannot be read from a payload"):
-        _ = Parameters(function).kinds
+def test_type_that_cannot_be_decoded(function: Any, what: str) -> None:
+    with pytest.raises(ArgumentsError, match=f"{what} cannot be decoded"):
+        _ = Parameters(function).types
 
 
-def test_a_codec_that_does_not_mind_types() -> None:
-    assert Parameters(deep, checks_types=False).kinds["value"] == list[Parameters]
+def test_codec_that_does_not_check_types() -> None:
+    assert Parameters(deep, checks_types=False).types["value"] == list[Parameters]
 
 
-def test_an_object_is_anything() -> None:
+def test_object_is_any() -> None:
     def function(value: object) -> None: ...
 
     assert read(function, [1]) == (([1],), {})
 
 
-def test_an_annotation_that_is_defined_nowhere() -> None:
+def test_undefined_annotation() -> None:
     def function(value: "Missing") -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
     with pytest.raises(ArgumentsError, match="Missing"):
-        _ = Parameters(function).kinds
+        _ = Parameters(function).types

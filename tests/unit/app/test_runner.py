@@ -8,49 +8,49 @@ from typing import Any
 import pytest
 
 from geartrain.app import App, Proceed, Running, current_task
-from geartrain.app.runner import Ending, Runner
+from geartrain.app.runner import AttemptResult, TaskRunner
 from geartrain.app.task import Task
-from geartrain.app.threads import Threads
+from geartrain.app.threads import DaemonThreads
 from geartrain.errors import ArgumentsError, CodecError
 
 
 class Job:
-    """A job that writes down what is said about it."""
+    """A job that records its updates."""
 
     def __init__(self, payload: bytes) -> None:
         self.handle = b"H:test:1"
         self.payload = payload
-        self.said: list[object] = []
+        self.updates: list[object] = []
 
     def progress(self, numerator: float, denominator: float) -> None:
-        self.said.append((numerator, denominator))
+        self.updates.append((numerator, denominator))
 
     def data(self, data: bytes) -> None:
-        self.said.append(data)
+        self.updates.append(data)
 
     def warn(self, data: bytes) -> None:
-        self.said.append(data)
+        self.updates.append(data)
 
     async def attempts(self) -> int:
         return 4
 
 
 @pytest.fixture
-def threads() -> Iterator[Threads]:
-    threads = Threads("test")
+def threads() -> Iterator[DaemonThreads]:
+    threads = DaemonThreads("test")
     yield threads
     threads.close()
 
 
 @pytest.fixture
-def run(app: App, threads: Threads) -> Any:
-    def run(task: Task[Any, Any], payload: bytes) -> Ending:
-        return asyncio.run(Runner(app.around_runs, threads).run(task, Job(payload)))
+def run(app: App, threads: DaemonThreads) -> Any:
+    def run(task: Task[Any, Any], payload: bytes) -> AttemptResult:
+        return asyncio.run(TaskRunner(app.around_runs, threads).run(task, Job(payload)))
 
     return run
 
 
-def test_a_coroutine_and_a_plain_function(app: App, run: Any) -> None:
+def test_coroutine_and_plain_function(app: App, run: Any) -> None:
     @app.task
     async def double(number: int) -> int:
         return 2 * number
@@ -73,7 +73,7 @@ def test_a_coroutine_and_a_plain_function(app: App, run: Any) -> None:
         (b"", ArgumentsError),
     ],
 )
-def test_a_payload_that_does_not_fit_is_an_ending_and_no_crash(
+def test_payload_that_does_not_fit_is_an_error_result(
     app: App, run: Any, payload: bytes, kind: type[Exception]
 ) -> None:
     @app.task
@@ -83,7 +83,7 @@ def test_a_payload_that_does_not_fit_is_an_ending_and_no_crash(
     assert isinstance(run(double, payload).error, kind)
 
 
-def test_a_result_that_cannot_be_written(app: App, run: Any) -> None:
+def test_result_that_cannot_be_encoded(app: App, run: Any) -> None:
     @app.task
     async def wrong() -> Any:
         return object()
@@ -94,7 +94,7 @@ def test_a_result_that_cannot_be_written(app: App, run: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "result"), [(None, b""), (b"\xff", b"\xff"), ("as it is", b"as it is"), ([1, 2], b"[1,2]")]
 )
-def test_who_sends_no_envelope_gets_none(app: App, run: Any, value: object, result: bytes) -> None:
+def test_result_for_a_payload_without_envelope(app: App, run: Any, value: object, result: bytes) -> None:
     @app.task
     async def anything(payload: bytes) -> Any:
         return value
@@ -102,7 +102,7 @@ def test_who_sends_no_envelope_gets_none(app: App, run: Any, value: object, resu
     assert run(anything, b"hello").result == result
 
 
-def test_the_running_task_speaks_from_a_thread(app: App, threads: Threads) -> None:
+def test_updates_from_a_thread(app: App, threads: DaemonThreads) -> None:
     @app.task
     def steps(count: int) -> str:
         running = current_task()
@@ -112,12 +112,12 @@ def test_the_running_task_speaks_from_a_thread(app: App, threads: Threads) -> No
         return f"{running.handle} {running.id} {running.meta}"
 
     job = Job(b'{"v":1,"args":[2],"id":"x-1","meta":{"a":1}}')
-    ending = asyncio.run(Runner([], threads).run(steps, job))
-    assert ending.result == b"\"H:test:1 x-1 {'a': 1}\""
-    assert job.said == [(1, 2), b"part", b"careful"]
+    attempt = asyncio.run(TaskRunner([], threads).run(steps, job))
+    assert attempt.result == b"\"H:test:1 x-1 {'a': 1}\""
+    assert job.updates == [(1, 2), b"part", b"careful"]
 
 
-def test_which_attempt_it_is(app: App, run: Any) -> None:
+def test_attempt_number(app: App, run: Any) -> None:
     @app.task
     async def attempt() -> int:
         return await current_task().attempt()
@@ -126,12 +126,12 @@ def test_which_attempt_it_is(app: App, run: Any) -> None:
     assert run(attempt, b'{"v":1,"args":[],"tried":6}').result == b"7"
 
 
-def test_there_is_no_current_task_outside_of_one(app: App) -> None:
-    with pytest.raises(LookupError, match="no task is running here"):
+def test_no_current_task_outside_of_a_task(app: App) -> None:
+    with pytest.raises(LookupError, match="no task is running"):
         current_task()
 
 
-def test_a_coroutine_that_takes_too_long_is_cancelled(app: App, run: Any) -> None:
+def test_coroutine_is_cancelled_after_its_timeout(app: App, run: Any) -> None:
     cancelled: list[bool] = []
 
     @app.task(timeout=0.01)
@@ -141,13 +141,13 @@ def test_a_coroutine_that_takes_too_long_is_cancelled(app: App, run: Any) -> Non
         finally:
             cancelled.append(True)
 
-    ending = run(slow, b'{"v":1,"args":[]}')
-    assert isinstance(ending.error, TimeoutError)
-    assert "longer than the 0.01 seconds" in str(ending.error)
+    attempt = run(slow, b'{"v":1,"args":[]}')
+    assert isinstance(attempt.error, TimeoutError)
+    assert "timed out after 0.01 seconds" in str(attempt.error)
     assert cancelled == [True]
 
 
-def test_a_timeout_of_its_own_is_no_overdue_task(app: App, run: Any) -> None:
+def test_timeout_error_of_the_function_itself(app: App, run: Any) -> None:
     @app.task(timeout=60)
     async def mine() -> None:
         raise TimeoutError("the shop did not answer")
@@ -155,7 +155,7 @@ def test_a_timeout_of_its_own_is_no_overdue_task(app: App, run: Any) -> None:
     assert str(run(mine, b'{"v":1,"args":[]}').error) == "the shop did not answer"
 
 
-def test_a_thread_that_takes_too_long_is_told_and_left(app: App, threads: Threads) -> None:
+def test_thread_is_overdue_after_its_timeout(app: App, threads: DaemonThreads) -> None:
     told, go_on = threading.Event(), threading.Event()
 
     @app.task(timeout=0.01)
@@ -164,17 +164,17 @@ def test_a_thread_that_takes_too_long_is_told_and_left(app: App, threads: Thread
         if current_task().overdue:
             told.set()
 
-    async def story() -> Ending:
-        ending = await Runner([], threads).run(slow, Job(b'{"v":1,"args":[]}'))
+    async def scenario() -> AttemptResult:
+        attempt = await TaskRunner([], threads).run(slow, Job(b'{"v":1,"args":[]}'))
         go_on.set()
-        return ending
+        return attempt
 
-    assert isinstance(asyncio.run(story()).error, TimeoutError)
+    assert isinstance(asyncio.run(scenario()).error, TimeoutError)
     assert told.wait(30)
 
 
 @pytest.mark.parametrize("thrown", [SystemExit(3), KeyboardInterrupt(), StopIteration()])
-def test_a_thread_that_wants_to_end_the_program_only_fails(app: App, run: Any, thrown: BaseException) -> None:
+def test_system_exit_in_a_thread_is_a_failure(app: App, run: Any, thrown: BaseException) -> None:
     @app.task
     def leave() -> None:
         raise thrown
@@ -182,19 +182,19 @@ def test_a_thread_that_wants_to_end_the_program_only_fails(app: App, run: Any, t
     assert type(thrown).__name__ in str(run(leave, b'{"v":1,"args":[]}').error)
 
 
-def test_threads_are_used_again(app: App, threads: Threads) -> None:
+def test_threads_are_reused(app: App, threads: DaemonThreads) -> None:
     @app.task
     def name() -> str:
         return threading.current_thread().name
 
-    async def story() -> set[bytes]:
-        runner = Runner([], threads)
+    async def scenario() -> set[bytes]:
+        runner = TaskRunner([], threads)
         return {(await runner.run(name, Job(b'{"v":1,"args":[]}'))).result for _ in range(5)}
 
-    assert asyncio.run(story()) == {b'"test-1"'}
+    assert asyncio.run(scenario()) == {b'"test-1"'}
 
 
-def test_middleware_is_ordered_and_sees_the_failure(app: App, run: Any) -> None:
+def test_middleware_order_and_failures(app: App, run: Any) -> None:
     seen: list[str] = []
 
     @app.around_run

@@ -1,4 +1,4 @@
-"""What the decorators make of a function, and what a submission becomes."""
+"""Tasks, schedules and the calls that they submit."""
 
 import asyncio
 import datetime
@@ -14,7 +14,7 @@ from geartrain.model import Priority
 from geartrain.testing import InMemory
 
 
-def test_a_task_is_still_its_function(app: App) -> None:
+def test_task_can_be_called_as_its_function(app: App) -> None:
     @app.task
     def double(number: int) -> int:
         """Twice as much."""
@@ -31,7 +31,7 @@ def test_a_task_is_still_its_function(app: App) -> None:
     assert isinstance(triple, CoroutineTask)
 
 
-def test_a_name_of_its_own(app: App) -> None:
+def test_explicit_name(app: App) -> None:
     @app.task(name="reverse")
     def backwards(text: str) -> str:
         return text[::-1]
@@ -40,19 +40,19 @@ def test_a_name_of_its_own(app: App) -> None:
     assert app.tasks == {"reverse": backwards}
 
 
-def test_two_tasks_of_one_name(app: App) -> None:
+def test_two_tasks_with_the_same_name(app: App) -> None:
     app.task(name="reverse")(lambda text: text)
-    with pytest.raises(ValueError, match="has a task 'reverse' already"):
+    with pytest.raises(ValueError, match="already has a task 'reverse'"):
         app.task(name="reverse")(lambda text: text)
 
 
 @pytest.mark.parametrize("name", ["", "my shop"])
-def test_a_name_that_is_no_word(name: str) -> None:
-    with pytest.raises(ValueError, match="is a word"):
+def test_invalid_app_name(name: str) -> None:
+    with pytest.raises(ValueError, match="must be a word"):
         App(name)
 
 
-def test_the_server_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEARTRAIN_SERVER", "gearman://a,gearman://b")
     assert App("shop").urls == ("gearman://a", "gearman://b")
     monkeypatch.delenv("GEARTRAIN_SERVER")
@@ -62,28 +62,28 @@ def test_the_server_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("wrong", "complaint"),
     [
-        ({"retries": -1}, "not negative"),
-        ({"timeout": -1}, "not negative"),
-        ({"priority": "urgent"}, "high, normal and low"),
+        ({"retries": -1}, "must not be negative"),
+        ({"timeout": -1}, "must not be negative"),
+        ({"priority": "urgent"}, "high, normal or low"),
         ({"codec": "pickle"}, "PickleCodec"),
     ],
 )
-def test_a_decorator_that_makes_no_sense(app: App, wrong: dict[str, Any], complaint: str) -> None:
+def test_invalid_options(app: App, wrong: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         app.task(**wrong)
 
 
-def test_what_a_submission_holds(app: App) -> None:
+def test_call_of_a_submission(app: App) -> None:
     @app.task(priority="high", unique="user-{user_id}", retries=2, backoff=Backoff(base=7), timeout=60)
     def greet(user_id: int, greeting: str = "Hello") -> None: ...
 
     call = greet.bind(7, greeting="Hi")
     assert (call.priority, call.unique, call.background, call.run_at) == (Priority.HIGH, b"user-7", True, 0)
     assert json.loads(call.payload()) == {"v": 1, "args": [7], "kwargs": {"greeting": "Hi"}, "id": call.id}
-    assert (greet.terms.policy.retries, greet.terms.policy.backoff.base, greet.terms.timeout) == (2, 7, 60)
+    assert (greet.retry_policy.retries, greet.retry_policy.backoff.base, greet.timeout) == (2, 7, 60)
 
 
-def test_options_of_one_submission_leave_the_task_alone(app: App) -> None:
+def test_options_of_one_submission_do_not_change_the_task(app: App) -> None:
     @app.task
     def greet(name: str) -> None: ...
 
@@ -96,7 +96,7 @@ def test_options_of_one_submission_leave_the_task_alone(app: App) -> None:
     assert (greet.bind("Ada").priority, greet.bind("Ada").unique, greet.bind("Ada").run_at) == (1, b"", 0)
 
 
-def test_the_same_arguments_have_the_same_key(app: App) -> None:
+def test_same_arguments_have_the_same_key(app: App) -> None:
     @app.task(unique=True)
     def greet(name: str, greeting: str = "Hello") -> None: ...
 
@@ -106,14 +106,14 @@ def test_the_same_arguments_have_the_same_key(app: App) -> None:
     assert len(key) <= 64
 
 
-def test_a_key_by_a_function_of_the_arguments(app: App) -> None:
+def test_key_from_a_function(app: App) -> None:
     @app.task(unique=lambda name: name.lower())
     def greet(name: str) -> None: ...
 
     assert greet.bind("ADA").unique == b"ada"
 
 
-def test_a_wrong_call_is_noticed_before_it_is_submitted(app: App) -> None:
+def test_wrong_call_is_a_type_error_before_submission(app: App) -> None:
     @app.task
     def greet(name: str) -> None: ...
 
@@ -121,19 +121,19 @@ def test_a_wrong_call_is_noticed_before_it_is_submitted(app: App) -> None:
         greet.bind()  # type: ignore[call-arg]
 
 
-def test_pickle_by_an_explicit_wish(app: App) -> None:
+def test_pickle_codec(app: App) -> None:
     @app.task(codec=PickleCodec())
     def show(value: object) -> object:
         return value
 
-    async def story() -> object:
+    async def scenario() -> object:
         async with InMemory(app):
             return await show.call({1, 2})
 
-    assert asyncio.run(story()) == {1, 2}
+    assert asyncio.run(scenario()) == {1, 2}
 
 
-def test_middleware_around_submissions_is_ordered_and_may_change_them(app: App) -> None:
+def test_submit_middleware_order_and_changes(app: App) -> None:
     seen: list[str] = []
 
     @app.around_submit
@@ -154,14 +154,14 @@ def test_middleware_around_submissions_is_ordered_and_may_change_them(app: App) 
     def greet(name: str) -> str:
         return name
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with InMemory(app) as memory:
             assert isinstance(await greet.submit("Ada"), TaskHandle)
             await app.submit_many([greet.bind("Bob")])
             assert memory.assert_submitted(greet, "Ada").submission.priority == Priority.LOW
             assert memory.assert_submitted(greet, "Bob").submission.meta == {"trace": "t-1"}
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     assert seen[:3] == ["outer", "inner shop.greet ('Ada',) {'trace': 't-1'}", "submitted memory:1"]
 
 
@@ -174,34 +174,34 @@ def test_schedules(app: App) -> None:
     async def greet(name: str) -> None: ...
 
     assert tidy.name == "shop.tidy"
-    assert list(app.crons) == ["shop/tidy", "shop/weekly"]
-    wish = app.crons["shop/weekly"].wish()
-    assert json.loads(wish.pop("payload")) == {"v": 1, "args": ["Ada"], "id": "shop/weekly"}
-    assert wish == {
+    assert list(app.schedules) == ["shop/tidy", "shop/weekly"]
+    arguments = app.schedules["shop/weekly"].arguments()
+    assert json.loads(arguments.pop("payload")) == {"v": 1, "args": ["Ada"], "id": "shop/weekly"}
+    assert arguments == {
         "name": "shop/weekly", "expression": "0 9 * * 1", "function": "shop.greet", "priority": "high",
         "unique": False, "timezone": "UTC",
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("expression", ["", "* * * *", "* * * * * *", "61 * * * *", "yesterday"])
-def test_a_schedule_that_is_none(app: App, expression: str) -> None:
+def test_invalid_cron_expression(app: App, expression: str) -> None:
     with pytest.raises(ValueError, match="is no cron expression"):
         app.cron(expression)
 
 
-def test_a_zone_that_is_none(app: App) -> None:
+def test_unknown_time_zone(app: App) -> None:
     with pytest.raises(ValueError, match="no time zone 'Mars/Olympus'"):
         app.cron("* * * * *", timezone="Mars/Olympus")
 
 
-def test_two_schedules_of_one_name(app: App) -> None:
+def test_two_schedules_with_the_same_name(app: App) -> None:
     tidy = app.task(name="tidy")(lambda: None)
     app.cron("1 * * * *", name="tidy")(tidy)
-    with pytest.raises(ValueError, match="has a schedule 'shop/tidy' already"):
+    with pytest.raises(ValueError, match="already has a schedule 'shop/tidy'"):
         app.cron("2 * * * *", name="tidy")(tidy)
 
 
-def test_a_schedule_for_a_function_that_needs_arguments(app: App) -> None:
+def test_schedule_of_a_function_that_needs_arguments(app: App) -> None:
     with pytest.raises(TypeError, match="missing a required argument"):
 
         @app.cron("* * * * *")

@@ -1,4 +1,4 @@
-"""What users' own tests rely on."""
+"""geartrain.testing: apps in memory."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -13,11 +13,11 @@ from geartrain.model import JobState
 from geartrain.testing import InMemory
 
 
-def go(story: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(story)
+def run(scenario: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(scenario)
 
 
-def test_a_submission_is_recorded_and_run_when_asked(app: App) -> None:
+def test_submission_is_recorded_and_run_by_drain(app: App) -> None:
     greeted: list[str] = []
 
     @app.task
@@ -25,7 +25,7 @@ def test_a_submission_is_recorded_and_run_when_asked(app: App) -> None:
         greeted.append(name)
         return f"{greeting}, {name}"
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with InMemory(app) as memory:
             handle = await greet.submit("Ada")
             memory.assert_submitted(greet, "Ada")
@@ -37,19 +37,19 @@ def test_a_submission_is_recorded_and_run_when_asked(app: App) -> None:
             assert await handle.result() == "Hello, Ada"
             assert greeted == ["Ada"]
 
-    go(story())
+    run(scenario())
 
 
-def test_what_was_not_submitted_is_explained(app: App) -> None:
+def test_assertion_messages(app: App) -> None:
     @app.task
     async def greet(name: str) -> None: ...
 
     @app.task
     async def other() -> None: ...
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with InMemory(app) as memory:
-            with pytest.raises(AssertionError, match="nothing was"):
+            with pytest.raises(AssertionError, match="was not submitted; submissions of other tasks: 0"):
                 memory.assert_submitted(greet, "Ada")
             memory.assert_not_submitted(greet)
             await greet.submit("Bob")
@@ -57,22 +57,22 @@ def test_what_was_not_submitted_is_explained(app: App) -> None:
                 memory.assert_submitted(greet, "Ada")
             with pytest.raises(AssertionError, match="was submitted"):
                 memory.assert_not_submitted(greet)
-            with pytest.raises(AssertionError, match="1 submissions of other tasks"):
+            with pytest.raises(AssertionError, match="submissions of other tasks: 1"):
                 memory.assert_submitted(other)
 
-    go(story())
+    run(scenario())
 
 
-def test_a_call_runs_at_once(app: App) -> None:
+def test_call_runs_at_once(app: App) -> None:
     @app.task
     def double(number: int) -> int:
         return 2 * number
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with InMemory(app):
             assert await double.call(4) == 8
 
-    go(story())
+    run(scenario())
 
 
 def test_tasks_that_submit_tasks(app: App) -> None:
@@ -81,29 +81,29 @@ def test_tasks_that_submit_tasks(app: App) -> None:
         if number:
             await countdown.submit(number - 1)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with InMemory(app) as memory:
             await countdown.submit(3)
             assert [run.arguments["number"] for run in await memory.drain()] == [3, 2, 1, 0]
 
-    go(story())
+    run(scenario())
 
 
-def test_a_task_that_never_ends_is_noticed(app: App) -> None:
+def test_task_that_submits_itself_forever(app: App) -> None:
     @app.task
     async def again() -> None:
         await again.submit()
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with InMemory(app) as memory:
             await again.submit()
             with pytest.raises(AssertionError, match="submit itself"):
                 await memory.drain()
 
-    go(story())
+    run(scenario())
 
 
-def test_retries_by_the_clock(app: App) -> None:
+def test_retries_follow_the_clock(app: App) -> None:
     attempts: list[float] = []
 
     @app.task(retries=2, backoff=Backoff(base=10, factor=3))
@@ -114,7 +114,7 @@ def test_retries_by_the_clock(app: App) -> None:
             raise ConnectionError("not yet")
         return "at last"
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with InMemory(app, now=1000) as memory:
             handle = await shaky.submit()
             await memory.drain()
@@ -128,16 +128,16 @@ def test_retries_by_the_clock(app: App) -> None:
             assert attempts == [1000, 1010, 1040]
             assert await handle.result() == "at last"
 
-    go(story())
+    run(scenario())
 
 
 @pytest.mark.parametrize("error", [GiveUp("no use"), ValueError("no use")])
-def test_dead_after_the_last(app: App, error: Exception) -> None:
+def test_dead_after_the_last_attempt(app: App, error: Exception) -> None:
     @app.task(retries=1, backoff=1)
     async def hopeless() -> None:
         raise error
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with InMemory(app) as memory:
             handle = await hopeless.submit()
             await memory.drain(forward=True)
@@ -147,10 +147,10 @@ def test_dead_after_the_last(app: App, error: Exception) -> None:
             with pytest.raises(JobFailedError, match="no use"):
                 await handle.result()
 
-    go(story())
+    run(scenario())
 
 
-def test_a_foreground_call_is_retried_and_then_fails(app: App) -> None:
+def test_foreground_call_is_retried_and_then_fails(app: App) -> None:
     tries: list[int] = []
 
     @app.task(retries=1)
@@ -158,35 +158,35 @@ def test_a_foreground_call_is_retried_and_then_fails(app: App) -> None:
         tries.append(1)
         raise Retry("later", after=500)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with InMemory(app) as memory:
             with pytest.raises(JobFailedError, match="later"):
                 await hopeless.call()
             assert memory.of(hopeless)[0].state is JobState.FAILED
             assert len(tries) == 2
 
-    go(story())
+    run(scenario())
 
 
-def test_what_is_put_off_waits_for_its_time(app: App) -> None:
+def test_delayed_task_waits_for_its_time(app: App) -> None:
     @app.task
     async def later() -> None: ...
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with InMemory(app) as memory:
             await later.with_options(delay=60).submit()
             assert await memory.drain() == []
             memory.clock.advance(60)
             assert len(await memory.drain()) == 1
 
-    go(story())
+    run(scenario())
 
 
 def test_higher_priority_first(app: App) -> None:
     @app.task
     async def work(name: str) -> None: ...
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with InMemory(app) as memory:
             await work.with_options(priority="low").submit("last")
             await work.submit("second")
@@ -195,14 +195,14 @@ def test_higher_priority_first(app: App) -> None:
             order = [run.arguments["name"] for run in await memory.drain()]
             assert order == ["first", "second", "third", "last"]
 
-    go(story())
+    run(scenario())
 
 
-def test_equal_keys_share_a_job_until_it_is_over(app: App) -> None:
+def test_equal_keys_are_one_unfinished_job(app: App) -> None:
     @app.task(unique="user-{user}")
     async def sync(user: int) -> None: ...
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with InMemory(app) as memory:
             first, second = await sync.submit(1), await sync.submit(1)
             assert first.handle == second.handle
@@ -210,14 +210,14 @@ def test_equal_keys_share_a_job_until_it_is_over(app: App) -> None:
             await sync.submit(1)
             assert len(await memory.drain()) == 1
 
-    go(story())
+    run(scenario())
 
 
-def test_cancelling(app: App) -> None:
+def test_cancel(app: App) -> None:
     @app.task
     async def work() -> None: ...
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with InMemory(app) as memory:
             handle = await work.submit()
             assert (await handle.status()).known
@@ -228,10 +228,10 @@ def test_cancelling(app: App) -> None:
             with pytest.raises(JobFailedError, match="cancelled"):
                 await handle.result()
 
-    go(story())
+    run(scenario())
 
 
-def test_schedules_fire_by_the_clock(app: App) -> None:
+def test_schedules_follow_the_clock(app: App) -> None:
     @app.cron("*/10 * * * *", unique=False)
     async def tidy() -> None: ...
 
@@ -239,7 +239,7 @@ def test_schedules_fire_by_the_clock(app: App) -> None:
     @app.task
     async def alone() -> None: ...
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with InMemory(app, now=600) as memory:
             assert await memory.drain() == []
             memory.clock.advance(599)
@@ -251,10 +251,10 @@ def test_schedules_fire_by_the_clock(app: App) -> None:
             assert len(memory.of(tidy)) == 4
             assert len(memory.of(alone)) == 2
 
-    go(story())
+    run(scenario())
 
 
-def test_what_a_task_says_while_it_runs(app: App) -> None:
+def test_updates_of_a_running_task(app: App) -> None:
     @app.task
     async def steps() -> int:
         current_task().progress(1, 2)
@@ -264,34 +264,34 @@ def test_what_a_task_says_while_it_runs(app: App) -> None:
     async def wrong() -> None:
         raise ValueError("no")
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with InMemory(app):
             assert [event async for event in (await steps.start()).events()] == [Progressed(1, 2), Completed(b"7")]
             events = [event async for event in (await wrong.start()).events()]
             assert events == [Failed("ValueError: no", data=b"ValueError: no")]
 
-    go(story())
+    run(scenario())
 
 
-def test_arguments_that_cannot_travel_are_noticed(app: App) -> None:
+def test_arguments_that_cannot_be_encoded(app: App) -> None:
     @app.task
     async def show(value: Any) -> None: ...
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with InMemory(app):
             with pytest.raises(CodecError):
                 await show.submit(object())
 
-    go(story())
+    run(scenario())
 
 
-def test_the_app_is_itself_again_afterwards(app: App) -> None:
+def test_app_is_restored_after_the_block(app: App) -> None:
     before = (app.now, app.connect, app.transports)
     with InMemory(app) as memory:
         assert app.now() == memory.clock.now
     assert (app.now, app.connect, app.transports) == before
 
 
-def test_time_does_not_go_back(app: App) -> None:
-    with InMemory(app) as memory, pytest.raises(ValueError, match="does not go back"):
+def test_clock_cannot_go_back(app: App) -> None:
+    with InMemory(app) as memory, pytest.raises(ValueError, match="cannot go back"):
         memory.clock.advance(-1)
