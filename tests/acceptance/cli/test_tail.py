@@ -104,6 +104,6 @@ def test_the_end_of_the_server_ends_it(tail: Tail, scheme: str, end: str, code: 
 def test_an_http_server_with_tokens(tail: Tail) -> None:
     listen = ["--listen", "gearman://127.0.0.1:0", "--listen", "http://127.0.0.1:0"]
     with serving.serve("--store", "memory", *listen, "--http-tokens", "read:a-token-of-16-characters") as server:
-        assert "token" in run(server.urls[1], "tail", code=CODE_NO_SERVER).err
+        assert "token" in run(server.urls[1], "tail", code=1).err
         tailing = tail(server.urls[1], program=["env", "GEARTRAIN_HTTP_TOKEN=a-token-of-16-characters"])
         submit_until_seen(tailing, server.url, "seen")
