@@ -1,4 +1,4 @@
-"""Writes docs/command-line.md from the command itself, or says with --check that it is out of date.
+"""Write docs/command-line.md from the command itself; --check fails if the page is out of date.
 
 python tools/cli_doc.py [--check]
 """
@@ -24,17 +24,18 @@ OPENING = """\
 
 <!-- Written by tools/cli_doc.py from src/geartrain/cli/; change that instead. -->
 
-`geartrain` is one command with many verbs. Those that talk to a server find it by `--server URL` or by
-`GEARTRAIN_SERVER`, else at `gearman://127.0.0.1:4730`; any of the protocols will do, since the server answers
-questions about itself by all of them. Several URLs may be given with commas between them.
+`geartrain` is one command with many verbs. Verbs that talk to a server find it by `--server URL` or
+`GEARTRAIN_SERVER`; the default address is `gearman://127.0.0.1:4730`. All verbs for operators work over every protocol,
+except `tail`, which works over three of them. `--server` accepts several URLs of one protocol, separated by commas; one
+of the servers that answer is used. For an `http://` server that requires a token, set `GEARTRAIN_HTTP_TOKEN`.
 
-For people there are tables and colours (`NO_COLOR=1` turns those off); when the output goes into a pipe it is plain,
-and with `--json` it is JSON: one object, or one per line where there are many.
+Output on a terminal has colours (`NO_COLOR=1` turns them off). `--json` prints JSON: one object, or one per line for
+lists.
 
-`geartrain --install-completion` teaches your shell to complete verbs and options.
+`geartrain --install-completion` installs completion of verbs and options in your shell.
 """
 
-SETTINGS = "Its options are the settings, one for each: [settings.md](settings.md) has them all."
+SETTINGS = "It has an option for each setting: see [settings.md](settings.md)."
 
 
 def page() -> str:
@@ -59,13 +60,13 @@ def _section(command: Any, path: str) -> str:
     else:
         hints = typing.get_type_hints(command.callback, include_extras=True)
         rows = [_row(name, *_parts(hint), _default(command, name)) for name, hint in hints.items() if name != "return"]
-        lines += ["| option | what it does |", "|---|---|", *rows, ""] if rows else []
+        lines += ["| option | description |", "|---|---|", *rows, ""] if rows else []
     epilog = re.sub(r"\n{3,}", "\n\n", (command.epilog or "").replace(exit_codes.EPILOG.strip(), "")).strip()
     return "\n".join([*lines, f"{epilog}\n"] if epilog else lines)
 
 
 def _parts(hint: Any) -> tuple[Any, Any]:
-    """The type of a parameter, and what typer is told of it."""
+    """The type of a parameter, and its typer option or argument."""
     type, about, *_ = typing.get_args(hint)
     return type, about
 

@@ -235,7 +235,7 @@ def test_builtin_queue_leaves_nothing_on_disk(tmp_path: Path) -> None:
         (["-v"], "unrecognised option '-v'"),
         (["--daem"], "unrecognised option '--daem'"),
         (["--port=1", "--port=2"], "option '--port' cannot be specified more than once"),
-        (["-q", "MySQL", "--mysql-host=db"], "there is no queue type 'MySQL' here"),
+        (["-q", "MySQL", "--mysql-host=db"], "queue type 'MySQL' is not supported"),
         (["-q", "libsqlite3"], "--queue-type libsqlite3 needs --libsqlite3-db"),
         (["--ssl"], "--ssl needs --ssl-certificate and --ssl-key; refusing to serve without TLS"),
         (["--ssl", "--ssl-certificate=/nowhere", "--ssl-key=/nowhere"], "cannot load the TLS certificate"),
@@ -265,9 +265,9 @@ def test_warnings_do_not_stop_the_start(tmp_path: Path) -> None:
         assert ask(server.port, "version").startswith(b"OK ")
         said = server.stderr.splitlines()
     assert said[:3] == [
-        "gearmand: warning: --hashtable-buckets has no effect: tables grow by themselves",
-        "gearmand: warning: --http-port has no effect: there is no HTTP protocol module",
-        "gearmand: warning: --protocol http has no effect: there is no HTTP protocol module",
+        "gearmand: warning: --hashtable-buckets has no effect: tables grow automatically",
+        "gearmand: warning: --http-port has no effect: gearmand's HTTP protocol is not supported",
+        "gearmand: warning: --protocol http has no effect: gearmand's HTTP protocol is not supported",
     ]
     assert said[3].endswith(
         'info server  option has no effect  option=--threads why="one event loop serves all connections"'

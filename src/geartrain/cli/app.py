@@ -1,7 +1,7 @@
-"""The verbs of `geartrain`, put together.
+"""The `geartrain` command with its verbs.
 
-Only the module of the verb that was typed is imported: people and scripts call `geartrain submit` often, and should not
-wait for the server's code each time. Help and completion import all.
+Only the module of the verb that was typed is imported, so that `geartrain submit` does not load the server's code. Help
+and completion import all.
 """
 
 import importlib
@@ -14,7 +14,7 @@ import typer
 from geartrain.admin import verbs
 from geartrain.cli import exit_codes
 
-# Which module of this package adds a verb: by `add(app)` if it has one, else by the function of the verb's own name.
+# The module of each verb. It adds the verb by `add(app)` if it has that, else by a function of the verb's name.
 VERBS: Final = {
     "serve": "serve",
     "submit": "submit",
@@ -41,10 +41,10 @@ VERBS: Final = {
 
 
 def build(typed: str = "") -> typer.Typer:
-    """The command with the verb that was typed; with all of them if it is none of ours."""
+    """The command with the verb that was typed, or with all verbs if there is none of that name."""
     app = typer.Typer(
         name="geartrain",
-        help="One durable job server that speaks several protocols over one engine.",
+        help="A durable job server that speaks several protocols, and the commands to use and operate it.",
         no_args_is_help=True,
         epilog=exit_codes.EPILOG,
         pretty_exceptions_enable=False,
@@ -54,7 +54,7 @@ def build(typed: str = "") -> typer.Typer:
     modules = {typed: VERBS[typed]} if typed in VERBS else {module: module for module in VERBS.values()}
     for module in modules.values():
         _add(app, importlib.import_module(f"geartrain.cli.{module}"), module)
-    # It also keeps typer from taking a single verb for the whole command.
+    # With a second verb, typer does not turn a single one into the whole command.
     app.command("gearmand", add_help_option=False)(gearmand)
     return app
 
@@ -68,11 +68,11 @@ def _add(app: typer.Typer, module: Any, name: str) -> None:
 
 
 def gearmand() -> None:
-    """Run the server with gearmand's command line: `geartrain gearmand --help`."""
-    raise AssertionError("main() hands this verb to cli/gearmand.py before typer sees it")
+    """Run the server with gearmand's options: see `geartrain gearmand --help`."""
+    raise AssertionError("main() passes this verb to cli/gearmand.py before typer sees it")
 
 
 def run() -> int:
-    """Follow the command line. Wrong usage ends here, with exit code 2; errors of ours go to the caller."""
+    """Run the verb on the command line. Wrong usage exits with code 2; errors of ours go to the caller."""
     build(sys.argv[1] if len(sys.argv) > 1 else "")()
     return 0

@@ -1,7 +1,7 @@
-"""What `geartrain bench` does to a server: jobs of an own function, through the library, by any protocol.
+"""The measurements of `geartrain bench`: jobs of one function, through the library, over any protocol.
 
-Workers are processes of their own, so that the client's rate is not theirs. Each measurement counts what was asked and
-answered, how long every answer took, and what went wrong.
+Workers are separate processes, so that they do not slow down the client. Each measurement counts jobs and errors, and
+times every job.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ _ANSWER: Final = 30.0  # a job that takes longer than this many seconds counts a
 Report = Callable[[int], None]
 
 
-class Plan(NamedTuple):
-    """What to do, and how much of it."""
+class BenchPlan(NamedTuple):
+    """The parameters of a measurement."""
 
     url: str
     function: str
@@ -33,11 +33,11 @@ class Plan(NamedTuple):
 
 
 class BenchResult:
-    """What was seen."""
+    """Jobs, latencies and errors of a measurement."""
 
     def __init__(self) -> None:
         self.done = 0
-        self.latencies: list[float] = []  # of those that were done, where one by one can be timed
+        self.latencies: list[float] = []  # of the jobs that are done; empty for a drain
         self.errors = 0
         self.first_error = ""
         self.seconds = 0.0
@@ -47,7 +47,7 @@ class BenchResult:
         self.first_error = self.first_error or f"{type(error).__name__}: {error}"
 
     def summary(self) -> dict[str, Any]:
-        """Rates and percentiles, as they are shown."""
+        """Rate and percentiles for the report."""
         ordered = sorted(self.latencies)
         last = len(ordered) - 1
         at = {name: ordered[min(int(len(ordered) * share), last)] if ordered else None for name, share in _PERCENTILES}
@@ -61,8 +61,8 @@ class BenchResult:
         }
 
 
-async def round_trips(plan: Plan, report: Report) -> BenchResult:
-    """Foreground jobs, from the submission to the result, with so many under way at once."""
+async def round_trips(plan: BenchPlan, report: Report) -> BenchResult:
+    """Foreground jobs, from submit to result."""
     async with AsyncClient(plan.url) as client, _workers(plan):
         await _until_served(client, plan.function)
 
@@ -74,7 +74,7 @@ async def round_trips(plan: Plan, report: Report) -> BenchResult:
 
 
 async def _until_served(client: AsyncClient, function: str) -> None:
-    """Until a worker has answered; some servers refuse jobs that nobody offers to do yet."""
+    """Wait until a worker answers: some servers refuse jobs of a function that has no worker."""
     async with asyncio.timeout(_ANSWER):
         while True:
             try:
@@ -84,8 +84,8 @@ async def _until_served(client: AsyncClient, function: str) -> None:
                 await asyncio.sleep(0.05)
 
 
-async def background_submits(plan: Plan, report: Report) -> BenchResult:
-    """Background jobs, from the submission to the acknowledgement; nobody works on them meanwhile."""
+async def background_submits(plan: BenchPlan, report: Report) -> BenchResult:
+    """Background jobs, from submit to acknowledgement, without workers."""
     async with AsyncClient(plan.url) as client:
 
         async def one() -> None:
@@ -94,16 +94,16 @@ async def background_submits(plan: Plan, report: Report) -> BenchResult:
         return await _measure(plan, one, report)
 
 
-async def drain(plan: Plan, report: Report) -> BenchResult:
-    """How fast workers empty the queue that the submits have filled; there is no latency to speak of."""
-    tally = BenchResult()
+async def drain(plan: BenchPlan, report: Report) -> BenchResult:
+    """One worker empties the queue that the background submits filled."""
+    result = BenchResult()
     finished = asyncio.Event()
     worker = AsyncWorker(plan.url, concurrency=max(plan.in_flight // 2, 1), name="geartrain bench")
 
     async def run(_: Any) -> bytes:
-        tally.done += 1
-        report(tally.done)
-        if tally.done >= plan.jobs:
+        result.done += 1
+        report(result.done)
+        if result.done >= plan.jobs:
             finished.set()
         return b""
 
@@ -113,41 +113,41 @@ async def drain(plan: Plan, report: Report) -> BenchResult:
     try:
         await asyncio.wait_for(finished.wait(), max(_ANSWER, plan.jobs / 100))
     except TimeoutError as error:
-        tally.failed(error)
-    tally.seconds = time.perf_counter() - started
+        result.failed(error)
+    result.seconds = time.perf_counter() - started
     worker.stop()
     await running
-    return tally
+    return result
 
 
-async def _measure(plan: Plan, one: Callable[[], Awaitable[None]], report: Report) -> BenchResult:
-    """Keep so many under way until all are done."""
-    tally = BenchResult()
+async def _measure(plan: BenchPlan, one: Callable[[], Awaitable[None]], report: Report) -> BenchResult:
+    """Keep `in_flight` jobs under way until all are done."""
+    result = BenchResult()
     left = iter(range(plan.jobs))
 
-    async def keep_asking() -> None:
+    async def submit_in_turn() -> None:
         for _ in left:
             begun = time.perf_counter()
             try:
                 await one()
             except (ClientError, OSError) as error:
-                tally.failed(error)
+                result.failed(error)
             else:
-                tally.done += 1
-                tally.latencies.append(time.perf_counter() - begun)
-                report(tally.done)
+                result.done += 1
+                result.latencies.append(time.perf_counter() - begun)
+                report(result.done)
 
     started = time.perf_counter()
     async with asyncio.TaskGroup() as group:
         for _ in range(min(plan.in_flight, plan.jobs)):
-            group.create_task(keep_asking())
-    tally.seconds = time.perf_counter() - started
-    return tally
+            group.create_task(submit_in_turn())
+    result.seconds = time.perf_counter() - started
+    return result
 
 
 @contextlib.asynccontextmanager
-async def _workers(plan: Plan) -> AsyncIterator[None]:
-    """Worker processes that give back what they get."""
+async def _workers(plan: BenchPlan) -> AsyncIterator[None]:
+    """Worker processes that return the payload."""
     spawn = multiprocessing.get_context("spawn")
     share = max(plan.in_flight // plan.workers, 1)
     processes = [
@@ -166,16 +166,16 @@ async def _workers(plan: Plan) -> AsyncIterator[None]:
 
 
 def _echo(url: str, function: str, concurrency: int) -> None:
-    """A worker process, until it is told to stop."""
+    """A worker process; runs until it is terminated."""
 
     async def serve() -> None:
         worker = AsyncWorker(url, concurrency=concurrency, name="geartrain bench")
-        worker.register(function, _give_back)
+        worker.register(function, _return_payload)
         await worker.run()
 
     asyncio.run(serve())
 
 
-async def _give_back(job: Any) -> bytes:
+async def _return_payload(job: Any) -> bytes:
     payload: bytes = job.payload
     return payload

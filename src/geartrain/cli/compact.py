@@ -1,4 +1,4 @@
-"""`geartrain compact`: a store's file without the space that finished jobs left in it."""
+"""`geartrain compact`: return the free space in a store's file to the disk."""
 
 import msgspec
 
@@ -7,9 +7,9 @@ from geartrain.maintenance import store_file
 from geartrain.server.process import log
 
 EPILOG = """
-**Is it needed?** Seldom: a server uses the space that finished jobs left for new ones. After a backlog that will
-not come again, this gives it back to the disk. The server has to be stopped, and the disk needs twice as
-much free space as the jobs take.
+**When to use it.** Rarely: the server reuses the space of finished jobs for new ones. After an unusually large backlog,
+this command returns that space to the disk. Stop the server first. The disk needs free space of twice the size of the
+remaining jobs.
 
 **Examples**
 
@@ -20,11 +20,13 @@ much free space as the jobs take.
 
 
 def compact(store: local_store.Store = None, config: local_store.Config = None, json: local_store.Json = False) -> None:
-    """Make the file of a store that no server has open as small as what is in it."""
-    found = store_file.existing(local_store.settings(store, config))
-    with local_store.plain_errors(str(found.path)), log.opened(log.STDERR, "warning", "text"):
-        sizes = store_file.compact(found)
+    """Shrink the file of a store to the size of its jobs. The server must be stopped."""
+    location = store_file.existing(local_store.settings(store, config))
+    with local_store.plain_errors(str(location.path)), log.opened(log.STDERR, "warning", "text"):
+        sizes = store_file.compact(location)
     if json:
-        print(msgspec.json.encode({"file": str(found.path), **sizes._asdict()}).decode())
+        print(msgspec.json.encode({"file": str(location.path), **sizes._asdict()}).decode())
     else:
-        print(f"{found.path}: {store_file.shown_size(sizes.before)} before, {store_file.shown_size(sizes.after)} after")
+        print(
+            f"{location.path}: {store_file.shown_size(sizes.before)} before, {store_file.shown_size(sizes.after)} after"
+        )

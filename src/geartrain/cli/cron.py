@@ -25,13 +25,13 @@ def add(app: typer.Typer) -> None:
     app.add_typer(group)
 
 
-def list_schedules(server: remote.Server = remote.USUAL, json: remote.Json = False) -> None:
+def list_schedules(server: remote.Server = remote.DEFAULT_URL, json: remote.Json = False) -> None:
     """List schedules and their next runs."""
     schedules = remote.ask(server, "crons")
     if json:
-        tables.say(map(tables.json_line, schedules))
+        tables.print_lines(map(tables.json_line, schedules))
     else:
-        tables.say(tables.table(_HEAD, map(_row, schedules)) if schedules else ["no schedules"])
+        tables.print_lines(tables.table(_HEAD, map(_row, schedules)) if schedules else ["no schedules"])
 
 
 def _row(schedule: dict[str, Any]) -> tuple[str, ...]:
@@ -40,7 +40,7 @@ def _row(schedule: dict[str, Any]) -> tuple[str, ...]:
         schedule["expression"],
         schedule["timezone"],
         formatting.value(schedule["function"]),
-        formatting.clock(schedule["next_at"]),
-        formatting.clock(schedule["last_at"]),
+        formatting.local_time(schedule["next_at"]),
+        formatting.local_time(schedule["last_at"]),
         "paused" if schedule["paused"] else "",
     )

@@ -1,4 +1,4 @@
-"""`geartrain dump`: the jobs of a store as lines of JSON, whether or not a server has it open."""
+"""`geartrain dump`: write the jobs of a store as lines of JSON, while a server uses it or not."""
 
 import contextlib
 import os
@@ -14,19 +14,19 @@ from geartrain.cli import local_store, progress
 from geartrain.maintenance import store_file
 
 EPILOG = """
-**What is in it.** Every background job that waits, runs or is dead, as it is at this moment, and with `--records`
-what became of finished ones. The last line has their numbers, so that a dump that was cut off is noticed.
-docs/dump-format.md describes every line. Payloads may be secret: a new FILE can be read by its owner only.
+**Contents.** Every background job that is scheduled, queued, running or dead, in one consistent snapshot; with
+`--records` also the records of finished jobs. The last line has the counts, so that a truncated dump is detected. The
+format is described in docs/dump-format.md. Payloads may be secret: only the owner can read a new FILE.
 
 **Examples**
 
-- `geartrain dump jobs.dump` is a backup, made while the server runs; `geartrain load jobs.dump` reads it
+- `geartrain dump jobs.dump` makes a backup, also while the server runs; `geartrain load jobs.dump` restores it
 
 - `geartrain dump | gzip > jobs.dump.gz`, and later `zcat jobs.dump.gz | geartrain load -`
 
-- `geartrain dump | grep '"state":"dead"'` shows the jobs that were given up, with the reason for each
+- `geartrain dump | grep '"state":"dead"'` prints the dead jobs with their reasons
 
-- `geartrain dump --store sqlite:///var/lib/geartrain/jobs.db jobs.dump` names another store
+- `geartrain dump --store sqlite:///var/lib/geartrain/jobs.db jobs.dump` dumps another store
 """
 
 STDOUT = "-"
@@ -35,28 +35,30 @@ STDOUT = "-"
 def dump(
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="Where to; it appears when it is complete.", show_default="stdout"),
+        typer.Argument(
+            metavar="FILE", help="The file to write; it appears when it is complete.", show_default="stdout"
+        ),
     ] = STDOUT,
     store: local_store.Store = None,
     config: local_store.Config = None,
-    records: Annotated[bool, typer.Option("--records", help="Also what became of the jobs that are over.")] = False,
+    records: Annotated[bool, typer.Option("--records", help="Include the records of finished jobs.")] = False,
 ) -> None:
-    """Write a store's jobs as lines of JSON: to back them up, to move them, to look at them."""
-    found = store_file.existing(local_store.settings(store, config))
-    bar = progress.Progress("dumping")
-    notices = progress.Notices(bar)
+    """Write the jobs of a store as lines of JSON, for a backup or to move them."""
+    location = store_file.existing(local_store.settings(store, config))
+    line = progress.ProgressLine("dumping")
+    notices = progress.Notices(line)
     name = "stdout" if file == STDOUT else file
-    with local_store.plain_errors(name), _quiet_when_nobody_reads(), _target(file) as target:
-        dumped = store_file.write_dump(found.path, records, target.write, notices, bar)
+    with local_store.plain_errors(name), _exit_on_closed_pipe(), _target(file) as target:
+        dumped = store_file.write_dump(location.path, records, target.write, notices, line)
         notices.end()
     if file != STDOUT:
-        also = f" and {progress.counted(dumped.records, 'record')}" if records else ""
-        print(f"{progress.counted(dumped.jobs, 'job')}{also} in {file}")
+        also = f" and {progress.count_of(dumped.records, 'record')}" if records else ""
+        print(f"{progress.count_of(dumped.jobs, 'job')}{also} in {file}")
 
 
 @contextlib.contextmanager
 def _target(file: str) -> Iterator[BinaryIO]:
-    """Where the lines go; a file of the name that was asked for is never seen half written."""
+    """Where the lines go. A file gets its name when it is complete."""
     if file == STDOUT:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -73,15 +75,15 @@ def _target(file: str) -> Iterator[BinaryIO]:
             target.flush()
             os.fsync(target.fileno())
         os.rename(name, path)
-        _settle(path.parent)
+        _sync_folder(path.parent)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
         raise
 
 
-def _settle(folder: Path) -> None:
-    """The new name is on the disk as well: a backup is no good if it is gone after a power cut."""
+def _sync_folder(folder: Path) -> None:
+    """Sync the directory, so that the new name survives a power failure."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -90,11 +92,11 @@ def _settle(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _quiet_when_nobody_reads() -> Iterator[None]:
-    """`geartrain dump | head` ends when head does, without a word."""
+def _exit_on_closed_pipe() -> Iterator[None]:
+    """A closed pipe, as in `geartrain dump | head`, ends the command without a traceback."""
     try:
         yield
     except BrokenPipeError:
-        # Python would flush stdout once more at its end, and complain.
+        # Python flushes stdout again at exit, and would report the closed pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None

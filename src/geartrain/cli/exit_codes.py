@@ -1,4 +1,4 @@
-"""How `geartrain` ends: the exit codes, which scripts may rely on."""
+"""The exit codes of `geartrain`. Scripts rely on them."""
 
 from typing import Final
 
@@ -11,17 +11,17 @@ from geartrain.errors import (
     ServerGoneError,
 )
 
-FAILED: Final = 1  # something went wrong on our side, or the server refused
-USAGE: Final = 2  # wrong usage; typer's own number
+FAILED: Final = 1  # an error of the command, or the server refused
+USAGE: Final = 2  # typer's own number
 JOB_FAILED: Final = 3
 NOT_FOUND: Final = 4
 NO_SERVER: Final = 5
 TIMED_OUT: Final = 6
-INTERRUPTED: Final = 130  # the shell's own number for a command that Ctrl-C ended
+INTERRUPTED: Final = 130  # as shells report a command that Ctrl-C ended
 
 EPILOG: Final = """
-**Exit codes.** 0 all is well; 1 an error, said on stderr; 2 wrong usage; 3 the job failed; 4 no such job, function
-or schedule; 5 no server could be reached; 6 the time was up; 130 Ctrl-C.
+**Exit codes.** 0 success; 1 error, printed on stderr; 2 wrong usage; 3 the job failed; 4 no such job, function or
+schedule; 5 no server could be reached; 6 timeout; 130 Ctrl-C.
 """
 
 _CODES: Final[tuple[tuple[type[GeartrainError], int], ...]] = (
@@ -33,7 +33,7 @@ _CODES: Final[tuple[tuple[type[GeartrainError], int], ...]] = (
 
 
 def code_for(error: GeartrainError) -> int:
-    """The exit code that tells this error from others."""
+    """The exit code for an error."""
     if isinstance(error, AdminError):
         return NOT_FOUND if error.kind == "not-found" else FAILED
     return next((code for kind, code in _CODES if isinstance(error, kind)), FAILED)

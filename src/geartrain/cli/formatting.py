@@ -1,4 +1,4 @@
-"""Times, durations and bytes as the command line reads and shows them."""
+"""Times, durations and values: parsed from options, and formatted for output."""
 
 import datetime
 import time
@@ -14,27 +14,27 @@ _TIME: Final = "%Y-%m-%d %H:%M:%S"
 _UNITS: Final = (("d", 86400), ("h", 3600), ("m", 60))
 
 
-def moment(text: str, flag: str) -> float:
-    """Seconds of the epoch for a time in the past as people write it; 0 for none."""
-    return _moment(text, flag, -1.0)
+def parse_past_time(text: str, flag: str) -> float:
+    """Epoch seconds of a time in the past: `2h` is two hours ago. 0 for an empty text."""
+    return _parse_time(text, flag, -1.0)
 
 
-def coming(text: str, flag: str) -> float:
-    """The same for a time to come: `2h` is in two hours."""
-    return _moment(text, flag, 1.0)
+def parse_future_time(text: str, flag: str) -> float:
+    """Epoch seconds of a time in the future: `2h` is in two hours. 0 for an empty text."""
+    return _parse_time(text, flag, 1.0)
 
 
-def duration(text: str, flag: str) -> float:
-    """Seconds for `90`, `1.5s`, `10m` or `2h`; 0 for nothing."""
+def parse_duration(text: str, flag: str) -> float:
+    """Seconds of `90`, `1.5s`, `10m` or `2h`; 0 for an empty text."""
     if not text:
         return 0.0
     try:
         return units.parse_duration(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no duration such as 500ms, 90s, 10m or 2h", param_hint=flag) from None
+        raise typer.BadParameter(f"{text!r} is not a duration such as 500ms, 90s, 10m or 2h", param_hint=flag) from None
 
 
-def _moment(text: str, flag: str, direction: float) -> float:
+def _parse_time(text: str, flag: str, direction: float) -> float:
     if not text:
         return 0.0
     try:
@@ -44,24 +44,24 @@ def _moment(text: str, flag: str, direction: float) -> float:
             return time.time() + direction * units.parse_duration(text)
         return datetime.datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError):
-        complaint = f"{text!r} is no time such as 2h, 2026-11-15T18:30 or @1789000000"
-        raise typer.BadParameter(complaint, param_hint=flag) from None
+        message = f"{text!r} is not a time such as 2h, 2026-11-15T18:30 or @1789000000"
+        raise typer.BadParameter(message, param_hint=flag) from None
 
 
-def clock(moment: float | None) -> str:
-    """Local time to the second; a dash for none."""
-    if not moment:
+def local_time(seconds: float | None) -> str:
+    """Local time to the second, of epoch seconds; a dash for none."""
+    if not seconds:
         return "-"
     try:
-        return datetime.datetime.fromtimestamp(moment).strftime(_TIME)
+        return datetime.datetime.fromtimestamp(seconds).strftime(_TIME)
     except (ValueError, OverflowError, OSError):
-        return f"@{moment:.0f}"  # further away than calendars go
+        return f"@{seconds:.0f}"  # out of datetime's range
 
 
-def span(seconds: float | None) -> str:
-    """A length of time, with as much precision as its size deserves.
+def duration(seconds: float | None) -> str:
+    """A duration in its two largest units; a dash for none.
 
-    >>> span(0.0123), span(75), span(90000), span(None)
+    >>> duration(0.0123), duration(75), duration(90000), duration(None)
     ('12ms', '1m15s', '1d1h', '-')
     """
     if seconds is None:
@@ -79,27 +79,27 @@ def span(seconds: float | None) -> str:
     return f"{left}s"
 
 
-def fine_span(seconds: float | None) -> str:
-    """A latency: microseconds matter.
+def latency(seconds: float | None) -> str:
+    """A duration with more precision below a second.
 
-    >>> fine_span(0.000123), fine_span(0.0123)
+    >>> latency(0.000123), latency(0.0123)
     ('123us', '12.3ms')
     """
     if seconds is None:
         return "-"
     if seconds < 0.001:
         return f"{seconds * 1e6:.0f}us"
-    return f"{seconds * 1000:.1f}ms" if seconds < 1 else span(seconds)
+    return f"{seconds * 1000:.1f}ms" if seconds < 1 else duration(seconds)
 
 
 def one_line(text: str, longest: int) -> str:
-    """Text on one line, cut."""
+    """Text without control characters, cut to this length."""
     text = "".join(character if character.isprintable() else "\u00b7" for character in text[: longest + 1])
     return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
 def value(answer: Any, longest: int = 40) -> str:
-    """A value of a server's answer that is text, or bytes in base64."""
+    """Text of an answer; of bytes that are not text, only how many they are."""
     if isinstance(answer, dict | jsonbytes.Base64):
-        return f"({progress.counted(len(jsonbytes.decode(answer)), 'byte')})"
+        return f"({progress.count_of(len(jsonbytes.decode(answer)), 'byte')})"
     return one_line(str(answer), longest) if answer else ""

@@ -1,7 +1,7 @@
-"""`geartrain gearmand`: the server behind gearmand's command line, for those who already have one written.
+"""`geartrain gearmand`: run the server with gearmand's options.
 
-Whatever an option means to gearmand, it means here, or a warning on stderr says what is different. What would
-lose jobs or secrecy in silence (a store that is not there, TLS that cannot be had) stops the start instead.
+An option does what it does in gearmand, or a warning on stderr says what is different. An option whose absence would
+lose jobs or expose data (a queue type that is not supported, TLS without a certificate) is an error.
 """
 
 import os
@@ -22,12 +22,12 @@ COMPATIBLE = "1.1.20"
 EVERY_INTERFACE = "*"
 THREADS_IGNORED = {"--threads": "one event loop serves all connections"}
 
-Values = Mapping[str, str]  # what was given, by long option name
+Values = Mapping[str, str]  # values of the given options, by long name
 Flags = dict[str, Any]  # settings of ours
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
-    """gearmand's main: the exit code is 0, or 1 after one line on stderr."""
+    """Run the server. The exit code is 0, or 1 after one line on stderr, as with gearmand."""
     environment = os.environ if environment is None else environment
     try:
         return _run(arguments, environment)
@@ -54,7 +54,7 @@ def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def read_options(arguments: Sequence[str]) -> Values:
-    """The command line, and beneath it the configuration file, as one. `@name` names that file as well."""
+    """The options of the command line, and where they are missing those of the configuration file (also `@name`)."""
     words = [f"--config-file={word[1:]}" if word[:1] == "@" and len(word) > 1 else word for word in arguments]
     values = options.parse(words)
     default = options.BY_LONG["config-file"].default
@@ -70,7 +70,7 @@ def read_options(arguments: Sequence[str]) -> Values:
 
 
 def process(values: Values) -> ProcessOptions:
-    """What kind of process gearmand would be."""
+    """The options that concern the process."""
     return ProcessOptions(
         daemon="daemon" in values,
         user=values.get("user", ""),
@@ -80,14 +80,16 @@ def process(values: Values) -> ProcessOptions:
 
 
 def translate(values: Values, environment: Mapping[str, str]) -> tuple[Flags, list[str]]:
-    """Our settings for gearmand's options, and warnings about what is different here."""
+    """Our settings for gearmand's options, and warnings about differences."""
     flags: Flags = {"max_attempts": "0"}
     for option in options.OPTIONS:
         if option.setting and option.long in values:
-            is_switch = option.takes is options.Takes.NOTHING
+            is_switch = option.takes is options.ArgumentType.NOTHING
             flags[option.setting] = True if is_switch else values[option.long]
     warnings = [
-        f"--{name} has no effect: {options.BY_LONG[name].idle}" for name in values if options.BY_LONG[name].idle
+        f"--{name} has no effect: {options.BY_LONG[name].no_effect}"
+        for name in values
+        if options.BY_LONG[name].no_effect
     ]
     for name, translator in _NUMBERS.items():
         if name in values:
@@ -103,11 +105,11 @@ def translate(values: Values, environment: Mapping[str, str]) -> tuple[Flags, li
 
 
 def _system_default(setting: str) -> Callable[[int], Flags]:
-    """Numbers that make no sense to the system leave its own value, as with gearmand."""
+    """Numbers that the system would refuse leave its default, as with gearmand."""
     return lambda number: {setting: str(number if number > 0 else -1)}
 
 
-# Negative numbers are what later gearmands use for "no limit".
+# Later versions of gearmand use negative numbers for "no limit".
 _NUMBERS: Mapping[str, Callable[[int], Flags]] = {
     "backlog": lambda number: {"backlog": str(number)} if number > 0 else {},
     "job-retries": lambda number: {"max_attempts": str(max(number, 0))},
@@ -124,13 +126,13 @@ def _address(values: Values, environment: Mapping[str, str]) -> Address:
 
 
 def _port(text: str) -> int:
-    """A number, or the name of a service, since gearmand hands it to the system's resolver."""
+    """A number or the name of a service: gearmand passes it to the system's resolver."""
     if text.isdecimal() and int(text) < 65536:
         return int(text)
     try:
         return socket.getservbyname(text, "tcp")
     except OSError:
-        raise SettingsError(f"there is no port {text!r}") from None
+        raise SettingsError(f"unknown port {text!r}") from None
 
 
 def _store(values: Values) -> str:
@@ -138,7 +140,7 @@ def _store(values: Values) -> str:
     if queue.lower() == "builtin":
         return "memory"
     if queue.lower() != "libsqlite3":
-        raise SettingsError(f"there is no queue type {queue!r} here, and without it jobs could be lost")
+        raise SettingsError(f"queue type {queue!r} is not supported; refusing to start, since jobs would not be stored")
     if "libsqlite3-db" not in values:
         raise SettingsError("--queue-type libsqlite3 needs --libsqlite3-db")
     return f"sqlite://{os.path.abspath(values['libsqlite3-db'])}"
@@ -152,14 +154,14 @@ def _level(values: Values) -> str:
 
 
 def _log_file(values: Values, warnings: list[str]) -> str:
-    """Like gearmand, go on with stderr when the file cannot be had."""
+    """The log file; stderr if it cannot be opened, as with gearmand."""
     path = values.get("log-file", options.BY_LONG["log-file"].default)
     if "syslog" in values:
         if "log-file" in values:
-            warnings.append("--syslog is given, so --log-file is not written")
+            warnings.append("--log-file has no effect with --syslog")
         if os.path.exists(log.SYSLOG_SOCKET):
             return log.SYSLOG
-        warnings.append(f"there is no system log at {log.SYSLOG_SOCKET}; logging to stderr")
+        warnings.append(f"no system log at {log.SYSLOG_SOCKET}; logging to stderr")
         return log.STDERR
     if path in (log.STDERR, log.NONE):
         return path
@@ -172,13 +174,13 @@ def _log_file(values: Values, warnings: list[str]) -> str:
 
 
 def _pid_file(values: Values, warnings: list[str]) -> str:
-    """A file that was asked for must be had; the usual one, which nobody asked for, may be missing."""
+    """The pid file. A named file is required; the default one is skipped if it cannot be written."""
     if "pid-file" in values:
         return values["pid-file"]
-    usual = options.BY_LONG["pid-file"].default
-    if os.access(usual if os.path.exists(usual) else os.path.dirname(usual), os.W_OK):
-        return usual
-    warnings.append(f"could not write the pid file {usual}; going on without one")
+    default = options.BY_LONG["pid-file"].default
+    if os.access(default if os.path.exists(default) else os.path.dirname(default), os.W_OK):
+        return default
+    warnings.append(f"could not write the pid file {default}; continuing without one")
     return ""
 
 
@@ -205,4 +207,4 @@ def _check_protocol(values: Values, warnings: list[str]) -> None:
         return
     if name != "http":
         raise SettingsError(f"unknown protocol module: {name}")
-    warnings.append("--protocol http has no effect: there is no HTTP protocol module")
+    warnings.append("--protocol http has no effect: gearmand's HTTP protocol is not supported")

@@ -1,8 +1,8 @@
-"""gearmand 1.1.20's command line as a table, and its rules as a parser.
+"""The options of gearmand 1.1.20 as a table, and a parser for its syntax.
 
-The rules, as observed: long options take their argument after `=` or as the next word, short ones at once or as
-the next word; switches may share a dash (`-dR`); nothing is abbreviated, nothing may be given twice, and there
-are no positional arguments. A configuration file has the same options with white space between them.
+The syntax, as observed: long options take their argument after `=` or as the next word, short ones immediately or as
+the next word. Switches may share a dash (`-dR`). Options are not abbreviated and not repeated, and there are no
+positional arguments. A configuration file has the same options, separated by white space.
 """
 
 import enum
@@ -14,8 +14,8 @@ from typing import NamedTuple
 from geartrain.errors import SettingsError
 
 
-class Takes(enum.Enum):
-    """What an option wants after its name."""
+class ArgumentType(enum.Enum):
+    """What follows the name of an option."""
 
     NOTHING = ""
     TEXT = "text"
@@ -23,38 +23,38 @@ class Takes(enum.Enum):
 
 
 class Option(NamedTuple):
-    """A row: how gearmand writes the option, and what it does here."""
+    """An option of gearmand, and what it does here."""
 
     group: str
     long: str
     short: str
-    takes: Takes
+    takes: ArgumentType
     default: str
     help: str
-    setting: str = ""  # the setting of ours that takes its value as it is
-    idle: str = ""  # why it is accepted and does nothing
+    setting: str = ""  # our setting with the same values
+    no_effect: str = ""  # why it is accepted and does nothing
     hidden: bool = False
 
 
-_NO, _TEXT, _NUMBER = Takes.NOTHING, Takes.TEXT, Takes.NUMBER
+_NO, _TEXT, _NUMBER = ArgumentType.NOTHING, ArgumentType.TEXT, ArgumentType.NUMBER
 _GENERAL, _HTTP, _GEAR = "General options", "HTTP", "Gear"
-_OTHER_STORE = "jobs are not kept there"
-_NO_HTTP = "there is no HTTP protocol module"
+_OTHER_STORE = "this queue type is not supported"
+_NO_HTTP = "gearmand's HTTP protocol is not supported"
 
 OPTIONS = (
     Option(_GENERAL, "backlog", "b", _NUMBER, "1024", "How many new connections may wait to be accepted."),
-    Option(_GENERAL, "daemon", "d", _NO, "", "Go into the background once the server is ready."),
+    Option(_GENERAL, "daemon", "d", _NO, "", "Run in the background once the server is ready."),
     Option(_GENERAL, "exceptions", "", _NO, "", "Send exceptions to all clients.", "exceptions"),
-    Option(_GENERAL, "file-descriptors", "f", _NUMBER, "", "How many files may be open. Unset: all allowed."),
-    Option(_GENERAL, "help", "h", _NO, "", "Print this."),
-    Option(_GENERAL, "job-retries", "j", _NUMBER, "0", "Set a job aside after this many lost workers; 0: never."),
+    Option(_GENERAL, "file-descriptors", "f", _NUMBER, "", "Limit of open files. Unset: as many as allowed."),
+    Option(_GENERAL, "help", "h", _NO, "", "Print this help."),
+    Option(_GENERAL, "job-retries", "j", _NUMBER, "0", "Give up a job after this many lost workers; 0: never."),
     Option(
         _GENERAL,
         "job-handle-prefix",
         "",
         _TEXT,
         "",
-        "What job handles begin with. Unset: H:<host>.",
+        "Prefix of job handles. Unset: H:<host>.",
         "handle_prefix",
     ),
     Option(
@@ -63,24 +63,24 @@ OPTIONS = (
         "",
         _NUMBER,
         "991",
-        "Accepted; tables grow by themselves.",
-        idle="tables grow by themselves",
+        "Accepted; tables grow automatically.",
+        no_effect="tables grow automatically",
     ),
-    Option(_GENERAL, "keepalive", "", _NO, "", "Probe silent connections (always on).", "keepalive"),
-    Option(_GENERAL, "keepalive-idle", "", _NUMBER, "60", "Seconds of silence before a probe; -1: the system's."),
+    Option(_GENERAL, "keepalive", "", _NO, "", "Send keepalive probes (always on).", "keepalive"),
+    Option(_GENERAL, "keepalive-idle", "", _NUMBER, "60", "Idle seconds before a probe; -1: the system's."),
     Option(_GENERAL, "keepalive-interval", "", _NUMBER, "15", "Seconds between probes; -1: the system's."),
-    Option(_GENERAL, "keepalive-count", "", _NUMBER, "4", "Lost probes that end a connection; -1: the system's."),
-    Option(_GENERAL, "log-file", "l", _TEXT, "/var/log/gearmand.log", "A file, or 'stderr', or 'none'."),
-    Option(_GENERAL, "listen", "L", _TEXT, "", "The host or address to listen on. Unset: every one."),
+    Option(_GENERAL, "keepalive-count", "", _NUMBER, "4", "Lost probes that close a connection; -1: the system's."),
+    Option(_GENERAL, "log-file", "l", _TEXT, "/var/log/gearmand.log", "A file, 'stderr' or 'none'."),
+    Option(_GENERAL, "listen", "L", _TEXT, "", "The address to listen on. Unset: all."),
     Option(_GENERAL, "pid-file", "P", _TEXT, "/var/gearmand.pid", "Write the process id to this file."),
-    Option(_GENERAL, "protocol", "r", _TEXT, "", "Accepted for 'http', which is not there."),
-    Option(_GENERAL, "round-robin", "R", _NO, "", "Let functions take turns (always so)."),
-    Option(_GENERAL, "queue-type", "q", _TEXT, "builtin", "Where jobs are kept: builtin or libsqlite3."),
-    Option(_GENERAL, "config-file", "", _TEXT, "/etc/gearmand.conf", "Read more options from it; also '@name'."),
+    Option(_GENERAL, "protocol", "r", _TEXT, "", "Accepted for 'http', without effect."),
+    Option(_GENERAL, "round-robin", "R", _NO, "", "Serve functions in turn (always on)."),
+    Option(_GENERAL, "queue-type", "q", _TEXT, "builtin", "Where jobs are stored: builtin or libsqlite3."),
+    Option(_GENERAL, "config-file", "", _TEXT, "/etc/gearmand.conf", "Read more options from this file; also '@name'."),
     Option(_GENERAL, "syslog", "", _NO, "", "Log to the system log."),
-    Option(_GENERAL, "coredump", "", _NO, "", "Leave a core file after a crash."),
-    Option(_GENERAL, "threads", "t", _NUMBER, "4", "Accepted; one loop serves all connections."),
-    Option(_GENERAL, "user", "u", _TEXT, "", "Become this user once the ports are open."),
+    Option(_GENERAL, "coredump", "", _NO, "", "Write a core file after a crash."),
+    Option(_GENERAL, "threads", "t", _NUMBER, "4", "Accepted; one event loop serves all connections."),
+    Option(_GENERAL, "user", "u", _TEXT, "", "Switch to this user once the ports are open."),
     Option(
         _GENERAL,
         "verbose",
@@ -91,15 +91,15 @@ OPTIONS = (
     ),
     Option(_GENERAL, "version", "V", _NO, "", "Print the version."),
     Option(_GENERAL, "worker-wakeup", "w", _NUMBER, "1", "How many sleeping workers a job wakes; 0: all."),
-    Option(_GENERAL, "check-args", "", _NO, "", "Check the options, no more.", hidden=True),
-    Option(_HTTP, "http-port", "", _TEXT, "8080", f"Accepted; {_NO_HTTP}.", idle=_NO_HTTP),
+    Option(_GENERAL, "check-args", "", _NO, "", "Check the options and exit.", hidden=True),
+    Option(_HTTP, "http-port", "", _TEXT, "8080", f"Accepted; {_NO_HTTP}.", no_effect=_NO_HTTP),
     Option(_GEAR, "port", "p", _TEXT, "4730", "The port to listen on (or GEARMAND_PORT)."),
-    Option(_GEAR, "ssl", "", _NO, "", "Speak TLS, or do not start."),
-    Option(_GEAR, "ssl-ca-file", "", _TEXT, "", "Admit only peers with a certificate of these authorities."),
+    Option(_GEAR, "ssl", "", _NO, "", "Require TLS."),
+    Option(_GEAR, "ssl-ca-file", "", _TEXT, "", "Accept only peers with a certificate from these authorities."),
     Option(_GEAR, "ssl-certificate", "", _TEXT, "", "The server's certificate."),
     Option(_GEAR, "ssl-key", "", _TEXT, "", "The certificate's private key."),
-    Option("libmemcached", "libmemcached-servers", "", _TEXT, "", "Accepted, unused.", idle=_OTHER_STORE),
-    Option("libmemcached", "libmemcached-prefix", "", _TEXT, "gear_", "Accepted, unused.", idle=_OTHER_STORE),
+    Option("libmemcached", "libmemcached-servers", "", _TEXT, "", "Accepted, unused.", no_effect=_OTHER_STORE),
+    Option("libmemcached", "libmemcached-prefix", "", _TEXT, "gear_", "Accepted, unused.", no_effect=_OTHER_STORE),
     Option("libsqlite3", "libsqlite3-db", "", _TEXT, "", "The database file of -q libsqlite3."),
     Option(
         "libsqlite3",
@@ -107,8 +107,8 @@ OPTIONS = (
         "",
         _NO,
         "",
-        "Accepted; jobs are kept from the start.",
-        idle="a store keeps jobs from the start, not only at the end",
+        "Accepted; jobs are always stored at once.",
+        no_effect="jobs are always stored at once",
     ),
     Option(
         "libsqlite3",
@@ -116,21 +116,21 @@ OPTIONS = (
         "",
         _TEXT,
         "gearman_queue",
-        "Accepted; the store has tables of its own.",
-        idle="the store has tables of its own",
+        "Accepted; the store has its own tables.",
+        no_effect="the store has its own tables",
     ),
-    Option("Postgres", "libpq-conninfo", "", _TEXT, "", "Accepted, unused.", idle=_OTHER_STORE),
-    Option("Postgres", "libpq-table", "", _TEXT, "queue", "Accepted, unused.", idle=_OTHER_STORE),
-    Option("redis", "redis-server", "", _TEXT, "", "Accepted, unused.", idle=_OTHER_STORE),
-    Option("redis", "redis-port", "", _TEXT, "", "Accepted, unused.", idle=_OTHER_STORE),
-    Option("redis", "redis-password", "", _TEXT, "", "Accepted, unused.", idle=_OTHER_STORE),
-    Option("redis", "redis-prefix", "", _TEXT, "", "Accepted, unused.", idle=_OTHER_STORE),
-    Option("MySQL", "mysql-host", "", _TEXT, "localhost", "Accepted, unused.", idle=_OTHER_STORE),
-    Option("MySQL", "mysql-port", "", _NUMBER, "3306", "Accepted, unused.", idle=_OTHER_STORE),
-    Option("MySQL", "mysql-user", "", _TEXT, "", "Accepted, unused.", idle=_OTHER_STORE),
-    Option("MySQL", "mysql-password", "", _TEXT, "", "Accepted, unused.", idle=_OTHER_STORE),
-    Option("MySQL", "mysql-db", "", _TEXT, "", "Accepted, unused.", idle=_OTHER_STORE),
-    Option("MySQL", "mysql-table", "", _TEXT, "gearman_queue", "Accepted, unused.", idle=_OTHER_STORE),
+    Option("Postgres", "libpq-conninfo", "", _TEXT, "", "Accepted, unused.", no_effect=_OTHER_STORE),
+    Option("Postgres", "libpq-table", "", _TEXT, "queue", "Accepted, unused.", no_effect=_OTHER_STORE),
+    Option("redis", "redis-server", "", _TEXT, "", "Accepted, unused.", no_effect=_OTHER_STORE),
+    Option("redis", "redis-port", "", _TEXT, "", "Accepted, unused.", no_effect=_OTHER_STORE),
+    Option("redis", "redis-password", "", _TEXT, "", "Accepted, unused.", no_effect=_OTHER_STORE),
+    Option("redis", "redis-prefix", "", _TEXT, "", "Accepted, unused.", no_effect=_OTHER_STORE),
+    Option("MySQL", "mysql-host", "", _TEXT, "localhost", "Accepted, unused.", no_effect=_OTHER_STORE),
+    Option("MySQL", "mysql-port", "", _NUMBER, "3306", "Accepted, unused.", no_effect=_OTHER_STORE),
+    Option("MySQL", "mysql-user", "", _TEXT, "", "Accepted, unused.", no_effect=_OTHER_STORE),
+    Option("MySQL", "mysql-password", "", _TEXT, "", "Accepted, unused.", no_effect=_OTHER_STORE),
+    Option("MySQL", "mysql-db", "", _TEXT, "", "Accepted, unused.", no_effect=_OTHER_STORE),
+    Option("MySQL", "mysql-table", "", _TEXT, "gearman_queue", "Accepted, unused.", no_effect=_OTHER_STORE),
 )
 BY_LONG = {option.long: option for option in OPTIONS}
 BY_SHORT = {option.short: option for option in OPTIONS if option.short}
@@ -139,27 +139,27 @@ _HELP_COLUMN = 40
 _HELP_WIDTH = 80
 
 
-class Given(NamedTuple):
-    """An option as it was written."""
+class ParsedOption(NamedTuple):
+    """An option and its value."""
 
     option: Option
     value: str  # empty for a switch
 
 
 def parse(words: Sequence[str]) -> dict[str, str]:
-    """What was given on a command line, by long name; a SettingsError in gearmand's own words if it is wrong."""
+    """Values by long name; wrong usage is a SettingsError with gearmand's own message."""
     values: dict[str, str] = {}
     for option, value in _read(words):
         if option.long in values:
             raise SettingsError(f"option '--{option.long}' cannot be specified more than once")
-        if option.takes is Takes.NUMBER and not _is_number(value):
+        if option.takes is ArgumentType.NUMBER and not _is_number(value):
             raise SettingsError(f"the argument ('{value}') for option '--{option.long}' is invalid")
         values[option.long] = value
     return values
 
 
 def parse_file(text: str) -> dict[str, str]:
-    """What a configuration file gives. Words that are no options are passed over, as gearmand does.
+    """Values in a configuration file. Words that are not options are skipped, as gearmand does.
 
     A line that begins with `#` is a comment; gearmand would read the options in it.
     """
@@ -167,12 +167,12 @@ def parse_file(text: str) -> dict[str, str]:
     try:
         words = shlex.split("\n".join(lines))
     except ValueError as error:
-        raise SettingsError(f"the configuration file makes no sense: {error}") from None
-    return parse(list(_without_strays(words)))
+        raise SettingsError(f"invalid configuration file: {error}") from None
+    return parse(list(_options_only(words)))
 
 
 def help_text() -> str:
-    """The table for people, laid out as gearmand's."""
+    """The text of --help, in gearmand's layout."""
     lines = []
     for group in dict.fromkeys(option.group for option in OPTIONS):
         lines += ["", f"{group}:"]
@@ -182,9 +182,9 @@ def help_text() -> str:
     return "\n".join(lines).lstrip("\n")
 
 
-def _read(words: Sequence[str]) -> Iterator[Given]:
-    waiting = iter(range(len(words)))
-    for position in waiting:
+def _read(words: Sequence[str]) -> Iterator[ParsedOption]:
+    positions = iter(range(len(words)))
+    for position in positions:
         word = words[position]
         following = words[position + 1] if position + 1 < len(words) else None
         if word == "--":
@@ -192,49 +192,49 @@ def _read(words: Sequence[str]) -> Iterator[Given]:
                 return
             raise SettingsError(f"unrecognised option '{following}'")
         *switches, last = _long(word) if word.startswith("--") else _short(word)
-        yield from (Given(option, "") for option, _ in switches)
+        yield from (ParsedOption(option, "") for option, _ in switches)
         option, value = last
-        if option.takes is Takes.NOTHING:
-            yield Given(option, "")
+        if option.takes is ArgumentType.NOTHING:
+            yield ParsedOption(option, "")
             continue
         if value is None:
             if following is None or _names_an_option(following):
                 raise SettingsError(f"the required argument for option '--{option.long}' is missing")
             value = following
-            next(waiting)
-        yield Given(option, value)
+            next(positions)
+        yield ParsedOption(option, value)
 
 
-_Found = list[tuple[Option, str | None]]
+_Parsed = list[tuple[Option, str | None]]
 
 
-def _long(word: str) -> _Found:
+def _long(word: str) -> _Parsed:
     name, equals, value = word[2:].partition("=")
     option = BY_LONG.get(name)
     if option is None:
         raise SettingsError(f"unrecognised option '{word}'")
-    if equals and option.takes is Takes.NOTHING:
+    if equals and option.takes is ArgumentType.NOTHING:
         raise SettingsError(f"option '--{name}' does not take any arguments")
     if equals and not value:
         raise SettingsError(f"the argument for option '--{name}' should follow immediately after the equal sign")
     return [(option, value if equals else None)]
 
 
-def _short(word: str) -> _Found:
-    """One dash: any number of switches, the last of which may take the rest of the word."""
-    found: _Found = []
+def _short(word: str) -> _Parsed:
+    """Switches behind one dash; the last may take the rest of the word as its argument."""
+    parsed: _Parsed = []
     letters = word[1:] if word.startswith("-") else ""
     while letters:
         option = BY_SHORT.get(letters[0])
         if option is None:
             break
-        if option.takes is not Takes.NOTHING:
-            return [*found, (option, letters[1:] or None)]
-        found.append((option, None))
+        if option.takes is not ArgumentType.NOTHING:
+            return [*parsed, (option, letters[1:] or None)]
+        parsed.append((option, None))
         letters = letters[1:]
-    if letters or not found:
+    if letters or not parsed:
         raise SettingsError(f"unrecognised option '{word}'")
-    return found
+    return parsed
 
 
 def _names_an_option(word: str) -> bool:
@@ -247,15 +247,15 @@ def _is_number(value: str) -> bool:
     return value.removeprefix("-").removeprefix("+").isdecimal() and -(2**31) <= int(value) < 2**32
 
 
-def _without_strays(words: Sequence[str]) -> Iterator[str]:
-    wants = False
+def _options_only(words: Sequence[str]) -> Iterator[str]:
+    argument_follows = False
     for word in words:
-        if wants or word.startswith("-"):
+        if argument_follows or word.startswith("-"):
             yield word
-        wants = not wants and _wants_more(word)
+        argument_follows = not argument_follows and _takes_next_word(word)
 
 
-def _wants_more(word: str) -> bool:
+def _takes_next_word(word: str) -> bool:
     """Whether the next word is this one's argument."""
     if not word.startswith("-") or "=" in word:
         return False
@@ -263,12 +263,12 @@ def _wants_more(word: str) -> bool:
         option, value = (_long(word) if word.startswith("--") else _short(word))[-1]
     except SettingsError:
         return False
-    return option.takes is not Takes.NOTHING and value is None
+    return option.takes is not ArgumentType.NOTHING and value is None
 
 
 def _help_lines(option: Option) -> Iterator[str]:
     name = f"-{option.short} [ --{option.long} ]" if option.short else f"--{option.long}"
-    argument = "" if option.takes is Takes.NOTHING else " arg"
+    argument = "" if option.takes is ArgumentType.NOTHING else " arg"
     default = f" (={option.default})" if option.default else ""
     head = f"  {name}{argument}{default}"
     body = textwrap.wrap(option.help, _HELP_WIDTH - _HELP_COLUMN)

@@ -40,7 +40,7 @@ def command(verb: Verb, command: Command) -> Callable[..., None]:
 
     parameters = [
         *(_parameter(argument, command.many) for argument in verb.arguments),
-        _keyword("server", remote.Server, remote.USUAL),
+        _keyword("server", remote.Server, remote.DEFAULT_URL),
         _keyword("json", remote.Json, False),
     ]
     execute.__doc__ = f"{verb.help}."
@@ -66,7 +66,7 @@ def _run_for_each(verb: Verb, command: Command, server: str, as_json: bool, valu
 def _run_once(verb: Verb, command: Command, server: str, as_json: bool, values: dict[str, Any]) -> None:
     arguments = {name: value.value if isinstance(value, enum.Enum) else value for name, value in values.items()}
     answer = remote.ask(server, verb.name, **arguments)
-    tables.say([tables.json_line(answer) if as_json else _report(verb, command, arguments, answer)])
+    tables.print_lines([tables.json_line(answer) if as_json else _report(verb, command, arguments, answer)])
 
 
 def _report(verb: Verb, command: Command, arguments: dict[str, Any], answer: Any) -> str:
@@ -74,7 +74,7 @@ def _report(verb: Verb, command: Command, arguments: dict[str, Any], answer: Any
         return f"{arguments[verb.arguments[0].name]} {verb.past}"
     fields = {**arguments, "answer": formatting.value(answer, 100) if isinstance(answer, str) else ""}
     if isinstance(answer, dict):
-        fields |= {name: formatting.clock(value) for name, value in answer.items() if name.endswith("_at")}
+        fields |= {name: formatting.local_time(value) for name, value in answer.items() if name.endswith("_at")}
     return command.report.format(**fields)
 
 

@@ -1,4 +1,4 @@
-"""`geartrain jobs`: what ran, when, and with what result or error; and what is still to run."""
+"""`geartrain jobs`: list jobs, live and finished."""
 
 import os
 import sys
@@ -17,35 +17,34 @@ from geartrain.server.config import load
 from geartrain.server.config.settings import TABLE
 
 EPILOG = f"""
-**What is in it.** Jobs that are scheduled, queued, running or dead, and for as long as `keep_records_for` says (one day
-unless set otherwise, and at most `keep_records` of them) background jobs that are over.
+**Which jobs.** Jobs that are scheduled, queued, running or dead, and finished background jobs, as long as their records
+are kept (settings `keep_records_for`, by default one day, and `keep_records`).
 
-**Who is asked.** The server, if `--server` or `{remote.VARIABLE}` names one, or one answers at the usual place. With
-`--store` or `--config`, or where no server answers, the store's file is read, beside a server that uses it or without
-one. Jobs in state *queued* then wait or run: a store does not note which.
+**Source.** The server at `--server` or `{remote.URL_VARIABLE}`, else at the default address. With `--store` or
+`--config`, or if no server answers, the store's file is read; a server may be using it. A store does not record which
+jobs are running: there, *queued* includes them.
 
-**Times.** `2h`, `30m` or `7d` ago; `2026-11-15` or `2026-11-15T18:30`, local time; `2026-11-15T18:30Z`;
-`@1789000000`, in seconds of the epoch. A job that is over counts by when it ended, any other by when it was
-submitted.
+**Times.** `2h`, `30m` or `7d` ago; `2026-11-15` or `2026-11-15T18:30` in local time; `2026-11-15T18:30Z`; `@1789000000`
+in epoch seconds. A finished job is selected by when it ended, any other by when it was submitted.
 
 {exit_codes.EPILOG}
 **Examples**
 
-- `geartrain jobs` shows the newest jobs
+- `geartrain jobs` lists the newest jobs
 
-- `geartrain jobs --handle H:lap:17` shows what came of one
+- `geartrain jobs --handle H:lap:17` shows one job
 
-- `geartrain jobs --state failed --since 1d` shows what went wrong since yesterday, and why
+- `geartrain jobs --state failed --since 1d` lists the jobs that failed since yesterday, with their reasons
 
 - `geartrain jobs --function mail --since 2026-11-01 --until 2026-12-01 --limit 100000`
 
-- `geartrain jobs --state dead --json | jq -r .reason` is for machines: one object per line
+- `geartrain jobs --state dead --json | jq -r .reason` prints one JSON object per line
 """
 
 _COLUMNS: Final = ("HANDLE", "FUNCTION", "STATE", "SUBMITTED", "STARTED", "TOOK", "TRIES", "CODE", "OUTCOME")
 _LONGEST_OUTCOME: Final = 60
 _LONGEST_NAME: Final = 40
-_PAGE: Final = 1000  # so many are asked for at a time
+_PAGE: Final = 1000  # jobs per request
 
 
 def jobs(
@@ -53,51 +52,51 @@ def jobs(
     state: Annotated[
         job_history.StateName | None, typer.Option(help="Only jobs in this state.", show_default=False)
     ] = None,
-    since: Annotated[str, typer.Option(metavar="TIME", help="Not before this time.", show_default=False)] = "",
-    until: Annotated[str, typer.Option(metavar="TIME", help="Before this time.", show_default=False)] = "",
+    since: Annotated[str, typer.Option(metavar="TIME", help="Only jobs since this time.", show_default=False)] = "",
+    until: Annotated[str, typer.Option(metavar="TIME", help="Only jobs before this time.", show_default=False)] = "",
     handle: Annotated[str, typer.Option(metavar="HANDLE", help="Only this job.", show_default=False)] = "",
-    limit: Annotated[int, typer.Option(metavar="N", min=1, help="At most so many, the newest.")] = 50,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show at most N jobs, the newest.")] = 50,
     server: remote.OptionalServer = None,
     store: local_store.Store = None,
     config: local_store.Config = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object per line, for machines.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
-    """Show what ran, when, and with what result or error; and what is still to run."""
+    """List jobs: what ran, when, and with what result or error, and what is still to run."""
     query = JobQuery(
         state=JobState[state.name] if state is not None else None,
         function=os.fsencode(function),
-        since=formatting.moment(since, "--since"),
-        until=formatting.moment(until, "--until"),
+        since=formatting.parse_past_time(since, "--since"),
+        until=formatting.parse_past_time(until, "--until"),
         limit=limit,
     )
-    found = _found(os.fsencode(handle), query, server, store, config)
-    tables.say(map(tables.json_line, found) if json else _table(found))
+    records = _select(os.fsencode(handle), query, server, store, config)
+    tables.print_lines(map(tables.json_line, records) if json else _table(records))
     if json:
         return
-    if not found:
-        print("no job fits", file=sys.stderr)
-    elif len(found) == limit:
-        print(f"these are the newest {limit:,}; --limit shows more", file=sys.stderr)
+    if not records:
+        print("no jobs match", file=sys.stderr)
+    elif len(records) == limit:
+        print(f"only the newest {limit:,} are shown; use --limit for more", file=sys.stderr)
 
 
-def _found(
+def _select(
     handle: bytes, query: JobQuery, server: str | None, store: str | None, config: str | None
 ) -> list[dict[str, Any]]:
     """From the server or from the file, whichever the options name."""
     if server is not None and not (store or config):
         return _from_server(handle, query, server)
-    named = store or config or any(map(os.environ.get, (TABLE["store"].variable, load.CONFIG_VARIABLE)))
-    if not named:
+    file_named = store or config or any(map(os.environ.get, (TABLE["store"].variable, load.CONFIG_VARIABLE)))
+    if not file_named:
         try:
-            return _from_server(handle, query, remote.USUAL)
+            return _from_server(handle, query, remote.DEFAULT_URL)
         except ServerGoneError:
-            print("geartrain: no server answers; this is what its store says", file=sys.stderr)
+            print("geartrain: no server answers; reading its store", file=sys.stderr)
     return _from_file(handle, query, store, config)
 
 
 def _from_file(handle: bytes, query: JobQuery, store: str | None, config: str | None) -> list[dict[str, Any]]:
     file = store_file.existing(local_store.settings(store, config))
-    notices = progress.Notices(progress.Progress("reading"))
+    notices = progress.Notices(progress.ProgressLine("reading"))
     if handle:
         entries = job_history.find(file, handle, time.time(), notices)
     else:
@@ -126,20 +125,20 @@ async def _pages(client: Any, query: JobQuery) -> list[dict[str, Any]]:
         "since": query.since,
         "until": query.until,
     }
-    found: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     after = ""
-    while len(found) < query.limit:
-        count = min(_PAGE, query.limit - len(found))
+    while len(records) < query.limit:
+        count = min(_PAGE, query.limit - len(records))
         page = await control.ask(client, "jobs", **filter, limit=count, after=after)
-        found += page["items"]
+        records += page["items"]
         after = page["after"]
         if not after:
             break
-    return found
+    return records
 
 
 def _plain(value: Any) -> Any:
-    """Bytes that are text are text; others are base64, said so. A time that is not known is null."""
+    """A value as `--json` prints it. An unknown time is null."""
     if isinstance(value, bytes):
         return jsonbytes.encode(value)
     if isinstance(value, float):
@@ -147,8 +146,8 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _table(found: list[dict[str, Any]]) -> list[str]:
-    return tables.table(_COLUMNS, map(_row, found), state="STATE") if found else []
+def _table(records: list[dict[str, Any]]) -> list[str]:
+    return tables.table(_COLUMNS, map(_row, records), state="STATE") if records else []
 
 
 def _row(job: dict[str, Any]) -> tuple[str, ...]:
@@ -157,12 +156,13 @@ def _row(job: dict[str, Any]) -> tuple[str, ...]:
     return (
         formatting.value(job["handle"], _LONGEST_NAME), formatting.value(job["function"], _LONGEST_NAME),
         str(job["state"]),
-        formatting.clock(job["submitted_at"]), formatting.clock(job["started_at"]), took, str(job["attempts"]),
+        formatting.local_time(job["submitted_at"]), formatting.local_time(job["started_at"]),
+        took, str(job["attempts"]),
         str(job["code"]) if over or job["code"] else "-", _outcome(job),
     )  # fmt: skip
 
 
 def _outcome(job: dict[str, Any]) -> str:
     if job["state"] == job_history.StateName.SCHEDULED:
-        return f"due {formatting.clock(job['run_at'])}"
+        return f"due {formatting.local_time(job['run_at'])}"
     return formatting.value(job["reason"] or job["result"] or "", _LONGEST_OUTCOME)

@@ -1,4 +1,4 @@
-"""`geartrain load`: a dump into a store that no server has open."""
+"""`geartrain load`: load a dump into a store."""
 
 import contextlib
 import sys
@@ -13,53 +13,54 @@ from geartrain.maintenance import store_file
 from geartrain.server.process import log
 
 EPILOG = """
-**All or nothing.** A line that is wrong is named, and then nothing was loaded. Jobs keep their handles, their
-places and their attempts; the store's ids go on above all of theirs.
+**All or nothing.** An invalid line is reported, and nothing is loaded. Jobs keep their handles, their order and their
+attempts. New jobs get ids above those of the loaded ones.
 
-**What is there already** is left as it is: the same job, waiting or over, is counted as present; a job whose id,
-handle or unique key another job has is named and passed over. `--replace` puts the dump's in their place.
+**Conflicts.** Jobs of the store stay as they are. A job of the dump that the store already has, live or finished,
+counts as present. A job whose id, handle or unique key belongs to another job is reported and skipped; with `--replace`
+it takes the place of the other.
 
 **Examples**
 
-- `geartrain load jobs.dump` into the store that `geartrain serve` uses; stop that server first
+- `geartrain load jobs.dump` loads into the store of `geartrain serve`; stop that server first
 
-- `zcat jobs.dump.gz | geartrain load -` from standard input
+- `zcat jobs.dump.gz | geartrain load -` reads standard input
 
-- `geartrain load jobs.dump --store sqlite:///srv/new/jobs.db` into a new store, which is made
+- `geartrain load jobs.dump --store sqlite:///srv/new/jobs.db` creates a new store
 """
 
 STDIN = "-"
 _REST = {
-    "replaced": "of them in the place of others",
-    "present": "present already",
-    "clashing": "not loaded because others have their id, handle or unique key",
+    "replaced": "of them replaced others",
+    "present": "already present",
+    "clashing": "skipped: their id, handle or unique key belongs to another job",
 }
 
 
 def load(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="What `geartrain dump` wrote; `-` for stdin.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The dump; `-` for standard input.")],
     store: local_store.Store = None,
     config: local_store.Config = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Put the dump's jobs in the place of those that are in their way.")
+        bool, typer.Option("--replace", help="Replace jobs of the store that conflict with jobs of the dump.")
     ] = False,
     json: local_store.Json = False,
 ) -> None:
-    """Load a dump into a store that no server has open."""
-    found = store_file.store(local_store.settings(store, config))
-    bar = progress.Progress("loading")
-    notices = progress.Notices(bar)
+    """Load a dump into a store. The server must be stopped."""
+    location = store_file.store(local_store.settings(store, config))
+    line = progress.ProgressLine("loading")
+    notices = progress.Notices(line)
     name = "stdin" if file == STDIN else file
     with local_store.plain_errors(name), _source(file) as lines, log.opened(log.STDERR, "warning", "text"):
         try:
-            summary = store_file.load_dump(found, lines, name, replace, notices, bar)
+            summary = store_file.load_dump(location, lines, name, replace, notices, line)
         finally:
             notices.end()
     if json:
-        print(msgspec.json.encode({"file": str(found.path), **summary._asdict()}).decode())
+        print(msgspec.json.encode({"file": str(location.path), **summary._asdict()}).decode())
     else:
-        loaded = f"{progress.counted(summary.jobs, 'job')} and {progress.counted(summary.records, 'record')}"
-        print("; ".join([f"loaded {loaded} into {found.path}", *_rest(summary._asdict())]))
+        loaded = f"{progress.count_of(summary.jobs, 'job')} and {progress.count_of(summary.records, 'record')}"
+        print("; ".join([f"loaded {loaded} into {location.path}", *_rest(summary._asdict())]))
 
 
 def _rest(counts: Mapping[str, int]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What the verbs for a store's file have in common: how it is named, and how they fail."""
+"""The options `--store` and `--config` of the verbs that work on a store's file."""
 
 import contextlib
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ Store = Annotated[
     typer.Option(
         TABLE["store"].flag,
         metavar="STORE",
-        help="The store, such as `sqlite:///var/lib/geartrain/jobs.db`. [default: what `geartrain serve` uses]",
+        help="The store, such as `sqlite:///var/lib/geartrain/jobs.db`. [default: the store of `geartrain serve`]",
         show_default=False,
     ),
 ]
@@ -24,21 +24,21 @@ Config = Annotated[
     typer.Option(
         load.CONFIG_FLAG,
         metavar="FILE",
-        help="Read the server's settings from this TOML file.",
+        help="Take the store from the settings in this TOML file.",
         show_default=False,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Report as one JSON object, for machines.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 def settings(store: str | None, config: str | None) -> Settings:
-    """What `geartrain serve` would use with these flags."""
+    """The settings that `geartrain serve` would use with these flags."""
     return load.load({"store": store, "config": config})
 
 
 @contextlib.contextmanager
 def plain_errors(file: str) -> Iterator[None]:
-    """What the system refuses to do with a file is one line on stderr, as our own errors are."""
+    """Turn OSErrors into errors of ours, which are printed as one line."""
     try:
         yield
     except BrokenPipeError:

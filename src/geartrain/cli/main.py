@@ -1,4 +1,4 @@
-"""`geartrain`: one command, one file per verb."""
+"""The entry point of the `geartrain` command."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from geartrain.errors import GeartrainError
 
 
 def main() -> None:
-    """The installed command. What goes wrong on our side is one line on stderr and an exit code of its own."""
+    """Run the command. An error of ours is one line on stderr and an exit code from the table."""
     run = _verb(sys.argv)
     try:
         code = run()
@@ -22,7 +22,7 @@ def main() -> None:
 
 
 def _verb(arguments: Sequence[str]) -> Callable[[], int]:
-    """gearmand's command line has rules of its own; it is also followed when a link of that name is called."""
+    """Choose the parser: gearmand's syntax applies to the verb `gearmand`, or if the program is called that."""
     if os.path.basename(arguments[0]) == "gearmand":
         return lambda: _gearmand(arguments[1:])
     if arguments[1:2] == ["gearmand"]:

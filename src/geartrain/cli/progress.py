@@ -1,4 +1,4 @@
-"""What long work says on stderr while somebody watches."""
+"""Progress and notices on stderr while a long command runs."""
 
 import sys
 import time
@@ -8,19 +8,19 @@ _SECONDS_BETWEEN_REPORTS: Final = 0.2
 _NOTICES_SHOWN: Final = 5
 
 
-class Progress:
-    """Counts on stderr while somebody watches, in one line that goes away at the end."""
+class ProgressLine:
+    """A count on stderr, in one line that is erased at the end; nothing where stderr is not a terminal."""
 
-    def __init__(self, doing: str) -> None:
-        self._doing = doing
-        self._watched = sys.stderr.isatty()
+    def __init__(self, activity: str) -> None:
+        self._activity = activity
+        self._visible = sys.stderr.isatty()
         self._next = time.monotonic() + _SECONDS_BETWEEN_REPORTS
         self._width = 0
 
     def __call__(self, count: int) -> None:
-        if self._watched and time.monotonic() >= self._next:
+        if self._visible and time.monotonic() >= self._next:
             self._next = time.monotonic() + _SECONDS_BETWEEN_REPORTS
-            line = f"{self._doing} {count:,}"
+            line = f"{self._activity} {count:,}"
             self._width = len(line)
             print(f"\r{line}", end="", file=sys.stderr, flush=True)
 
@@ -31,9 +31,9 @@ class Progress:
 
 
 class Notices:
-    """The first few on stderr, then only how many more there were."""
+    """Prints the first few notices on stderr, and at the end how many more there were."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: ProgressLine) -> None:
         self._progress = progress
         self.count = 0
 
@@ -46,12 +46,12 @@ class Notices:
     def end(self) -> None:
         self._progress.end()
         if self.count > _NOTICES_SHOWN:
-            print(f"geartrain: and {self.count - _NOTICES_SHOWN:,} more like these", file=sys.stderr)
+            print(f"geartrain: and {self.count - _NOTICES_SHOWN:,} more", file=sys.stderr)
 
 
-def counted(count: int, thing: str) -> str:
+def count_of(count: int, thing: str) -> str:
     """
-    >>> counted(1, "job"), counted(1200, "job")
+    >>> count_of(1, "job"), count_of(1200, "job")
     ('1 job', '1,200 jobs')
     """
     return f"{count:,} {thing}{'' if count == 1 else 's'}"

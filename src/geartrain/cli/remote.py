@@ -1,4 +1,4 @@
-"""How the verbs that talk to a server find it, ask it, and give up."""
+"""The `--server` option, and requests to the server that it names."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,36 +10,36 @@ from geartrain.address import DEFAULT_PORTS
 
 T = TypeVar("T")
 
-USUAL: Final = f"gearman://127.0.0.1:{DEFAULT_PORTS['gearman']}"
-VARIABLE: Final = "GEARTRAIN_SERVER"
-# People wait in front of a terminal: a server that cannot be reached is said soon.
+DEFAULT_URL: Final = f"gearman://127.0.0.1:{DEFAULT_PORTS['gearman']}"
+URL_VARIABLE: Final = "GEARTRAIN_SERVER"
+# Seconds to try to connect: a person is waiting at the terminal.
 PATIENCE: Final = 2.0
 
 _OPTION: Final[Any] = typer.Option(
     "--server",
     "-s",
     metavar="URL",
-    envvar=VARIABLE,
-    help="The server, by any protocol: gearman, danga, periodic, memodb+tcp, gearmonkey or http.",
+    envvar=URL_VARIABLE,
+    help="The server's URL: gearman, danga, periodic, memodb+tcp, gearmonkey or http.",
 )
 Server = Annotated[str, _OPTION]
 OptionalServer = Annotated[str | None, _OPTION]
-Json = Annotated[bool, typer.Option("--json", help="JSON, for machines.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def ask(server: str, verb: str, **arguments: Any) -> Any:
-    """One question to a server, and its answer."""
+    """The server's answer to one control verb."""
 
-    async def question(client: Any) -> Any:
+    async def ask_verb(client: Any) -> Any:
         from geartrain.client import control
 
         return await control.ask(client, verb, **arguments)
 
-    return with_client(server, question)
+    return with_client(server, ask_verb)
 
 
 def with_client(server: str, use: Callable[[Any], Awaitable[T]]) -> T:
-    """Do something with a client of that server."""
+    """Run a coroutine function with a client that is connected to the server, and return its result."""
 
     async def session() -> T:
         from geartrain.client.async_client import AsyncClient

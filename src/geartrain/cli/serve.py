@@ -1,4 +1,4 @@
-"""`geartrain serve`: the server in the foreground. Its flags are made from the table of settings."""
+"""`geartrain serve`: run the server. Its flags are made from the table of settings."""
 
 import inspect
 from collections.abc import Callable
@@ -11,34 +11,35 @@ from geartrain.server.config.settings import TABLE, Setting
 from geartrain.server.process import launch
 
 EPILOG = f"""
-**Where settings come from.** Flags first, then the environment, then a settings file, then the defaults above.
-Every flag has a name in each: `--max-packet 1MiB` is `GEARTRAIN_MAX_PACKET=1MiB` in the environment and
-`max_packet = "1MiB"` in the file. The file is the one that `{load.CONFIG_FLAG}` or `{load.CONFIG_VARIABLE}`
-names, else `~/.config/geartrain/{load.FILE_NAME}`, else `/etc/geartrain/{load.FILE_NAME}`.
+**Settings** come from flags, the environment, a settings file and the defaults, in this order of precedence. The
+setting `--max-packet 1MiB` is `GEARTRAIN_MAX_PACKET=1MiB` in the environment and `max_packet = "1MiB"` in the file. The
+file is `{load.CONFIG_FLAG}` or `{load.CONFIG_VARIABLE}`, else `~/.config/geartrain/{load.FILE_NAME}`, else
+`/etc/geartrain/{load.FILE_NAME}`.
 
-**Signals.** TERM and INT stop at once; USR1 stops when the running jobs are done; HUP reopens the log file.
+**Signals.** TERM and INT stop the server at once. USR1 stops it when the running jobs are done. HUP reopens the log
+file.
 
 **Examples**
 
-- `geartrain serve` opens the usual ports on this machine only
+- `geartrain serve` listens on the default ports, on this machine only
 
-- `geartrain serve --listen gearman://0.0.0.0:4730` lets other machines in
+- `geartrain serve --listen gearman://0.0.0.0:4730` accepts connections from other machines
 
-- `geartrain serve --listen gearman://127.0.0.1:0` takes a free port and says which one on stdout
+- `geartrain serve --listen gearman://127.0.0.1:0` takes a free port and prints it
 
-- `geartrain serve --log-level debug --log-format json` shows every connection, for a machine to read
+- `geartrain serve --log-level debug --log-format json` logs every connection as JSON
 
-- `geartrain gearmand --help` is for those who come from gearmand
+- `geartrain gearmand --help` describes the same server with gearmand's options
 """
 
 
 def command() -> Callable[..., None]:
-    """The verb as a function with one parameter per setting, which is what typer makes flags from."""
+    """The verb as a function with a parameter for each setting, from which typer makes flags."""
 
     def serve(**flags: Any) -> None:
         launch.serve(load.load(flags))
 
-    serve.__doc__ = "Run the server until it is told to stop."
+    serve.__doc__ = "Run the server in the foreground."
     serve.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [_config(), *map(_parameter, TABLE.values())]
     )
@@ -76,5 +77,5 @@ def _choices(setting: Setting) -> str:
 
 
 def _keyword(name: str, annotation: Any) -> inspect.Parameter:
-    """Everything is optional, and None when it is not given: other sources may have it."""
+    """A parameter that is None if the flag is not given: other sources may have the setting."""
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)

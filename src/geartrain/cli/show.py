@@ -1,4 +1,4 @@
-"""`geartrain show`: everything about one job."""
+"""`geartrain show`: one job in detail."""
 
 import sys
 from typing import Annotated, Any
@@ -9,31 +9,31 @@ from geartrain import jsonbytes
 from geartrain.cli import exit_codes, formatting, remote, tables
 
 EPILOG = f"""
-A job that is over is shown as long as its record is kept.
+A finished job can be shown as long as the server keeps its record.
 
 {exit_codes.EPILOG}
 **Examples**
 
 - `geartrain show H:lap:17`
 
-- `geartrain show H:lap:17 --result > result.bin` writes the result alone, byte for byte
+- `geartrain show H:lap:17 --result > result.bin` writes only the result, byte for byte
 """
 
 
 def show(
-    handle: Annotated[str, typer.Argument(metavar="HANDLE", help="Which job.", show_default=False)],
-    payload: Annotated[bool, typer.Option("--payload", help="Only the payload, as it is.")] = False,
-    result: Annotated[bool, typer.Option("--result", help="Only the result, as it is.")] = False,
-    server: remote.Server = remote.USUAL,
+    handle: Annotated[str, typer.Argument(metavar="HANDLE", help="The job's handle.", show_default=False)],
+    payload: Annotated[bool, typer.Option("--payload", help="Print only the payload, unchanged.")] = False,
+    result: Annotated[bool, typer.Option("--result", help="Print only the result, unchanged.")] = False,
+    server: remote.Server = remote.DEFAULT_URL,
     json: remote.Json = False,
 ) -> None:
-    """Show everything that is known of a job."""
+    """Show one job: state, times, attempts, payload and result."""
     if payload or result:
         answer = remote.ask(server, "payload" if payload else "result", handle=handle)
         sys.stdout.buffer.write(jsonbytes.decode(answer))
         return
     job = remote.ask(server, "job", handle=handle)
-    tables.say([tables.json_line(job)] if json else _page(job))
+    tables.print_lines([tables.json_line(job)] if json else _page(job))
 
 
 def _page(job: dict[str, Any]) -> list[str]:
@@ -43,13 +43,13 @@ def _page(job: dict[str, Any]) -> list[str]:
             ("handle", formatting.value(job["handle"], 100)),
             ("function", formatting.value(job["function"], 100)),
             ("unique key", formatting.value(job["unique"], 100)),
-            ("state", tables.paint(state, tables.STATE_COLOURS.get(state, "")) + _progress(job)),
+            ("state", tables.coloured(state, tables.STATE_COLOURS.get(state, "")) + _progress(job)),
             ("reason", job["reason"]),
             ("kind", f"{job['priority']} priority, {'background' if job['background'] else 'foreground'}"),
-            ("submitted", f"{formatting.clock(job['submitted_at'])} by {job['door'] or '?'}"),
-            ("runs at", formatting.clock(job["run_at"]) if state == "scheduled" else ""),
+            ("submitted", f"{formatting.local_time(job['submitted_at'])} by {job['door'] or '?'}"),
+            ("runs at", formatting.local_time(job["run_at"]) if state == "scheduled" else ""),
             ("started", _started(job)),
-            ("finished", formatting.clock(job["finished_at"]) if job["finished_at"] else ""),
+            ("finished", formatting.local_time(job["finished_at"]) if job["finished_at"] else ""),
             ("took", _took(job)),
             ("attempts", str(job["attempts"])),
             ("payload", _content(job["payload"], job["payload_size"])),
@@ -57,9 +57,9 @@ def _page(job: dict[str, Any]) -> list[str]:
         ]
     )
     for trial in job["trials"]:
-        took = formatting.span(trial["ended_at"] - trial["started_at"])
+        took = formatting.duration(trial["ended_at"] - trial["started_at"])
         who = formatting.value(trial["worker"]) or trial["door"] or "?"
-        lines.append(f"  {formatting.clock(trial['started_at'])}  {took:>8}  {who}: {trial['why']}")
+        lines.append(f"  {formatting.local_time(trial['started_at'])}  {took:>8}  {who}: {trial['why']}")
     return lines
 
 
@@ -73,13 +73,13 @@ def _started(job: dict[str, Any]) -> str:
     if not job["started_at"]:
         return ""
     who = formatting.value(job["worker"])
-    return f"{formatting.clock(job['started_at'])} by {job['worker_door'] or '?'}{f' ({who})' if who else ''}"
+    return f"{formatting.local_time(job['started_at'])} by {job['worker_door'] or '?'}{f' ({who})' if who else ''}"
 
 
 def _took(job: dict[str, Any]) -> str:
     if not (job["started_at"] and job["finished_at"]):
         return ""
-    return formatting.span(job["finished_at"] - job["started_at"])
+    return formatting.duration(job["finished_at"] - job["started_at"])
 
 
 def _content(content: Any, size: int | None) -> str:

@@ -1,4 +1,4 @@
-"""`geartrain status`: the whole server at a glance, function by function."""
+"""`geartrain status`: the server's queues, by function."""
 
 import time
 from typing import Annotated, Any, Final
@@ -8,11 +8,11 @@ import typer
 from geartrain.cli import exit_codes, formatting, remote, tables
 
 EPILOG = f"""
-**Columns.** WAITING jobs are ready for a worker, LATER ones have a time to come, DEAD ones were given up and wait
-for `geartrain retry` or `delete`. OLDEST is how long the first of the waiting has been ready. DONE and FAILED count
-since the server's start.
+**Columns.** WAITING jobs are ready for a worker. LATER ones are scheduled for a later time. DEAD ones failed for good;
+see `geartrain retry` and `geartrain delete`. OLDEST is the age of the oldest waiting job. DONE and FAILED count since
+the start of the server.
 
-A C gearmand is asked in its own words, and knows less.
+It also works with a C gearmand, which reports less.
 
 {exit_codes.EPILOG}
 **Examples**
@@ -31,23 +31,27 @@ _NUMBERS: Final = frozenset(HEAD[1:-1])
 
 
 def status(
-    function: Annotated[str, typer.Argument(metavar="[TEXT]", help="Only functions with this in their name.")] = "",
-    sort: Annotated[str, typer.Option(metavar="WORD", help="By name, queued, oldest, running or failed.")] = "name",
-    limit: Annotated[int, typer.Option(metavar="N", min=1, help="At most so many functions.")] = 100,
-    server: remote.Server = remote.USUAL,
+    function: Annotated[
+        str, typer.Argument(metavar="[TEXT]", help="Only functions whose name contains this text.")
+    ] = "",
+    sort: Annotated[
+        str, typer.Option(metavar="WORD", help="Sort by name, queued, oldest, running or failed.")
+    ] = "name",
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show at most N functions.")] = 100,
+    server: remote.Server = remote.DEFAULT_URL,
     json: remote.Json = False,
 ) -> None:
-    """Show queues, workers and what became of jobs."""
+    """Show queues, workers and counts of jobs, by function."""
     overview, page = remote.with_client(server, lambda client: _ask(client, function, sort, limit))
     if json:
-        tables.say([tables.json_line({"overview": overview, "functions": page["items"]})])
+        tables.print_lines([tables.json_line({"overview": overview, "functions": page["items"]})])
         return
-    tables.say([_summary(overview), ""] if overview else [])
-    tables.say(table(page["items"]))
+    tables.print_lines([_summary(overview), ""] if overview else [])
+    tables.print_lines(table(page["items"]))
 
 
 def table(functions: list[dict[str, Any]]) -> list[str]:
-    """One line for each function."""
+    """A line for each function."""
     return tables.table(HEAD, map(row, functions), _NUMBERS) if functions else ["no functions yet"]
 
 
@@ -63,7 +67,7 @@ async def _ask(client: Any, search: str, sort: str, limit: int) -> tuple[Any, An
 
 def _summary(overview: dict[str, Any]) -> str:
     return (
-        f"up {formatting.span(overview['uptime'])}, {overview['connections']:,} connections,"
+        f"up {formatting.duration(overview['uptime'])}, {overview['connections']:,} connections,"
         f" {overview['workers']:,} workers;"
         f" in {overview['submitted_rate']:,.1f}/s, done {overview['completed_rate']:,.1f}/s;"
         f" {overview['queued']:,} waiting, {overview['running']:,} running, {overview['scheduled']:,} later,"
@@ -72,12 +76,12 @@ def _summary(overview: dict[str, Any]) -> str:
 
 
 def row(function: dict[str, Any]) -> tuple[str, ...]:
-    """Its cells, as people read them."""
+    """The cells of a function."""
     oldest = function["oldest"]
     return (
         formatting.value(function["name"]),
         *(f"{function[name]:,}" for name in ("queued", "running", "scheduled", "dead", "workers")),
-        formatting.span(max(time.time() - oldest, 0.0)) if oldest else "-",
+        formatting.duration(max(time.time() - oldest, 0.0)) if oldest else "-",
         *(f"{function[name]:,}" for name in ("submitted", "completed", "failed")),
         "paused" if function["paused"] else "",
     )

@@ -1,4 +1,4 @@
-"""`geartrain submit`: give a server work, and wait for it or not."""
+"""`geartrain submit`: submit jobs, and wait for their results if asked to."""
 
 import asyncio
 import enum
@@ -14,11 +14,16 @@ from geartrain.errors import GeartrainError, JobFailedError, JobTimeoutError
 from geartrain.model import Priority
 
 EPILOG = f"""
-**The payload** is the argument, or a file, or what comes on standard input (`-`); nothing at all is an empty payload.
-With `--lines` every line of standard input is a job of its own.
+**Payload.** It is the argument, the content of a file, or standard input (`-`); without any of these it is empty. With
+`--lines` every line of standard input is the payload of a job.
 
-**Waiting.** Without `--wait` the job is a background job: the server keeps it, and its handle is printed. With
-`--wait` the result is printed when it is there, and the worker's progress is shown on stderr meanwhile.
+**Background or foreground.** Without `--wait` it is a background job: the server stores it, and the command prints its
+handle. Over `periodic://` and `gearmonkey://` that is the protocol's own name for the job, which other verbs do not
+accept; `geartrain jobs` prints the handle that they accept. With `--wait` it is a foreground job: the command shows
+progress on stderr and prints the result.
+
+**Protocols.** An option that the protocol of the URL cannot express is an error: `memodb+tcp://`, for example, has no
+background jobs.
 
 {exit_codes.EPILOG}
 **Examples**
@@ -34,55 +39,65 @@ With `--lines` every line of standard input is a job of its own.
 - `geartrain submit mail '{{"to": "ada"}}' --delay 10m --json | jq -r .handle`
 """
 
-_AT_ONCE: Final = 1000  # so many lines are under way at the same time
+_BATCH: Final = 1000  # lines that are submitted at a time
 
 
-class Urgency(enum.StrEnum):
+class PriorityName(enum.StrEnum):
     HIGH = "high"
     NORMAL = "normal"
     LOW = "low"
 
 
 def submit(
-    function: Annotated[str, typer.Argument(metavar="FUNCTION", help="What is to be done.", show_default=False)],
+    function: Annotated[str, typer.Argument(metavar="FUNCTION", help="The function to run.", show_default=False)],
     payload: Annotated[
-        str | None, typer.Argument(metavar="[PAYLOAD]", help="What to do it with; `-` reads it from standard input.")
+        str | None, typer.Argument(metavar="[PAYLOAD]", help="The payload; `-` reads standard input.")
     ] = None,
-    file: Annotated[Path | None, typer.Option(metavar="FILE", help="Take the payload from a file.")] = None,
-    lines: Annotated[bool, typer.Option("--lines", help="One job per line of standard input.")] = False,
+    file: Annotated[Path | None, typer.Option(metavar="FILE", help="Read the payload from a file.")] = None,
+    lines: Annotated[bool, typer.Option("--lines", help="Submit one job per line of standard input.")] = False,
     wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait for the result and print it.")] = False,
     patience: Annotated[
-        str, typer.Option("--patience", metavar="TIME", help="Wait so long at most, such as `30s`.", show_default=False)
+        str,
+        typer.Option(
+            "--patience",
+            metavar="TIME",
+            help="With `--wait`: give up after this time, such as `30s`.",
+            show_default=False,
+        ),
     ] = "",
-    priority: Annotated[Urgency, typer.Option(help="How urgent it is.")] = Urgency.NORMAL,
+    priority: Annotated[PriorityName, typer.Option(help="The priority.")] = PriorityName.NORMAL,
     unique: Annotated[
-        str, typer.Option(metavar="KEY", help="Join the job that has this key already.", show_default=False)
+        str, typer.Option(metavar="KEY", help="Unique key: joins a job that already has this key.", show_default=False)
     ] = "",
-    at: Annotated[str, typer.Option(metavar="TIME", help="Run it at this time.", show_default=False)] = "",
-    delay: Annotated[str, typer.Option(metavar="TIME", help="Run it after so long.", show_default=False)] = "",
-    timeout: Annotated[str, typer.Option(metavar="TIME", help="So long may a worker take.", show_default=False)] = "",
-    server: remote.Server = remote.USUAL,
+    at: Annotated[str, typer.Option(metavar="TIME", help="Do not run it before this time.", show_default=False)] = "",
+    delay: Annotated[
+        str, typer.Option(metavar="TIME", help="Do not run it before this delay is over.", show_default=False)
+    ] = "",
+    timeout: Annotated[str, typer.Option(metavar="TIME", help="Time that a worker may take.", show_default=False)] = "",
+    server: remote.Server = remote.DEFAULT_URL,
     json: remote.Json = False,
 ) -> None:
     """Submit a job, or one per line of standard input."""
     if lines and (payload is not None or file is not None):
-        raise typer.BadParameter("--lines takes its payloads from standard input, and nothing else")
+        raise typer.BadParameter(
+            "--lines reads payloads from standard input; PAYLOAD and --file cannot be used with it"
+        )
     if payload is not None and file is not None:
-        raise typer.BadParameter("a payload as argument and one from a file are one too many")
-    wishes = {
+        raise typer.BadParameter("PAYLOAD and --file cannot be used together")
+    options = {
         "background": not wait,
         "priority": Priority[priority.name],
         "unique": unique,
-        "at": formatting.coming(at, "--at") or None,
-        "delay": formatting.duration(delay, "--delay") or None,
-        "timeout": formatting.duration(timeout, "--timeout") or None,
+        "at": formatting.parse_future_time(at, "--at") or None,
+        "delay": formatting.parse_duration(delay, "--delay") or None,
+        "timeout": formatting.parse_duration(timeout, "--timeout") or None,
     }
-    session = _Session(function, wishes, formatting.duration(patience, "--patience") or None, json)
+    submitter = _Submitter(function, options, formatting.parse_duration(patience, "--patience") or None, json)
     if lines:
-        failed = remote.with_client(server, session.submit_lines)
+        failed = remote.with_client(server, submitter.submit_lines)
     else:
         content = _payload(payload, file)
-        failed = remote.with_client(server, lambda client: session.submit_one(client, content))
+        failed = remote.with_client(server, lambda client: submitter.submit_one(client, content))
     if failed:
         raise typer.Exit(exit_codes.JOB_FAILED)
 
@@ -98,20 +113,20 @@ def _payload(argument: str | None, file: Path | None) -> bytes:
     return (argument or "").encode("utf-8", "surrogateescape")
 
 
-class _Session:
-    """One run of the verb: what is wanted of every job, and how it is reported."""
+class _Submitter:
+    """Submits jobs with the same options, and prints their handles or results."""
 
-    def __init__(self, function: str, wishes: dict[str, Any], patience: float | None, json: bool) -> None:
+    def __init__(self, function: str, options: dict[str, Any], patience: float | None, json: bool) -> None:
         self._function = function
-        self._wishes = wishes
+        self._options = options
         self._patience = patience
         self._json = json
-        self._watched = sys.stderr.isatty()
+        self._show_progress = sys.stderr.isatty()
 
     async def submit_one(self, client: Any, payload: bytes) -> int:
-        """Submit it, report it; how many failed."""
-        job = await client.submit(self._function, payload, **self._wishes)
-        if self._wishes["background"]:
+        """Submit a job and print its handle or result; returns how many failed."""
+        job = await client.submit(self._function, payload, **self._options)
+        if self._options["background"]:
             self._report({"handle": job.handle, "function": self._function}, job.handle.encode())
             return 0
         try:
@@ -122,24 +137,24 @@ class _Session:
             self._failed(job.handle, error)
             return 1
         except TimeoutError:
-            raise JobTimeoutError(f"{job.handle} was not finished in time; it is not waited for any more") from None
+            raise JobTimeoutError(f"{job.handle} did not finish in time; gave up waiting") from None
         finally:
             self._clear()
         self._report({"handle": job.handle, "state": "done", "result": jsonbytes.encode(result)}, result, end=b"")
         return 0
 
     async def submit_lines(self, client: Any) -> int:
-        """One job per line, in batches, and their results in the order of the lines."""
+        """Submit a job per line, in batches; print handles or results in the order of the lines."""
         failed = 0
         loop = asyncio.get_running_loop()
         while batch := await loop.run_in_executor(None, _read_lines, sys.stdin.buffer):
-            submits = (client.submit(self._function, line, **self._wishes) for line in batch)
+            submits = (client.submit(self._function, line, **self._options) for line in batch)
             for job in await asyncio.gather(*submits):
                 failed += await self._line_done(job)
         return failed
 
     async def _line_done(self, job: Any) -> int:
-        if self._wishes["background"]:
+        if self._options["background"]:
             self._report({"handle": job.handle, "function": self._function}, job.handle.encode())
             return 0
         try:
@@ -151,11 +166,11 @@ class _Session:
         return 0
 
     async def _follow(self, job: Any) -> None:
-        """Show progress on stderr, in one line that goes away; parts of the result go to stdout as they come."""
+        """Show progress in one line on stderr; write parts of the result to stdout as they come."""
         from geartrain.client import job_events
 
         async for event in job.events():
-            if isinstance(event, job_events.Progressed) and self._watched:
+            if isinstance(event, job_events.Progressed) and self._show_progress:
                 print(f"\r{_bar(event.numerator, event.denominator)}", end="", file=sys.stderr, flush=True)
             elif isinstance(event, job_events.Warned):
                 self._clear()
@@ -165,19 +180,19 @@ class _Session:
                 _write(event.data)
 
     def _clear(self) -> None:
-        if self._watched:
+        if self._show_progress:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
     def _report(self, facts: dict[str, Any], plain: bytes, end: bytes = b"\n") -> None:
         if self._json:
-            tables.say([tables.json_line(facts)])
+            tables.print_lines([tables.json_line(facts)])
         else:
             _write(plain + end)
 
     def _failed(self, handle: str, error: JobFailedError) -> None:
         if self._json:
             facts = {"handle": handle, "state": "failed", "reason": error.reason, "data": jsonbytes.encode(error.data)}
-            tables.say([tables.json_line(facts)])
+            tables.print_lines([tables.json_line(facts)])
         else:
             print(f"geartrain: {error}", file=sys.stderr)
 
@@ -188,16 +203,16 @@ def _write(data: bytes) -> None:
 
 
 def _read_lines(source: BinaryIO) -> list[bytes]:
-    """The next lines, without their ends; fewer than asked for if they come slowly. Empty at the end."""
+    """The next lines, without line ends: those that are available now, at least one. Empty at the end of input."""
     first = source.readline()
     if not first:
         return []
     lines = [first]
-    # What the buffer holds already belongs to the same batch; waiting for more would hold up the first.
-    held = source.peek() if hasattr(source, "peek") else b""
-    while len(lines) < _AT_ONCE and b"\n" in held:
+    # Only what is in the buffer joins the batch: waiting for more lines would delay the first.
+    buffered = source.peek() if hasattr(source, "peek") else b""
+    while len(lines) < _BATCH and b"\n" in buffered:
         lines.append(source.readline())
-        held = held[len(lines[-1]) :]
+        buffered = buffered[len(lines[-1]) :]
     return [line.rstrip(b"\r\n") for line in lines]
 
 

@@ -1,4 +1,4 @@
-"""What the verbs print: tables and colours for people, plain columns when piped, JSON for machines."""
+"""Output of the verbs: tables, with colours on a terminal, and JSON."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ _COLOURS: Final = {
     "blue": "\x1b[34m",
     "cyan": "\x1b[36m",
 }
-# How a job's state looks, wherever it is shown.
+# Of job states, in every table.
 STATE_COLOURS: Final = {
     "scheduled": "cyan",
     "queued": "yellow",
@@ -32,54 +32,54 @@ STATE_COLOURS: Final = {
 }
 
 
-def colourful() -> bool:
-    """Whether somebody looks at standard output who likes colours."""
+def colours_wanted() -> bool:
+    """Whether standard output is a terminal that shows colours, and the user has not turned them off."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def paint(text: str, colour: str) -> str:
-    """The text in a colour, if there are colours here."""
+def coloured(text: str, colour: str) -> str:
+    """The text in a colour, where colours are wanted."""
     code = _COLOURS.get(colour)
-    return f"{code}{text}{_PLAIN}" if code and text.strip() and colourful() else text
+    return f"{code}{text}{_PLAIN}" if code and text.strip() and colours_wanted() else text
 
 
 def table(head: Row, rows: Iterable[Row], right: frozenset[str] = frozenset(), state: str = "") -> list[str]:
-    """Lines with columns as wide as what is in them; `right` names columns of numbers, `state` the one to colour."""
+    """Lines of aligned columns; `right` names columns to align right, `state` the column of job states to colour."""
     rows = list(rows)
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
 
-    def line(row: Row, paint_cell: Callable[[int, str], str]) -> str:
+    def line(row: Row, format_cell: Callable[[int, str], str]) -> str:
         cells = (
-            paint_cell(column, cell.rjust(width) if head[column] in right else cell.ljust(width))
+            format_cell(column, cell.rjust(width) if head[column] in right else cell.ljust(width))
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         return "  ".join(cells).rstrip()
 
     def body(column: int, cell: str) -> str:
-        return paint(cell, STATE_COLOURS.get(cell.strip(), "")) if head[column] == state else cell
+        return coloured(cell, STATE_COLOURS.get(cell.strip(), "")) if head[column] == state else cell
 
-    return [line(head, lambda _, cell: paint(cell, "bold")), *(line(row, body) for row in rows)]
+    return [line(head, lambda _, cell: coloured(cell, "bold")), *(line(row, body) for row in rows)]
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """One fact per line; those without a value are left out."""
+    """A line for each name and value; empty values are skipped."""
     shown = [(name, value) for name, value in pairs if value]
     width = max((len(name) for name, _ in shown), default=0)
-    return [f"{paint(name.ljust(width), 'bold')}  {value}" for name, value in shown]
+    return [f"{coloured(name.ljust(width), 'bold')}  {value}" for name, value in shown]
 
 
-def say(lines: Iterable[str]) -> None:
-    """Print; `geartrain jobs | head` ends when head does, without a word."""
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines. A closed pipe, as in `geartrain jobs | head`, ends the command without a traceback."""
     try:
         for line in lines:
             print(line)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python would flush stdout once more at its end, and complain.
+        # Python flushes stdout again at exit, and would report the closed pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None
 
 
 def json_line(value: Any) -> str:
-    """One value on one line."""
+    """A value as one line of JSON."""
     return msgspec.json.encode(value).decode()

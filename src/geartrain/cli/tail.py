@@ -34,7 +34,7 @@ def tail(
     what: Annotated[
         list[str] | None, typer.Option(metavar="WORD", help="Only events of this kind; repeat it for several kinds.")
     ] = None,
-    server: remote.Server = remote.USUAL,
+    server: remote.Server = remote.DEFAULT_URL,
     json: remote.Json = False,
 ) -> None:
     """Print job events as they happen, until Ctrl-C or until the server stops."""
@@ -43,16 +43,22 @@ def tail(
         from geartrain.client import control
 
         async for event in control.tail(client, function, what or []):
-            tables.say([tables.json_line(event) if json else _line(event)])
+            tables.print_lines([tables.json_line(event) if json else _line(event)])
 
     remote.with_client(server, follow)
 
 
 def _line(event: dict[str, Any]) -> str:
     if "missed" in event:
-        return tables.paint(f"({event['missed']:,} events left out)", "dim")
+        return tables.coloured(f"({event['missed']:,} events left out)", "dim")
     at = datetime.datetime.fromtimestamp(event["at"]).strftime("%H:%M:%S.%f")[:-3]
-    word = tables.paint(f"{event['what']:<9}", _COLOURS.get(event["what"], ""))
-    words = (at, word, formatting.value(event["handle"]), formatting.value(event["function"]), event["door"])
+    word = tables.coloured(f"{event['what']:<9}", _COLOURS.get(event["what"], ""))
+    words = (
+        at,
+        word,
+        formatting.value(event["handle"]),
+        formatting.value(event["function"]),
+        event["door"],
+    )
     who = formatting.value(event["worker"])
     return "  ".join(words) + (f"  {who}" if who else "") + (f"  {event['reason']}" if event["reason"] else "")

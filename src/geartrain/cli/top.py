@@ -1,4 +1,4 @@
-"""`geartrain top`: a live view in the terminal."""
+"""`geartrain top`: a live view of the queues in the terminal."""
 
 from typing import Annotated, Any
 
@@ -8,7 +8,7 @@ from geartrain.cli import exit_codes, formatting, remote, status, tables
 from geartrain.errors import GeartrainError
 
 EPILOG = f"""
-The live view needs one more package: `pip install 'geartrain[top]'`. `--once` does not.
+The live view needs another package: `pip install 'geartrain[top]'`. `--once` does not.
 
 **Keys.** `s` sorts by the next column, `/` searches, `p` pauses or resumes the function under the cursor, `q` quits.
 
@@ -17,19 +17,21 @@ The live view needs one more package: `pip install 'geartrain[top]'`. `--once` d
 
 
 def top(
-    once: Annotated[bool, typer.Option("--once", help="Print one picture in plain text, and end.")] = False,
-    interval: Annotated[float, typer.Option(metavar="SECONDS", min=0.2, help="Look again after so long.")] = 1.0,
-    sort: Annotated[str, typer.Option(metavar="WORD", help="By name, queued, oldest, running or failed.")] = "queued",
-    server: remote.Server = remote.USUAL,
+    once: Annotated[bool, typer.Option("--once", help="Print the view once, as plain text, and exit.")] = False,
+    interval: Annotated[float, typer.Option(metavar="SECONDS", min=0.2, help="Time between updates.")] = 1.0,
+    sort: Annotated[
+        str, typer.Option(metavar="WORD", help="Sort by name, queued, oldest, running or failed.")
+    ] = "queued",
+    server: remote.Server = remote.DEFAULT_URL,
     json: remote.Json = False,
 ) -> None:
-    """Watch the server live in the terminal."""
+    """Watch the queues live in the terminal."""
     if once or json:
-        overview, page = remote.with_client(server, lambda client: picture(client, "", sort))
+        overview, page = remote.with_client(server, lambda client: snapshot(client, "", sort))
         if json:
-            tables.say([tables.json_line({"overview": overview, "functions": page["items"]})])
+            tables.print_lines([tables.json_line({"overview": overview, "functions": page["items"]})])
         else:
-            tables.say([*headline(overview), "", *status.table(page["items"])])
+            tables.print_lines([*headline(overview), "", *status.table(page["items"])])
         return
     try:
         from geartrain.cli import top_screen
@@ -40,8 +42,8 @@ def top(
     top_screen.run(server, interval, sort)
 
 
-async def picture(client: Any, search: str, sort: str, limit: int = 100) -> tuple[Any, Any]:
-    """What one look shows."""
+async def snapshot(client: Any, search: str, sort: str, limit: int = 100) -> tuple[Any, Any]:
+    """The overview and the functions, as one view shows them."""
     from geartrain.client import control
 
     overview = await control.ask(client, "overview")
@@ -49,15 +51,16 @@ async def picture(client: Any, search: str, sort: str, limit: int = 100) -> tupl
 
 
 def headline(overview: dict[str, Any]) -> list[str]:
-    """The numbers above the table."""
+    """The lines above the table."""
     wait, run = overview["wait"], overview["run"]
     oldest = overview["now"] - overview["oldest"] if overview["oldest"] else None
     return [
-        f"geartrain  up {formatting.span(overview['uptime'])}  {overview['connections']:,} connections"
+        f"geartrain  up {formatting.duration(overview['uptime'])}  {overview['connections']:,} connections"
         f"  {overview['workers']:,} workers  {overview['functions']:,} functions",
         f"in {overview['submitted_rate']:,.1f}/s  done {overview['completed_rate']:,.1f}/s  waiting"
         f" {overview['queued']:,}  running {overview['running']:,}  later {overview['scheduled']:,}"
         f"  dead {overview['dead']:,}",
-        f"wait p50 {formatting.span(wait['p50'])} p99 {formatting.span(wait['p99'])}  run p50"
-        f" {formatting.span(run['p50'])} p99 {formatting.span(run['p99'])}  oldest {formatting.span(oldest)}",
+        f"wait p50 {formatting.duration(wait['p50'])} p99 {formatting.duration(wait['p99'])}"
+        f"  run p50 {formatting.duration(run['p50'])} p99 {formatting.duration(run['p99'])}"
+        f"  oldest {formatting.duration(oldest)}",
     ]

@@ -1,4 +1,4 @@
-"""The live view of `geartrain top`, drawn by textual."""
+"""The live view of `geartrain top`, made with textual."""
 
 from typing import Any, ClassVar, Final
 
@@ -11,16 +11,16 @@ from geartrain.cli import formatting, status, top
 from geartrain.errors import GeartrainError
 
 _SORTS: Final = ("queued", "oldest", "running", "failed", "name")
-# What fits into 80 columns; the rest is for `geartrain status`.
+# Columns that fit into 80 characters; `geartrain status` has more.
 _COLUMNS: Final = ("FUNCTION", "WAITING", "RUNNING", "LATER", "DEAD", "WORKERS", "OLDEST", "FAILED")
 _NAME_WIDTH: Final = 20
 
 
-class Screen(App[None]):
-    """The numbers, a search line that shows when it is wanted, and a table."""
+class TopScreen(App[None]):
+    """The overview, a search field that is hidden until it is used, and the table of functions."""
 
     ENABLE_COMMAND_PALETTE = False
-    CSS = "Static { padding: 0 1; height: auto; } Input { display: none; } Input.wanted { display: block; }"
+    CSS = "Static { padding: 0 1; height: auto; } Input { display: none; } Input.visible { display: block; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "quit"),
         Binding("s", "next_sort", "sort"),
@@ -52,17 +52,17 @@ class Screen(App[None]):
         for name in _COLUMNS:
             table.add_column(name, width=_NAME_WIDTH if name == "FUNCTION" else None)
         table.focus()
-        self.set_interval(self._interval, self._look)
-        self.call_later(self._look)
+        self.set_interval(self._interval, self._refresh_view)
+        self.call_later(self._refresh_view)
 
     async def on_unmount(self) -> None:
         if self._client is not None:
             await self._client.close()
 
-    async def _look(self) -> None:
+    async def _refresh_view(self) -> None:
         numbers = self.query_one("#numbers", Static)
         try:
-            overview, page = await top.picture(self._client, self._search, self._sort)
+            overview, page = await top.snapshot(self._client, self._search, self._sort)
         except GeartrainError as error:
             numbers.update(f"{self._server}: {error}")
             return
@@ -71,41 +71,41 @@ class Screen(App[None]):
         self._draw()
 
     def _draw(self) -> None:
-        """Fill the table anew; the cursor stays in its line."""
+        """Fill the table again, with the cursor in the same row."""
         table = self.query_one("#functions", DataTable)
-        line = table.cursor_row
+        row = table.cursor_row
         table.clear()
         for function in self._rows:
             table.add_row(*_cells(function))
         if self._rows:
-            table.move_cursor(row=min(line, len(self._rows) - 1))
+            table.move_cursor(row=min(row, len(self._rows) - 1))
 
     async def action_next_sort(self) -> None:
-        here = _SORTS.index(self._sort) if self._sort in _SORTS else -1
-        self._sort = _SORTS[(here + 1) % len(_SORTS)]
-        await self._look()
+        current = _SORTS.index(self._sort) if self._sort in _SORTS else -1
+        self._sort = _SORTS[(current + 1) % len(_SORTS)]
+        await self._refresh_view()
 
     def action_search(self) -> None:
-        line = self.query_one("#search", Input)
-        line.add_class("wanted")
-        line.focus()
+        field = self.query_one("#search", Input)
+        field.add_class("visible")
+        field.focus()
 
     def action_leave_search(self) -> None:
-        self.query_one("#search", Input).remove_class("wanted")
+        self.query_one("#search", Input).remove_class("visible")
         self.query_one("#functions", DataTable).focus()
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
         self._search = event.value
         self.action_leave_search()
-        await self._look()
+        await self._refresh_view()
 
     async def action_toggle_pause(self) -> None:
         from geartrain.client import control
 
-        line = self.query_one("#functions", DataTable).cursor_row
-        if not 0 <= line < len(self._rows):
+        row = self.query_one("#functions", DataTable).cursor_row
+        if not 0 <= row < len(self._rows):
             return
-        function = self._rows[line]
+        function = self._rows[row]
         verb = "resume" if function["paused"] else "pause"
         try:
             await control.ask(self._client, verb, function=function["name"])
@@ -113,11 +113,11 @@ class Screen(App[None]):
             self.notify(str(error), severity="error")
         else:
             self.notify(f"{formatting.value(function['name'])} {verb}d")
-        await self._look()
+        await self._refresh_view()
 
 
 def _cells(function: dict[str, Any]) -> list[Text]:
-    """A line of the table; a function that hands out nothing says so by its name."""
+    """A row of the table; a paused function has a mark before its name, and is dim."""
     values = dict(zip(status.HEAD, status.row(function), strict=True))
     name = formatting.one_line(("\u2016 " if function["paused"] else "") + values.pop("FUNCTION"), _NAME_WIDTH)
     style = "dim" if function["paused"] else ""
@@ -125,5 +125,5 @@ def _cells(function: dict[str, Any]) -> list[Text]:
 
 
 def run(server: str, interval: float, sort: str) -> None:
-    """Until the person has seen enough."""
-    Screen(server, interval, sort).run()
+    """Show the view until the user quits."""
+    TopScreen(server, interval, sort).run()

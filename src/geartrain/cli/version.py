@@ -1,4 +1,4 @@
-"""`geartrain version`: what is installed."""
+"""`geartrain version`: the version, and what it runs on."""
 
 import platform
 from typing import Annotated
@@ -11,9 +11,9 @@ from geartrain import compiled, eventloop
 
 
 def version(
-    json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Say which version this is, and what it runs on."""
+    """Print the version, and the Python, event loop and core that it runs on."""
     facts = {
         "version": geartrain.__version__,
         "python": platform.python_version(),

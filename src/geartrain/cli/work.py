@@ -1,4 +1,4 @@
-"""`geartrain work`: a worker that runs a shell command for each job, or the tasks of an App."""
+"""`geartrain work`: run a worker that executes a command for each job, or the tasks of an App."""
 
 import asyncio
 import importlib
@@ -12,13 +12,13 @@ from geartrain.cli import exit_codes, formatting, remote
 from geartrain.errors import GeartrainError
 
 EPILOG = f"""
-**A command for each job.** The payload comes on the command's standard input, what it prints on standard output is the
-result, and its exit code decides: 0 is success, anything else fails the job, with what it printed on standard error as
-the reason. It finds `GEARTRAIN_FUNCTION`, `GEARTRAIN_HANDLE` and `GEARTRAIN_UNIQUE` in its environment.
+**A command for each job.** The command reads the payload from standard input and writes the result to standard output.
+Exit code 0 is success; any other fails the job, and standard error is the reason. The environment has
+`GEARTRAIN_FUNCTION`, `GEARTRAIN_HANDLE` and `GEARTRAIN_UNIQUE`.
 
-**An App.** `geartrain work shop.tasks:app` runs the tasks of an `App` and keeps its cron schedules on the server.
+**An App.** `geartrain work shop.tasks:app` runs the tasks of an `App` and registers its cron schedules with the server.
 
-**Stopping.** TERM and INT let running jobs finish; a second one does not wait.
+**Signals.** TERM and INT stop the worker when its running jobs are done; a second signal stops it at once.
 
 {exit_codes.EPILOG}
 **Examples**
@@ -27,47 +27,56 @@ the reason. It finds `GEARTRAIN_FUNCTION`, `GEARTRAIN_HANDLE` and `GEARTRAIN_UNI
 
 - `geartrain work resize --concurrency 4 --timeout 2m -- convert - -resize 50% jpg:-`
 
-- `geartrain work wc --server gearman://a,gearman://b -- wc -l` serves two servers
+- `geartrain work wc --server gearman://a,gearman://b -- wc -l` works for two servers
 
 - `geartrain work shop.tasks:app --concurrency 20`
 """
 
 _TASKS_AT_ONCE: Final = 10
-_REASON_LIMIT: Final = 2000  # of what a command printed on stderr, its end
+_REASON_LIMIT: Final = 2000  # characters from the end of a command's stderr
 
 
 def work(
     what: Annotated[
         list[str],
-        typer.Argument(metavar="FUNCTION... -- COMMAND... | MODULE:APP", help="What to run.", show_default=False),
+        typer.Argument(
+            metavar="FUNCTION... -- COMMAND... | MODULE:APP",
+            help="Functions and the command for their jobs, or an App.",
+            show_default=False,
+        ),
     ],
     concurrency: Annotated[
         int | None,
         typer.Option(
-            "--concurrency", "-c", min=1, metavar="N", help="Jobs at once; 1 for a command and 10 for an App."
+            "--concurrency",
+            "-c",
+            min=1,
+            metavar="N",
+            help="Jobs to run at a time. [default: 1 for a command, 10 for an App]",
+            show_default=False,
         ),
     ] = None,
     timeout: Annotated[
         str,
-        typer.Option(metavar="TIME", help="So long may a job take; its command is killed then.", show_default=False),
+        typer.Option(metavar="TIME", help="Kill the command and fail the job after this time.", show_default=False),
     ] = "",
-    name: Annotated[str, typer.Option(metavar="NAME", help="What people see in lists.", show_default=False)] = "",
+    name: Annotated[str, typer.Option(metavar="NAME", help="The worker's name in lists.", show_default=False)] = "",
     server: remote.OptionalServer = None,
 ) -> None:
-    """Run a command for each job of a function, or the tasks of an App."""
+    """Run a worker: a command for each job of some functions, or the tasks of an App."""
     functions, command = _split(what)
-    seconds = formatting.duration(timeout, "--timeout")
+    seconds = formatting.parse_duration(timeout, "--timeout")
     if command:
-        asyncio.run(_run_command(server or remote.USUAL, functions, command, concurrency or 1, seconds, name))
+        asyncio.run(_run_command(server or remote.DEFAULT_URL, functions, command, concurrency or 1, seconds, name))
     elif len(functions) == 1 and ":" in functions[0]:
-        urls = server.split(",") if server else []  # an App knows its own
+        urls = server.split(",") if server else []  # an App has its own
         _app(functions[0]).run(*urls, concurrency=concurrency or _TASKS_AT_ONCE, name=name)
     else:
-        raise typer.BadParameter("say which command to run for each job: geartrain work reverse -- rev")
+        raise typer.BadParameter("no command given; example: geartrain work reverse -- rev")
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
-    """click drops the `--`, so it is looked for where it was typed; what stands before it are functions."""
+    """The functions before `--` and the command after it. click drops the `--`, so it is searched in sys.argv."""
     typed = sys.argv[1:]
     if "--" not in typed:
         return words, []
@@ -76,7 +85,7 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _app(place: str) -> Any:
-    """The App that `package.module:name` means."""
+    """The App at `package.module:name`."""
     module, _, name = place.partition(":")
     sys.path.insert(0, os.getcwd())
     try:
@@ -103,7 +112,7 @@ async def _run_command(
 
 
 async def _execute(job: Any, command: list[str], timeout: float) -> bytes:
-    """One job's command; whatever happens to the job, the command does not outlive it."""
+    """Run a job's command. It never outlives the job."""
     environment = {
         **os.environ,
         "GEARTRAIN_FUNCTION": job.function,
@@ -119,7 +128,7 @@ async def _execute(job: Any, command: list[str], timeout: float) -> bytes:
         raise CommandError(f"{command[0]}: {error.strerror}") from None
     try:
         async with asyncio.timeout(timeout or None):
-            result, complaint = await process.communicate(job.payload)
+            result, errors = await process.communicate(job.payload)
     except TimeoutError:
         raise CommandError(f"{command[0]} took longer than {timeout:g} seconds") from None
     finally:
@@ -127,13 +136,13 @@ async def _execute(job: Any, command: list[str], timeout: float) -> bytes:
             os.killpg(process.pid, 9)
             await process.wait()
     if process.returncode:
-        why = complaint.decode("utf-8", "replace").strip()[-_REASON_LIMIT:]
-        raise CommandError(why or f"{command[0]} ended with exit code {process.returncode}", process.returncode)
+        reason = errors.decode("utf-8", "replace").strip()[-_REASON_LIMIT:]
+        raise CommandError(reason or f"{command[0]} ended with exit code {process.returncode}", process.returncode)
     return result
 
 
 class CommandError(GeartrainError):
-    """A job's command failed. `code` is what its protocol may be told."""
+    """A job's command failed. `code` is sent to the client, where the protocol has codes."""
 
     def __init__(self, text: str, code: int = 1) -> None:
         super().__init__(text)

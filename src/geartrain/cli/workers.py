@@ -1,4 +1,4 @@
-"""`geartrain workers`: who is connected to work, by which protocol, and what they are doing."""
+"""`geartrain workers`: the connected workers."""
 
 import time
 from typing import Annotated, Any, Final
@@ -8,14 +8,14 @@ import typer
 from geartrain.cli import exit_codes, formatting, remote, tables
 
 EPILOG = f"""
-A C gearmand is asked in its own words, and knows less.
+It also works with a C gearmand, which reports less.
 
 {exit_codes.EPILOG}
 **Examples**
 
 - `geartrain workers`
 
-- `geartrain workers resize` shows who offers `resize`, or is called so
+- `geartrain workers resize` lists workers with `resize` in their name or functions
 
 - `geartrain workers --json | jq -r 'select(.idle) | .name'`
 """
@@ -24,17 +24,19 @@ _HEAD: Final = ("ID", "NAME", "DOOR", "PEER", "SINCE", "FUNCTIONS", "RUNNING", "
 
 
 def workers(
-    search: Annotated[str, typer.Argument(metavar="[TEXT]", help="Only those with this in name or functions.")] = "",
-    limit: Annotated[int, typer.Option(metavar="N", min=1, help="At most so many.")] = 100,
-    server: remote.Server = remote.USUAL,
+    search: Annotated[
+        str, typer.Argument(metavar="[TEXT]", help="Only workers with this text in their name or functions.")
+    ] = "",
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show at most N workers.")] = 100,
+    server: remote.Server = remote.DEFAULT_URL,
     json: remote.Json = False,
 ) -> None:
-    """Show who is connected to work."""
-    found = remote.with_client(server, lambda client: _ask(client, search, limit))["items"]
+    """List the connected workers, their functions and the jobs they run."""
+    items = remote.with_client(server, lambda client: _ask(client, search, limit))["items"]
     if json:
-        tables.say(map(tables.json_line, found))
+        tables.print_lines(map(tables.json_line, items))
     else:
-        tables.say(tables.table(_HEAD, map(_row, found), frozenset({"ID"})) if found else ["no workers"])
+        tables.print_lines(tables.table(_HEAD, map(_row, items), frozenset({"ID"})) if items else ["no workers"])
 
 
 async def _ask(client: Any, search: str, limit: int) -> Any:
@@ -56,8 +58,8 @@ def _row(worker: dict[str, Any]) -> tuple[str, ...]:
         formatting.value(worker["name"]) or "-",
         worker["door"],
         worker["peer"],
-        formatting.clock(worker["since"]),
+        formatting.local_time(worker["since"]),
         formatting.one_line(functions, 60),
         formatting.one_line(", ".join(formatting.value(handle) for handle in worker["running"]), 40) or "-",
-        formatting.span(max(time.time() - since, 0.0)) if since else "-",
+        formatting.duration(max(time.time() - since, 0.0)) if since else "-",
     )

@@ -136,8 +136,8 @@ def test_a_table_for_people(store: Path) -> None:
 
 
 def test_what_is_cut_off_is_said(store: Path) -> None:
-    assert "the newest 3; --limit shows more" in run(store, "--limit", "3").stderr
-    assert run(store, "--function", "nobody").stderr == "no job fits\n"
+    assert "only the newest 3 are shown" in run(store, "--limit", "3").stderr
+    assert run(store, "--function", "nobody").stderr == "no jobs match\n"
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,8 @@ def test_what_is_cut_off_is_said(store: Path) -> None:
     [
         (["--state", "running"], 1, "ask for those in state queued, which wait or run"),
         (["--state", "asleep"], 2, "'asleep' is not one of"),
-        (["--since", "yesterday"], 2, "'yesterday' is no time such as 2h"),
-        (["--until", "12"], 2, "'12' is no time"),
+        (["--since", "yesterday"], 2, "'yesterday' is not a time such as 2h"),
+        (["--until", "12"], 2, "'12' is not a time"),
         (["--limit", "0"], 2, "--limit"),
     ],
 )

@@ -95,7 +95,7 @@ def test_address(words: list[str], environment: dict[str, str], url: str) -> Non
 
 @pytest.mark.parametrize("port", ["abc", "70000", "=4731", "-5"])
 def test_bad_port(port: str) -> None:
-    with pytest.raises(SettingsError, match=f"there is no port '{port}'"):
+    with pytest.raises(SettingsError, match=f"unknown port '{port}'"):
         translate("--port", port)
 
 
@@ -107,7 +107,7 @@ def test_bad_level(level: str) -> None:
 
 @pytest.mark.parametrize("queue", ["libmemcached", "Postgres", "redis", "MySQL", "nonsense"])
 def test_queue_that_is_not_here_is_refused(queue: str) -> None:
-    with pytest.raises(SettingsError, match=f"no queue type '{queue}' here, and without it jobs could be lost"):
+    with pytest.raises(SettingsError, match=f"queue type '{queue}' is not supported"):
         translate("-q", queue)
 
 
@@ -123,8 +123,8 @@ def test_relative_database_file_is_made_absolute(tmp_path: Path, monkeypatch: py
 
 def test_protocol_http_is_only_a_warning() -> None:
     assert warnings("-r", "http", "--http-port=18080") == [
-        "--http-port has no effect: there is no HTTP protocol module",
-        "--protocol http has no effect: there is no HTTP protocol module",
+        "--http-port has no effect: gearmand's HTTP protocol is not supported",
+        "--protocol http has no effect: gearmand's HTTP protocol is not supported",
     ]
 
 
@@ -135,8 +135,8 @@ def test_unknown_protocol_is_refused() -> None:
 
 def test_options_without_effect_say_so() -> None:
     assert warnings("--hashtable-buckets=7", "--mysql-host=x") == [
-        "--hashtable-buckets has no effect: tables grow by themselves",
-        "--mysql-host has no effect: jobs are not kept there",
+        "--hashtable-buckets has no effect: tables grow automatically",
+        "--mysql-host has no effect: this queue type is not supported",
     ]
 
 
@@ -188,11 +188,11 @@ def test_syslog(there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert len(said) == (0 if there else 1)
 
 
-def test_usual_pid_file_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_pid_file_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     flags, said = gearmand.translate({"log-file": "none"}, {})
     assert flags["pid_file"] == ""
-    assert said == ["could not write the pid file /var/gearmand.pid; going on without one"]
+    assert said == ["could not write the pid file /var/gearmand.pid; continuing without one"]
     monkeypatch.setattr(os, "access", lambda path, mode: True)
     flags, said = gearmand.translate({"log-file": "none"}, {})
     assert (flags["pid_file"], said) == ("/var/gearmand.pid", [])
@@ -243,7 +243,7 @@ def test_checking_arguments_starts_nothing(capsys: pytest.CaptureFixture[str]) -
     assert run(*QUIET, "--check-args", "-t", "8", "--hashtable-buckets=7") == 0
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == "gearmand: warning: --hashtable-buckets has no effect: tables grow by themselves\n"
+    assert err == "gearmand: warning: --hashtable-buckets has no effect: tables grow automatically\n"
 
 
 def test_settings_of_ours_apply_where_gearmand_has_no_option(capsys: pytest.CaptureFixture[str]) -> None:

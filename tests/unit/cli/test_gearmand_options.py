@@ -8,7 +8,7 @@ import pytest
 
 from geartrain.cli import gearmand
 from geartrain.cli import gearmand_options as options
-from geartrain.cli.gearmand_options import Takes
+from geartrain.cli.gearmand_options import ArgumentType
 from geartrain.errors import SettingsError
 
 HELP_LINE = re.compile(r"  (?:-(?P<short>\w) \[ --(?P<boxed>[\w-]+) \]|--(?P<long>[\w-]+))(?P<arg> arg)?")
@@ -30,7 +30,7 @@ def real_options() -> dict[str, tuple[str, bool]]:
 @pytest.mark.peer("gearmand")
 def test_table_has_every_option_of_the_real_program() -> None:
     ours = {
-        option.long: (option.short, option.takes is not Takes.NOTHING)
+        option.long: (option.short, option.takes is not ArgumentType.NOTHING)
         for option in options.OPTIONS
         if not option.hidden
     }
@@ -100,9 +100,9 @@ def test_same_verdict_as_the_real_program(words: list[str]) -> None:
 
 @pytest.mark.parametrize("option", options.OPTIONS, ids=lambda option: option.long)
 def test_every_way_of_writing_an_option(option: options.Option) -> None:
-    value = {Takes.NOTHING: "", Takes.TEXT: "some text", Takes.NUMBER: "17"}[option.takes]
+    value = {ArgumentType.NOTHING: "", ArgumentType.TEXT: "some text", ArgumentType.NUMBER: "17"}[option.takes]
     wanted = {option.long: value}
-    if option.takes is Takes.NOTHING:
+    if option.takes is ArgumentType.NOTHING:
         ways = [[f"--{option.long}"]] + ([[f"-{option.short}"]] if option.short else [])
     else:
         ways = [[f"--{option.long}={value}"], [f"--{option.long}", value]]
@@ -147,7 +147,7 @@ def test_configuration_file_with_an_unknown_option() -> None:
 
 
 def test_configuration_file_with_a_lone_quote() -> None:
-    with pytest.raises(SettingsError, match="the configuration file makes no sense: No closing quotation"):
+    with pytest.raises(SettingsError, match="invalid configuration file: No closing quotation"):
         options.parse_file("--port '4731")
 
 

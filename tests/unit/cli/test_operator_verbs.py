@@ -168,7 +168,7 @@ def test_many_notices_are_counted(run: Run, path: Path) -> None:
     change(path, "UPDATE jobs SET priority = 9")
     err = run("dump").err.splitlines()
     assert len(err) == 6
-    assert err[-1] == "geartrain: and 15 more like these"
+    assert err[-1] == "geartrain: and 15 more"
 
 
 def test_database_of_somebody_else_is_not_dumped(run: Run, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_load_for_machines(run: Run, path: Path, tmp_path: Path) -> None:
     fill(path, job(1), job(2))
     target = tmp_path / "jobs.dump"
     run("dump", target)
-    assert run("load", target).out.endswith("; 2 present already\n")
+    assert run("load", target).out.endswith("; 2 already present\n")
     assert json.loads(run("load", target, "--replace", "--json").out) == {
         "file": str(path), "jobs": 2, "records": 0, "replaced": 2, "present": 0, "clashing": 0, "next_id": 5000,
     }  # fmt: skip
@@ -229,7 +229,7 @@ def test_load_names_jobs_that_clash(run: Run, path: Path, tmp_path: Path) -> Non
     target.write_text(target.read_text().replace("H:host:1", "H:other:1"))
     code, out, err = run("load", target)
     assert (code, err) == (0, "geartrain: H:other:1 was not loaded: its id is that of H:host:1\n")
-    assert out.endswith("; 1 not loaded because others have their id, handle or unique key\n")
+    assert out.endswith("; 1 skipped: their id, handle or unique key belongs to another job\n")
 
 
 def test_load_of_a_file_that_is_not_there(run: Run, path: Path, tmp_path: Path) -> None:
