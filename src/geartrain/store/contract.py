@@ -69,7 +69,7 @@ def _searched(record: Record | MemoryRecord) -> tuple[bytes, ...]:
 
 
 class Store(Protocol):
-    """Every store is one of these, and passes tests/contract."""
+    """Every store is one of these, and passes tests/contract/stores."""
 
     durable: bool  # whether a commit outlives the process
 

@@ -16,7 +16,7 @@ from geartrain.runtime.committer import Committer, Retention
 from geartrain.runtime.tick import TickLoop
 from geartrain.store.contract import Batch
 from geartrain.store.sqlite import SqliteStore
-from tests.contract.making import ids
+from tests.contract.stores.factories import ids
 
 PATIENCE = 10.0
 NOW = 1_800_000_000.0

@@ -14,7 +14,7 @@ from geartrain.errors import StoreError
 from geartrain.model import JobState
 from geartrain.runtime import committer as subject
 from geartrain.runtime.committer import IDS_PROMISED
-from tests.contract.making import ids, records
+from tests.contract.stores.factories import ids, records
 from tests.unit.runtime.committer_scene import PATIENCE, GatedStore, Scene, Story, failures, kept, play, scene
 
 Play = Callable[[Story], None]

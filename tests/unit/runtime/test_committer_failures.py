@@ -13,7 +13,7 @@ from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.model import Duplicate
 from geartrain.runtime import committer as subject
-from tests.contract.making import ids, records
+from tests.contract.stores.factories import ids, records
 from tests.unit.runtime.committer_scene import Scene, Story, failures, kept, play
 
 Play = Callable[[Story], None]

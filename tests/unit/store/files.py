@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 
 from geartrain.store.sqlite import SqliteStore
-from tests.contract.making import batch, job
+from tests.contract.stores.factories import batch, job
 
 PAGE = 4096
 PAYLOAD = 500  # so that a page holds a handful of jobs

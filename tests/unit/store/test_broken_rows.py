@@ -7,7 +7,7 @@ from typing import Any
 import apsw
 import pytest
 
-from tests.contract.making import batch, ids, job
+from tests.contract.stores.factories import batch, ids, job
 from tests.unit.store.conftest import Opened
 
 BREAKS = {

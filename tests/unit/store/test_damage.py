@@ -11,7 +11,7 @@ import pytest
 from geartrain.errors import StoreError
 from geartrain.store import salvage
 from geartrain.store.sqlite import SqliteStore
-from tests.contract.making import batch, ids, job, record, records, rows
+from tests.contract.stores.factories import batch, ids, job, record, records, rows
 from tests.unit.store import files
 from tests.unit.store.conftest import Opened
 

@@ -11,7 +11,7 @@ import pytest
 
 from geartrain.errors import StoreError
 from geartrain.store.sqlite import SqliteStore
-from tests.contract.making import batch, ids, job, record, records, rows
+from tests.contract.stores.factories import batch, ids, job, record, records, rows
 
 SIZE = 2 * 1024 * 1024
 NOBODY = 65534

@@ -10,7 +10,7 @@ from geartrain.errors import StoreError
 from geartrain.store import sqlite
 from geartrain.store.contract import Batch, Store
 from geartrain.store.sqlite import SqliteStore
-from tests.contract.making import batch, ids, job, record, records, rows
+from tests.contract.stores.factories import batch, ids, job, record, records, rows
 from tests.crash.faulty_disk.faulty_vfs import FaultyDisk, Span
 from tests.unit.store import files
 

@@ -14,7 +14,7 @@ from geartrain.store import contract, salvage, schema
 from geartrain.store.contract import Query
 from geartrain.store.snapshot import Snapshot
 from geartrain.store.sqlite import SqliteStore
-from tests.contract.making import NOW, batch, facts, ids, job, record, records, rows
+from tests.contract.stores.factories import NOW, batch, facts, ids, job, record, records, rows
 from tests.unit.store.conftest import Opened
 
 KNOWN = len(schema.MIGRATIONS)

@@ -10,8 +10,8 @@ import pytest
 from geartrain.errors import StoreError
 from geartrain.store.lock import FileLock
 from geartrain.store.sqlite import SqliteStore
-from tests.contract import victim
-from tests.contract.making import batch, ids, job
+from tests.contract.stores import killed_writer
+from tests.contract.stores.factories import batch, ids, job
 from tests.unit.store.conftest import Opened
 
 
@@ -38,7 +38,7 @@ def test_file_is_free_after_close(path: Path) -> None:
 
 
 def test_lock_is_released_when_its_holder_is_killed(path: Path) -> None:
-    command = [sys.executable, victim.__file__, "sqlite", str(path.parent), "5"]
+    command = [sys.executable, killed_writer.__file__, "sqlite", str(path.parent), "5"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"1\n"

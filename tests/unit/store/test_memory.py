@@ -7,7 +7,7 @@ import pytest
 from geartrain.store.contract import Query
 from geartrain.store.memory import MemoryStore
 from geartrain.store.memory_record import MemoryRecord
-from tests.contract.making import batch, record, records
+from tests.contract.stores.factories import batch, record, records
 
 
 def memo(id: int, finished_at: float = 0.0) -> MemoryRecord:

@@ -10,7 +10,7 @@ import pytest
 from geartrain.store import sqlite
 from geartrain.store.contract import Batch, Store
 from geartrain.store.sqlite import SqliteStore
-from tests.contract.making import batch, job, record, records, rows
+from tests.contract.stores.factories import batch, job, record, records, rows
 from tests.unit.store.power import PowerDisk
 
 SEED = 20

@@ -11,7 +11,7 @@ from geartrain.errors import StoreError
 from geartrain.store import sqlite
 from geartrain.store.contract import Query
 from geartrain.store.sqlite import SqliteStore
-from tests.contract.making import batch, finish, ids, job, record, records
+from tests.contract.stores.factories import batch, finish, ids, job, record, records
 from tests.crash.faulty_disk.faulty_vfs import FaultyDisk, Span
 from tests.unit.store import files
 from tests.unit.store.conftest import Opened

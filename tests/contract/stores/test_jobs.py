@@ -1,4 +1,4 @@
-"""What goes in as a job comes out as the same job, whatever is in it."""
+"""A job is restored exactly, whatever is in it."""
 
 import random
 from typing import Any
@@ -7,8 +7,8 @@ import pytest
 
 from geartrain.model import Attempt, Job, JobState, Priority
 from geartrain.store.contract import Store
-from tests.contract.conftest import Reopen
-from tests.contract.making import NOW, batch, facts, ids, job, rows
+from tests.contract.stores.conftest import Reopen
+from tests.contract.stores.factories import NOW, batch, facts, ids, job, rows
 
 EVERY_BYTE = bytes(range(256))
 LARGE = random.Random(8).randbytes(8 * 1024 * 1024)
@@ -26,8 +26,8 @@ ODD_JOBS = {
     "a long name": {"function": b"f" * 100_000, "handle": b"H:" + b"h" * 60},
     "scheduled": {"run_at": NOW + 3600.125},
     "scheduled beyond all calendars": {"run_at": float(2**63 - 1)},
-    "an early place": {"run_at": -1.5, "submitted_at": 0.001},
-    "tried before": {"attempts": 9},
+    "time in the past": {"run_at": -1.5, "submitted_at": 0.001},
+    "attempted before": {"attempts": 9},
     "many attempts": {"attempts": 2**31, "count": 2**40},
     "counted": {"count": -3, "timeout": 0.25},
     "reduced": {"reducer": b"sum"},
@@ -37,16 +37,16 @@ ODD_JOBS = {
     "low": {"priority": int(Priority.LOW)},
     "dead": {"state": JobState.DEAD, "reason": "gave up: \N{SNOWMAN} \0 'quoted'", "attempts": 10},
     "the last id": {"id": 2**63 - 1},
-    "tried in vain": {
+    "a failed attempt": {
         "attempts": 2,
-        "failed_attempts": [Attempt(NOW, NOW + 0.125, "gearman", EVERY_BYTE, "it left \N{SNOWMAN}")],
+        "failed_attempts": [Attempt(NOW, NOW + 0.125, "gearman", EVERY_BYTE, "worker disconnected \N{SNOWMAN}")],
     },
-    "tried in vain, and counted anew": {"failed_attempts": [Attempt(NOW, NOW + 1, "", b"", "")] * 20},
+    "twenty failed attempts": {"failed_attempts": [Attempt(NOW, NOW + 1, "", b"", "")] * 20},
 }
 
 
 @pytest.mark.parametrize("changes", ODD_JOBS.values(), ids=ODD_JOBS.keys())
-def test_job_comes_back_as_it_was(store: Store, reopened: Reopen, changes: dict[str, Any]) -> None:
+def test_job_is_restored(store: Store, reopened: Reopen, changes: dict[str, Any]) -> None:
     odd = job(**{"id": 7, **changes})
     store.commit(batch([odd]))
     assert rows(store) == [facts(odd)]
@@ -54,19 +54,21 @@ def test_job_comes_back_as_it_was(store: Store, reopened: Reopen, changes: dict[
 
 
 @pytest.mark.parametrize("state", [JobState.SCHEDULED, JobState.QUEUED, JobState.RUNNING])
-def test_job_that_waited_or_ran_is_queued_when_it_comes_back(store: Store, reopened: Reopen, state: JobState) -> None:
+def test_scheduled_queued_and_running_jobs_are_restored_as_queued(
+    store: Store, reopened: Reopen, state: JobState
+) -> None:
     store.commit(batch([job(7, state=state)]))
     (found,) = reopened().jobs(Job)
     assert found.state is JobState.QUEUED
 
 
-def test_job_that_comes_back_is_a_background_job(store: Store) -> None:
+def test_restored_job_is_a_background_job(store: Store) -> None:
     store.commit(batch([job(7)]))
     (found,) = store.jobs(Job)
     assert found.background is True
 
 
-def test_state_and_priority_come_back_as_what_the_engine_compares(store: Store) -> None:
+def test_state_is_an_enum_member_and_priority_a_plain_int(store: Store) -> None:
     store.commit(batch([job(7, state=JobState.DEAD)]))
     (found,) = store.jobs(Job)
     assert found.state is JobState.DEAD
@@ -79,12 +81,12 @@ def test_jobs_with_the_same_empty_unique_key_are_separate(store: Store, reopened
 
 
 def test_jobs_with_the_same_unique_key_are_separate(store: Store, reopened: Reopen) -> None:
-    """A dead job and the one that took its key; which of them has the key is for the engine to say."""
+    """A dead job, and a later one with its key; the engine decides which of them owns the key."""
     store.commit(batch([job(1, unique=b"key", state=JobState.DEAD), job(2, unique=b"key")]))
     assert ids(reopened()) == [1, 2]
 
 
-def test_jobs_come_by_id_whatever_the_order_of_saving(store: Store, reopened: Reopen) -> None:
+def test_jobs_are_ordered_by_id(store: Store, reopened: Reopen) -> None:
     order = list(range(1, 6001))
     random.Random(1).shuffle(order)
     for start in range(0, len(order), 2000):
@@ -93,7 +95,7 @@ def test_jobs_come_by_id_whatever_the_order_of_saving(store: Store, reopened: Re
     assert ids(reopened()) == sorted(order)
 
 
-def test_jobs_are_made_as_the_kind_that_is_asked_for(store: Store) -> None:
+def test_jobs_are_created_as_the_given_class(store: Store) -> None:
     class Special(Job):
         __slots__ = ()
 
@@ -101,6 +103,6 @@ def test_jobs_are_made_as_the_kind_that_is_asked_for(store: Store) -> None:
     assert [type(found) for found in store.jobs(Special)] == [Special, Special]
 
 
-def test_store_without_jobs_gives_none(store: Store, reopened: Reopen) -> None:
+def test_empty_store_has_no_jobs(store: Store, reopened: Reopen) -> None:
     assert ids(store) == []
     assert ids(reopened()) == []

@@ -1,18 +1,18 @@
-"""Records of jobs that are over: what is kept, and how it is asked for."""
+"""Records of finished jobs, and queries for them."""
 
 import pytest
 
 from geartrain.model import JobState, Priority, Record
 from geartrain.store.contract import Query, Store
-from tests.contract.conftest import Reopen
-from tests.contract.making import NOW, batch, finish, job, record, records
+from tests.contract.stores.conftest import Reopen
+from tests.contract.stores.factories import NOW, batch, finish, job, record, records
 
 EVERY_BYTE = bytes(range(256))
 
 ODD_RECORDS = {
     "plain": {},
-    "nobody ran it": {"started_at": 0.0, "worker": b"", "worker_door": "", "attempts": 0, "result": b""},
-    "cancelled": {"state": int(JobState.CANCELLED), "reason": "somebody said so"},
+    "never assigned": {"started_at": 0.0, "worker": b"", "worker_door": "", "attempts": 0, "result": b""},
+    "cancelled": {"state": int(JobState.CANCELLED), "reason": "cancelled by an operator"},
     "failed": {"state": int(JobState.FAILED), "reason": "\N{SNOWMAN}", "attempts": 7, "code": 255},
     "every byte": {"function": EVERY_BYTE, "unique": EVERY_BYTE, "worker": EVERY_BYTE, "result": EVERY_BYTE},
     "result not kept": {"door": "danga", "result": b"", "keeps_result": False},
@@ -22,7 +22,7 @@ ODD_RECORDS = {
 
 
 @pytest.mark.parametrize("changes", ODD_RECORDS.values(), ids=ODD_RECORDS.keys())
-def test_record_comes_back_as_it_was(store: Store, reopened: Reopen, changes: dict[str, object]) -> None:
+def test_record_is_restored(store: Store, reopened: Reopen, changes: dict[str, object]) -> None:
     written = record(7, **changes)
     store.commit(batch(finished=[written]))
     assert store.records(Query()) == [written]
@@ -47,7 +47,7 @@ def test_limit_keeps_the_newest(store: Store) -> None:
     assert records(store, limit=100) == [7, 6, 5, 4, 3, 2, 1]
 
 
-def test_limit_is_a_hundred_unless_told(store: Store) -> None:
+def test_default_limit_is_a_hundred(store: Store) -> None:
     store.commit(batch(finished=map(record, range(1, 151))))
     assert len(records(store)) == 100
 
@@ -70,12 +70,12 @@ def test_by_handle(store: Store) -> None:
         b"\xff\0",
     ],
 )
-def test_by_a_handle_that_no_record_has(store: Store, unknown: bytes) -> None:
+def test_by_unknown_handle(store: Store, unknown: bytes) -> None:
     finish(store, 1, 2, 3)
     assert records(store, handle=unknown) == []
 
 
-def test_by_a_handle_that_does_not_end_in_a_number(store: Store) -> None:
+def test_by_handle_without_a_number(store: Store) -> None:
     store.commit(batch(finished=[record(1), record(2, handle=b"some name"), record(3)]))
     assert records(store, handle=b"some name") == [2]
 
@@ -89,8 +89,8 @@ def test_by_function(store: Store) -> None:
 
 @pytest.mark.parametrize("state", [JobState.DONE, JobState.FAILED, JobState.CANCELLED])
 def test_by_state(store: Store, state: JobState) -> None:
-    for id, each in enumerate((JobState.DONE, JobState.FAILED, JobState.CANCELLED), 1):
-        finish(store, id, state=int(each))
+    for id, state_of_record in enumerate((JobState.DONE, JobState.FAILED, JobState.CANCELLED), 1):
+        finish(store, id, state=int(state_of_record))
     assert records(store, state=int(state)) == [int(state) - int(JobState.DONE) + 1]
 
 
@@ -101,7 +101,7 @@ def test_by_time(store: Store) -> None:
     assert records(store, since=NOW + 3, until=NOW + 5) == [4, 3]
 
 
-def test_everything_that_is_set_has_to_fit(store: Store) -> None:
+def test_all_conditions_must_match(store: Store) -> None:
     finish(store, 1, 2, 3, function=b"resize", state=int(JobState.FAILED))
     finish(store, 4, 5, function=b"resize")
     finish(store, 6, function=b"other", state=int(JobState.FAILED))
@@ -113,6 +113,6 @@ def test_everything_that_is_set_has_to_fit(store: Store) -> None:
     assert records(store, **failed, handle=b"H:host:4") == []
 
 
-def test_jobs_that_are_not_over_have_no_record(store: Store) -> None:
+def test_unfinished_jobs_have_no_record(store: Store) -> None:
     store.commit(batch([job(1), job(2, state=JobState.DEAD)]))
     assert records(store) == []

@@ -8,12 +8,12 @@ from geartrain.errors import StoreError
 from geartrain.model import Job, JobState
 from geartrain.store import contract
 from geartrain.store.contract import Batch, Store
-from tests.contract.conftest import Reopen
-from tests.contract.making import batch, facts, ids, job, record, records, rows
-from tests.contract.places import ACCIDENT_ID, Accident
+from tests.contract.stores.backends import FAILING_ID, WriteFailure
+from tests.contract.stores.conftest import Reopen
+from tests.contract.stores.factories import batch, facts, ids, job, record, records, rows
 
 
-def test_row_takes_the_place_of_an_older_one(store: Store, reopened: Reopen) -> None:
+def test_row_replaces_an_older_one(store: Store, reopened: Reopen) -> None:
     store.commit(batch([job(1), job(2)]))
     store.commit(batch([job(1, payload=b"other", attempts=3)]))
     expected = [facts(job(1, payload=b"other", attempts=3)), facts(job(2))]
@@ -21,7 +21,7 @@ def test_row_takes_the_place_of_an_older_one(store: Store, reopened: Reopen) -> 
     assert rows(reopened()) == expected
 
 
-def test_last_row_of_a_batch_counts(store: Store) -> None:
+def test_last_row_of_a_job_in_a_batch_wins(store: Store) -> None:
     store.commit(batch([job(1, attempts=1), job(2), job(1, attempts=2), job(1, attempts=3)]))
     assert [(found.id, found.attempts) for found in store.jobs(Job)] == [(1, 3), (2, 0)]
 
@@ -47,7 +47,7 @@ def test_job_changed_and_finished_in_one_batch_is_only_recorded(store: Store) ->
     assert (ids(store), records(store)) == ([], [1])
 
 
-def test_dead_job_lives_again_and_dies_again(store: Store, reopened: Reopen) -> None:
+def test_dead_job_is_retried_and_dies_again(store: Store, reopened: Reopen) -> None:
     store.commit(batch([job(1, state=JobState.DEAD, reason="why", attempts=10)]))
     store.commit(batch([job(1)]))
     assert rows(store) == [facts(job(1))]
@@ -56,7 +56,7 @@ def test_dead_job_lives_again_and_dies_again(store: Store, reopened: Reopen) -> 
 
 
 def test_finishing_a_job_that_was_never_saved_leaves_a_record(store: Store) -> None:
-    """What is left of a batch that failed: its job was withdrawn, and ended all the same."""
+    """A batch failed and its job was retracted, but a worker that had it completed it."""
     store.commit(batch(finished=[record(5)]))
     assert (ids(store), records(store)) == ([], [5])
 
@@ -67,7 +67,7 @@ def test_empty_batch_changes_nothing(store: Store) -> None:
     assert ids(store) == [1]
 
 
-def test_batch_is_true_when_it_holds_anything() -> None:
+def test_batch_is_true_unless_it_is_empty() -> None:
     assert not Batch()
     assert batch([job(1)])
     assert batch(finished=[record(1)])
@@ -76,10 +76,10 @@ def test_batch_is_true_when_it_holds_anything() -> None:
 
 
 def test_store_does_not_change_the_batch(store: Store) -> None:
-    """One that failed may be offered again, and its rows are counted for the log."""
-    offered = batch([job(1), job(2)], [record(2)], 10)
-    store.commit(offered)
-    assert (len(offered.saved_jobs), offered.finished, offered.ids_until) == (2, [record(2)], 10)
+    """A failed batch is committed again, and its rows are counted for the log."""
+    retried = batch([job(1), job(2)], [record(2)], 10)
+    store.commit(retried)
+    assert (len(retried.saved_jobs), retried.finished, retried.ids_until) == (2, [record(2)], 10)
 
 
 def test_large_batch(store: Store, reopened: Reopen) -> None:
@@ -90,43 +90,45 @@ def test_large_batch(store: Store, reopened: Reopen) -> None:
     assert len(following.records(contract.Query(limit=20_000))) == 10_000
 
 
-def test_batch_that_fails_leaves_nothing_behind(accident: Accident, store: Store, reopened: Reopen) -> None:
+def test_failed_batch_changes_nothing(write_failure: WriteFailure, store: Store, reopened: Reopen) -> None:
     store.commit(batch([job(1), job(2)], ids_until=50))
     before = rows(store)
     store.commit(batch(name=b"before"))
     bad = batch(
-        [job(1, attempts=5), job(3)], [record(2), record(ACCIDENT_ID)], ids_until=10**9, name=b"after", other=b""
+        [job(1, attempts=5), job(3)], [record(2), record(FAILING_ID)], ids_until=10**9, name=b"after", other=b""
     )
-    with accident(), pytest.raises(StoreError):
+    with write_failure(), pytest.raises(StoreError):
         store.commit(bad)
     assert (rows(store), records(store), store.saved_values()) == (before, [], {"name": b"before"})
     following = reopened()
     assert (rows(following), records(following), following.saved_values()) == (before, [], {"name": b"before"})
 
 
-def test_batch_that_failed_can_be_offered_again(accident: Accident, store: Store, reopened: Reopen) -> None:
+def test_failed_batch_can_be_committed_again(write_failure: WriteFailure, store: Store, reopened: Reopen) -> None:
     store.commit(batch([job(2)]))
-    offered = batch([job(1)], [record(2), record(ACCIDENT_ID)])
-    with accident(), pytest.raises(StoreError):
-        store.commit(offered)
-    store.commit(offered)
+    retried = batch([job(1)], [record(2), record(FAILING_ID)])
+    with write_failure(), pytest.raises(StoreError):
+        store.commit(retried)
+    store.commit(retried)
     following = reopened()
-    assert (ids(following), records(following)) == ([1], [ACCIDENT_ID, 2])
+    assert (ids(following), records(following)) == ([1], [FAILING_ID, 2])
 
 
 @pytest.mark.parametrize(
-    "impossible",
+    "invalid",
     [
-        pytest.param({"attempts": 2**70}, id="a number that is too large"),
-        pytest.param({"run_at": math.nan}, id="a time that is none"),
-        pytest.param({"reason": "\ud800"}, id="text that is none"),
+        pytest.param({"attempts": 2**70}, id="integer too large"),
+        pytest.param({"run_at": math.nan}, id="NaN as time"),
+        pytest.param({"reason": "\ud800"}, id="lone surrogate"),
     ],
 )
-def test_impossible_row_is_a_store_error(accident: Accident, store: Store, impossible: dict[str, object]) -> None:
-    """Whatever goes wrong, the server hears of it in the one way that it is prepared for."""
+def test_row_that_cannot_be_stored_is_a_store_error(
+    write_failure: WriteFailure, store: Store, invalid: dict[str, object]
+) -> None:
+    """StoreError is the only exception that the server handles."""
     store.commit(batch([job(1)]))
     with pytest.raises(StoreError):
-        store.commit(batch([job(2), job(3, **impossible)]))
+        store.commit(batch([job(2), job(3, **invalid)]))
     assert ids(store) == [1]
     store.commit(batch([job(2)]))
     assert ids(store) == [1, 2]

@@ -1,27 +1,27 @@
-"""Old records are forgotten, a part at a time, until none are left that are too old or too many."""
+"""Pruning removes records that are too old or too many, a part at a time."""
 
 from geartrain.store.contract import Query, Store
-from tests.contract.conftest import Reopen
-from tests.contract.making import NOW, batch, finish, ids, job, record, records
+from tests.contract.stores.conftest import Reopen
+from tests.contract.stores.factories import NOW, batch, finish, ids, job, record, records
 
-LONG_AGO = 0.0  # nothing finished before
+LONG_AGO = 0.0  # before any record
 MANY = 10**9
 
-CALLS = 100  # after so many a store would have to be done with what these tests give it
+CALLS = 100  # enough for any of these tests
 
 
 def prune(store: Store, before: float, keep: int) -> int:
-    """Until none are left; how many were forgotten."""
-    forgotten = 0
+    """Call prune until nothing is left to remove; return how many records were removed."""
+    removed = 0
     for _ in range(CALLS):
         now = store.prune(before, keep)
         if not now:
-            return forgotten
-        forgotten += now
+            return removed
+        removed += now
     raise AssertionError("pruning does not end")
 
 
-def test_nothing_to_forget(store: Store) -> None:
+def test_nothing_to_prune(store: Store) -> None:
     assert store.prune(NOW, 0) == 0
     finish(store, 1, 2, 3)
     assert store.prune(LONG_AGO, MANY) == 0
@@ -42,7 +42,7 @@ def test_by_count(store: Store, reopened: Reopen) -> None:
     assert records(reopened()) == [7, 6]
 
 
-def test_by_time_or_count_whichever_forgets_more(store: Store) -> None:
+def test_by_time_or_count_whichever_removes_more(store: Store) -> None:
     finish(store, *range(1, 8))
     assert prune(store, NOW + 3, 6) == 2
     assert prune(store, NOW + 4, 2) == 3
@@ -58,7 +58,7 @@ def test_all(store: Store) -> None:
     assert records(store) == []
 
 
-def test_count_is_right_after_earlier_ones_were_forgotten(store: Store) -> None:
+def test_by_count_after_an_earlier_prune(store: Store) -> None:
     finish(store, *range(1, 8))
     prune(store, NOW + 4, MANY)
     finish(store, 8, 9)
@@ -73,14 +73,14 @@ def test_many(store: Store) -> None:
     assert [found.id for found in store.records(Query(limit=5000))] == list(range(5000, 4900, -1))
 
 
-def test_clock_that_went_back_forgets_nothing_too_early(store: Store) -> None:
-    """The first finished, by its own time, after the second: it is not old because that one is."""
+def test_clock_that_went_back_removes_nothing_too_early(store: Store) -> None:
+    """The first record has a later time than the second: it must not be removed because the second is old."""
     store.commit(batch(finished=[record(1, finished_at=NOW + 100), record(2, finished_at=NOW + 50)]))
     prune(store, NOW + 60, MANY)
     assert 1 in records(store)
 
 
-def test_jobs_are_left_alone(store: Store) -> None:
+def test_jobs_are_not_pruned(store: Store) -> None:
     store.commit(batch([job(1, run_at=1.0, submitted_at=1.0)]))
     finish(store, 2)
     prune(store, NOW + 1000, 0)

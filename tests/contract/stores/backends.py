@@ -1,0 +1,49 @@
+"""The stores that are tested against the contract. A new store is one more entry of BACKENDS."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import apsw
+
+from geartrain.store.contract import Store
+from geartrain.store.memory import MemoryStore
+from geartrain.store.sqlite import SqliteStore
+
+FAILING_ID = 666  # while `write_failure` is active, a record with this id cannot be written
+
+WriteFailure = Callable[[], contextlib.AbstractContextManager[None]]
+
+
+class Backend(NamedTuple):
+    """A store in a folder of its own, and a way to make it fail."""
+
+    # Returns a new instance on the same data; a memory store always returns the same instance.
+    store: Callable[[], Store]
+    # A context in which writing the record with FAILING_ID fails; None: the store cannot fail.
+    write_failure: WriteFailure | None
+
+
+def memory(folder: Path) -> Backend:
+    store = MemoryStore()
+    return Backend(lambda: store, None)
+
+
+def sqlite(folder: Path) -> Backend:
+    path = folder / "jobs.db"
+
+    @contextlib.contextmanager
+    def write_failure() -> Iterator[None]:
+        with contextlib.closing(apsw.Connection(str(path))) as other:
+            other.execute(
+                f"CREATE TRIGGER write_failure BEFORE INSERT ON records WHEN new.id = {FAILING_ID} "
+                "BEGIN SELECT RAISE(ABORT, 'write failure'); END"
+            )
+            yield
+            other.execute("DROP TRIGGER write_failure")
+
+    return Backend(lambda: SqliteStore(path), write_failure)
+
+
+BACKENDS: dict[str, Callable[[Path], Backend]] = {"memory": memory, "sqlite": sqlite}
