@@ -7,8 +7,8 @@ task for each. Everything happens on the event loop that called `open`.
 
 Every protocol keeps these rules:
 
-- `open` returns when the peer has answered enough to identify it as a server of this protocol, or raises OSError or
-  ClientError.
+- `open` returns when the peer has answered enough to identify it as a server of this protocol, or raises OSError,
+  ClientError or WireError.
 - Everything that is queued in one iteration of the event loop leaves with one write.
 - When the connection breaks, or the server violates the protocol, every listener that still waits gets `gone`, and
   then `lost` is called, once. After that, and after `close`, no listener is called any more.
@@ -24,6 +24,7 @@ from geartrain.address import Address
 from geartrain.client.job_events import Event
 from geartrain.client.order import Acceptance, Capabilities, Order, Status
 from geartrain.client.slots import Slots
+from geartrain.errors import UnsupportedError
 
 Lost = Callable[[Exception], None]
 
@@ -129,6 +130,18 @@ class WorkerProtocol(abc.ABC):
         # Protocols that cannot take a request back do not use them.
         self.slots = Slots(concurrency)
 
+    @classmethod
+    def unsupported_reason(cls, function: bytes) -> str:
+        """Why the protocol cannot express the name of this function; empty if it can."""
+        return ""
+
+    def check_names(self, *functions: bytes) -> None:
+        """Raise an UnsupportedError for the first name that the protocol cannot express."""
+        for function in functions:
+            reason = self.unsupported_reason(function)
+            if reason:
+                raise UnsupportedError(reason)
+
     @abc.abstractmethod
     async def open(self, functions: dict[bytes, float]) -> None:
         """Connect, register these functions (each with the seconds a job may take, 0: no limit) and request jobs."""
@@ -182,3 +195,13 @@ class WorkerProtocol(abc.ABC):
     @abc.abstractmethod
     async def close(self) -> None:
         """Send what is queued, then close the connection; the server takes back the jobs that still run."""
+
+
+def whole_numbers(numerator: float, denominator: float) -> tuple[int, int]:
+    """Progress for protocols that have whole numbers only: fractions are counted in thousandths.
+
+    >>> whole_numbers(3, 4), whole_numbers(0.75, 1)
+    ((3, 4), (750, 1000))
+    """
+    scale = 1 if numerator == int(numerator) and denominator == int(denominator) else 1000
+    return round(numerator * scale), round(denominator * scale)

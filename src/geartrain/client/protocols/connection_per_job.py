@@ -86,6 +86,7 @@ class ConnectionPerJobWorker(WorkerProtocol):
 
     async def open(self, functions: dict[bytes, float]) -> None:
         """Open one connection, which tells whether there is a server; then the others."""
+        self.check_names(*functions)
         self.functions = dict(functions)
         try:
             connections = [await self._opened()]
@@ -100,6 +101,7 @@ class ConnectionPerJobWorker(WorkerProtocol):
 
     def register(self, function: bytes, timeout: float) -> None:
         """Register it on every connection."""
+        self.check_names(function)
         self.functions[function] = timeout
         self._refresh()
 

@@ -63,10 +63,15 @@ class AsyncBlockingPops:
         waits: dict[asyncio.Future[Any], int] = {}
         for (bell, id), words in zip(ringing, moves.commands(), strict=True):
             waits[bell.ask(*words)] = id
-        await asyncio.wait([*waits, self._called_off], timeout=moves.seconds, return_when=asyncio.FIRST_COMPLETED)
-        while waiting := [wait for wait in waits if not wait.done()]:
-            await self._let_go([waits[wait] for wait in waiting])
-            await asyncio.wait(waiting, timeout=flow.CALL_OFF_AGAIN)
+        try:
+            await asyncio.wait([*waits, self._called_off], timeout=moves.seconds, return_when=asyncio.FIRST_COMPLETED)
+            while waiting := [wait for wait in waits if not wait.done()]:
+                await self._let_go([waits[wait] for wait in waiting])
+                await asyncio.wait(waiting, timeout=flow.CALL_OFF_AGAIN)
+        except asyncio.CancelledError:
+            for wait in waits:  # nobody asks for their results any more
+                wait.cancel()
+            raise
         broken = [wait.exception() for wait in waits]
         for error in filter(None, broken):
             raise error

@@ -43,7 +43,7 @@ class Pipeline:
         await self._connection.open(address, tls)
         database = address.path.removeprefix("/") or "0"
         selected = self.ask("SELECT", database)
-        selected.add_done_callback(lambda _: self._connection.answered())
+        selected.add_done_callback(self._selected)
         try:
             await self._connection.answer()
             await selected
@@ -52,9 +52,11 @@ class Pipeline:
         except RefusedError as error:
             await self.close()
             raise ClientError(f"{address} refuses: {error}") from error
-        finally:
-            if selected.done() and not selected.cancelled():
-                selected.exception()  # it has been told already
+
+    def _selected(self, answer: "asyncio.Future[Any]") -> None:
+        if not answer.cancelled():
+            answer.exception()  # `open` may have been cancelled, and nobody else asks for it
+        self._connection.answered()
 
     def send(self, words: tuple[Any, ...], answer: Answer) -> None:
         """Say a command at the end of this turn of the loop; the answer comes as a call."""

@@ -16,6 +16,7 @@ from geartrain.client.job_events import Completed, Event, Failed, Progressed
 from geartrain.client.order import Acceptance, Capabilities, Order, Status
 from geartrain.client.protocols.base import ClientProtocol, JobListener, Lost
 from geartrain.client.protocols.connection import ServerConnection
+from geartrain.client.protocols.danga.worker import unsupported_name
 from geartrain.errors import ClientError, RefusedError, ServerGoneError, WireError
 from geartrain.wire import danga as wire
 
@@ -50,11 +51,9 @@ class Client(ClientProtocol):
     @classmethod
     def unsupported_reason(cls, order: Order) -> str:
         """Names end with NUL here, and none is empty."""
-        if not order.function:
-            return "a function of the 2005 draft has a name"
-        if b"\0" in order.function or b"\0" in order.unique:
-            return "a function or unique key of the 2005 draft contains no NUL"
-        return ""
+        if b"\0" in order.unique:
+            return "a unique key of the 2005 draft contains no NUL"
+        return unsupported_name(order.function)
 
     async def open(self) -> None:
         """Connect, and ask something that every server answers."""
@@ -260,7 +259,9 @@ class AsyncConnection:
         """Connect, and ask about no job in particular."""
         await self._connection.open(client.address, client.tls)
         self._connection.write(wire.job_status_req(b""))
-        self._statuses.append(asyncio.get_running_loop().create_future())
+        unread: asyncio.Future[wire.Status] = asyncio.get_running_loop().create_future()
+        unread.cancel()  # the answer counts, and what it says does not
+        self._statuses.append(unread)
         await self._connection.answer()
 
     def create(self, order: Order, listener: JobListener) -> None:

@@ -3,7 +3,7 @@
 from typing import Final, cast
 
 from geartrain.client.order import Capabilities
-from geartrain.client.protocols.base import Assignment
+from geartrain.client.protocols.base import Assignment, whole_numbers
 from geartrain.client.protocols.connection import ServerConnection
 from geartrain.client.protocols.connection_per_job import ConnectionPerJobWorker, JobConnection
 from geartrain.errors import WireError
@@ -12,8 +12,6 @@ from geartrain.wire import danga as wire
 WORKER: Final = Capabilities(progress=True, failure=True)
 
 _LAST_CODE: Final = 255
-# Fractions of a step are counted in thousandths: the draft has whole numbers only.
-_FINER: Final = 1000
 
 
 class DangaJobConnection(JobConnection):
@@ -160,10 +158,14 @@ class Worker(ConnectionPerJobWorker):
     capabilities = WORKER
     connection_class = DangaJobConnection
 
+    @classmethod
+    def unsupported_reason(cls, function: bytes) -> str:
+        """Names end with NUL here, and none is empty."""
+        return unsupported_name(function)
+
     def progress(self, job: Assignment, numerator: float, denominator: float) -> None:
         """job_status_announce."""
-        finer = 1 if numerator == int(numerator) and denominator == int(denominator) else _FINER
-        numbers = round(numerator * finer), round(denominator * finer)
+        numbers = whole_numbers(numerator, denominator)
         self._on(job).connection.write(wire.job_status_announce(*numbers))
 
     def complete(self, job: Assignment, result: bytes) -> None:
@@ -182,3 +184,10 @@ class Worker(ConnectionPerJobWorker):
 
     def _on(self, job: Assignment) -> DangaJobConnection:
         return cast(DangaJobConnection, self.connection_of(job))
+
+
+def unsupported_name(function: bytes) -> str:
+    """Why the draft cannot express the name of this function; empty if it can."""
+    if not function:
+        return "a function of the 2005 draft has a name"
+    return "a function of the 2005 draft contains no NUL" if b"\0" in function else ""

@@ -18,7 +18,7 @@ from geartrain.client.protocols.base import ClientProtocol, JobListener, Lost
 from geartrain.client.protocols.connection import ServerConnection
 from geartrain.client.protocols.gearman import packets
 from geartrain.client.protocols.gearman.worker import CAPABILITIES
-from geartrain.errors import RefusedError, WireError
+from geartrain.errors import RefusedError, ServerGoneError, WireError
 from geartrain.model import Priority
 from geartrain.wire import gearman as wire
 
@@ -37,7 +37,9 @@ class Client(ClientProtocol):
         # Unanswered requests, in the order of sending: orders with their listeners, and futures of other requests.
         self._unanswered: deque[tuple[Order, JobListener] | asyncio.Future[bytes]] = deque()
         self._listeners: dict[bytes, JobListener | deque[JobListener]] = {}  # of foreground jobs, by handle
+        self._forgotten: set[JobListener] = set()  # those of them that are not called any more
         self._opened = False
+        self._end: Exception | None = None  # why requests are not answered any more
 
     @classmethod
     def unsupported_reason(cls, order: Order) -> str:
@@ -85,16 +87,24 @@ class Client(ClientProtocol):
             return False
         raise RefusedError(f"{self.address} does not cancel jobs: {answer.decode('utf-8', 'replace').strip()}")
 
+    def forget(self, listener: JobListener) -> None:
+        """The protocol has no message for it. The listener keeps its place: answers are matched by their order."""
+        self._forgotten.add(listener)
+
     async def close(self) -> None:
         """Close the connection, and fail the unanswered requests."""
+        self._end = ServerGoneError("this side closed the connection")
         await self._connection.close()
         for request in self._unanswered:
             if isinstance(request, asyncio.Future) and not request.done():
-                request.set_exception(RefusedError("the connection was closed"))
+                request.set_exception(self._end)
         self._unanswered.clear()
         self._listeners.clear()
+        self._forgotten.clear()
 
     async def _ask(self, packet: bytes) -> bytes:
+        if self._end is not None:
+            raise ServerGoneError(f"the connection to {self.address} has ended: {self._end}")
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._unanswered.append(answer)
         self._connection.write(packet)
@@ -134,7 +144,8 @@ class Client(ClientProtocol):
                 other.append(listener)
             else:
                 self._listeners[handle] = deque((other, listener))
-        listener.accepted(Acceptance(handle, order.function, order.unique))
+        if self._is_waiting(listener, last=order.background):
+            listener.accepted(Acceptance(handle, order.function, order.unique))
 
     def _event(self, kind: int, body: bytes) -> None:
         handle, _, rest = body.partition(b"\0")
@@ -151,7 +162,16 @@ class Client(ClientProtocol):
                 self._listeners[handle] = listeners
         else:
             listener = listeners
-        listener.event(_EVENTS[kind](rest))
+        if self._is_waiting(listener, last=ended):
+            listener.event(_EVENTS[kind](rest))
+
+    def _is_waiting(self, listener: JobListener, last: bool) -> bool:
+        """Whether a listener was not forgotten; with its last call it need not be remembered any longer."""
+        if listener not in self._forgotten:
+            return True
+        if last:
+            self._forgotten.discard(listener)
+        return False
 
     def _answered(self, body: bytes) -> None:
         request = self._next_unanswered()
@@ -171,7 +191,8 @@ class Client(ClientProtocol):
         error = RefusedError(f"{self.address} refused: {text or code} ({code})")
         request = self._unanswered.popleft()
         if isinstance(request, tuple):
-            request[1].refused(error)
+            if self._is_waiting(request[1], last=True):
+                request[1].refused(error)
         elif not request.done():
             request.set_exception(error)
 
@@ -183,13 +204,17 @@ class Client(ClientProtocol):
     def _broken(self, error: Exception) -> None:
         requests, self._unanswered = self._unanswered, deque()
         by_handle, self._listeners = self._listeners, {}
+        self._end = error
+        waiting: list[JobListener] = []
         for request in requests:
             if isinstance(request, tuple):
-                request[1].gone(error)
+                waiting.append(request[1])
             elif not request.done():
                 request.set_exception(error)
         for listeners in by_handle.values():
-            for listener in listeners if isinstance(listeners, deque) else (listeners,):
+            waiting += listeners if isinstance(listeners, deque) else (listeners,)
+        for listener in waiting:
+            if self._is_waiting(listener, last=True):
                 listener.gone(error)
         self.lost(error)
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from geartrain.address import Address
 from geartrain.client.order import Capabilities
-from geartrain.client.protocols.base import Assignment, JobRunner, Lost, WorkerProtocol
+from geartrain.client.protocols.base import Assignment, JobRunner, Lost, WorkerProtocol, whole_numbers
 from geartrain.client.protocols.connection import ServerConnection
 from geartrain.client.protocols.gearman import packets
 from geartrain.errors import WireError
@@ -53,8 +53,14 @@ class Worker(WorkerProtocol):
         self._empty_wake_ups = 0  # in a row
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
+    @classmethod
+    def unsupported_reason(cls, function: bytes) -> str:
+        """Arguments of packets end with NUL."""
+        return "a function of gearman contains no NUL" if b"\0" in function else ""
+
     async def open(self, functions: dict[bytes, float]) -> None:
         """Connect, send the name and the functions, and check that a Gearman server answers."""
+        self.check_names(*functions)
         await self._connection.open(self.address, self.tls)
         if self.name:
             self._connection.write(
@@ -70,6 +76,7 @@ class Worker(WorkerProtocol):
 
     def register(self, function: bytes, timeout: float) -> None:
         """CAN_DO, or CAN_DO_TIMEOUT in milliseconds."""
+        self.check_names(function)
         self._leaving.discard(function)
         if timeout > 0:
             packet = wire.request(wire.CAN_DO_TIMEOUT, function, b"%d" % max(round(timeout * 1000), 1))
@@ -96,7 +103,8 @@ class Worker(WorkerProtocol):
 
     def progress(self, job: Assignment, numerator: float, denominator: float) -> None:
         """WORK_STATUS, in whole numbers."""
-        self._connection.write(packets.about_job(wire.WORK_STATUS, job.handle, b"%d\0%d" % (numerator, denominator)))
+        numbers = b"%d\0%d" % whole_numbers(numerator, denominator)
+        self._connection.write(packets.about_job(wire.WORK_STATUS, job.handle, numbers))
 
     def data(self, job: Assignment, data: bytes) -> None:
         """WORK_DATA."""

@@ -157,6 +157,8 @@ class Client(ClientProtocol):
 
     async def result(self, acceptance: Acceptance) -> Event:
         """Wait until its hash says how it ended."""
+        if self._over:
+            raise ServerGoneError(f"the connection to {self.address} has ended")
         ending = Ending()
         function, number = _text(acceptance.function), _number(acceptance)
         self._listen(function)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from geartrain.address import Address
 from geartrain.client.order import Capabilities
-from geartrain.client.protocols.base import Assignment, JobRunner, Lost, WorkerProtocol
+from geartrain.client.protocols.base import Assignment, JobRunner, Lost, WorkerProtocol, whole_numbers
 from geartrain.client.protocols.gearmonkey.client import FLOW_ERRORS, plainly
 from geartrain.client.redis.async_blocking_pops import AsyncBlockingPops
 from geartrain.client.redis.flow import BrokenError, Flow, Moves
@@ -24,8 +24,6 @@ WORKER: Final = Capabilities(background=True, priority=True, run_at=True, progre
 LEASE_SECONDS: Final = 30.0  # how long a dead worker's job outlives it on a real Redis
 # For the last words to be answered, and for the last request for a job, when a link is closed.
 FAREWELL_SECONDS: Final = 5.0
-# Fractions of a step are counted in thousandths: clients read whole numbers.
-_FINER: Final = 1000
 
 
 class Taken(Assignment):
@@ -61,8 +59,14 @@ class Worker(WorkerProtocol):
         self._opened = False
         self._over = False
 
+    @classmethod
+    def unsupported_reason(cls, function: bytes) -> str:
+        """A name stands in keys between colons."""
+        return "" if function else "a function of GearMonkey has a name"
+
     async def open(self, functions: dict[bytes, float]) -> None:
         """Connect, be counted, and begin to take jobs."""
+        self.check_names(*functions)
         self._pops.tls = self.tls
         self._duties.functions = [_text(function) for function in functions]
         try:
@@ -86,6 +90,7 @@ class Worker(WorkerProtocol):
 
     def register(self, function: bytes, timeout: float) -> None:
         """Be counted for one more, and wait for its jobs too."""
+        self.check_names(function)
         if _text(function) not in self._duties.functions:
             self._duties.functions.append(_text(function))
             self._tell(self._duties.register(_text(function)))
@@ -110,8 +115,7 @@ class Worker(WorkerProtocol):
 
     def progress(self, job: Assignment, numerator: float, denominator: float) -> None:
         """HMSET status:dividend, status:divisor."""
-        finer = 1 if numerator == int(numerator) and denominator == int(denominator) else _FINER
-        numbers = round(numerator * finer), round(denominator * finer)
+        numbers = whole_numbers(numerator, denominator)
         self._tell(self._duties.update(_taken(job).task, *numbers))
 
     def complete(self, job: Assignment, result: bytes) -> None:

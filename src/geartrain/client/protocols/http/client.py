@@ -139,6 +139,7 @@ class Client(ClientProtocol):
         if self._over:
             return
         self._over = True
+        self._exchange.hang_up()
         errands, self._errands = self._errands, {}
         this = asyncio.current_task()
         for listener, errand in errands.items():

@@ -102,9 +102,9 @@ class Connection:
             self.hang_up()
 
     def hang_up(self) -> None:
-        """Close it at once."""
-        self.usable = False
+        """Close it at once; a request that is not answered yet fails."""
         self._connection.abandon()
+        self._broken(ServerGoneError("this side closed the connection"))
 
     async def close(self) -> None:
         """Close it."""
@@ -152,6 +152,7 @@ class Exchange:
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
         self._room = asyncio.Semaphore(MOST_CONNECTIONS)
+        self._closed = False
         token = os.environ.get(TOKEN_VARIABLE, "")
         host = f"[{address.host}]" if ":" in address.host else address.host
         self._head = f" HTTP/1.1\r\nHost: {host}:{address.port}\r\n".encode()
@@ -187,11 +188,17 @@ class Exchange:
             self._busy.discard(connection)
 
     async def close(self) -> None:
-        """Hang up everywhere."""
-        for connection in self._busy:
-            connection.hang_up()
+        """Close every connection; requests that are not answered yet fail, and so do later ones."""
         idle, self._idle = self._idle, []
+        self.hang_up()
         await asyncio.gather(*(connection.close() for connection in idle))
+
+    def hang_up(self) -> None:
+        """The same at once."""
+        self._closed = True
+        for connection in (*self._busy, *self._idle):
+            connection.hang_up()
+        self._idle.clear()
 
     async def _ask(self, request: bytes) -> Answer:
         connection = await self._connection()
@@ -204,6 +211,13 @@ class Exchange:
                 self._idle.append(connection)
 
     async def _connection(self) -> Connection:
+        connection = await self._idle_or_new_connection()
+        if self._closed:
+            connection.hang_up()
+            raise ServerGoneError(f"the connection to {self._address} is closed")
+        return connection
+
+    async def _idle_or_new_connection(self) -> Connection:
         too_old = asyncio.get_running_loop().time() - _IDLE_SECONDS
         while self._idle:
             connection = self._idle.pop()

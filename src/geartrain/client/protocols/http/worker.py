@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from geartrain import jsonbytes
 from geartrain.address import Address
 from geartrain.client.order import Capabilities
-from geartrain.client.protocols.base import Assignment, JobRunner, Lost, WorkerProtocol
+from geartrain.client.protocols.base import Assignment, JobRunner, Lost, WorkerProtocol, whole_numbers
 from geartrain.client.protocols.http.exchange import API, Exchange, quoted
 from geartrain.errors import ClientError, ServerGoneError
 
@@ -21,8 +21,6 @@ _CLAIM_SECONDS: Final = 30  # that a claim waits for a job
 _RENEWALS: Final = 3  # in the time of a lease
 _FAREWELL_SECONDS: Final = 5.0
 _LAST_CODE: Final = 255
-# Fractions of a step are counted in thousandths: the server counts whole numbers.
-_FINER: Final = 1000
 
 
 class Report(NamedTuple):
@@ -69,8 +67,14 @@ class Worker(WorkerProtocol):
         self._tasks: set[asyncio.Task[None]] = set()
         self._connections: list[asyncio.Task[None]] = []
 
+    @classmethod
+    def unsupported_reason(cls, function: bytes) -> str:
+        """What the server would refuse."""
+        return "" if function else "a function of http has a name"
+
     async def open(self, functions: dict[bytes, float]) -> None:
         """Register, and claim."""
+        self.check_names(*functions)
         self._exchange.tls = self.tls
         self._functions = set(functions)
         try:
@@ -84,6 +88,7 @@ class Worker(WorkerProtocol):
 
     def register(self, function: bytes, timeout: float) -> None:
         """Register anew."""
+        self.check_names(function)
         if function not in self._functions:
             self._functions.add(function)
             self._start(self._register)
@@ -110,9 +115,8 @@ class Worker(WorkerProtocol):
 
     def progress(self, job: Assignment, numerator: float, denominator: float) -> None:
         """POST progress."""
-        finer = 1 if numerator == int(numerator) and denominator == int(denominator) else _FINER
-        numbers = {"numerator": round(numerator * finer), "denominator": round(denominator * finer)}
-        self._report(job, Report("progress", numbers))
+        whole, of = whole_numbers(numerator, denominator)
+        self._report(job, Report("progress", {"numerator": whole, "denominator": of}))
 
     def data(self, job: Assignment, data: bytes) -> None:
         """POST data."""

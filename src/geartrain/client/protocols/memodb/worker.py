@@ -9,7 +9,7 @@ from geartrain.client.order import Capabilities
 from geartrain.client.protocols.base import Assignment
 from geartrain.client.protocols.connection_per_job import ConnectionPerJobWorker, JobConnection
 from geartrain.client.protocols.memodb.pipe import Pipe, unspeakable
-from geartrain.errors import ClientError, WireError
+from geartrain.errors import WireError
 from geartrain.wire import memodb as wire
 from geartrain.wire import memodb_client
 from geartrain.wire.memodb import Message
@@ -97,16 +97,10 @@ class Worker(ConnectionPerJobWorker):
     capabilities = WORKER
     connection_class = MemodbJobConnection
 
-    async def open(self, functions: dict[bytes, float]) -> None:
+    @classmethod
+    def unsupported_reason(cls, function: bytes) -> str:
         """Names are text."""
-        for function in functions:
-            _check(function)
-        await super().open(functions)
-
-    def register(self, function: bytes, timeout: float) -> None:
-        """Names are text."""
-        _check(function)
-        super().register(function, timeout)
+        return unspeakable(function)
 
     def complete(self, job: Assignment, result: bytes) -> None:
         """RESULT."""
@@ -115,9 +109,3 @@ class Worker(ConnectionPerJobWorker):
     def fail(self, job: Assignment, reason: str, data: bytes = b"", code: int = 1) -> None:
         """Give it back, since no word says that it failed: the server tries it again, as often as it does."""
         self.renew(self.connection_of(job))
-
-
-def _check(function: bytes) -> None:
-    problem = unspeakable(function)
-    if problem:
-        raise ClientError(problem)

@@ -12,7 +12,7 @@ from geartrain.address import Address
 from geartrain.client.order import Capabilities
 from geartrain.client.protocols.base import Assignment, JobRunner, Lost, WorkerProtocol
 from geartrain.client.protocols.periodic.session import Session, too_long
-from geartrain.errors import ClientError, ServerGoneError, WireError
+from geartrain.errors import ServerGoneError, WireError
 from geartrain.wire import periodic as wire
 from geartrain.wire import periodic_client
 
@@ -31,10 +31,14 @@ class Worker(WorkerProtocol):
         self._running: Counter[bytes] = Counter()  # jobs by function
         self._stopped_fetching = False
 
+    @classmethod
+    def unsupported_reason(cls, function: bytes) -> str:
+        """Names have one byte for their length."""
+        return too_long(function, "function")
+
     async def open(self, functions: dict[bytes, float]) -> None:
         """Come in, offer and grab. The protocol has no word for how long a job may take."""
-        for function in functions:
-            _check(function)
+        self.check_names(*functions)
         await self._come_in()
         for function in functions:
             self.register(function, 0.0)
@@ -43,7 +47,7 @@ class Worker(WorkerProtocol):
 
     def register(self, function: bytes, timeout: float) -> None:
         """CAN_DO."""
-        _check(function)
+        self.check_names(function)
         self._offered.add(function)
         self._session.tell(wire.CAN_DO, wire.short(function))
 
@@ -125,12 +129,6 @@ class Worker(WorkerProtocol):
                 self._session.tell(wire.CANT_DO, wire.short(job.function))
         if not self._stopped_fetching:
             self._grab()
-
-
-def _check(function: bytes) -> None:
-    problem = too_long(function, "function")
-    if problem:
-        raise ClientError(problem)
 
 
 def _handle(job: Assignment) -> bytes:
