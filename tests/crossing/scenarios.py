@@ -16,8 +16,9 @@ from geartrain.client.job_events import Data, Progressed, Warned
 from geartrain.client.order import Capabilities
 from geartrain.client.protocols import registry
 from geartrain.errors import JobFailedError
-from tests.crossing import cable, parties
+from tests.crossing import parties
 from tests.crossing.parties import ATTEMPTS, PATIENCE, Bench, House, working
+from tests.support.relay import relayed
 
 EVERY_BYTE = bytes(range(256))
 LARGE = EVERY_BYTE * (8 * 1024 * 4)  # 8 MiB
@@ -197,13 +198,13 @@ async def worker_lost(pair: Pair) -> Outcome:
         await never.wait()
 
     async with (
-        cable.laid(pair.worker_url) as line,
+        relayed(pair.worker_url) as relay,
         AsyncClient(pair.client_url) as client,
-        working(line.url, bench, hang),
+        working(relay.url, bench, hang),
     ):
         job = await parties.submit(client, bench, b"abc")
         await bench.begun()
-        await line.cut()
+        await relay.cut()
         async with working(pair.worker_url, bench, reverse):
             answer = await job.result(PATIENCE)
     again = answer == b"cba" and bench.payloads == [b"abc", b"abc"]
@@ -219,13 +220,13 @@ async def client_lost(pair: Pair) -> Outcome:
         await gone.wait()
         return b"done"
 
-    async with working(pair.worker_url, bench, wait), cable.laid(pair.client_url) as line:
-        async with AsyncClient(line.url, patience=0.0) as client:
+    async with working(pair.worker_url, bench, wait), relayed(pair.client_url) as relay:
+        async with AsyncClient(relay.url, patience=0.0) as client:
             for payload in (b"runs", b"waits"):
                 await parties.submit(client, bench, payload)
             await bench.begun()
             await parties.until(lambda: pair.house.jobs(bench.function) == 2, "the server has both jobs")
-            await line.cut()
+            await relay.cut()
             if pair.client not in OUTLIVED:
                 await parties.until(lambda: pair.house.jobs(bench.function) == 1, "one of them is dropped")
         gone.set()
