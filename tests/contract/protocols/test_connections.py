@@ -11,7 +11,7 @@ import pytest
 from geartrain import address
 from geartrain.client.job_events import Completed
 from geartrain.client.order import Acceptance
-from geartrain.client.server_pool import TROUBLES
+from geartrain.client.server_pool import CONNECTION_ERRORS
 from geartrain.errors import ClientError
 from tests.contract.protocols import targets
 from tests.contract.protocols.targets import Target, Urls, only
@@ -77,7 +77,9 @@ async def test_close_while_everybody_waits(url: str) -> None:
         await client.close()
         async with asyncio.timeout(PATIENCE):
             outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        assert all(isinstance(outcome, TROUBLES) for outcome in outcomes if isinstance(outcome, Exception)), outcomes
+        assert all(isinstance(outcome, CONNECTION_ERRORS) for outcome in outcomes if isinstance(outcome, Exception)), (
+            outcomes
+        )
         assert client.lost.empty()
 
 
@@ -111,7 +113,7 @@ async def test_server_of_another_protocol_is_noticed_when_opening(target: Target
 
     async with fake_server(reply) as port:
         for end in ends(f"{target.scheme}://127.0.0.1:{port}"):
-            with pytest.raises(TROUBLES) as raised:
+            with pytest.raises(CONNECTION_ERRORS) as raised:
                 await opened(end)
             assert str(raised.value)
             assert end.lost.empty()
@@ -160,7 +162,7 @@ async def test_everybody_who_waits_hears_of_a_lost_connection(
         else:
             relay.inject(target.nonsense)
         for listener in listeners:
-            assert isinstance(await listener.ending(), TROUBLES)
+            assert isinstance(await listener.ending(), CONNECTION_ERRORS)
         assert str(await client.lost.next())
         assert str(await worker.lost.next())
         assert client.calls.count("gone") == (2 if client.can.background else 3)
@@ -168,7 +170,9 @@ async def test_everybody_who_waits_hears_of_a_lost_connection(
         tasks += questions(client, await background.acceptance())
         async with asyncio.timeout(PATIENCE):
             outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        assert all(isinstance(outcome, TROUBLES) for outcome in outcomes if isinstance(outcome, Exception)), outcomes
+        assert all(isinstance(outcome, CONNECTION_ERRORS) for outcome in outcomes if isinstance(outcome, Exception)), (
+            outcomes
+        )
         worker.release(job)  # the one call that may come after `lost`: nobody has to close what was lost
 
 
@@ -237,6 +241,6 @@ async def test_tls(target: Target, tls_urls: Urls, certificate: Path) -> None:
         worker.complete(job, job.payload)
         assert await listener.ending() == Completed(b"x" * 1_000_000)
     for end in (ClientEnd(url, ssl.create_default_context()), WorkerEnd(url, tls=ssl.create_default_context())):
-        with pytest.raises(TROUBLES, match="certificate"):
+        with pytest.raises(CONNECTION_ERRORS, match="certificate"):
             await opened(end)
         await end.close()
