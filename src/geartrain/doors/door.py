@@ -55,18 +55,18 @@ _KEEPALIVE_OPTIONS = (
 )
 
 
-class Control(Protocol):
-    """What an admin may do to the server itself."""
+class ProcessControl(Protocol):
+    """What peers may ask of the server process; the server implements it."""
 
     @property
     def log_level_name(self) -> str:
-        """gearmand's word for how much is logged."""
+        """gearmand's name of the log level."""
 
     def shutdown(self, graceful: bool) -> None:
         """Stop: at once, or when the running jobs are finished."""
 
     def not_ready(self) -> str:
-        """Why no jobs should be sent here at the moment; empty if they may be."""
+        """Why the server is not ready for jobs; empty if it is."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -17,7 +17,7 @@ from geartrain.address import DEFAULT_PORTS, PATH_SCHEMES, Address
 from geartrain.admin.service import Admin
 from geartrain.doors.danga.door import DangaDoor
 from geartrain.doors.danga.shared import SharedDoor
-from geartrain.doors.door import Control, Door, Limits, Socket
+from geartrain.doors.door import Door, Limits, ProcessControl, Socket
 from geartrain.doors.gearman.door import GearmanDoor
 from geartrain.doors.gearmonkey.door import GearmonkeyDoor
 from geartrain.doors.http.door import HttpDoor
@@ -42,7 +42,7 @@ class DoorContext(NamedTuple):
 
     tick_loop: TickLoop
     settings: Settings
-    control: Control
+    control: ProcessControl
     archive: RecordArchive
     saved_values: Mapping[str, bytes]  # that doors saved before the last stop
     admin: Admin

@@ -44,7 +44,7 @@ _log = logging.getLogger("geartrain.server")
 
 
 class Server:
-    """One server from start to stop; use it once. It is the doors' `Control`."""
+    """One server from start to stop; use it once. It is the doors' `ProcessControl`."""
 
     def __init__(self, settings: Settings, log: Log, user: pwd.struct_passwd | None = None) -> None:
         self._settings = settings

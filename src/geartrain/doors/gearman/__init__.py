@@ -1,1 +1,1 @@
-"""The Gearman door: a drop-in for gearmand, binary and admin text on one port."""
+"""The Gearman door: compatible with gearmand, binary and text on one port."""

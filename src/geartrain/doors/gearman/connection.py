@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from geartrain.doors.connection import Connection
-from geartrain.doors.gearman import admin, table
+from geartrain.doors.gearman import admin_commands, commands
 from geartrain.doors.gearman.watcher import GearmanWatcher
 from geartrain.doors.gearman.worker import GearmanWorker
 from geartrain.errors import LineError, WireError
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class GearmanConnection(Connection):
-    """Reads packets and lines, and hands each to its handler."""
+    """Packets and lines on one stream."""
 
     def __init__(self, door: "GearmanDoor") -> None:
         super().__init__(door)
@@ -22,8 +22,8 @@ class GearmanConnection(Connection):
         self.reader = wire.Reader(door.limits.max_packet)
         self.client_id = b""
         self.wants_exceptions = door.options.exceptions
-        self.watcher: GearmanWatcher | None = None  # made when it first submits a job that it waits for
-        self.worker: GearmanWorker | None = None  # made when it first speaks as a worker
+        self.watcher: GearmanWatcher | None = None  # made with its first foreground job
+        self.worker: GearmanWorker | None = None  # made with its first packet of a worker
 
     def feed(self, data: bytes) -> None:
         """Give what was read to the codec."""
@@ -32,18 +32,18 @@ class GearmanConnection(Connection):
     def handle_packets(self) -> None:
         """Hand every complete packet to its handler. The hottest loop of the server: nothing may be added to it."""
         reader = self.reader
-        handlers = table.HANDLERS
+        handlers = commands.HANDLERS
         while True:
             kind = reader.next()
             if kind < 0:
                 return
             worker = self.worker
             if worker is not None and worker.grab:
-                worker.give_up()
+                worker.end_linger()
             if kind:
                 handlers[kind].handle(self, reader.data, reader.start, reader.end)
             else:
-                admin.handle(self, reader.data[reader.start : reader.end])
+                admin_commands.handle(self, reader.data[reader.start : reader.end])
 
     def watch(self) -> GearmanWatcher:
         """Its watcher, made on first use."""
@@ -61,12 +61,12 @@ class GearmanConnection(Connection):
         return worker
 
     def descriptor(self) -> int:
-        """The number of its socket, by which admins know it."""
+        """The file descriptor of its socket, by which `workers` lists it."""
         socket = self.transport.get_extra_info("socket")
         return int(socket.fileno()) if socket is not None else -1
 
     def error(self, code: str, text: str) -> None:
-        """Answer with an ERROR and go on."""
+        """Answer with ERROR."""
         self.write(wire.about_job(wire.ERROR, code.encode(), text.encode()))
 
     def send_error(self, error: WireError) -> None:
@@ -81,7 +81,7 @@ class GearmanConnection(Connection):
         return WireError("UNKNOWN_STATE", "The server failed to handle this packet")
 
     def lost(self) -> None:
-        """Its jobs go back to their queues, and jobs that only it waited for are dropped."""
+        """Requeue the jobs that it ran, and cancel foreground jobs that only it waited for."""
         if self.worker is not None:
             self.worker.grab = 0
             self.engine.remove_worker(self.worker)

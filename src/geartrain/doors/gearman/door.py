@@ -1,4 +1,4 @@
-"""The Gearman door: what its connections share."""
+"""The Gearman door: its options, and what its connections share."""
 
 import dataclasses
 
@@ -12,35 +12,37 @@ from geartrain.runtime import tick
 
 @dataclasses.dataclass
 class Options:
-    """How this door speaks Gearman."""
+    """Settings of this door."""
 
     version: str
-    # Whether clients get WORK_EXCEPTION without asking for it.
+    # Send WORK_EXCEPTION to every client, not only to those that asked for it.
     exceptions: bool = False
-    # What the number in CAN_DO_TIMEOUT counts: gearmand takes milliseconds, Perl's and Go's libraries seconds.
+    # Unit of the number in CAN_DO_TIMEOUT: gearmand takes milliseconds, the libraries of Perl and Go send seconds.
     timeout_unit: str = "milliseconds"
     timeout_action: Expiry = Expiry.FAIL
-    # Seconds that an unanswered GRAB_JOB may wait for a job; 0 answers at once.
+    # Seconds that a GRAB_JOB may wait for a job; 0: answer at once.
     linger: float = 0.001
 
 
 class GearmanDoor(door.Door):
-    """Binary clients and workers, and admins that speak text, on one port."""
+    """The binary protocol and the administrative text protocol on one port."""
 
     name = "gearman"
 
-    def __init__(self, tick_loop: tick.TickLoop, limits: door.Limits, options: Options, control: door.Control) -> None:
+    def __init__(
+        self, tick_loop: tick.TickLoop, limits: door.Limits, options: Options, control: door.ProcessControl
+    ) -> None:
         super().__init__(tick_loop, limits)
         self.options = options
         self.control = control
-        self.lingers = linger.Lingers(tick_loop, options.linger)
+        self.lingers = linger.LingeringGrabs(tick_loop, options.linger)
 
     def connect(self, address: Address) -> GearmanConnection:
-        """A connection object for a peer that has just come in."""
+        """A connection for a new peer."""
         return GearmanConnection(self)
 
     def gearman_connections(self) -> list[GearmanConnection]:
-        """Everybody who is in, in the order of their sockets."""
+        """The open connections, by file descriptor."""
         peers = [peer for peer in self.connections if isinstance(peer, GearmanConnection)]
         return sorted(peers, key=GearmanConnection.descriptor)
 

@@ -1,7 +1,7 @@
 """Gearman's unique IDs and the engine's unique keys.
 
-They are the same, but for one: a unique of `-` means "whatever has this payload". The engine's key for it is a
-digest of the payload behind a NUL, which no other Gearman unique can contain.
+They are the same, except that the unique ID `-` means "the job with this payload". Its key is a digest of the payload
+after a NUL, which no other Gearman unique ID can contain.
 """
 
 import hashlib
@@ -24,6 +24,6 @@ def key(unique: bytes, payload: bytes) -> bytes:
     return unique
 
 
-def shown(key: bytes) -> bytes:
-    """The unique ID that people and workers see."""
+def display(key: bytes) -> bytes:
+    """The unique ID that workers and lists show."""
     return b"-" if key.startswith(_BY_PAYLOAD) else key

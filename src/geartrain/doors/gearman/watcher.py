@@ -1,4 +1,4 @@
-"""What a Gearman client hears of its jobs."""
+"""The packets that a Gearman client gets about its jobs."""
 
 from typing import TYPE_CHECKING
 
@@ -20,9 +20,9 @@ class GearmanWatcher(Watcher):
         self.connection = connection
 
     def progress(self, job: LiveJob, progress: Progress) -> None:
-        """WORK_STATUS, in the worker's own words where it spoke Gearman."""
-        said = progress.verbatim or b"%d\0%d" % (progress.numerator, progress.denominator)
-        self.connection.write(wire.about_job(wire.WORK_STATUS, job.handle, said))
+        """WORK_STATUS, with a Gearman worker's own numerals."""
+        numbers = progress.verbatim or b"%d\0%d" % (progress.numerator, progress.denominator)
+        self.connection.write(wire.about_job(wire.WORK_STATUS, job.handle, numbers))
 
     def data(self, job: LiveJob, data: bytes) -> None:
         """WORK_DATA."""
@@ -41,10 +41,10 @@ class GearmanWatcher(Watcher):
         self.connection.write(wire.response(wire.WORK_FAIL, job.handle))
 
     def exception(self, job: LiveJob, data: bytes) -> None:
-        """WORK_EXCEPTION for who asked for it, WORK_FAIL for others.
+        """WORK_EXCEPTION for clients that asked for it, WORK_FAIL for others.
 
         gearmand puts a NUL after the handle of that WORK_FAIL, and the C library, PHP and python3-gearman then
-        do not know the handle and wait for ever. Here it is like any other WORK_FAIL.
+        do not recognize the handle and wait for ever. Here it is like any other WORK_FAIL.
         """
         if self.connection.wants_exceptions:
             self.connection.write(wire.about_job(wire.WORK_EXCEPTION, job.handle, data))

@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 
 class GearmanWorker(Worker):
-    """Asleep it is woken by NOOP; with a grab that lingers, or for ALL_YOURS, it is handed the job itself."""
+    """Woken with NOOP; with the job itself while its grab lingers, or after ALL_YOURS."""
 
     __slots__ = ("all_yours", "connection", "grab", "grabs")
 
     def __init__(self, connection: "GearmanConnection") -> None:
         super().__init__("gearman", peer=connection.peer)
         self.connection = connection
-        self.all_yours = False  # it has no other server: jobs may be handed to it unasked
-        self.grab = 0  # the type of the grab that lingers; 0: none does
-        self.grabs = 0  # how many have lingered: tells one from the next
+        self.all_yours = False  # it has no other server, and takes jobs that it did not ask for
+        self.grab = 0  # the packet type of the grab that lingers; 0: none
+        self.grabs = 0  # how many grabs have lingered: tells one from the next
 
     def wake(self) -> None:
-        """There may be a job for it."""
+        """Send NOOP, or the job itself."""
         kind = self.grab
         if kind:
             self.grab = 0
@@ -38,28 +38,28 @@ class GearmanWorker(Worker):
         self.connection.write(wire.NOOP_PACKET)
 
     def answer_grab(self, kind: int) -> None:
-        """Hand it a job, or tell it that there is none."""
+        """Assign a job, or send NO_JOB."""
         job = self.connection.engine.claim(self)
         if job is None:
             self.connection.write(wire.NO_JOB_PACKET)
         else:
             self.assign(job, kind)
 
-    def give_up(self) -> None:
-        """Its grab has lingered long enough."""
+    def end_linger(self) -> None:
+        """End a grab that lingers with NO_JOB."""
         self.grab = 0
         self.connection.engine.stop_sleeping(self)
         self.connection.write(wire.NO_JOB_PACKET)
 
     def assign(self, job: LiveJob, kind: int) -> None:
-        """Hand it a job in the form that its kind of grab asks for."""
+        """Send the JOB_ASSIGN packet that this type of grab asks for."""
         if kind == wire.GRAB_JOB:
             packet = wire.JOB_ASSIGN
             names = job.function
         elif kind == wire.GRAB_JOB_ALL and job.reducer:
             packet = wire.JOB_ASSIGN_ALL
-            names = b"%b\0%b\0%b" % (job.function, unique.shown(job.unique), job.reducer)
+            names = b"%b\0%b\0%b" % (job.function, unique.display(job.unique), job.reducer)
         else:
             packet = wire.JOB_ASSIGN_UNIQ
-            names = b"%b\0%b" % (job.function, unique.shown(job.unique))
+            names = b"%b\0%b" % (job.function, unique.display(job.unique))
         self.connection.write(wire.assignment(packet, job.handle, names, job.payload))

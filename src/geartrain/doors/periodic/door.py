@@ -41,7 +41,7 @@ class PeriodicDoor(door.Door):
         tick_loop: tick.TickLoop,
         limits: door.Limits,
         options: Options,
-        control: door.Control,
+        control: door.ProcessControl,
         kept: Mapping[str, bytes],
     ) -> None:
         super().__init__(tick_loop, limits)

@@ -1,7 +1,8 @@
-"""The times of SUBMIT_JOB_SCHED: minute, hour, day of month, month, day of week (0 is Monday).
+"""The time in SUBMIT_JOB_SCHED: minute, hour, day of month, month, day of week (0 is Monday).
 
-Each field is a number, or empty for any. The job runs once, at the next minute (by the server's local time) that
-matches all of them.
+Each field is a number, or empty for any. The job runs once, at the next minute (local time) that matches all of them.
+This is not a cron expression: those have ranges and lists, number the days of the week from Sunday, and
+match either day where both are given.
 """
 
 import calendar
@@ -18,7 +19,7 @@ _FIELDS: Final = (
     ("month", 1, 12),
     ("day of week", 0, 6),
 )
-# A given weekday falls on 29 February at least once in this time, whatever the century.
+# Each weekday falls on 29 February at least once in this many years, in any century.
 _YEARS_AHEAD: Final = 41
 
 
@@ -35,7 +36,7 @@ def next_match(fields: list[bytes], now: float) -> float:
 
 
 def _dates(first: datetime.date, day: int | None, month: int | None, weekday: int | None) -> Iterator[datetime.date]:
-    """Matching days from `first` on; month by month, so that one which never comes is soon known."""
+    """Matching days from `first` on. Whole months are skipped, so a date that never comes costs little."""
     for year in range(first.year, min(first.year + _YEARS_AHEAD, datetime.MAXYEAR)):
         for candidate in range(1, 13) if month is None else [month]:
             length = calendar.monthrange(year, candidate)[1]
@@ -48,7 +49,7 @@ def _dates(first: datetime.date, day: int | None, month: int | None, weekday: in
 
 
 def _time_of_day(minute: int | None, hour: int | None, earliest: datetime.time) -> datetime.time | None:
-    """The first time of a day, not before `earliest`, that fits."""
+    """The first matching time of a day, not before `earliest`."""
     hours = range(earliest.hour, 24) if hour is None else [hour]
     for candidate in hours:
         from_minute = earliest.minute if candidate == earliest.hour else 0

@@ -1,4 +1,4 @@
-"""The admin protocol: one line of text, one answer. The bytes are gearmand's, its crashes are not.
+"""The administrative protocol: one line of text, one answer, with the bytes that gearmand sends.
 
 Lists end with a line of a single dot and use LF; OK and ERR lines end with CRLF, except those of `version`,
 `getpid` and `verbose`.
@@ -23,7 +23,7 @@ _LOOPBACK: Final = ("127.", "::1", "::ffff:127.")
 
 
 def handle(connection: "GearmanConnection", line: bytes) -> None:
-    """Answer one line."""
+    """Run the command in one line, and answer."""
     # Words are separated by runs of spaces; a leading space makes an empty command.
     first, *rest = line.split(b" ", 1)
     words = [word for word in rest[0].split(b" ") if word] if rest else []
@@ -96,8 +96,8 @@ def _show(connection: "GearmanConnection", words: list[bytes]) -> bytes:
 
 
 def _jobs(connection: "GearmanConnection") -> list[bytes]:
-    # Retries count lost workers: the attempt that is under way is not one. Nothing is ever on gearmand's ignore
-    # list here, because a job that nobody waits for leaves at once.
+    # Retries count lost workers, so the current attempt does not count. The third column, gearmand's ignore flag, is
+    # always 0: a foreground job without clients is cancelled at once.
     return [
         b"%b\t%d\t0\t%d\n" % (job.handle, job.attempts - (job.owner is not None), job.background)
         for job in connection.engine.jobs.values()
@@ -105,11 +105,11 @@ def _jobs(connection: "GearmanConnection") -> list[bytes]:
 
 
 def _unique_jobs(connection: "GearmanConnection") -> list[bytes]:
-    return [b"%b\n" % unique.shown(job.unique) for job in connection.engine.jobs.values()]
+    return [b"%b\n" % unique.display(job.unique) for job in connection.engine.jobs.values()]
 
 
 def _dead_jobs(connection: "GearmanConnection") -> list[bytes]:
-    """Ours: handle, function, attempts, and why it was given up."""
+    """An addition to gearmand's lists: handle, function, attempts, and the reason."""
     return [
         b"%b\t%b\t%d\t%b\n" % (job.handle, job.function, job.attempts, _one_line(job.reason))
         for job in connection.engine.dead.values()
@@ -121,7 +121,7 @@ def _one_line(text: str) -> bytes:
 
 
 def _retry(connection: "GearmanConnection", words: list[bytes]) -> bytes:
-    """Ours: `retry job HANDLE` gives a dead job another life."""
+    """An addition to gearmand's commands: `retry job HANDLE` queues a dead job again."""
     job = _dead_job(connection, words)
     if job is None:
         return b"ERR UNKNOWN_JOB\r\n"
@@ -133,7 +133,7 @@ def _retry(connection: "GearmanConnection", words: list[bytes]) -> bytes:
 
 
 def _delete(connection: "GearmanConnection", words: list[bytes]) -> bytes:
-    """Ours: `delete job HANDLE` forgets a dead job."""
+    """An addition to gearmand's commands: `delete job HANDLE` deletes a dead job."""
     job = _dead_job(connection, words)
     if job is None:
         return b"ERR UNKNOWN_JOB\r\n"
@@ -219,5 +219,5 @@ COMMANDS: Final[dict[bytes, Command]] = {
     b"workers": _workers,
 }
 
-# What changes jobs is answered when it is on disk; questions never wait for that.
+# Answered when the change is on disk; the others never wait for it.
 CHANGES: Final = frozenset({b"cancel", b"retry", b"delete"})
