@@ -15,9 +15,9 @@ from geartrain.admin.service import Admin
 from geartrain.doors.door import Socket
 from geartrain.engine.engine import Engine
 from geartrain.errors import StartError
+from geartrain.job_query import JobQuery
 from geartrain.model import Record
 from geartrain.runtime.clock import Clock
-from geartrain.runtime.records import RecordQuery
 from geartrain.runtime.tick import TickLoop
 from geartrain.server import listeners
 from geartrain.server.config.settings import Settings
@@ -44,7 +44,7 @@ class EmptyArchive:
     async def find(self, handle: bytes) -> Record | None:
         return None
 
-    async def newest(self, query: RecordQuery) -> list[Record]:
+    async def newest(self, query: JobQuery, limit: int) -> list[Record]:
         return []
 
 
