@@ -70,6 +70,8 @@ def jobs(
         limit=limit,
     )
     records = _select(os.fsencode(handle), query, server, store, config)
+    if handle:
+        records = [job for job in records if _matches(job, query)]
     tables.print_lines(map(tables.json_line, records) if json else _table(records))
     if json:
         return
@@ -114,6 +116,17 @@ def _from_server(handle: bytes, query: JobQuery, server: str) -> list[dict[str, 
                 raise
             return []
     return remote.with_client(server, lambda client: _pages(client, query))
+
+
+def _matches(job: dict[str, Any], query: JobQuery) -> bool:
+    """Whether a job that was found by its handle is also what the other options select."""
+    time = job["finished_at"] or job["submitted_at"]
+    return (
+        (query.state is None or job["state"] == query.state.name.lower())
+        and (not query.function or jsonbytes.decode(job["function"]) == query.function)
+        and (not query.since or time >= query.since)
+        and (not query.until or time < query.until)
+    )
 
 
 async def _pages(client: Any, query: JobQuery) -> list[dict[str, Any]]:
