@@ -20,7 +20,7 @@ NOT_TESTED = pytest.StashKey[dict[str, str]]()  # why, by peer
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "peer(*names): needs these real programs or libraries (tools/peers.py)")
     outdated = compiled_core.outdated(ROOT / "src")
-    if outdated and not compiled.pure_wanted():
+    if outdated and not compiled.is_pure_requested():
         names = " ".join(str(path.relative_to(ROOT)) for path in outdated)
         raise pytest.UsageError(f"the compiled core is older than its source; run `make compile` first: {names}")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from geartrain import compiled
 
-if compiled.pure_wanted():
+if compiled.is_pure_requested():
     sys.meta_path.insert(0, compiled.SourceFinder())
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from geartrain.client.sync_worker import Worker as Worker
     from geartrain.errors import *  # noqa: F403
 else:
-    # The library's names, found when they are first used, so that the server does not load the library.
-    _HOMES = {
+    # The names of the library are imported at their first use, so that the server does not load the library.
+    _MODULES = {
         "App": "geartrain.app",
         "AsyncClient": "geartrain.client.async_client",
         "AsyncJob": "geartrain.client.async_job",
@@ -35,13 +35,13 @@ else:
 
     def __getattr__(name: str) -> object:
         if name == "__version__":
-            from importlib import metadata  # takes longer to load than all of the rest
+            from importlib import metadata  # takes longer to import than all the rest
 
             return metadata.version("geartrain")
-        home = _HOMES.get(name) or ("geartrain.errors" if name.endswith("Error") else "")
-        if not home:
+        module = _MODULES.get(name) or ("geartrain.errors" if name.endswith("Error") else "")
+        if not module:
             raise AttributeError(f"module 'geartrain' has no attribute {name!r}")
         try:
-            return getattr(import_module(home), name)
+            return getattr(import_module(module), name)
         except AttributeError:
             raise AttributeError(f"module 'geartrain' has no attribute {name!r}") from None

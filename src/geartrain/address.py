@@ -1,4 +1,4 @@
-"""One URL grammar for listening and connecting, for every protocol.
+"""Addresses: the URLs on which servers listen and to which clients connect, for every protocol.
 
 >>> parse("gearman://127.0.0.1:4730")
 Address(scheme='gearman', host='127.0.0.1', port=4730, path='')
@@ -25,7 +25,7 @@ SCHEMES = (*DEFAULT_PORTS, *sorted(PATH_SCHEMES))
 
 
 class Address(NamedTuple):
-    """Where a door stands: host and port, or the path of a socket file."""
+    """A parsed URL: host and port, or the path of a socket file."""
 
     scheme: str
     host: str
@@ -40,23 +40,23 @@ class Address(NamedTuple):
 
 
 def parse(url: str) -> Address:
-    """The address that a URL names; an AddressError says what is wrong with it."""
+    """Parse a URL; an AddressError says what is wrong with it."""
     try:
         parts = urllib.parse.urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise AddressError(f"{url!r} is not an address: {error}") from None
+        raise AddressError(f"invalid URL {url!r}: {error}") from None
     if parts.scheme not in SCHEMES:
-        raise AddressError(f"{url!r} has no known scheme; use one of {', '.join(SCHEMES)}")
+        raise AddressError(f"unsupported scheme in {url!r}; supported: {', '.join(SCHEMES)}")
     if parts.query or parts.fragment or parts.username is not None:
-        raise AddressError(f"{url!r} has more than a scheme, a host, a port and a path")
+        raise AddressError(f"{url!r} must have only a scheme, a host, a port and a path")
     if parts.scheme in PATH_SCHEMES:
         if parts.netloc or not parts.path.startswith("/"):
-            raise AddressError(f"{url!r} needs an absolute path: {parts.scheme}:///run/geartrain.sock")
+            raise AddressError(f"{url!r} needs an absolute path, as in {parts.scheme}:///run/geartrain.sock")
         return Address(parts.scheme, "", 0, parts.path)
     if not parts.hostname:
-        raise AddressError(f"{url!r} names no host: {parts.scheme}://127.0.0.1:{DEFAULT_PORTS[parts.scheme]}")
+        raise AddressError(f"{url!r} has no host; use {parts.scheme}://127.0.0.1:{DEFAULT_PORTS[parts.scheme]}")
     if parts.path not in ("", "/") and parts.scheme not in ("memodb+ws", "gearmonkey"):
-        raise AddressError(f"{url!r}: {parts.scheme} addresses have no path")
+        raise AddressError(f"{url!r}: {parts.scheme} URLs have no path")
     path = parts.path if parts.path != "/" else ""
     return Address(parts.scheme, parts.hostname, DEFAULT_PORTS[parts.scheme] if port is None else port, path)

@@ -1,7 +1,7 @@
-"""The core in its two forms: compiled where a C compiler was at hand, and the same source as plain Python.
+"""The compiled core: which form of it runs, and how to run the pure Python sources instead.
 
-Compiled modules lie beside their sources, and Python takes the compiled one of the two. `GEARTRAIN_PURE=1` in the
-environment makes it take the source: to step through it, or to see whether a fault is one of the compiler's.
+Compiled modules are beside their sources, and Python imports the compiled one. `GEARTRAIN_PURE=1` in the environment
+makes it import the source, to debug it or to find out whether the compiler causes a bug.
 """
 
 import importlib.util
@@ -13,17 +13,17 @@ from typing import Final
 
 VARIABLE: Final = "GEARTRAIN_PURE"
 _PREFIX: Final = "geartrain."
-_A_COMPILED_MODULE: Final = "geartrain.model"
-_NO: Final = frozenset({"", "0", "no", "false"})
+_SAMPLE_MODULE: Final = "geartrain.model"
+_FALSE: Final = frozenset({"", "0", "no", "false"})
 
 
 class SourceFinder:
-    """Finds the modules of this package, and of them only the sources."""
+    """An import finder that finds only the sources of this package's modules."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Python's question for a module; None leaves it to the usual finders."""
+        """Called by Python's import system; None leaves the module to the other finders."""
         if not name.startswith(_PREFIX):
             return None
         for folder in path or ():
@@ -33,13 +33,13 @@ class SourceFinder:
         return None
 
 
-def pure_wanted(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether the plain sources are to run, compiled or not."""
-    return environment.get(VARIABLE, "").lower() not in _NO
+def is_pure_requested(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether the environment requests the pure Python sources."""
+    return environment.get(VARIABLE, "").lower() not in _FALSE
 
 
 def form() -> str:
-    """Which of the two runs: `compiled` or `pure`."""
-    found = importlib.util.find_spec(_A_COMPILED_MODULE)
-    origin = found.origin if found is not None else None
+    """The form of the core that runs: `compiled` or `pure`."""
+    spec = importlib.util.find_spec(_SAMPLE_MODULE)
+    origin = spec.origin if spec is not None else None
     return "compiled" if (origin or "").endswith(tuple(EXTENSION_SUFFIXES)) else "pure"

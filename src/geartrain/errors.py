@@ -1,15 +1,21 @@
-"""Every exception of ours, in one place. The text is for the person who reads it."""
+"""All exceptions. The text of each is for people: what happened, to which job or peer, and what to do.
+
+For users of the client library and of apps: ClientError and its subclasses, AdminError.
+For operators who start a server or maintain a store: SettingsError, AddressError, StartError, StoreError.
+For peers, as an answer of their protocol: WireError, QueueFullError, DuplicateKeyError, AdminError, NotDurableError.
+For maintainers, since it is a bug: LifecycleError.
+"""
 
 
 class GeartrainError(Exception):
-    """The root: catch this to catch everything that Geartrain raises on purpose."""
+    """The base class of all exceptions that Geartrain raises on purpose."""
 
 
 class WireError(GeartrainError):
-    """A peer sent bytes that its protocol does not allow.
+    """A peer sent bytes that its protocol does not allow; the peer gets it as an error of its protocol.
 
-    `code` is the protocol's own short name for the fault, `text` says what was wrong. After a fatal one the
-    stream makes no sense any more and its connection has to close; after another the next packet may be fine.
+    `code` is the protocol's short name for the error, `text` says what is wrong. After a fatal error the rest of the
+    stream cannot be decoded and the connection must be closed; otherwise the next packet may be valid.
     """
 
     def __init__(self, code: str, text: str, fatal: bool = True) -> None:
@@ -20,11 +26,11 @@ class WireError(GeartrainError):
 
 
 class LineError(WireError):
-    """The same for a line of a text protocol, to be answered in text."""
+    """A WireError in a line of a text protocol, which is answered in text."""
 
 
 class QueueFullError(GeartrainError):
-    """A function has as many jobs as its limit allows; nothing was queued."""
+    """A submission was refused because its function has as many jobs as its limit allows; for the submitter."""
 
     def __init__(self, function: bytes, limit: int) -> None:
         super().__init__(f"the queue of {function.decode('utf-8', 'replace')!r} is full ({limit} jobs)")
@@ -33,30 +39,33 @@ class QueueFullError(GeartrainError):
 
 
 class DuplicateKeyError(GeartrainError):
-    """A dead job cannot be retried: another job holds its unique key now."""
+    """A dead job cannot be retried because another job has its unique key; for the operator who retries it."""
 
 
 class StoreError(GeartrainError):
-    """A store cannot be opened, or could not make a change durable; the text says why and what to do."""
+    """A store cannot be opened, read or written; for the operator. The text has the reason and what to do."""
 
 
 class NotDurableError(StoreError):
-    """A change could not be written to disk, so it was undone or will be written later."""
+    """A change could not be written to disk, so it was undone or will be written later; for who requested it."""
 
     def __init__(self) -> None:
         super().__init__("the change cannot be written to disk now; see the server's log")
 
 
 class ClientError(GeartrainError):
-    """What was asked of the client library cannot be had."""
+    """The base class of the client library's exceptions; raised itself for wrong arguments and wrong use."""
 
 
 class NoWorkersError(ClientError):
-    """A roll call found nobody who offers the function; nothing was submitted."""
+    """No worker offers the function, so nothing was submitted; for the program that submits."""
 
 
 class UncertainError(ClientError):
-    """The connection broke while a job was being queued: it may be queued or not. `id` is the job's."""
+    """The connection broke during a submission: the job may be queued or not. `id` is the job's id.
+
+    For the program that submits: submit again if running the job twice does no harm.
+    """
 
     def __init__(self, text: str, id: int = 0) -> None:
         super().__init__(text)
@@ -64,7 +73,7 @@ class UncertainError(ClientError):
 
 
 class JobTimeoutError(ClientError):
-    """A job was not finished in the time that its client waited; it goes on. `id` is the job's."""
+    """A job did not finish within the client's timeout; it continues. `id` is the job's id."""
 
     def __init__(self, text: str, id: int = 0) -> None:
         super().__init__(text)
@@ -72,19 +81,19 @@ class JobTimeoutError(ClientError):
 
 
 class UnsupportedError(ClientError):
-    """The protocol of this URL has no word for what was asked; the text says which protocols have."""
+    """The protocol of this URL does not support the request; the text names protocols that do."""
 
 
 class ServerGoneError(ClientError):
-    """No server could be reached, or the connection broke and nobody knows what became of the job."""
+    """No server could be reached, or the connection broke while a client waited for its job."""
 
 
 class RefusedError(ClientError):
-    """A server did not take an order, and said why."""
+    """A server refused a request; the text has the server's reason."""
 
 
 class JobFailedError(ClientError):
-    """A job failed, was cancelled or was given up. `data` is what its worker said, as bytes."""
+    """A job failed, was cancelled or is dead; for the program that waits for it. `data` is its worker's error."""
 
     def __init__(self, text: str, reason: str = "", code: int = 1, data: bytes = b"") -> None:
         super().__init__(text)
@@ -94,15 +103,15 @@ class JobFailedError(ClientError):
 
 
 class CodecError(ClientError):
-    """A value cannot be written in a codec, or bytes cannot be read with it."""
+    """A value cannot be encoded, or bytes cannot be decoded; for the author of a task or of its caller."""
 
 
 class ArgumentsError(ClientError):
-    """A payload is no call of the task that it was sent to; the text names the argument that does not fit."""
+    """A payload does not fit the task's function; for the caller's author. The text names the argument."""
 
 
 class AdminError(GeartrainError):
-    """What an operator asked for cannot be done. `kind` is bad-request, not-found, conflict or unsupported."""
+    """A request of an operator was refused. `kind` is bad-request, not-found, conflict or unsupported."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
@@ -114,16 +123,16 @@ SteeringError = AdminError  # its name in version 0.1
 
 
 class LifecycleError(GeartrainError):
-    """A job was asked to make a transition that the lifecycle table does not allow: a bug of ours."""
+    """A transition of a job that the lifecycle table does not allow: a bug in Geartrain."""
 
 
 class AddressError(GeartrainError):
-    """A URL that names no address we can listen on or connect to."""
+    """A URL that is not a valid address to listen on or to connect to; for its author."""
 
 
 class SettingsError(GeartrainError):
-    """A flag, an environment variable or a line of the settings file that makes no sense."""
+    """An invalid flag, environment variable or line of the settings file; for the operator."""
 
 
 class StartError(GeartrainError):
-    """The server cannot start as asked: an address is taken, a file is not ours to write."""
+    """The server cannot start, because an address is in use or a file cannot be opened; for the operator."""

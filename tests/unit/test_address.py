@@ -1,7 +1,5 @@
 """URLs that name an address, and the words for those that do not."""
 
-import doctest
-
 import pytest
 
 from geartrain import address
@@ -34,32 +32,32 @@ def test_parse(url: str, expected: tuple[str, str, int, str]) -> None:
 @pytest.mark.parametrize(
     ("url", "complaint"),
     [
-        ("", "no known scheme"),
-        ("127.0.0.1:4730", "no known scheme"),
-        ("localhost:4730", "no known scheme"),
-        ("gopher://127.0.0.1", "no known scheme"),
-        ("gearman://", "names no host"),
-        ("gearman://:4730", "names no host"),
-        ("gearman://127.0.0.1:port", "is not an address"),
-        ("gearman://127.0.0.1:65536", "is not an address"),
-        ("gearman://127.0.0.1:-1", "is not an address"),
-        ("gearman://[::1", "is not an address"),
+        ("", "unsupported scheme"),
+        ("127.0.0.1:4730", "unsupported scheme"),
+        ("localhost:4730", "unsupported scheme"),
+        ("gopher://127.0.0.1", "unsupported scheme"),
+        ("gearman://", "has no host"),
+        ("gearman://:4730", "has no host"),
+        ("gearman://127.0.0.1:port", "invalid URL"),
+        ("gearman://127.0.0.1:65536", "invalid URL"),
+        ("gearman://127.0.0.1:-1", "invalid URL"),
+        ("gearman://[::1", "invalid URL"),
         ("gearman://127.0.0.1/queue", "have no path"),
-        ("gearman://127.0.0.1?tls=1", "more than a scheme"),
-        ("gearman://127.0.0.1#x", "more than a scheme"),
-        ("gearman://user@127.0.0.1", "more than a scheme"),
+        ("gearman://127.0.0.1?tls=1", "must have only a scheme"),
+        ("gearman://127.0.0.1#x", "must have only a scheme"),
+        ("gearman://user@127.0.0.1", "must have only a scheme"),
         ("periodic+unix://run/geartrain.sock", "absolute path"),
         ("periodic+unix:", "absolute path"),
         ("memodb+ipc:memo.ipc", "absolute path"),
     ],
 )
-def test_what_is_not_an_address_is_refused_with_the_reason(url: str, complaint: str) -> None:
+def test_invalid_url_is_refused_with_the_reason(url: str, complaint: str) -> None:
     with pytest.raises(AddressError, match=complaint):
         address.parse(url)
 
 
 @pytest.mark.parametrize("scheme", address.DEFAULT_PORTS)
-def test_a_scheme_without_a_port_means_its_default(scheme: str) -> None:
+def test_default_port(scheme: str) -> None:
     assert address.parse(f"{scheme}://127.0.0.1").port == address.DEFAULT_PORTS[scheme]
 
 
@@ -73,9 +71,5 @@ def test_a_scheme_without_a_port_means_its_default(scheme: str) -> None:
         "gearmonkey://127.0.0.1:6379/2",
     ],
 )
-def test_a_printed_address_reads_back(url: str) -> None:
+def test_text_of_an_address_parses_to_the_same(url: str) -> None:
     assert str(address.parse(url)) == url
-
-
-def test_the_examples_of_the_module_run() -> None:
-    assert doctest.testmod(address) == (0, 2)

@@ -1,4 +1,4 @@
-"""Which form of the core runs, and that nobody tests an old one."""
+"""Which form of the core runs, and the check for outdated compiled modules."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ SHOW = "from geartrain import compiled; import geartrain.engine.engine as e; pri
 
 
 def run(pure: str | None) -> tuple[str, str]:
-    """What a fresh interpreter says of the form of the core, and the ending of a core module's file."""
+    """The form of the core in a new interpreter, and the suffix of a core module's file."""
     environment = {name: value for name, value in os.environ.items() if name != compiled.VARIABLE}
     if pure is not None:
         environment[compiled.VARIABLE] = pure
@@ -28,21 +28,21 @@ def run(pure: str | None) -> tuple[str, str]:
     return form, Path(file).suffix
 
 
-@pytest.mark.parametrize("wish", ["1", "yes", "TRUE"])
-def test_the_pure_core_is_there_for_who_asks(wish: str) -> None:
-    assert run(wish) == ("pure", ".py")
+@pytest.mark.parametrize("value", ["1", "yes", "TRUE"])
+def test_pure_core_on_request(value: str) -> None:
+    assert run(value) == ("pure", ".py")
 
 
-@pytest.mark.parametrize("wish", [None, "", "0", "no"])
-def test_the_compiled_core_runs_where_there_is_one(wish: str | None) -> None:
-    assert run(wish) == (("compiled", ".so") if IS_COMPILED else ("pure", ".py"))
+@pytest.mark.parametrize("value", [None, "", "0", "no"])
+def test_compiled_core_by_default(value: str | None) -> None:
+    assert run(value) == (("compiled", ".so") if IS_COMPILED else ("pure", ".py"))
 
 
 def test_other_packages_are_left_alone() -> None:
     assert compiled.SourceFinder().find_spec("json.decoder", [os.path.dirname(os.__file__)]) is None
 
 
-def test_what_is_not_there_is_not_found() -> None:
+def test_missing_module_is_not_found() -> None:
     assert compiled.SourceFinder().find_spec("geartrain.nothing", [str(PACKAGE)]) is None
     assert compiled.SourceFinder().find_spec("geartrain.nothing") is None
 
@@ -56,11 +56,11 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_fresh_compilation_is_not_outdated(tree: Path) -> None:
+def test_fresh_compilation_is_not_outdated(tree: Path) -> None:
     assert compiled_core.outdated(tree) == []
 
 
-def test_a_source_that_was_changed_afterwards_is_named(tree: Path) -> None:
+def test_changed_source_is_outdated(tree: Path) -> None:
     os.utime(tree / "plain.py", (2000, 2000))
     assert compiled_core.outdated(tree) == []
     os.utime(tree / "swift.py", (2000, 2000))

@@ -1,6 +1,6 @@
-"""What ran, when, and what came of it: a store's records, and its jobs that are not over, in one list.
+"""Job history from a store's file: finished jobs (records) and unfinished ones in one list.
 
-It is read from the store's file beside a server that may be writing it, and changes nothing.
+It only reads; a server may have the file open and write to it.
 """
 
 import enum
@@ -18,7 +18,7 @@ from geartrain.store.sqlite import SqliteStore
 
 
 class StateName(enum.StrEnum):
-    """The states of a job, in the words of people."""
+    """The states of a job by name."""
 
     DONE = "done"
     FAILED = "failed"
@@ -29,20 +29,20 @@ class StateName(enum.StrEnum):
     DEAD = "dead"
 
 
-_ENDS: Final = {
+_STATE_NAMES: Final = {
     int(JobState.DONE): StateName.DONE,
     int(JobState.FAILED): StateName.FAILED,
     int(JobState.CANCELLED): StateName.CANCELLED,
 }
 DEFAULT_LIMIT: Final = 50
-_NOT_NOTED: Final = (
-    "a store does not note which of its jobs run at a moment, only when they come and how they end; "
-    "ask for those in state queued, which wait or run"
+_RUNNING_UNKNOWN: Final = (
+    "a store does not record which jobs are running; use --state queued, which here includes running jobs, or ask the "
+    "server with --server"
 )
 
 
 class HistoryEntry(NamedTuple):
-    """One job. What did not happen (yet), or is not known, is 0 or empty."""
+    """One job. What has not happened or is not known is 0 or empty."""
 
     id: int
     handle: bytes
@@ -50,8 +50,8 @@ class HistoryEntry(NamedTuple):
     unique: bytes
     state: StateName
     submitted_at: float
-    run_at: float  # of a job that is not over: when it may run
-    started_at: float  # of a job that is over: its last attempt
+    run_at: float  # of an unfinished job: when it may run
+    started_at: float  # of a finished job: its last attempt
     finished_at: float
     attempts: int
     door: str
@@ -63,12 +63,12 @@ class HistoryEntry(NamedTuple):
 
     @property
     def moment(self) -> float:
-        """The time by which it is found and sorted."""
+        """The time by which entries are filtered and sorted."""
         return self.finished_at or self.submitted_at
 
 
 def find(store: SqliteStore, handle: bytes, now: float, notice: Callable[[str], None]) -> list[HistoryEntry]:
-    """The job with this handle, if the store has it. What cannot be read is reported to `notice` and left out."""
+    """The job with this handle, if the store has it. Rows that cannot be read are reported to `notice` and skipped."""
     with Snapshot(store.path) as snapshot:
         snapshot.require_known_layout()
         ended = _ended(store, contract.Query(handle=handle, limit=1))
@@ -76,9 +76,9 @@ def find(store: SqliteStore, handle: bytes, now: float, notice: Callable[[str], 
 
 
 def search(store: SqliteStore, query: JobQuery, now: float, notice: Callable[[str], None]) -> list[HistoryEntry]:
-    """The jobs that match, newest first. What cannot be read is reported to `notice` and left out."""
+    """The jobs that match, newest first. Rows that cannot be read are reported to `notice` and skipped."""
     if query.state is JobState.RUNNING:
-        raise StoreError(_NOT_NOTED)
+        raise StoreError(_RUNNING_UNKNOWN)
     limit = query.limit or DEFAULT_LIMIT
     # Jobs that have not ended come first: one that ends in between is then found twice instead of missed.
     with Snapshot(store.path) as snapshot:
@@ -104,7 +104,7 @@ def _stored(query: JobQuery, limit: int) -> contract.Query:
 
 
 def _ended(store: SqliteStore, query: contract.Query) -> list[HistoryEntry]:
-    return [_of_record(record) for record in store.records(query) if record.state in _ENDS]
+    return [_of_record(record) for record in store.records(query) if record.state in _STATE_NAMES]
 
 
 def _living(
@@ -127,9 +127,23 @@ def _of_job(job: Job, now: float) -> HistoryEntry:
     state = _state(job, now)
     code = GIVEN_UP if state is JobState.DEAD else 0
     return HistoryEntry(
-        job.id, job.handle, job.function, job.unique, StateName[state.name], job.submitted_at, job.run_at, 0.0, 0.0,
-        job.attempts, job.door, "", b"", code, job.reason, b"",
-    )  # fmt: skip
+        id=job.id,
+        handle=job.handle,
+        function=job.function,
+        unique=job.unique,
+        state=StateName[state.name],
+        submitted_at=job.submitted_at,
+        run_at=job.run_at,
+        started_at=0.0,
+        finished_at=0.0,
+        attempts=job.attempts,
+        door=job.door,
+        worker_door="",
+        worker=b"",
+        code=code,
+        reason=job.reason,
+        result=b"",
+    )
 
 
 def _state(job: Job, now: float) -> JobState:
@@ -141,7 +155,20 @@ def _state(job: Job, now: float) -> JobState:
 
 def _of_record(record: Record) -> HistoryEntry:
     return HistoryEntry(
-        record.id, record.handle, record.function, record.unique, _ENDS[record.state],
-        record.submitted_at, 0.0, record.started_at, record.finished_at, record.attempts, record.door,
-        record.worker_door, record.worker, record.code, record.reason, record.result,
-    )  # fmt: skip
+        id=record.id,
+        handle=record.handle,
+        function=record.function,
+        unique=record.unique,
+        state=_STATE_NAMES[record.state],
+        submitted_at=record.submitted_at,
+        run_at=0.0,
+        started_at=record.started_at,
+        finished_at=record.finished_at,
+        attempts=record.attempts,
+        door=record.door,
+        worker_door=record.worker_door,
+        worker=record.worker,
+        code=record.code,
+        reason=record.reason,
+        result=record.result,
+    )
