@@ -143,7 +143,7 @@ def test_what_is_cut_off_is_said(store: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["--state", "running"], 1, "ask for those in state queued, which wait or run"),
+        (["--state", "running"], 1, "use --state queued, which here includes running jobs"),
         (["--state", "asleep"], 2, "'asleep' is not one of"),
         (["--since", "yesterday"], 2, "'yesterday' is not a time such as 2h"),
         (["--until", "12"], 2, "'12' is not a time"),
