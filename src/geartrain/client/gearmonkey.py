@@ -12,5 +12,5 @@ __all__ = ["OPT_BLOCKING", "OPT_ROLLCALL", "AsyncClient", "AsyncWorker", "Client
 
 
 def __getattr__(name: str) -> Any:
-    """What needs redis-py is imported when it is first used."""
+    """Import clients and workers when they are first used."""
     return getattr(redis, name)

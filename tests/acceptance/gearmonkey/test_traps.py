@@ -11,7 +11,7 @@ import pytest
 import redis as redis_py
 
 from geartrain.client.gearmonkey import OPT_BLOCKING, OPT_ROLLCALL, Client, Worker
-from geartrain.client.redis import client_flow, flow, names, scripts, worker_flow
+from geartrain.client.redis import flow, names, scripts, worker_flow
 from geartrain.errors import AddressError, ClientError, JobTimeoutError, NoWorkersError, UncertainError
 from tests.acceptance.gearmonkey import plain
 from tests.support import redis_server, serving
@@ -167,7 +167,7 @@ def test_output_that_redis_cannot_keep(
 
 def test_job_that_woke_a_worker_gives_way_to_a_better_one(client: Client, function: str, raw: Any) -> None:
     """And it goes back to where it was: ahead of what came later."""
-    duties = worker_flow.Duties(30)
+    duties = worker_flow.WorkerFlow(30)
     duties.functions.append(function)
     taking = duties.next(5)
     request = next(taking)
@@ -187,7 +187,7 @@ def test_job_that_woke_a_worker_gives_way_to_a_better_one(client: Client, functi
 def _answered(raw: Any, taking: Any, request: Any) -> Any:
     """Carry out one command of a flow."""
     try:
-        return taking.send(raw.execute_command(*request.words[0]))
+        return taking.send(raw.execute_command(*request.commands[0]))
     except redis_py.exceptions.NoScriptError:
         return taking.throw(flow.NoScriptError())
 
@@ -247,7 +247,7 @@ def test_lock_that_has_expired_does_not_keep_a_client_waiting(
         number = client.run(function, b"x")
         assert worker.run_one()
     raw.delete(f"lock:{function}:{number}")
-    client._line.carry_out(client_flow.wait(function, number, 0.05))
+    client.wait(function, number, 0.05)
 
 
 def test_wait_longer_than_redis_py_waits_for_an_answer(client: Client, function: str, raw: Any) -> None:

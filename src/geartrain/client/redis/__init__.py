@@ -10,8 +10,8 @@
     worker.accept("reverse")
     worker.run()
 
-`AsyncClient` and `AsyncWorker` are the same for asyncio. These need redis-py: `pip install geartrain[gearmonkey]`. The
-link of the general library, `geartrain.Client("gearmonkey://...")`, is made of the same parts and does not.
+`AsyncClient` and `AsyncWorker` are the same for asyncio. `geartrain.Client("gearmonkey://...")`, the general library,
+runs the same flows.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ __all__ = ["OPT_BLOCKING", "OPT_ROLLCALL", "AsyncClient", "AsyncWorker", "Client
 
 
 def __getattr__(name: str) -> Any:
-    """What needs redis-py is imported when it is first used."""
+    """Import clients and workers when they are first used."""
     if name in ("AsyncClient", "AsyncWorker"):
         from geartrain.client.redis import asynchronous
 

@@ -1,79 +1,23 @@
-"""The same for asyncio."""
+"""Client and worker for asyncio."""
 
 import asyncio
 import contextlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
-from geartrain import address
-from geartrain.client.redis import async_blocking_pops, client_flow, connection, job, worker_flow
-from geartrain.client.redis.flow import BrokenError, Command, Flow, Moves, Request
+from geartrain.client.redis import client_flow, connection, job, worker_flow
+from geartrain.client.redis.connection import RedisConnection
 from geartrain.client.redis.job import Job, Options
-from geartrain.client.redis.worker_flow import Task
+from geartrain.client.redis.worker_flow import TakenJob, WorkerFlow
 from geartrain.errors import ClientError
 
-T = TypeVar("T")
+_LONGEST_PAUSE = 5.0  # seconds between attempts to connect
 
 
-class AsyncRedisConnection:
-    """A connection that carries out flows."""
-
-    def __init__(self, url: str, single: bool = False) -> None:
-        self.breaks = 0  # how often the connection broke
-        self._redis: Any = connection.connect_async(url, single)
-        self._pops = async_blocking_pops.AsyncBlockingPops(address.parse(url), self._let_go)
-
-    async def carry_out(self, flow: Flow[T]) -> T:
-        """Do everything that a flow wants done."""
-        act: Callable[..., Request] = flow.send
-        value: Any = None
-        while True:
-            try:
-                request = act(value)
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            try:
-                act, value = flow.send, await self._perform(request)
-            except Exception as error:
-                act, value = flow.throw, connection.translated(error, request)
-
-    async def close(self) -> None:
-        """Hang up."""
-        self._pops.close()
-        await self._redis.aclose()
-
-    async def _perform(self, request: Request) -> Any:
-        pause = connection.FIRST_PAUSE
-        for tries in range(connection.TRIES, 0, -1):
-            try:
-                return await (self._pops.wait(request) if isinstance(request, Moves) else self._send(request))
-            except connection.CONNECTION_ERRORS:
-                self.breaks += 1
-                if not request.repeatable or tries == 1:
-                    raise
-            await asyncio.sleep(pause)
-            pause *= 2
-        raise AssertionError("unreachable")
-
-    async def _send(self, command: Command) -> Any:
-        if len(command.words) == 1:
-            return await self._redis.execute_command(*command.words[0])
-        async with self._redis.pipeline(transaction=True) as pipeline:
-            for words in command.words:
-                pipeline.execute_command(*words)
-            return await pipeline.execute()
-
-    async def _let_go(self, ids: Sequence[int]) -> None:
-        with contextlib.suppress(*connection.CONNECTION_ERRORS):  # then the waits end by themselves
-            for id in ids:
-                await self._redis.execute_command("CLIENT", "UNBLOCK", id)
-
-
-class _Closing:
-    """Works with `async with`."""
+class AsyncClosing:
+    """Closes itself at the end of `async with`."""
 
     async def close(self) -> None:
         raise NotImplementedError
@@ -87,11 +31,16 @@ class _Closing:
         await self.close()
 
 
-class AsyncClient(_Closing):
-    """Submits jobs and asks what came of them."""
+class AsyncClient(AsyncClosing):
+    """Submits jobs and reads their state.
+
+    async with AsyncClient("gearmonkey://127.0.0.1:6379/0") as client:
+        number = await client.run("reverse", b"hello", options=OPT_BLOCKING, timeout=10)
+        print((await client.get("reverse", number)).output)
+    """
 
     def __init__(self, url: str) -> None:
-        self._connection = AsyncRedisConnection(url)
+        self._redis = RedisConnection(url)
 
     async def run(
         self,
@@ -102,116 +51,145 @@ class AsyncClient(_Closing):
         timeout: float = 0.0,
         scheduled: float | None = None,
     ) -> int:
-        """Submit a job; returns its id. With OPT_BLOCKING, when it is finished: `timeout` seconds, 0 for ever."""
-        number = await self._connection.carry_out(client_flow.submit(function, payload, priority, options, scheduled))
+        """Submit a job and return its id; with OPT_BLOCKING, after it has finished.
+
+        `timeout` is how many seconds to wait for that, 0 for no limit.
+        """
+        number = await self._redis.run(client_flow.submit(function, payload, priority, options, scheduled))
         if Options.BLOCKING in options:
-            await self._connection.carry_out(client_flow.wait(function, number, timeout))
+            await self.wait(function, number, timeout)
         return number
+
+    async def wait(self, function: str, number: int, timeout: float = 0.0) -> None:
+        """Wait until a job has finished, at most `timeout` seconds; 0: without a limit."""
+        await self._redis.run(client_flow.wait(function, number, timeout))
 
     async def get(self, function: str, number: int) -> Job:
         """The state of a job."""
-        return await self._connection.carry_out(client_flow.get(function, number))
+        return await self._redis.run(client_flow.get(function, number))
 
     async def close(self) -> None:
-        """Hang up."""
-        await self._connection.close()
+        """Close all connections."""
+        await self._redis.close()
 
 
-class AsyncWorker(_Closing):
-    """Runs jobs, one at a time. The work function may be a coroutine function; a plain one holds up the loop."""
+class AsyncWorker(AsyncClosing):
+    """Runs jobs, one at a time.
+
+        async with AsyncWorker("gearmonkey://127.0.0.1:6379/0", lambda payload: payload[::-1]) as worker:
+            await worker.accept("reverse")
+            await worker.run()
+
+    The work function may be a coroutine function; a plain one blocks the event loop. `lease` is how many seconds a
+    dead worker's job, and the worker in the count of workers, outlive it on a real Redis.
+    """
 
     def __init__(self, url: str, work: Callable[[bytes], Any], lease: float = 30.0) -> None:
         self._url = url
         self._work = work
-        self._duties = worker_flow.Duties(lease)
-        self._connection = AsyncRedisConnection(url, single=True)
+        self._flow = WorkerFlow(lease)
+        self._redis = RedisConnection(url, single=True)
         self._started = False
-        self._breaks = 0  # of the line when it started
+        self._breaks = 0  # of the connection when the worker started
         self._stopping = False
-        self._carer: asyncio.Task[None] | None = None
-        self._task: Task | None = None  # what it is at
+        self._renewing: asyncio.Task[None] | None = None
+        self._job: TakenJob | None = None  # that runs
 
     async def accept(self, function: str) -> None:
         """Run jobs of this function as well."""
-        if function not in self._duties.functions:
-            self._duties.functions.append(function)
+        if function not in self._flow.functions:
+            self._flow.functions.append(function)
             if self._started:
-                await self._connection.carry_out(self._duties.register(function))
+                await self._redis.run(self._flow.register(function))
 
     async def update(self, dividend: float, divisor: float) -> None:
-        """Say how far the current job is; for the work function."""
-        if self._task is None:
+        """Report the progress of the current job; for the work function."""
+        if self._job is None:
             raise ClientError("there is no job to report on")
-        await self._connection.carry_out(self._duties.update(self._task, dividend, divisor))
+        await self._redis.run(self._flow.update(self._job, dividend, divisor))
 
     async def run(self) -> None:
-        """Run jobs until `stop` is called; connections that break are made anew."""
+        """Run jobs until `stop` is called; reconnect when a connection breaks."""
         pause = connection.FIRST_PAUSE
         while not self._stopping:
             try:
                 await self.run_one()
                 pause = connection.FIRST_PAUSE
-            except (BrokenError, *connection.CONNECTION_ERRORS):
+            except connection.CONNECTION_ERRORS:
                 self._started = False
                 await asyncio.sleep(pause)
-                pause = min(pause * 2, 5.0)
+                pause = min(pause * 2, _LONGEST_PAUSE)
 
     async def run_one(self, seconds: float = worker_flow.POP_SECONDS) -> bool:
-        """Run the next job if one comes within so long; whether one came."""
-        await self._start()
-        self._task = task = await self._connection.carry_out(self._duties.next(seconds))
+        """Run the next job, if one arrives within this time; false if none did."""
+        task = await self.fetch(seconds)
         if task is None:
             return False
-        status, output = await self._outcome(task)
-        self._task = None
-        await self._connection.carry_out(self._duties.finish(task, status, output))
+        try:
+            output = self._work(task.input)
+            if inspect.isawaitable(output):
+                output = await output
+            ending = succeeded(output)
+        except Exception as error:
+            ending = failed(error)
+        await self.finish(task, *ending)
         return True
+
+    async def fetch(self, seconds: float) -> TakenJob | None:
+        """Take the next job, if one arrives within this time."""
+        await self._start()
+        self._job = await self._redis.run(self._flow.next(seconds))
+        return self._job
+
+    async def finish(self, task: TakenJob, status: str, output: Any) -> None:
+        """Write down how a job ended."""
+        self._job = None
+        await self._redis.run(self._flow.finish(task, status, output))
 
     def stop(self) -> None:
         """Let `run` return after the current job."""
         self._stopping = True
 
     async def close(self) -> None:
-        """Be counted no more, and hang up."""
+        """Unregister, and close all connections."""
         self.stop()
-        if self._carer is not None:
-            self._carer.cancel()
+        if self._renewing is not None:
+            self._renewing.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._carer
-            self._carer = None
+                await self._renewing
+            self._renewing = None
         if self._started:
             self._started = False
-            try:
-                await self._connection.carry_out(self._duties.stop())
-            except (BrokenError, *connection.CONNECTION_ERRORS):
-                pass  # the others will notice
-        await self._connection.close()
-
-    async def _outcome(self, task: Task) -> tuple[str, Any]:
-        try:
-            output = self._work(task.input)
-            if inspect.isawaitable(output):
-                output = await output
-            return "success", job.output_of(output)
-        except Exception as error:
-            return "error", str(error) or type(error).__name__
+            with contextlib.suppress(*connection.CONNECTION_ERRORS):  # then other workers correct the count
+                await self._redis.run(self._flow.stop())
+        await self._redis.close()
 
     async def _start(self) -> None:
-        if not self._started or self._connection.breaks != self._breaks:
-            self._breaks = self._connection.breaks
-            await self._connection.carry_out(self._duties.start())
+        if not self._started or self._redis.breaks != self._breaks:
+            self._breaks = self._redis.breaks
+            await self._redis.run(self._flow.start())
             self._started = True
-        if self._carer is None and self._duties.needs_care:
-            await self._connection.carry_out(self._duties.care())
-            self._carer = asyncio.create_task(self._care())
+        if self._renewing is None and self._flow.has_leases:
+            await self._redis.run(self._flow.renew())
+            self._renewing = asyncio.create_task(self._renew_leases())
 
-    async def _care(self) -> None:
-        """Renew leases while the work function works, on a connection of its own."""
-        line = AsyncRedisConnection(self._url)
+    async def _renew_leases(self) -> None:
+        """Renew the lease while the work function runs, on a connection of its own."""
+        redis = RedisConnection(self._url)
         try:
             while True:
-                await asyncio.sleep(self._duties.lease / 3)
-                with contextlib.suppress(Exception):  # Redis may be away for a while
-                    await line.carry_out(self._duties.care())
+                await asyncio.sleep(self._flow.lease / 3)
+                with contextlib.suppress(Exception):  # Redis may be away for a while; the lease limits for how long
+                    await redis.run(self._flow.renew())
         finally:
-            await line.close()
+            await redis.close()
+
+
+def succeeded(output: object) -> tuple[str, Any]:
+    """The status and output of a job whose work function returned this; a TypeError for what Redis cannot store."""
+    return "success", job.output_of(output)
+
+
+def failed(error: Exception) -> tuple[str, Any]:
+    """The status and output of a job whose work function raised this."""
+    return "error", str(error) or type(error).__name__

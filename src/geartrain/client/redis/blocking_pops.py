@@ -1,105 +1,87 @@
-"""Connections that do nothing but wait for a job, one per queue, for workers without asyncio.
+"""Connections that do nothing but wait for a job, one for each queue.
 
-BRPOPLPUSH knows one queue only. So each queue has its bell; when one rings, the other waits are called off with CLIENT
-UNBLOCK, and whatever has come by then is told.
+BRPOPLPUSH waits at one queue only. When one of the waits ends, the others are cancelled with CLIENT UNBLOCK, and
+whatever has arrived by then is returned.
 """
 
-import selectors
-import socket
-import time
-from collections.abc import Callable, Sequence
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from geartrain.client.redis import connection, flow, replies
-from geartrain.wire import resp
+from geartrain.address import Address
+from geartrain.client.redis import flow
+from geartrain.client.redis.pipeline import Pipeline
 
-LetGo = Callable[[Sequence[int]], None]
-
-
-class PendingPop:
-    """One connection, without redis-py, whose connections cannot be waited for together."""
-
-    def __init__(self, url: str) -> None:
-        settings = connection.settings(url)
-        place = (settings["host"], settings["port"])
-        self._socket = socket.create_connection(place, connection.CONNECT_SECONDS)
-        self._socket.settimeout(connection.ANSWER_SECONDS)
-        self._replies = replies.Replies()
-        try:
-            self._ask("SELECT", str(settings["db"]))
-            self.id: int = self._ask("CLIENT", "ID")  # by which its wait is called off
-        except BaseException:
-            self.close()
-            raise
-
-    def fileno(self) -> int:
-        """For a selector."""
-        return self._socket.fileno()
-
-    def send(self, *words: str) -> None:
-        """Say something, and do not wait for the answer."""
-        self._socket.sendall(resp.request(*(word.encode("utf-8", "surrogateescape") for word in words)))
-
-    def answer(self) -> Any:
-        """Wait for the answer."""
-        while (answer := self._replies.next()) is replies.MORE:
-            data = self._socket.recv(65536)
-            if not data:
-                raise ConnectionError("the server closed the connection")
-            self._replies.feed(data)
-        if isinstance(answer, replies.Fault):
-            raise flow.RefusedError(answer.text)
-        return answer
-
-    def close(self) -> None:
-        """Hang up."""
-        self._socket.close()
-
-    def _ask(self, *words: str) -> Any:
-        self.send(*words)
-        return self.answer()
+Unblock = Callable[[Sequence[int]], Awaitable[None]]
 
 
 class BlockingPops:
-    """All bells of a worker; `let_go` calls off the waits of connections with these ids."""
+    """The waiting connections of a worker; `unblock` cancels the waits of connections with these ids."""
 
-    def __init__(self, url: str, let_go: LetGo) -> None:
-        self._url = url
-        self._let_go = let_go
-        self._pops: list[PendingPop] = []
+    def __init__(self, address: Address, unblock: Unblock) -> None:
+        self.tls: ssl.SSLContext | None = None
+        self._address = address
+        self._unblock = unblock
+        self._connections: list[tuple[Pipeline, int]] = []  # with their ids
+        self._cancelled: asyncio.Future[None] | None = None  # while a wait is under way
 
-    def wait(self, moves: flow.Moves) -> list[bytes | None]:
-        """What was moved from each list; at least one, or the time is over."""
+    async def wait(self, moves: flow.Moves) -> list[bytes | None]:
+        """What was moved from each list: at least one, unless the time is over or the wait was cancelled."""
+        self._cancelled = asyncio.get_running_loop().create_future()
         try:
-            while len(self._pops) < len(moves.lists):
-                self._pops.append(PendingPop(self._url))
-            return self._wait(self._pops[: len(moves.lists)], moves)
+            while len(self._connections) < len(moves.lists):
+                await self._add()
+            return await self._wait(self._connections[: len(moves.lists)], moves)
+        except flow.BrokenError as broken:
+            # What has been moved meanwhile is in our lists in Redis, and returns to its queue after a lease.
+            self.close()
+            raise ConnectionError(str(broken)) from broken
         except BaseException:
-            # What has been moved meanwhile is known to Redis, and comes back after a lease.
             self.close()
             raise
+        finally:
+            self._cancelled = None
+
+    def cancel(self) -> None:
+        """End the wait that is under way."""
+        if self._cancelled is not None and not self._cancelled.done():
+            self._cancelled.set_result(None)
 
     def close(self) -> None:
-        """Hang up."""
-        for bell in self._pops:
-            bell.close()
-        self._pops.clear()
+        """Close the connections."""
+        for pipeline, _ in self._connections:
+            pipeline.abandon()
+        self._connections.clear()
 
-    def _wait(self, pops: Sequence[PendingPop], moves: flow.Moves) -> list[bytes | None]:
-        for bell, words in zip(pops, moves.commands(), strict=True):
-            bell.send(*words)
-        answers: dict[PendingPop, bytes | None] = {}
-        seconds = moves.seconds
-        deadline = time.monotonic() + moves.seconds + connection.ANSWER_SECONDS
-        with selectors.DefaultSelector() as selector:
-            for bell in pops:
-                selector.register(bell, selectors.EVENT_READ, bell)
-            while len(answers) < len(pops):
-                for ready, _ in selector.select(seconds):
-                    selector.unregister(ready.fileobj)
-                    answers[ready.data] = ready.data.answer()
-                seconds = flow.CALL_OFF_AGAIN
-                self._let_go([bell.id for bell in pops if bell not in answers])
-                if time.monotonic() > deadline:
-                    raise ConnectionError("the server does not answer")
-        return [answers[bell] for bell in pops]
+    async def _add(self) -> None:
+        pipeline = Pipeline(_ignore)
+        await pipeline.open(self._address, self.tls)
+        try:
+            self._connections.append((pipeline, await pipeline.ask("CLIENT", "ID")))
+        except BaseException:
+            pipeline.abandon()
+            raise
+
+    async def _wait(self, connections: Sequence[tuple[Pipeline, int]], moves: flow.Moves) -> list[bytes | None]:
+        assert self._cancelled is not None
+        waits: dict[asyncio.Future[Any], int] = {}
+        for (pipeline, id), command in zip(connections, moves.commands(), strict=True):
+            waits[pipeline.ask(*command)] = id
+        try:
+            await asyncio.wait([*waits, self._cancelled], timeout=moves.seconds, return_when=asyncio.FIRST_COMPLETED)
+            while pending := [wait for wait in waits if not wait.done()]:
+                await self._unblock([waits[wait] for wait in pending])
+                await asyncio.wait(pending, timeout=flow.UNBLOCK_SECONDS)
+        except asyncio.CancelledError:
+            for wait in waits:  # their results must not stay unread
+                wait.cancel()
+            raise
+        errors = [wait.exception() for wait in waits]
+        for error in filter(None, errors):
+            raise error
+        return [wait.result() for wait in waits]
+
+
+def _ignore(error: Exception) -> None:
+    """A lost connection is noticed by the wait on it."""

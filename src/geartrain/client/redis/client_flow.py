@@ -1,4 +1,4 @@
-"""What a client does, command by command as in the document."""
+"""The flows of a client, command by command as in GearMonkey's document."""
 
 import time
 from collections.abc import Callable
@@ -9,8 +9,8 @@ from geartrain.client.redis.flow import Flow
 from geartrain.client.redis.job import Job, Options
 from geartrain.errors import ClientError, JobTimeoutError, NoWorkersError, UncertainError
 
-# A wait is cut into pieces, and the hash looked at in between: the lock that a worker leaves stays only 10 seconds, and
-# wakes one client only. Each piece is shorter than what a socket waits for an answer.
+# A wait is cut into pieces, and the job's hash read in between: the lock that a worker leaves expires after 10 seconds,
+# and wakes one client only. Each piece is shorter than the time that a connection waits for a reply.
 LONGEST_PIECE: Final = 5.0
 
 
@@ -22,17 +22,17 @@ def submit(
     scheduled: float | None,
     named: Callable[[int], None] = lambda number: None,
 ) -> Flow[int]:
-    """Put a job into its queue; returns its id, which `named` hears before anybody else can."""
+    """Put a job into its queue and return its id. `named` is called with the id before a worker can see the job."""
     check(function, priority, scheduled)
     if Options.ROLLCALL in options:
         yield from roll_call(function)
-    number = int((yield flow.again("INCR", names.uid(function))))
+    number = int((yield flow.repeatable("INCR", names.uid(function))))
     named(number)
-    yield flow.again("HMSET", names.job(function, number), "status", "idle", "input", payload)
-    yield flow.again("PUBLISH", names.channel(function), f"create:{number}")
+    yield flow.repeatable("HMSET", names.job(function, number), "status", "idle", "input", payload)
+    yield flow.repeatable("PUBLISH", names.channel(function), f"create:{number}")
     queue = names.queue(function, priority)
     if priority == names.SCHEDULED:
-        yield flow.again("ZADD", queue, scheduled, number)
+        yield flow.repeatable("ZADD", queue, scheduled, number)
         return number
     try:
         yield flow.once("LPUSH", queue, number)
@@ -42,43 +42,43 @@ def submit(
 
 
 def check(function: str, priority: str, scheduled: float | None) -> None:
-    """Refuse what would be lost in silence."""
+    """Raise for what Redis would accept and no worker would ever run."""
     if not function:
-        raise ClientError("a function has a name")
+        raise ClientError("the name of a function is not empty")
     if priority not in (*names.PRIORITIES, names.SCHEDULED):
-        raise ClientError(f"{priority!r} is no priority; there are high, normal, low and scheduled")
+        raise ClientError(f"{priority!r} is no priority; use high, normal, low or scheduled")
     if (priority == names.SCHEDULED) != (scheduled is not None):
-        raise ClientError("the priority 'scheduled' and a time go together")
+        raise ClientError("the priority 'scheduled' needs a time, and a time needs that priority")
     if scheduled is not None and not 0 <= scheduled < float("inf"):
         raise ClientError(f"{scheduled!r} is no time in seconds since 1970: the job would never run")
 
 
 def roll_call(function: str) -> Flow[None]:
-    """Insist on a worker."""
-    answer = yield flow.again("GET", names.count(function))
+    """Raise unless a worker is registered for this function."""
+    answer = yield flow.repeatable("GET", names.count(function))
     try:
         present = int(answer) if answer is not None else 0
     except ValueError:
         present = 0
     if present < 1:
-        raise NoWorkersError(f"nobody offers {function!r}; nothing was submitted")
+        raise NoWorkersError(f"no worker is registered for {function!r}; the job was not submitted")
 
 
 def get(function: str, number: int) -> Flow[Job]:
     """The state of a job."""
-    return job.of_hash((yield flow.again("HGETALL", names.job(function, number))))
+    return job.of_hash((yield flow.repeatable("HGETALL", names.job(function, number))))
 
 
 def look(function: str, number: int) -> Flow[Job]:
-    """The state of a job, without its input, which the client knows and which may be large."""
+    """The state of a job without its input, which may be large."""
     fields = ("status", "output", "status:dividend", "status:divisor")
-    values = yield flow.again("HMGET", names.job(function, number), *fields)
+    values = yield flow.repeatable("HMGET", names.job(function, number), *fields)
     present = {name.encode(): value for name, value in zip(fields, values, strict=True) if value is not None}
     return job.of_hash(present)
 
 
 def cancel(function: str, number: int) -> Flow[bool]:
-    """Take a job out of its queue, and end it as the document ends jobs; false if it was in none."""
+    """Remove a job from its queue and end it as the document ends jobs; false if it was in no queue."""
     keys = [names.queue(function, name) for name in (names.SCHEDULED, *names.PRIORITIES)]
     keys += [names.job(function, number), names.channel(function), names.lock(function, number)]
     words = [number, "it was cancelled", plain_worker.HASH_SECONDS, plain_worker.LOCK_SECONDS]
@@ -86,27 +86,27 @@ def cancel(function: str, number: int) -> Flow[bool]:
 
 
 def cancel_at_server(function: str, number: int) -> Flow[bool]:
-    """The same at a Geartrain server, which ends what is taken out of a queue."""
-    removed = yield flow.again("ZREM", names.queue(function, names.SCHEDULED), number)
+    """The same at a Geartrain server, which ends a job that is removed from its queue."""
+    removed = yield flow.repeatable("ZREM", names.queue(function, names.SCHEDULED), number)
     for priority in names.PRIORITIES:
-        removed += yield flow.again("LREM", names.queue(function, priority), 0, number)
+        removed += yield flow.repeatable("LREM", names.queue(function, priority), 0, number)
     return bool(removed)
 
 
 def wait(function: str, number: int, timeout: float) -> Flow[None]:
-    """Wait until a job is finished; 0 means for ever."""
+    """Wait until a job has finished; a timeout of 0 is no limit."""
     deadline = time.monotonic() + timeout if timeout else float("inf")
     while True:
         piece = min(LONGEST_PIECE, max(deadline - time.monotonic(), 0.01))
         try:
             woken = yield flow.once("BRPOP", names.lock(function, number), _seconds(piece))
         except flow.BrokenError:
-            woken = None  # it may have been popped for us; the hash knows
+            woken = None  # the pop may have succeeded: read the hash
         if woken is not None or (yield from get(function, number)).finished:
             return
         if time.monotonic() >= deadline:
             raise JobTimeoutError(
-                f"job {number} of {function!r} was not finished within {timeout:g} seconds; it goes on", number
+                f"job {number} of {function!r} did not finish within {timeout:g} seconds; it goes on", number
             )
 
 

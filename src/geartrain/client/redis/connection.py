@@ -1,72 +1,130 @@
-"""redis-py connections that are safe for jobs.
+"""Run flows on a Redis, with reconnecting.
 
-By its own defaults redis-py gives up on an answer after 5 seconds and sends the command again, up to ten times. A pop
-that is sent again loses the job that the first one got, and a push that is sent again queues a job twice. So here
-nothing is repeated by the library, and an answer may take longer than any pop of ours waits.
+A command is sent again after a lost connection only if it is repeatable: a pop that is sent again loses the job that
+the first one got, and a push that is sent again queues a job twice.
 """
 
-from typing import Any, Final
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 
 from geartrain import address
-from geartrain.client.redis import flow
-from geartrain.errors import AddressError
-
-try:
-    import redis
-    import redis.asyncio
-    import redis.asyncio.retry
-    import redis.backoff
-    import redis.retry
-except ImportError as missing:
-    raise ImportError("GearMonkey needs redis-py: pip install geartrain[gearmonkey]") from missing
+from geartrain.address import Address
+from geartrain.client.redis.blocking_pops import BlockingPops
+from geartrain.client.redis.flow import BrokenError, Flow, Moves, NoScriptError, RedisCommand, RefusedError, Request
+from geartrain.client.redis.pipeline import Pipeline
+from geartrain.errors import AddressError, ServerGoneError
 
 ANSWER_SECONDS: Final = 30.0  # longer than every pop
-CONNECT_SECONDS: Final = 10.0
-TRIES: Final = 4  # of a command that may be repeated
-FIRST_PAUSE: Final = 0.05  # seconds, doubled with every try
+ATTEMPTS: Final = 4  # of a command that may be repeated
+FIRST_PAUSE: Final = 0.05  # seconds between attempts, doubled each time
+# A lost connection, or one that cannot be opened.
+CONNECTION_ERRORS: Final = (BrokenError, ServerGoneError, OSError)
+
+T = TypeVar("T")
 
 
-def settings(url: str) -> dict[str, Any]:
-    """What redis-py has to know."""
-    place = address.parse(url)
-    if place.scheme != "gearmonkey":
+def parse(url: str) -> Address:
+    """The address of a GearMonkey URL."""
+    server = address.parse(url)
+    if server.scheme != "gearmonkey":
         raise AddressError(f"{url!r} is no GearMonkey address: gearmonkey://127.0.0.1:6379/0")
-    database = place.path.removeprefix("/")
-    if not (database or "0").isdigit():
+    if not (server.path.removeprefix("/") or "0").isdigit():
         raise AddressError(f"{url!r}: a database is a number")
-    return {
-        "host": place.host,
-        "port": place.port,
-        "db": int(database or 0),
-        "protocol": 2,  # every Redis speaks it
-        "socket_timeout": ANSWER_SECONDS,
-        "socket_connect_timeout": CONNECT_SECONDS,
-        "socket_keepalive": True,
-        "decode_responses": False,  # payloads are bytes
-    }
+    return server
 
 
-def connect(url: str, single: bool) -> "redis.Redis":
-    """A client of redis-py; `single` stays on one connection, which a Geartrain server knows a worker by."""
-    never = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
-    return redis.Redis(**settings(url), retry=never, single_connection_client=single)
+class RedisConnection:
+    """Runs flows. Each command has a connection to itself; with `single` all share one, as a worker's must."""
 
+    def __init__(self, url: str, single: bool = False) -> None:
+        self.breaks = 0  # how many connections were lost
+        self._address = parse(url)
+        self._single = single
+        self._idle: list[Pipeline] = []
+        self._opening = asyncio.Lock()  # of the single connection
+        self._busy: set[Pipeline] = set()
+        self._pops = BlockingPops(self._address, self._unblock)
 
-def connect_async(url: str, single: bool) -> "redis.asyncio.Redis":
-    """The same for asyncio."""
-    never = redis.asyncio.retry.Retry(redis.backoff.NoBackoff(), 0)
-    return redis.asyncio.Redis(**settings(url), retry=never, single_connection_client=single)
+    async def run(self, flow: Flow[T]) -> T:
+        """Perform all requests of a flow, and return its result."""
+        advance: Callable[..., Request] = flow.send
+        value: Any = None
+        while True:
+            try:
+                request = advance(value)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            try:
+                advance, value = flow.send, await self._perform(request)
+            except Exception as error:
+                advance, value = flow.throw, error
 
+    async def close(self) -> None:
+        """Close all connections."""
+        self._pops.close()
+        for pipeline in self._busy:
+            pipeline.abandon()
+        idle, self._idle = self._idle, []
+        await asyncio.gather(*(pipeline.close() for pipeline in idle))
 
-CONNECTION_ERRORS: Final = (redis.ConnectionError, redis.TimeoutError, OSError)
+    async def _perform(self, request: Request) -> Any:
+        pause = FIRST_PAUSE
+        for attempts_left in reversed(range(ATTEMPTS)):
+            pipeline: Pipeline | None = None
+            try:
+                if isinstance(request, Moves):
+                    return await self._pops.wait(request)
+                pipeline = await self._connected()
+                return await self._send(pipeline, request)
+            except CONNECTION_ERRORS as error:
+                self.breaks += 1
+                if pipeline is not None and not request.repeatable:
+                    raise BrokenError(str(error)) from error
+                if not attempts_left:
+                    raise ServerGoneError(f"{self._address} does not answer: {error}") from error
+            await asyncio.sleep(pause)
+            pause *= 2
+        raise AssertionError("unreachable")
 
+    async def _send(self, pipeline: Pipeline, command: RedisCommand) -> Any:
+        self._busy.add(pipeline)
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await pipeline.perform(command)
+        except (RefusedError, NoScriptError):
+            raise
+        except BaseException:
+            pipeline.abandon()  # the reply may still come, and nobody waits for it
+            raise
+        finally:
+            self._busy.discard(pipeline)
+            if pipeline.is_open and pipeline not in self._idle:
+                self._idle.append(pipeline)
 
-def translated(error: Exception, command: flow.Request) -> Exception:
-    """An error of redis-py in the words of a flow."""
-    if isinstance(error, redis.exceptions.NoScriptError):
-        return flow.NoScriptError()
-    if isinstance(error, CONNECTION_ERRORS) and not command.repeatable:
-        return flow.BrokenError(str(error))
-    if isinstance(error, redis.ResponseError):
-        return flow.RefusedError(str(error))
-    return error
+    async def _connected(self) -> Pipeline:
+        if not self._single:
+            while self._idle:
+                pipeline = self._idle.pop()
+                if pipeline.is_open:
+                    return pipeline
+            return await self._open()
+        async with self._opening:
+            if not (self._idle and self._idle[0].is_open):
+                self._idle = [await self._open()]
+            return self._idle[0]
+
+    async def _open(self) -> Pipeline:
+        pipeline = Pipeline(self._lost)
+        await pipeline.open(self._address)
+        return pipeline
+
+    def _lost(self, error: Exception) -> None:
+        self.breaks += 1  # whoever uses the connection gets a BrokenError besides
+
+    async def _unblock(self, ids: Sequence[int]) -> None:
+        with contextlib.suppress(*CONNECTION_ERRORS):  # then the waits end by themselves
+            for id in ids:
+                await self._send(await self._connected(), RedisCommand((("CLIENT", "UNBLOCK", id),), repeatable=True))

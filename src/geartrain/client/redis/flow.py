@@ -1,6 +1,11 @@
-"""What clients and workers do, without doing it: generators that yield commands and are sent the replies.
+"""The commands of clients and workers, without I/O: generators that yield commands and are sent the replies.
 
-So the synchronous and the asyncio library are the same, and only differ in who carries out the commands.
+A `RedisConnection` runs a flow and repeats its commands when a connection breaks; a `Pipeline` runs many flows at once
+on one connection.
+
+>>> flow = evaluate(Script("return 1", "e0e1"), keys=[], arguments=[])
+>>> next(flow).commands
+(('EVALSHA', 'e0e1', 0),)
 """
 
 import contextlib
@@ -11,73 +16,73 @@ from typing import Any, Final, NamedTuple, TypeVar
 from geartrain.client.redis.scripts import Script
 
 
-class Command(NamedTuple):
-    """One command, or several that happen together or not at all."""
+class RedisCommand(NamedTuple):
+    """One command, or several that are executed as one transaction."""
 
-    words: tuple[tuple[Any, ...], ...]
-    # Whether it may be sent again when the connection broke and nobody knows whether it was carried out.
+    commands: tuple[tuple[Any, ...], ...]
+    # Whether it may be sent again when the connection broke before the reply, so that it may have been executed.
     repeatable: bool = False
 
 
 class Moves(NamedTuple):
-    """Wait at several lists at once; what comes is moved to another list, by Redis and in one with its being popped.
+    """Wait at several lists at once; Redis moves what it pops to another list in the same step.
 
-    Answered with what was moved from each list, or None. Usually one comes first, and the other waits are called off.
+    The reply is what was moved from each list, or None. When one has moved, the waits at the others are cancelled.
     """
 
-    lists: tuple[tuple[str, str], ...]  # from where, and to where
+    lists: tuple[tuple[str, str], ...]  # source and destination
     seconds: float
-    repeatable: bool = True  # as in a command: what was moved when a connection broke is not lost
+    repeatable: bool = True  # what was moved when a connection broke is in its destination, and not lost
 
     def commands(self) -> list[tuple[str, str, str, str]]:
-        """One for each list. Old servers take whole seconds only; a wait that is over sooner is called off."""
+        """One command for each list. Old servers take whole seconds only; a shorter wait is cancelled."""
         seconds = str(max(math.ceil(self.seconds), 1))
         return [("BRPOPLPUSH", *lists, seconds) for lists in self.lists]
 
 
-# A wait that had not begun when it was called off is called off again after so many seconds.
-CALL_OFF_AGAIN: Final = 0.005
+# CLIENT UNBLOCK is sent again after this many seconds: the wait may not have begun when the first one arrived.
+UNBLOCK_SECONDS: Final = 0.005
 
 _LOADS: Final = 5  # of one script, before its absence is an error
 
 T = TypeVar("T")
-Request = Command | Moves
+Request = RedisCommand | Moves
 Flow = Generator[Request, Any, T]
 
 
 class NoScriptError(Exception):
-    """Redis does not know a script: it was started anew, or told to forget."""
+    """Redis does not know a script: it was restarted, or its scripts were flushed."""
 
 
 class BrokenError(Exception):
-    """The connection broke, and the command must not be sent again blindly."""
+    """The connection broke before the reply to a command that must not be repeated."""
 
 
 class RefusedError(Exception):
-    """The server answered with an error."""
+    """The server replied with an error."""
 
 
-def once(*words: Any) -> Command:
-    """A command that must not be carried out twice."""
-    return Command((words,))
+def once(*command: Any) -> RedisCommand:
+    """A command that must not be executed twice."""
+    return RedisCommand((command,))
 
 
-def again(*words: Any) -> Command:
-    """A command that may be carried out twice."""
-    return Command((words,), repeatable=True)
+def repeatable(*command: Any) -> RedisCommand:
+    """A command that may be executed twice."""
+    return RedisCommand((command,), repeatable=True)
 
 
-def together(*commands: tuple[Any, ...]) -> Command:
-    """Several that happen together."""
-    return Command(commands)
+def transaction(*commands: tuple[Any, ...]) -> RedisCommand:
+    """Several commands that are executed together, and must not be executed twice."""
+    return RedisCommand(commands)
 
 
 def evaluate(script: Script, keys: list[str], arguments: list[Any]) -> Flow[Any]:
-    """Run a script by its hash; where it is not known, load it first.
+    """Run a script by its hash; load it first where Redis does not know it.
 
-    More than once, if need be: a server that is started anew between the two does not know it again.
+    It is loaded more than once if need be: a server that is restarted in between does not know it again.
     """
-    call = again("EVALSHA", script.sha1, len(keys), *keys, *arguments)
+    call = repeatable("EVALSHA", script.sha1, len(keys), *keys, *arguments)
     for _ in range(_LOADS):
         with contextlib.suppress(NoScriptError):
             return (yield call)
@@ -86,8 +91,8 @@ def evaluate(script: Script, keys: list[str], arguments: list[Any]) -> Flow[Any]
 
 
 def load(script: Script) -> Flow[None]:
-    """Load a script, and insist on its hash."""
-    sha1 = yield again("SCRIPT", "LOAD", script.text)
-    found = sha1.decode() if isinstance(sha1, bytes) else str(sha1)
-    if found != script.sha1:
-        raise RuntimeError(f"the server calls the script {found}, and it should be {script.sha1}")
+    """Load a script, and check its hash."""
+    reply = yield repeatable("SCRIPT", "LOAD", script.text)
+    sha1 = reply.decode() if isinstance(reply, bytes) else str(reply)
+    if sha1 != script.sha1:
+        raise RuntimeError(f"the server computed the hash {sha1} for a script, expected {script.sha1}")

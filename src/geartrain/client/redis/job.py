@@ -1,4 +1,4 @@
-"""What a client sees of a job, and the options with which it is submitted."""
+"""The state of a job as a client reads it, and the options of a submission."""
 
 import enum
 from collections.abc import Mapping
@@ -6,25 +6,25 @@ from typing import NamedTuple
 
 
 class Options(enum.Flag):
-    """How a job is submitted."""
+    """Options of a submission."""
 
     NONE = 0
-    BLOCKING = enum.auto()  # return when the job is finished
-    ROLLCALL = enum.auto()  # only if a worker offers the function
+    BLOCKING = enum.auto()  # return after the job has finished
+    ROLLCALL = enum.auto()  # only if a worker is registered for the function
 
 
 class Job(NamedTuple):
-    """The state of a job; what was not written yet is None."""
+    """The state of a job; fields that are not set yet are None."""
 
     status: str | None  # idle, busy, success or error; None: there is no such job
     input: bytes | None
     output: bytes | None
-    dividend: int | None  # how far it is, of
+    dividend: int | None  # its progress: dividend of divisor
     divisor: int | None
 
     @property
     def finished(self) -> bool:
-        """Whether it is over, one way or the other."""
+        """Whether the job has ended, with success or not."""
         return self.status in ("success", "error")
 
 
@@ -45,7 +45,7 @@ def of_hash(fields: Mapping[bytes, bytes]) -> Job:
 
 
 def output_of(value: object) -> bytes | str | int | float:
-    """What a work function has returned, as an output; a TypeError for what Redis cannot keep."""
+    """The output for what a work function returned; a TypeError for what Redis cannot store."""
     if value is None:
         return b""
     if isinstance(value, bytes | str | int | float) and not isinstance(value, bool):
@@ -54,7 +54,7 @@ def output_of(value: object) -> bytes | str | int | float:
 
 
 def _number(text: bytes | None) -> int | None:
-    """Other programs may have written anything there."""
+    """A number, unless another program has written something else."""
     try:
         return int(float(text)) if text is not None else None
     except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""The names of GearMonkey's keys, to the letter, and of our own, which other programs never see."""
+"""The keys of GearMonkey's document, and our own, which other programs do not use."""
 
 from typing import Final
 
@@ -31,17 +31,17 @@ def queue(function: str, priority: str) -> str:
 
 
 def taken(function: str) -> str:
-    """Jobs that our workers have taken, by the time until which they must be heard of again."""
+    """Jobs that our workers have taken, by the time at which their lease expires."""
     return f"geartrain:taken:{function}"
 
 
 def popped(function: str, priority: str) -> str:
-    """Jobs that woke one of our workers, for the moment until it says which job it takes."""
+    """Jobs that ended the wait of one of our workers, until it takes a job."""
     return f"geartrain:popped:{function}:{priority}"
 
 
 def workers(function: str) -> str:
-    """Our workers, by the time until which they must be heard of again."""
+    """Our workers, by the time at which their lease expires."""
     return f"geartrain:workers:{function}"
 
 

@@ -1,7 +1,4 @@
-"""A connection to a Redis that many flows share: commands leave together, and answers come back in their order.
-
-redis-py needs a connection for each command that is under way. Here thousands can be, on one.
-"""
+"""One connection to a Redis, for any number of commands and flows at once: replies come in the order of commands."""
 
 import asyncio
 import collections
@@ -12,34 +9,34 @@ from typing import Any, Final, TypeVar
 from geartrain.address import Address
 from geartrain.client.protocols import connection
 from geartrain.client.redis import replies
-from geartrain.client.redis.flow import BrokenError, Command, Flow, Moves, NoScriptError, RefusedError, Request
+from geartrain.client.redis.flow import BrokenError, Flow, Moves, NoScriptError, RedisCommand, RefusedError, Request
 from geartrain.errors import ClientError, WireError
 from geartrain.wire import resp
 
 T = TypeVar("T")
-Answer = Callable[[Any], None]  # an answer, or the exception in its place
+OnReply = Callable[[Any], None]  # called with a reply, or with an exception in its place
 Wait = Callable[[Moves], "asyncio.Future[Any]"]
 
 
 class Pipeline:
-    """One connection. It is opened once, and of no use after its end."""
+    """One connection. It can be opened once."""
 
     def __init__(
         self,
         broken: Callable[[Exception], None],
-        told: Callable[[list[Any]], None] | None = None,
+        pushed: Callable[[list[Any]], None] | None = None,
         wait: Wait | None = None,
     ) -> None:
-        self._broken = broken  # called once if the connection breaks, when everybody who waits has been told
-        self._told = told  # what a subscriber hears that is not an answer
-        self._wait = wait  # where flows wait at lists
+        self._broken = broken  # called once if the connection breaks, after the commands have failed
+        self._pushed = pushed  # called with the messages of a subscription
+        self._wait = wait  # performs Moves
         self._connection = connection.ServerConnection(self._received, self._broke)
         self._replies = replies.Replies()
-        self._answers: collections.deque[Answer] = collections.deque()  # who waits, in the order of the commands
-        self._end: Exception | None = None  # why it ended
+        self._unanswered: collections.deque[OnReply] = collections.deque()  # in the order of the commands
+        self._end: Exception | None = None  # why the connection ended
 
     async def open(self, address: Address, tls: ssl.SSLContext | None = None) -> None:
-        """Connect, choose the database, and see that there is a Redis."""
+        """Connect, select the database, and check that there is a Redis."""
         await self._connection.open(address, tls)
         database = address.path.removeprefix("/") or "0"
         selected = self.ask("SELECT", database)
@@ -55,85 +52,95 @@ class Pipeline:
 
     def _selected(self, answer: "asyncio.Future[Any]") -> None:
         if not answer.cancelled():
-            answer.exception()  # `open` may have been cancelled, and nobody else asks for it
+            answer.exception()  # `open` may have been cancelled, and its error must not stay unread
         self._connection.answered()
 
-    def send(self, words: tuple[Any, ...], answer: Answer) -> None:
-        """Say a command at the end of this turn of the loop; the answer comes as a call."""
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection has not ended."""
+        return self._end is None
+
+    def send(self, command: tuple[Any, ...], on_reply: OnReply) -> None:
+        """Send a command at the end of this iteration of the loop."""
         if self._end is not None:
-            answer(BrokenError(str(self._end)))
+            on_reply(BrokenError(str(self._end)))
             return
-        self._answers.append(answer)
-        self._connection.write(resp.request(*map(_encoded, words)))
+        self._unanswered.append(on_reply)
+        self._connection.write(resp.request(*map(_encoded, command)))
 
-    def say(self, *words: Any) -> None:
-        """Say a command of a subscriber's, which is not answered but told."""
+    def send_unanswered(self, *command: Any) -> None:
+        """Send a command of a subscription, whose reply arrives as a message."""
         if self._end is None:
-            self._connection.write(resp.request(*map(_encoded, words)))
+            self._connection.write(resp.request(*map(_encoded, command)))
 
-    def ask(self, *words: Any) -> "asyncio.Future[Any]":
-        """The answer to a command, when it comes."""
+    def ask(self, *command: Any) -> "asyncio.Future[Any]":
+        """Send a command; the future is its reply."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.send(words, lambda answer: _settle(future, answer))
+        self.send(command, lambda reply: _resolve(future, reply))
         return future
 
-    def start(self, what: Flow[T], done: Callable[[T | Exception], None]) -> None:
-        """Do everything that a flow wants done, then say what came of it."""
-        self._step(what, done, None)
+    def perform(self, request: Request) -> "asyncio.Future[Any]":
+        """Send a command or transaction of a flow; the future is its reply."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._perform(request, lambda reply: _resolve(future, reply))
+        return future
 
-    def carry_out(self, what: Flow[T]) -> "asyncio.Future[T]":
-        """What comes of a flow, when it is done."""
+    def start(self, flow: Flow[T], done: Callable[[T | Exception], None]) -> None:
+        """Perform all requests of a flow, then call `done` with its result or error."""
+        self._step(flow, done, None)
+
+    def run(self, flow: Flow[T]) -> "asyncio.Future[T]":
+        """Perform all requests of a flow; the future is its result."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self.start(what, lambda result: _settle(future, result))
+        self.start(flow, lambda result: _resolve(future, result))
         return future
 
     async def close(self) -> None:
-        """Say what has gathered, and hang up; who still waits is told that it broke."""
+        """Send what is queued, then close; unanswered commands fail."""
         self._finish(ConnectionError("this side closed the connection"))
         await self._connection.close()
 
     def abandon(self) -> None:
-        """Hang up at once."""
+        """Close at once; unanswered commands fail."""
         self._finish(ConnectionError("this side closed the connection"))
         self._connection.abandon()
 
-    def _step(self, what: Flow[T], done: Callable[[T | Exception], None], answer: Any) -> None:
+    def _step(self, flow: Flow[T], done: Callable[[T | Exception], None], reply: Any) -> None:
         try:
-            failed = isinstance(answer, Exception)
-            request: Request = what.throw(answer) if failed else what.send(answer)
+            request: Request = flow.throw(reply) if isinstance(reply, Exception) else flow.send(reply)
         except StopIteration as end:
             done(end.value)
             return
         except Exception as error:
             done(error)
             return
-        self._perform(request, lambda answer: self._step(what, done, answer))
+        self._perform(request, lambda reply: self._step(flow, done, reply))
 
-    def _perform(self, request: Request, answer: Answer) -> None:
+    def _perform(self, request: Request, on_reply: OnReply) -> None:
         if isinstance(request, Moves):
             assert self._wait is not None
-            self._wait(request).add_done_callback(lambda moved: _pass_on(moved, answer))
-        elif len(request.words) == 1:
-            words = request.words[0]
-            self.send(words, lambda found: answer(_result(words, found)))
+            self._wait(request).add_done_callback(lambda moved: _pass_on(moved, on_reply))
+        elif len(request.commands) == 1:
+            command = request.commands[0]
+            self.send(command, lambda reply: on_reply(_reshaped(command, reply)))
         else:
-            self._perform_together(request, answer)
+            self._perform_transaction(request, on_reply)
 
-    def _perform_together(self, command: Command, answer: Answer) -> None:
-        """MULTI, the commands, EXEC: what EXEC answers is the answer."""
-        for words in (("MULTI",), *command.words):
-            self.send(words, _ignore)
-        self.send(("EXEC",), lambda found: answer(_together(found)))
+    def _perform_transaction(self, transaction: RedisCommand, on_reply: OnReply) -> None:
+        """MULTI, the commands, EXEC: the reply to EXEC is the reply."""
+        for command in (("MULTI",), *transaction.commands):
+            self.send(command, _ignore)
+        self.send(("EXEC",), lambda reply: on_reply(_transaction_reply(reply)))
 
     def _received(self, data: bytes) -> None:
         self._replies.feed(data)
         while (reply := self._replies.next()) is not replies.MORE:
-            if self._told is not None and isinstance(reply, list):
-                self._told(reply)
-            elif self._answers:
-                self._answers.popleft()(_answered(reply))
+            if self._pushed is not None and isinstance(reply, list):
+                self._pushed(reply)
+            elif self._unanswered:
+                self._unanswered.popleft()(_checked(reply))
             else:
-                raise WireError("ERR", "an answer to nothing")
+                raise WireError("ERR", "a reply without a command")
 
     def _broke(self, error: Exception) -> None:
         self._finish(error)
@@ -142,57 +149,57 @@ class Pipeline:
     def _finish(self, error: Exception) -> None:
         if self._end is None:
             self._end = error
-        while self._answers:
-            self._answers.popleft()(BrokenError(str(error)))
+        while self._unanswered:
+            self._unanswered.popleft()(BrokenError(str(error)))
 
 
-def _encoded(word: Any) -> bytes:
-    if isinstance(word, bytes):
-        return word
-    return str(word).encode("utf-8", "surrogateescape")
+def _encoded(argument: Any) -> bytes:
+    if isinstance(argument, bytes):
+        return argument
+    return str(argument).encode("utf-8", "surrogateescape")
 
 
-def _answered(reply: Any) -> Any:
-    """An error becomes the exception that a flow knows."""
-    if not isinstance(reply, replies.Fault):
+def _checked(reply: Any) -> Any:
+    """The reply, or for an error the exception that flows expect."""
+    if not isinstance(reply, replies.ErrorReply):
         return reply
     return NoScriptError() if reply.text.startswith("NOSCRIPT") else RefusedError(reply.text)
 
 
-def _result(words: tuple[Any, ...], answer: Any) -> Any:
-    shape = _SHAPES.get(words[0])
-    return shape(answer) if shape is not None and not isinstance(answer, Exception) else answer
+def _reshaped(command: tuple[Any, ...], reply: Any) -> Any:
+    shape = _SHAPES.get(command[0])
+    return shape(reply) if shape is not None and not isinstance(reply, Exception) else reply
 
 
-def _together(answer: Any) -> Any:
-    if isinstance(answer, Exception):
-        return answer
-    refused = [part for part in answer or () if isinstance(part, replies.Fault)]
-    return RefusedError(refused[0].text) if refused else answer
+def _transaction_reply(reply: Any) -> Any:
+    if isinstance(reply, Exception):
+        return reply
+    errors = [part for part in reply or () if isinstance(part, replies.ErrorReply)]
+    return RefusedError(errors[0].text) if errors else reply
 
 
-def _pairs(answer: list[bytes]) -> dict[bytes, bytes]:
-    return dict(zip(answer[0::2], answer[1::2], strict=True))
+def _pairs(reply: list[bytes]) -> dict[bytes, bytes]:
+    return dict(zip(reply[0::2], reply[1::2], strict=True))
 
 
-# Answers that flows know in another shape, which is redis-py's.
+# Replies that flows expect in another shape.
 _SHAPES: Final[dict[str, Callable[[Any], Any]]] = {"HGETALL": _pairs, "INFO": bytes.decode}
 
 
-def _settle(future: "asyncio.Future[Any]", answer: Any) -> None:
+def _resolve(future: "asyncio.Future[Any]", reply: Any) -> None:
     if future.done():
         return
-    if isinstance(answer, Exception):
-        future.set_exception(answer)
+    if isinstance(reply, Exception):
+        future.set_exception(reply)
     else:
-        future.set_result(answer)
+        future.set_result(reply)
 
 
-def _pass_on(future: "asyncio.Future[Any]", answer: Answer) -> None:
+def _pass_on(future: "asyncio.Future[Any]", on_reply: OnReply) -> None:
     if not future.cancelled():
         error = future.exception()
-        answer(future.result() if error is None else error)
+        on_reply(future.result() if error is None else error)
 
 
-def _ignore(answer: Any) -> None:
+def _ignore(reply: Any) -> None:
     pass

@@ -1,7 +1,7 @@
-"""What a worker does by the document, command by command.
+"""The flows of a worker as in GearMonkey's document, command by command.
 
-Like this our workers speak to a Geartrain server, which by itself returns what a lost connection has popped. On a real
-Redis more is needed: see `custody`.
+They are for a Geartrain server, which puts back the jobs that a lost connection has popped. On a real Redis more is
+needed: see `leased_worker`.
 """
 
 import time
@@ -13,11 +13,11 @@ from geartrain.client.redis.flow import Flow
 
 HASH_SECONDS: Final = 90_000  # 25 hours
 LOCK_SECONDS: Final = 10
-POP_SECONDS: Final = 1  # so that jobs that were scheduled are not looked for too seldom
+POP_SECONDS: Final = 1  # a pop does not see scheduled jobs, so it must not wait long
 
 
-class Task(NamedTuple):
-    """A job that a worker has."""
+class TakenJob(NamedTuple):
+    """A job that a worker has taken."""
 
     function: str
     priority: str  # the queue that it came from
@@ -25,8 +25,8 @@ class Task(NamedTuple):
     input: bytes
 
 
-class Woken(NamedTuple):
-    """A job that has ended a wait; it is not taken yet."""
+class WakingJob(NamedTuple):
+    """A job that ended a wait, and is not taken yet."""
 
     function: str
     priority: str
@@ -34,46 +34,46 @@ class Woken(NamedTuple):
 
 
 class PlainWorker:
-    """The document's way to be a worker; each method is a flow."""
+    """A worker of a Geartrain server; its methods are flows."""
 
-    needs_care = False  # whether `care` has to be called now and then
+    has_leases = False  # whether `renew` has to be run
 
     def register(self, function: str) -> Flow[None]:
-        """Be counted."""
+        """Register for a function."""
         yield flow.once("INCR", names.count(function))
 
     def unregister(self, function: str) -> Flow[None]:
-        """Be counted no more."""
+        """Unregister from a function."""
         yield flow.once("DECR", names.count(function))
 
-    def take(self, functions: Sequence[str], woken: Sequence[Woken], seconds: float) -> Flow[Task | None]:
-        """A job that is to be done, if there is one or comes within so long; it is told to be started."""
+    def take(self, functions: Sequence[str], woken: Sequence[WakingJob], seconds: float) -> Flow[TakenJob | None]:
+        """Take a job, if one arrives within this time, and publish that it started."""
         left = round(seconds, 3)
         found = yield from self._pop(functions, POP_SECONDS if left >= POP_SECONDS else max(left, 0.001))
         if found is None:
             return None
         function, priority, number = found
-        fields = yield flow.again("HGETALL", names.job(function, number))
+        fields = yield flow.repeatable("HGETALL", names.job(function, number))
         if fields.get(b"status") not in (b"idle", b"busy"):
-            return None  # its hash is gone, or it was queued twice and is finished: there is nothing to do
-        yield flow.again("PUBLISH", names.channel(function), f"start:{number}")
-        yield flow.again("HMSET", names.job(function, number), "status", "busy")
-        return Task(function, priority, number, fields.get(b"input", b""))
+            return None  # its hash is gone, or it was queued twice and is finished
+        yield flow.repeatable("PUBLISH", names.channel(function), f"start:{number}")
+        yield flow.repeatable("HMSET", names.job(function, number), "status", "busy")
+        return TakenJob(function, priority, number, fields.get(b"input", b""))
 
-    def wait(self, functions: Sequence[str], seconds: float) -> Flow[list[Woken]]:
-        """Wait for a job, without taking it; those that have come. Here taking waits by itself."""
+    def wait(self, functions: Sequence[str], seconds: float) -> Flow[list[WakingJob]]:
+        """Return at once: here `take` waits."""
         yield from ()
         return []
 
-    def put_back(self, woken: Sequence[Woken]) -> Flow[None]:
-        """Have nothing to do with jobs that have come."""
+    def put_back(self, woken: Sequence[WakingJob]) -> Flow[None]:
+        """Do nothing: `wait` returns no jobs."""
         yield from ()
 
-    def finish(self, task: Task, status: str, output: Any) -> Flow[bool]:
-        """Write down what came of a job; false if it was given to another worker meanwhile."""
+    def finish(self, task: TakenJob, status: str, output: Any) -> Flow[bool]:
+        """Write down how a job ended; false if it was given to another worker meanwhile."""
         job, lock = names.job(task.function, task.number), names.lock(task.function, task.number)
         try:
-            yield flow.together(
+            yield flow.transaction(
                 ("HMSET", job, "status", status, "output", output),
                 ("EXPIRE", job, HASH_SECONDS),
                 ("PUBLISH", names.channel(task.function), f"finish:{task.number}"),
@@ -81,15 +81,15 @@ class PlainWorker:
                 ("EXPIRE", lock, LOCK_SECONDS),
             )
         except flow.RefusedError:
-            return False  # the server gave it to another when the connection broke
+            return False  # the server gave it to another worker when the connection broke
         return True
 
-    def give_back(self, task: Task) -> Flow[None]:
-        """Let another worker have a job: the server does so when it sees the connection close."""
+    def give_back(self, task: TakenJob) -> Flow[None]:
+        """Do nothing: the server puts the job back when the connection closes."""
         yield from ()
 
-    def care(self, functions: Sequence[str], tasks: Sequence[Task]) -> Flow[list[Task]]:
-        """Nothing is lost that the server does not know of."""
+    def renew(self, functions: Sequence[str], tasks: Sequence[TakenJob]) -> Flow[list[TakenJob]]:
+        """Do nothing: the server notices lost connections."""
         yield from ()
         return []
 

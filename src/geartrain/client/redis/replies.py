@@ -1,4 +1,4 @@
-"""What a Redis answers, cut out of its bytes: RESP 2, from a client's side.
+"""Cut a Redis' bytes into replies: RESP 2, from a client's side.
 
 >>> replies = Replies()
 >>> replies.feed(b"*2" + CRLF + b"$5" + CRLF + b"hel")
@@ -6,7 +6,7 @@
 True
 >>> replies.feed(b"lo" + CRLF + b":7" + CRLF + b"-ERR no" + CRLF)
 >>> replies.next(), replies.next()
-([b'hello', 7], Fault(text='ERR no'))
+([b'hello', 7], ErrorReply(text='ERR no'))
 """
 
 from typing import Any, Final, NamedTuple
@@ -16,16 +16,16 @@ from geartrain.errors import WireError
 CRLF: Final = b"\r\n"
 _PLUS, _MINUS, _COLON, _DOLLAR, _STAR = b"+-:$*"
 _LONGEST_LINE: Final = 64 * 1024
-_DEEPEST: Final = 32  # arrays in arrays; Redis' own answers to us have two
-_USED_UP: Final = 64 * 1024  # bytes that were read already and are thrown away together
+_DEEPEST: Final = 32  # arrays in arrays; the replies to our commands have two
+_USED_UP: Final = 64 * 1024  # bytes that were parsed and are thrown away together
 
 
 class More:
-    """There is no whole answer yet."""
+    """There is no whole reply yet."""
 
 
-class Fault(NamedTuple):
-    """The server answered with an error."""
+class ErrorReply(NamedTuple):
+    """The server replied with an error."""
 
     text: str
 
@@ -35,22 +35,22 @@ _BEGUN: Final = More()
 
 
 class Replies:
-    """Bytes in, answers out: bytes, int, None, Fault, or a list of such."""
+    """Bytes in, replies out: bytes, int, None, ErrorReply, or a list of these."""
 
     def __init__(self) -> None:
         self._data = bytearray()
         self._at = 0
-        self._arrays: list[tuple[list[Any], int]] = []  # begun, the innermost last, with how many parts each has
+        self._arrays: list[tuple[list[Any], int]] = []  # incomplete ones, the innermost last, with their sizes
 
     def feed(self, data: bytes) -> None:
-        """Take what was read."""
+        """Add bytes that arrived."""
         if self._at == len(self._data) or self._at > _USED_UP:
             del self._data[: self._at]
             self._at = 0
         self._data += data
 
     def next(self) -> Any:
-        """The next answer, or MORE; a WireError ends the stream."""
+        """The next reply, or MORE. After a WireError the stream cannot be used."""
         while True:
             value = self._part()
             if value is MORE:
@@ -68,7 +68,7 @@ class Replies:
                 return value
 
     def _part(self) -> Any:
-        """What comes next: a value, or _BEGUN if an array begins here."""
+        """The next value, or _BEGUN if an array begins here."""
         end = self._data.find(CRLF, self._at)
         if end < 0:
             if len(self._data) - self._at > _LONGEST_LINE:
@@ -86,8 +86,8 @@ class Replies:
         if kind == _PLUS:
             return rest
         if kind == _MINUS:
-            return Fault(rest.decode("utf-8", "replace"))
-        raise _error(f"{line[:20]!r} begins no answer")
+            return ErrorReply(rest.decode("utf-8", "replace"))
+        raise _error(f"{line[:20]!r} does not begin a reply")
 
     def _bulk(self, size: int, start: int) -> Any:
         if size < 0:
@@ -114,4 +114,4 @@ def _number(text: bytes) -> int:
 
 
 def _error(text: str) -> WireError:
-    return WireError("ERR", f"this is not how a Redis answers: {text}")
+    return WireError("ERR", f"invalid reply of a Redis: {text}")

@@ -1,4 +1,4 @@
-"""What a worker does, whatever it speaks to: by the document at a Geartrain server, with custody on a real Redis."""
+"""The flows of a worker: plain ones as in the document at a Geartrain server, and with leases on a real Redis."""
 
 import secrets
 import time
@@ -8,54 +8,54 @@ from typing import Any
 from geartrain.client.redis import flow, names, scripts
 from geartrain.client.redis.flow import Flow
 from geartrain.client.redis.leased_worker import LeasedWorker
-from geartrain.client.redis.plain_worker import POP_SECONDS, PlainWorker, Task, Woken
+from geartrain.client.redis.plain_worker import POP_SECONDS, PlainWorker, TakenJob, WakingJob
 from geartrain.errors import ClientError
 
-__all__ = ["POP_SECONDS", "Duties", "Task", "Woken"]
+__all__ = ["POP_SECONDS", "TakenJob", "WakingJob", "WorkerFlow"]
 
 
-class Duties:
-    """One worker's state; each method is a flow."""
+class WorkerFlow:
+    """The state of one worker; its methods are flows."""
 
     def __init__(self, lease: float) -> None:
         if lease <= 0:
-            raise ClientError("a lease takes a time above zero")
+            raise ClientError("a lease must be longer than zero seconds")
         self.lease = lease
         self.functions: list[str] = []
-        self.tasks: list[Task] = []  # what it has taken and not finished
-        self._custody = LeasedWorker(secrets.token_hex(8), lease)
-        self._way: PlainWorker = self._custody
+        self.tasks: list[TakenJob] = []  # taken and not finished
+        self._leased = LeasedWorker(secrets.token_hex(8), lease)
+        self._worker: PlainWorker = self._leased
 
     @property
-    def needs_care(self) -> bool:
-        """Whether this is a real Redis, where we look after each other."""
-        return self._way.needs_care
+    def has_leases(self) -> bool:
+        """Whether this is a real Redis, where `renew` has to be run three times per lease."""
+        return self._worker.has_leases
 
     def start(self) -> Flow[None]:
-        """Come in; also after the connection broke, since the server may be another one."""
+        """Register; also after the connection broke, since the server may be another one."""
         yield from flow.load(scripts.DUE)
-        information = yield flow.again("INFO")
-        self._way = PlainWorker() if "geartrain_version" in information else self._custody
+        information = yield flow.repeatable("INFO")
+        self._worker = PlainWorker() if "geartrain_version" in information else self._leased
         for function in self.functions:
             yield from self.register(function)
 
     def register(self, function: str) -> Flow[None]:
-        """Be counted."""
-        yield from self._way.register(function)
+        """Register for a function."""
+        yield from self._worker.register(function)
 
     def unregister(self, function: str) -> Flow[None]:
-        """Be counted no more."""
-        yield from self._way.unregister(function)
+        """Unregister from a function."""
+        yield from self._worker.unregister(function)
 
     def stop(self) -> Flow[None]:
-        """Offer nothing any longer."""
+        """Unregister from all functions."""
         for function in self.functions:
             yield from self.unregister(function)
 
-    def next(self, seconds: float) -> Flow[Task | None]:
-        """A job that is to be done, if one comes within so long."""
+    def next(self, seconds: float) -> Flow[TakenJob | None]:
+        """Take a job, if one arrives within this time."""
         deadline = time.monotonic() + seconds
-        woken: Sequence[Woken] = ()
+        woken: Sequence[WakingJob] = ()
         while True:
             left = deadline - time.monotonic()
             task = yield from self.take(woken, left)
@@ -63,46 +63,46 @@ class Duties:
                 return task
             woken = yield from self.wait(min(left, POP_SECONDS))
 
-    def take(self, woken: Sequence[Woken], seconds: float) -> Flow[Task | None]:
-        """A job that is to be done. If there is none, a wait comes next, and then what that has found."""
-        task = yield from self._way.take(tuple(self.functions), woken, seconds)
+    def take(self, woken: Sequence[WakingJob], seconds: float) -> Flow[TakenJob | None]:
+        """Take a job, if there is one. `woken` are the jobs that ended the last wait."""
+        task = yield from self._worker.take(tuple(self.functions), woken, seconds)
         if task is not None:
             self.tasks.append(task)
         return task
 
-    def wait(self, seconds: float) -> Flow[list[Woken]]:
-        """Wait for a job, without taking it; those that have come are for `take` or `put_back`."""
-        return (yield from self._way.wait(tuple(self.functions), seconds))
+    def wait(self, seconds: float) -> Flow[list[WakingJob]]:
+        """Wait for jobs without taking them; those that arrived must be passed to `take` or `put_back`."""
+        return (yield from self._worker.wait(tuple(self.functions), seconds))
 
-    def put_back(self, woken: Sequence[Woken]) -> Flow[None]:
-        """Have nothing to do with jobs that have come."""
-        yield from self._way.put_back(woken)
+    def put_back(self, woken: Sequence[WakingJob]) -> Flow[None]:
+        """Put jobs that ended a wait back into their queues."""
+        yield from self._worker.put_back(woken)
 
-    def update(self, task: Task, dividend: float, divisor: float) -> Flow[None]:
-        """Say how far the work is."""
+    def update(self, task: TakenJob, dividend: float, divisor: float) -> Flow[None]:
+        """Report progress."""
         progress = ("status:dividend", dividend, "status:divisor", divisor)
-        yield flow.again("HMSET", names.job(task.function, task.number), *progress)
+        yield flow.repeatable("HMSET", names.job(task.function, task.number), *progress)
 
-    def finish(self, task: Task, status: str, output: Any) -> Flow[bool]:
-        """Write down what came of a job; false if it was given to another worker meanwhile."""
+    def finish(self, task: TakenJob, status: str, output: Any) -> Flow[bool]:
+        """Write down how a job ended; false if it was given to another worker meanwhile."""
         try:
-            return (yield from self._way.finish(task, status, output))
+            return (yield from self._worker.finish(task, status, output))
         finally:
             self.forget(task)
 
-    def give_back(self, task: Task) -> Flow[None]:
-        """Let another worker have a job."""
+    def give_back(self, task: TakenJob) -> Flow[None]:
+        """Put a job back into its queue."""
         self.forget(task)
-        yield from self._way.give_back(task)
+        yield from self._worker.give_back(task)
 
-    def care(self) -> Flow[list[Task]]:
-        """Say that this worker is alive and at it, and return what others have lost; thrice in a lease.
+    def renew(self) -> Flow[list[TakenJob]]:
+        """Renew the leases of this worker and its jobs, and put back the jobs of dead workers.
 
-        Returns those of its own tasks that were given to others.
+        Returns those of its own jobs that were given to other workers.
         """
-        return (yield from self._way.care(tuple(self.functions), tuple(self.tasks)))
+        return (yield from self._worker.renew(tuple(self.functions), tuple(self.tasks)))
 
-    def forget(self, task: Task) -> None:
-        """It has this job no more."""
+    def forget(self, task: TakenJob) -> None:
+        """Drop a job that is no longer this worker's."""
         if task in self.tasks:
             self.tasks.remove(task)

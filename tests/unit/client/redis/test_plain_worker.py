@@ -19,18 +19,18 @@ def say(flow: Any, answers: dict[str, Any], said: list[str]) -> Any:
             request = flow.send(answer)
         except StopIteration as end:
             return end.value
-        for words in request.words:
+        for words in request.commands:
             said.append(" ".join(map(str, words)))
             answer = answers.get(words[0])
 
 
 def test_worker() -> None:
     said: list[str] = []
-    duties = worker_flow.Duties(30)
+    duties = worker_flow.WorkerFlow(30)
     duties.functions.append("reverse")
     information = {"geartrain_version": "1"}
     say(duties.start(), {"SCRIPT": SHA1.encode(), "INFO": information}, said)
-    assert not duties.needs_care
+    assert not duties.has_leases
     fields = {b"status": b"idle", b"input": b"abc"}
     task = say(duties.next(1), {"BRPOP": (b"queue:reverse:low", b"7"), "HGETALL": fields}, said)
     assert task == ("reverse", "low", 7, b"abc")
@@ -58,7 +58,7 @@ def test_worker() -> None:
 
 def test_scheduled_job_comes_by_the_documents_script() -> None:
     said: list[str] = []
-    duties = worker_flow.Duties(30)
+    duties = worker_flow.WorkerFlow(30)
     duties.functions.append("reverse")
     say(duties.start(), {"SCRIPT": SHA1.encode(), "INFO": {"geartrain_version": "1"}}, said)
     due = [b"queue:reverse:scheduled", b"9"]

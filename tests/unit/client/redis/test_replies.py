@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from geartrain.client.redis.replies import MORE, Fault, Replies
+from geartrain.client.redis.replies import MORE, ErrorReply, Replies
 from geartrain.errors import WireError
 
 VECTORS: list[tuple[bytes, Any]] = [
@@ -15,9 +15,9 @@ VECTORS: list[tuple[bytes, Any]] = [
     (b"$-1\r\n", None),
     (b"*-1\r\n", None),
     (b"*0\r\n", []),
-    (b"-NOSCRIPT no\r\n", Fault("NOSCRIPT no")),
+    (b"-NOSCRIPT no\r\n", ErrorReply("NOSCRIPT no")),
     (b"*3\r\n:1\r\n*2\r\n$1\r\na\r\n*0\r\n$-1\r\n", [1, [b"a", []], None]),
-    (b"*1\r\n*1\r\n*1\r\n-ERR x\r\n", [[[Fault("ERR x")]]]),
+    (b"*1\r\n*1\r\n*1\r\n-ERR x\r\n", [[[ErrorReply("ERR x")]]]),
 ]
 
 
@@ -60,5 +60,5 @@ def test_long_stream_is_not_kept() -> None:
     "data", [b"HTTP/1.1 200 OK\r\n", b"\r\n", b":x\r\n", b"$\r\n", b"*1e3\r\n", b"*1\r\n" * 40, b"+" + b"x" * 70000]
 )
 def test_what_is_no_answer(data: bytes) -> None:
-    with pytest.raises(WireError, match="not how a Redis answers"):
+    with pytest.raises(WireError, match="invalid reply of a Redis"):
         read([data])

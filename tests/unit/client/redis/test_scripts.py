@@ -14,17 +14,17 @@ class Redis:
         self.known: set[str] = set()
 
     def answer(self, request: Request) -> object:
-        assert isinstance(request, flow.Command)
+        assert isinstance(request, flow.RedisCommand)
         assert request.repeatable
-        ((name, *words),) = request.words
+        ((name, *arguments),) = request.commands
         if name == "SCRIPT":
             if self.restarts:
                 self.restarts -= 1
             else:
                 self.known.add(scripts.FINISH.sha1)
             return scripts.FINISH.sha1
-        assert (name, words[0]) == ("EVALSHA", scripts.FINISH.sha1)
-        if words[0] not in self.known:
+        assert (name, arguments[0]) == ("EVALSHA", scripts.FINISH.sha1)
+        if arguments[0] not in self.known:
             raise NoScriptError
         return 1
 

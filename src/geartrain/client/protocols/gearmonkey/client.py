@@ -89,7 +89,7 @@ class Client(ClientProtocol):
     def __init__(self, address: Address, lost: Lost) -> None:
         super().__init__(address, lost)
         self._connection = Pipeline(self._broken)
-        self._ear = Pipeline(self._broken, told=self._told)
+        self._subscription = Pipeline(self._broken, pushed=self._pushed)
         self._waiting: dict[str, dict[int, Waiting]] = {}  # by function, which is listened to, and id
         self._by_listener: dict[JobListener, Waiting] = {}  # those, and what is being submitted
         self._at_geartrain = False
@@ -113,7 +113,7 @@ class Client(ClientProtocol):
         """Connect, and see who is there."""
         try:
             await self._connection.open(self.address, self.tls)
-            await self._ear.open(self.address, self.tls)
+            await self._subscription.open(self.address, self.tls)
             self._at_geartrain = b"geartrain_version" in await self._connection.ask("INFO")
         except FLOW_ERRORS as error:
             self._hang_up()
@@ -151,7 +151,7 @@ class Client(ClientProtocol):
         """Take it out of its queue. A job that runs cannot be ended."""
         flow = client_flow.cancel_at_server if self._at_geartrain else client_flow.cancel
         try:
-            return await self._connection.carry_out(flow(_text(acceptance.function), _number(acceptance)))
+            return await self._connection.run(flow(_text(acceptance.function), _number(acceptance)))
         except FLOW_ERRORS as error:
             raise plainly(error, self.address) from error
 
@@ -187,7 +187,7 @@ class Client(ClientProtocol):
         """Hang up."""
         self._over = True
         self._stop_looking()
-        await asyncio.gather(self._connection.close(), self._ear.close())
+        await asyncio.gather(self._connection.close(), self._subscription.close())
         for listener in list(self._by_listener):
             if isinstance(listener, Ending):
                 listener.gone(ServerGoneError("this side closed the connection"))
@@ -233,7 +233,7 @@ class Client(ClientProtocol):
 
     async def _look(self, acceptance: Acceptance) -> Job:
         try:
-            return await self._connection.carry_out(client_flow.look(_text(acceptance.function), _number(acceptance)))
+            return await self._connection.run(client_flow.look(_text(acceptance.function), _number(acceptance)))
         except FLOW_ERRORS as error:
             raise plainly(error, self.address) from error
 
@@ -242,18 +242,18 @@ class Client(ClientProtocol):
     def _listen(self, function: str) -> None:
         if function not in self._waiting:
             self._waiting[function] = {}
-            self._ear.say("SUBSCRIBE", names.channel(function))
+            self._subscription.send_unanswered("SUBSCRIBE", names.channel(function))
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look_around)
 
-    def _told(self, words: list[Any]) -> None:
-        if len(words) != 3 or self._over:
+    def _pushed(self, message: list[Any]) -> None:
+        if len(message) != 3 or self._over:
             return
-        kind, channel, said = words
+        kind, channel, text = message
         function = _text(channel).removeprefix("channel:")
         jobs = self._waiting.get(function, {})
         if kind == b"message":
-            what, _, id = said.partition(b":")
+            what, _, id = text.partition(b":")
             waiting = jobs.get(int(id)) if id.isdigit() else None
             if waiting is not None:
                 self._heard_of(waiting, what)
@@ -282,7 +282,7 @@ class Client(ClientProtocol):
         if seldom:
             for function in [name for name, jobs in self._waiting.items() if not jobs]:
                 del self._waiting[function]
-                self._ear.say("UNSUBSCRIBE", names.channel(function))
+                self._subscription.send_unanswered("UNSUBSCRIBE", names.channel(function))
         if self._waiting:
             self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look_around)
 
@@ -306,7 +306,7 @@ class Client(ClientProtocol):
     def _hang_up(self) -> None:
         self._stop_looking()
         self._connection.abandon()
-        self._ear.abandon()
+        self._subscription.abandon()
 
     def _stop_looking(self) -> None:
         if self._timer is not None:

@@ -14,10 +14,10 @@ from geartrain.address import Address
 from geartrain.client.order import Capabilities
 from geartrain.client.protocols.base import Assignment, JobRunner, Lost, WorkerProtocol, whole_numbers
 from geartrain.client.protocols.gearmonkey.client import FLOW_ERRORS, plainly
-from geartrain.client.redis.async_blocking_pops import AsyncBlockingPops
+from geartrain.client.redis.blocking_pops import BlockingPops
 from geartrain.client.redis.flow import BrokenError, Flow, Moves
 from geartrain.client.redis.pipeline import Pipeline
-from geartrain.client.redis.worker_flow import POP_SECONDS, Duties, Task, Woken
+from geartrain.client.redis.worker_flow import POP_SECONDS, TakenJob, WakingJob, WorkerFlow
 
 WORKER: Final = Capabilities(background=True, priority=True, run_at=True, progress=True, failure=True)
 
@@ -31,7 +31,7 @@ class Taken(Assignment):
 
     __slots__ = ("task",)
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: TakenJob) -> None:
         super().__init__(task.function.encode("utf-8", "surrogateescape"), task.input, b"%d" % task.number)
         self.task = task
 
@@ -46,8 +46,8 @@ class Worker(WorkerProtocol):
         super().__init__(address, lost, runner, name, concurrency)
         self._teller = Pipeline(self._broken)
         self._taker = Pipeline(self._broken, wait=self._wait)
-        self._pops = AsyncBlockingPops(address, self._let_go)
-        self._duties = Duties(self.lease)
+        self._pops = BlockingPops(address, self._unblock)
+        self._flow = WorkerFlow(self.lease)
         self._running: set[Taken] = set()
         self._tasks: list[asyncio.Task[None]] = []  # those that take jobs and renew leases
         self._telling: set[asyncio.Future[Any]] = set()  # what is told and not answered yet
@@ -68,12 +68,12 @@ class Worker(WorkerProtocol):
         """Connect, be counted, and begin to take jobs."""
         self.check_names(*functions)
         self._pops.tls = self.tls
-        self._duties.functions = [_text(function) for function in functions]
+        self._flow.functions = [_text(function) for function in functions]
         try:
             for line in (self._teller, self._taker):
                 await line.open(self.address, self.tls)
-            await self._teller.carry_out(self._duties.start())
-            await self._teller.carry_out(self._duties.care())
+            await self._teller.run(self._flow.start())
+            await self._teller.run(self._flow.renew())
             self._taker_id = await self._taker.ask("CLIENT", "ID")
         except FLOW_ERRORS as error:
             self._hang_up()
@@ -85,22 +85,22 @@ class Worker(WorkerProtocol):
         if self.name:
             self._teller.send(("CLIENT", "SETNAME", self.name), _ignore)
         self._tasks = [asyncio.create_task(self._guarded(self._take_jobs))]
-        if self._duties.needs_care:
-            self._tasks.append(asyncio.create_task(self._guarded(self._care)))
+        if self._flow.has_leases:
+            self._tasks.append(asyncio.create_task(self._guarded(self._renew_leases)))
 
     def register(self, function: bytes, timeout: float) -> None:
         """Be counted for one more, and wait for its jobs too."""
         self.check_names(function)
-        if _text(function) not in self._duties.functions:
-            self._duties.functions.append(_text(function))
-            self._tell(self._duties.register(_text(function)))
+        if _text(function) not in self._flow.functions:
+            self._flow.functions.append(_text(function))
+            self._tell(self._flow.register(_text(function)))
             self._change()
 
     def unregister(self, function: bytes) -> None:
         """The opposite."""
-        if _text(function) in self._duties.functions:
-            self._duties.functions.remove(_text(function))
-            self._tell(self._duties.unregister(_text(function)))
+        if _text(function) in self._flow.functions:
+            self._flow.functions.remove(_text(function))
+            self._tell(self._flow.unregister(_text(function)))
             self._change()
 
     def stop_fetching(self) -> None:
@@ -116,7 +116,7 @@ class Worker(WorkerProtocol):
     def progress(self, job: Assignment, numerator: float, denominator: float) -> None:
         """HMSET status:dividend, status:divisor."""
         numbers = whole_numbers(numerator, denominator)
-        self._tell(self._duties.update(_taken(job).task, *numbers))
+        self._tell(self._flow.update(_taken(job).task, *numbers))
 
     def complete(self, job: Assignment, result: bytes) -> None:
         """Status success."""
@@ -131,7 +131,7 @@ class Worker(WorkerProtocol):
         taken = _taken(job)
         self._forget(taken)
         if not self._over:
-            self._tell(self._duties.give_back(taken.task))
+            self._tell(self._flow.give_back(taken.task))
 
     async def close(self) -> None:
         """Let the last words be heard, put back what runs, be counted no more, and hang up."""
@@ -150,37 +150,37 @@ class Worker(WorkerProtocol):
         await asyncio.gather(self._teller.close(), self._taker.close())
 
     async def _say_goodbye(self) -> None:
-        if self._duties.needs_care:
+        if self._flow.has_leases:
             await self.fetching_stopped()
         if self._telling:
             await asyncio.wait(self._telling)
-        for task in list(self._duties.tasks):
-            await self._teller.carry_out(self._duties.give_back(task))
-        await self._teller.carry_out(self._duties.stop())
+        for task in list(self._flow.tasks):
+            await self._teller.run(self._flow.give_back(task))
+        await self._teller.run(self._flow.stop())
 
     # Taking jobs
 
     async def _take_jobs(self) -> None:
         """Until there is no wish for more. A slot is held while a job is asked for, and not while one is waited for."""
-        woken: Sequence[Woken] = ()
+        woken: Sequence[WakingJob] = ()
         while not self._stopped_fetching:
-            if not (self._duties.functions and self.slots.take()):
-                await self._taker.carry_out(self._duties.put_back(woken))
+            if not (self._flow.functions and self.slots.take()):
+                await self._taker.run(self._flow.put_back(woken))
                 woken = ()
                 await self._until_it_makes_sense()
             elif await self._take(woken):
                 woken = ()
             else:
-                woken = await self._taker.carry_out(self._duties.wait(POP_SECONDS))
+                woken = await self._taker.run(self._flow.wait(POP_SECONDS))
         self.slots.pass_on()  # it may have been told of a slot that it does not want any more
-        await self._taker.carry_out(self._duties.put_back(woken))
+        await self._taker.run(self._flow.put_back(woken))
 
     async def _until_it_makes_sense(self) -> None:
         """Wait for a function, and for a slot."""
         self._changed.clear()
-        if self._stopped_fetching or (self._duties.functions and self.slots.free):
+        if self._stopped_fetching or (self._flow.functions and self.slots.free):
             return
-        if self._duties.functions:
+        if self._flow.functions:
             self._wants_slot = True
             self.slots.wait(self._slot_free)
         await self._changed.wait()
@@ -193,18 +193,18 @@ class Worker(WorkerProtocol):
         else:
             self.slots.pass_on()
 
-    async def _take(self, woken: Sequence[Woken]) -> bool:
+    async def _take(self, woken: Sequence[WakingJob]) -> bool:
         """Whether there was a job. At a Geartrain server this waits, with the slot."""
         task = None
         try:
-            task = await self._taker.carry_out(self._duties.take(woken, POP_SECONDS))
+            task = await self._taker.run(self._flow.take(woken, POP_SECONDS))
         finally:
             if task is None:
                 self.slots.give()
         if task is None:
             return False
-        if task.function not in self._duties.functions and self._duties.needs_care:
-            self._tell(self._duties.give_back(task))  # it was withdrawn in that moment
+        if task.function not in self._flow.functions and self._flow.has_leases:
+            self._tell(self._flow.give_back(task))  # it was withdrawn in that moment
             self.slots.give()
             return True
         job = Taken(task)
@@ -216,25 +216,25 @@ class Worker(WorkerProtocol):
         self._ringing = asyncio.ensure_future(self._pops.wait(moves))
         return self._ringing
 
-    async def _let_go(self, ids: Sequence[int]) -> None:
+    async def _unblock(self, ids: Sequence[int]) -> None:
         # If it cannot be said, the waits end by themselves a little later.
         await asyncio.gather(*(self._teller.ask("CLIENT", "UNBLOCK", id) for id in ids), return_exceptions=True)
 
     def _change(self) -> None:
         """Think again, also in the middle of a wait. A server that cannot call off a pop ends it within a second."""
         self._changed.set()
-        self._pops.call_off()
-        if self._opened and not self._duties.needs_care:
+        self._pops.cancel()
+        if self._opened and not self._flow.has_leases:
             self._teller.send(("CLIENT", "UNBLOCK", self._taker_id), _ignore)
 
     # Telling what comes of them
 
     def _end(self, job: Taken, status: str, output: bytes) -> None:
         self._forget(job)
-        self._tell(self._duties.finish(job.task, status, output))
+        self._tell(self._flow.finish(job.task, status, output))
 
     def _tell(self, flow: Flow[Any]) -> None:
-        telling = self._teller.carry_out(flow)
+        telling = self._teller.run(flow)
         self._telling.add(telling)
         telling.add_done_callback(self._told)
 
@@ -249,12 +249,12 @@ class Worker(WorkerProtocol):
             self._running.discard(job)
             self.slots.give()
 
-    async def _care(self) -> None:
+    async def _renew_leases(self) -> None:
         """Renew leases; a job whose lease ran out all the same is somebody else's."""
         while True:
             await asyncio.sleep(self.lease / 3)
-            for task in await self._teller.carry_out(self._duties.care()):
-                self._duties.forget(task)
+            for task in await self._teller.run(self._flow.renew()):
+                self._flow.forget(task)
                 for job in [job for job in self._running if job.task == task]:
                     self.runner.revoked(job)
 
