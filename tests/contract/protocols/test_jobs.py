@@ -298,6 +298,15 @@ async def test_result_of_a_background_job(url: str) -> None:
         assert await client.protocol.result(good) == Completed(EVERY_BYTE)  # also when it is over
 
 
+@that_can("cancel", "result_later")
+@async_test
+async def test_result_of_a_cancelled_job_is_a_failure(url: str) -> None:
+    async with connected_client(url) as client:
+        acceptance = await (await client.queued(new_name(), run_at=time.time() + 3600)).acceptance()
+        assert await client.protocol.cancel(acceptance)
+        assert isinstance(await client.protocol.result(acceptance), Failed)
+
+
 @async_test
 async def test_forgotten_listener_hears_nothing(url: str) -> None:
     function = new_name()
