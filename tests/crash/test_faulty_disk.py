@@ -56,8 +56,8 @@ def said(server: serving.ServerProcess, words: str) -> bool:
     return words in server.stderr
 
 
-FAILING = "jobs cannot be made durable; new ones are refused until they can"
-WORKING = "jobs are made durable again"
+FAILING = "commit failed; refusing new background jobs"
+WORKING = "commits work again"
 
 
 def try_to_submit(client: Peer, data: bytes, function: bytes = b"f", unique: bytes = b"") -> bytes | None:
@@ -217,7 +217,7 @@ def test_disk_that_fails_when_the_server_stops(path: Path, start: Start, switch:
         taker.send(Kind.WORK_COMPLETE, done, b"").silence()
         until(lambda: said(server, FAILING), "it noticed")
         server.stop()
-        assert said(server, "the last changes could not be made durable")
+        assert said(server, "changes lost: the last commit failed")
         switch.path.unlink()
     assert left
     with start() as server:

@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from geartrain.admin.server_info import Archive, ServerInfo
+from geartrain.admin.server_info import ServerInfo
 from geartrain.errors import AdminError
+from geartrain.runtime.records import RecordArchive
 from geartrain.runtime.tick import TickLoop
 
 _PAGE_MOST: Final = 1000
@@ -12,7 +13,7 @@ _PAGE_MOST: Final = 1000
 class AdminBase:
     """The engine, its tick, and the server around them."""
 
-    def __init__(self, tick_loop: TickLoop, server: ServerInfo, archive: Archive) -> None:
+    def __init__(self, tick_loop: TickLoop, server: ServerInfo, archive: RecordArchive) -> None:
         self._tick_loop = tick_loop
         self._engine = tick_loop.engine
         self._server = server

@@ -17,11 +17,12 @@ from geartrain.admin.history import KEPT, Counts, History
 from geartrain.admin.job_scan import JobScanner
 from geartrain.admin.jobs import JobVerbs
 from geartrain.admin.schedules import Schedules, ScheduleVerbs
-from geartrain.admin.server_info import Archive, ServerInfo
+from geartrain.admin.server_info import ServerInfo
 from geartrain.admin.verbs import Verb
 from geartrain.engine.worker import Worker
 from geartrain.errors import AdminError
 from geartrain.job_query import page_position
+from geartrain.runtime.records import RecordArchive
 from geartrain.runtime.tick import TickLoop
 
 _OLDEST_SECONDS: Final = 1.0  # between two searches, at least
@@ -39,7 +40,9 @@ class _OldestJob(NamedTuple):
 class Admin(FunctionVerbs, JobVerbs, ScheduleVerbs):
     """One per server, created before the jobs of the last run are restored."""
 
-    def __init__(self, tick_loop: TickLoop, server: ServerInfo, archive: Archive, saved: Mapping[str, bytes]) -> None:
+    def __init__(
+        self, tick_loop: TickLoop, server: ServerInfo, archive: RecordArchive, saved: Mapping[str, bytes]
+    ) -> None:
         super().__init__(tick_loop, server, archive)
         engine = self._engine
         self.events = Events(engine, engine.builtin_workers)

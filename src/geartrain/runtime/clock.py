@@ -1,7 +1,7 @@
-"""The server's clock: epoch seconds that never jitter backwards.
+"""The server's clock: epoch seconds that do not go back when NTP corrects the time.
 
-The wall clock is read once; from then on the monotonic clock counts. Once a second the two are compared: if
-somebody has moved the wall clock (or the machine has slept), the server follows it and says so in the log.
+The wall clock is read once; from then on the monotonic clock counts. Once a second the two are compared: if the wall
+clock was set (or the machine was suspended), the server follows it and logs it.
 """
 
 import logging
@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable
 
 CHECK_SECONDS = 1.0
-TOLERANCE_SECONDS = 1.0  # less than this is the work of NTP and is left alone
+TOLERANCE_SECONDS = 1.0  # NTP corrects less than this; it is ignored
 
 _log = logging.getLogger("geartrain.server")
 
 
 class Clock:
-    """Call it for the time. A call is one reading of the monotonic clock, an addition and a comparison.
+    """Call it for the time. A call reads the monotonic clock once.
 
     >>> clock = Clock()
     >>> clock() <= clock()
@@ -42,4 +42,4 @@ class Clock:
         if abs(moved) <= TOLERANCE_SECONDS:
             return
         self._offset += moved
-        _log.warning("the clock was moved; following it", extra={"fields": {"seconds": f"{moved:+.3f}"}})
+        _log.warning("wall clock changed", extra={"fields": {"seconds": f"{moved:+.3f}"}})

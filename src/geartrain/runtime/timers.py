@@ -80,16 +80,19 @@ class Timers:
         self._cancelled = 0
         self._arm()
 
-    def _arm(self) -> None:
+    def _disarm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _arm(self) -> None:
+        self._disarm()
         if self._heap and not self._closed:
             self._timer_at = self._heap[0][0]
             self._timer = self._loop.call_at(self._timer_at, self._call_due)
 
     def _call_due(self) -> None:
-        self._timer = None
+        self._disarm()
         self._begin_tick()
         limit = self._loop.time() + PRECISION
         # Calls that are made meanwhile wait for the next timer, even if they are due at once.

@@ -22,7 +22,8 @@ from geartrain.engine.interfaces import Journal
 from geartrain.runtime import memory
 from geartrain.runtime.clock import Clock
 from geartrain.runtime.committer import Committer
-from geartrain.runtime.records import MemoryJournal, StoreArchive
+from geartrain.runtime.memory_journal import MemoryJournal
+from geartrain.runtime.records import StoreArchive
 from geartrain.runtime.tick import TickLoop
 from geartrain.server import options, restore
 from geartrain.server.config import settings as table
@@ -89,7 +90,8 @@ class Server:
         if isinstance(journal, MemoryJournal):
             journal.engine = self._engine
         self._tick_loop = TickLoop(self._loop, self._engine, clock)
-        saved_values, archive = self._store.saved_values(), StoreArchive(self._store, journal)
+        saved_values = self._store.saved_values()
+        archive = StoreArchive(self._store, self._committer.uncommitted if self._committer is not None else {})
         info = RunningServer(self._tick_loop, self._store, self._store_url, self._committer)
         admin = Admin(self._tick_loop, info, archive, saved_values)
         self._control = ControlWorker(self._tick_loop, admin) if settings.control else None
@@ -102,7 +104,7 @@ class Server:
             admin=admin,
         )
         self._doors = info.doors = Doors(context, options.sockets(settings))
-        with memory.at_rest():
+        with memory.collector_paused():
             await restore.restore_jobs(self._store, self._engine, self._stopped)
 
     async def _serve(self, ready: Ready) -> None:
@@ -163,7 +165,7 @@ class Server:
         _log.info("started", extra={"fields": fields})
         for address in self._doors.addresses:
             _log.info("listening", extra={"fields": {"door": address.scheme, "address": address}})
-        memory.settle()
+        memory.tune_collector()
         ready(self._doors.addresses)
         self._notifier.ready(self._status())
 

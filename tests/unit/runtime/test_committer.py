@@ -13,7 +13,7 @@ from geartrain.engine.job import LiveJob
 from geartrain.errors import StoreError
 from geartrain.model import JobState
 from geartrain.runtime import committer as subject
-from geartrain.runtime.committer import IDS_PROMISED
+from geartrain.runtime.committer import IDS_RESERVED
 from tests.contract.stores.factories import ids, records
 from tests.unit.runtime.committer_scene import PATIENCE, GatedStore, Scene, Story, failures, kept, play, scene
 
@@ -243,11 +243,11 @@ def test_record_is_pending_until_it_is_in_the_store(play: Play) -> None:
         s.store.hold()
         s.engine.claim(s.worker)
         s.engine.complete(s.worker, job, b"result")
-        found = s.committer.pending(job.handle)
+        found = s.committer.uncommitted.get(job.handle)
         assert found is not None
         assert (found.id, found.result) == (job.id, b"result")
         s.store.let_all()
-        await s.until(lambda: s.committer.pending(job.handle) is None)
+        await s.until(lambda: s.committer.uncommitted.get(job.handle) is None)
         assert records(s.store) == [job.id]
 
     play(story)
@@ -257,13 +257,13 @@ def test_ids_are_promised_at_the_start(path: Path) -> None:
     async def story() -> None:
         async with scene(path) as s:
             with_promise = s.store._meta("next_id", 0)
-            assert with_promise == s.engine.next_id + IDS_PROMISED
+            assert with_promise == s.engine.next_id + IDS_RESERVED
 
     asyncio.run(story())
 
 
 def test_ids_are_promised_before_they_are_used_up(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subject, "IDS_PROMISED", 10)
+    monkeypatch.setattr(subject, "IDS_RESERVED", 10)
 
     async def story(s: Scene) -> None:
         connection, _ = s.connect()
@@ -276,7 +276,7 @@ def test_ids_are_promised_before_they_are_used_up(play: Play, monkeypatch: pytes
 
 
 def test_foreground_jobs_use_up_ids_as_well(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subject, "IDS_PROMISED", 10)
+    monkeypatch.setattr(subject, "IDS_RESERVED", 10)
 
     async def story(s: Scene) -> None:
         connection, _ = s.connect()
@@ -291,7 +291,7 @@ def test_foreground_jobs_use_up_ids_as_well(play: Play, monkeypatch: pytest.Monk
 
 
 def test_promise_that_failed_is_made_again(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subject, "IDS_PROMISED", 10)
+    monkeypatch.setattr(subject, "IDS_RESERVED", 10)
     monkeypatch.setattr(subject, "_RETRY_SECONDS", 0.01)
 
     async def story(s: Scene) -> None:
@@ -353,7 +353,7 @@ def test_stop_on_a_failing_disk_ends_and_says_so(path: Path, caplog: pytest.LogC
     with caplog.at_level(logging.ERROR, "geartrain.store"):
         asyncio.run(asyncio.wait_for(story(), PATIENCE))
     last = caplog.records[-1]
-    assert last.getMessage() == "the last changes could not be made durable"
+    assert last.getMessage() == "changes lost: the last commit failed"
     assert last.__dict__["fields"] == {"changes": 1}
     assert len(kept(path)) == 1, "it will run again"
 
@@ -409,4 +409,4 @@ def test_prune_that_fails_is_reported_and_does_no_harm(
         await s.until(lambda: wire.heard == [b"one"])
 
     play(story)
-    assert caplog.records[0].getMessage() == "old records could not be removed"
+    assert caplog.records[0].getMessage() == "pruning records failed"

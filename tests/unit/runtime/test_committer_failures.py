@@ -154,7 +154,7 @@ def test_other_changes_are_kept_and_written_after_recovery(play: Play, path: Pat
         s.committer.save_value("name", b"value")
         await s.idle()
         assert (records(s.store), ids(s.store)) == ([], [done.id, lost.id])
-        assert s.committer.pending(done.handle) is not None
+        assert s.committer.uncommitted.get(done.handle) is not None
         s.submit(connection, b" new")  # which tries the disk again, with all that was kept
         await s.until(lambda: wire.heard[-1] == b" new")
         assert records(s.store) == [done.id]
@@ -191,8 +191,8 @@ def test_failing_and_recovering_are_each_said_once(play: Play, caplog: pytest.Lo
     with caplog.at_level(logging.WARNING, "geartrain.store"):
         play(story)
     assert [(entry.levelname, entry.getMessage()) for entry in caplog.records] == [
-        ("ERROR", "jobs cannot be made durable; new ones are refused until they can"),
-        ("WARNING", "jobs are made durable again"),
+        ("ERROR", "commit failed; refusing new background jobs"),
+        ("WARNING", "commits work again"),
     ]
     assert caplog.records[0].__dict__["fields"] == {"why": "cannot write: disk I/O error"}
 

@@ -16,7 +16,7 @@ def test_memory_that_was_freed_is_given_back() -> None:
         "import pathlib; from geartrain.runtime import memory;"
         "size = lambda: int(pathlib.Path('/proc/self/status').read_text().split('VmRSS:')[1].split()[0]);"
         "blocks = [b'%02000d' % number for number in range(50_000)]; last = blocks.pop(); blocks.clear();"
-        "before = size(); memory.give_back(); print(before - size() > 50_000)"
+        "before = size(); memory.trim(); print(before - size() > 50_000)"
     )
     answer = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60)
     assert (answer.stdout, answer.stderr) == ("True\n", "")
@@ -25,7 +25,7 @@ def test_memory_that_was_freed_is_given_back() -> None:
 def test_collector_freezes_what_the_start_has_built() -> None:
     """In a process of its own: this one's memory is not ours to freeze."""
     program = (
-        "import gc; from geartrain.runtime import memory; memory.settle();"
+        "import gc; from geartrain.runtime import memory; memory.tune_collector();"
         "print(gc.get_freeze_count() > 1000, gc.get_threshold() == memory.THRESHOLDS, gc.isenabled())"
     )
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
