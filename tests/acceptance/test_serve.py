@@ -1,4 +1,4 @@
-"""`geartrain serve` as a process: where it listens, how it stops, what it writes, and with which exit code."""
+"""`geartrain serve` as a process: addresses, settings, stopping, log, TLS and exit codes."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ FREE_PORT = ("--store", "memory", *LISTEN)
 
 @contextlib.contextmanager
 def started(folder: Path, *words: str, **environment: str) -> Iterator[ServerProcess]:
-    """The installed command in this folder and environment, once its door is open."""
+    """The installed command in this folder and environment, once it listens."""
     variables = [f"{name}={value}" for name, value in environment.items()]
     server = ServerProcess(["env", *variables, str(serving.installed_command()), *words], folder)
     try:
@@ -38,7 +38,7 @@ def started(folder: Path, *words: str, **environment: str) -> Iterator[ServerPro
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """The installed command, for as long as it takes to fail or answer."""
+    """Run the installed command to its end."""
     return subprocess.run(
         [str(serving.installed_command()), *words],
         cwd=folder,
@@ -61,21 +61,21 @@ def events(text: str) -> list[str]:
 
 @pytest.fixture
 def taken() -> Iterator[int]:
-    """A port that somebody else listens on."""
+    """A port that another socket listens on."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         yield other.getsockname()[1]
 
 
-# Where it listens
+# Addresses
 
 
-def test_door_is_named_on_stdout_and_open() -> None:
+def test_address_is_printed_on_stdout() -> None:
     with serving.serve(*FREE_PORT) as server:
         assert server.lines == [f"listening gearman://127.0.0.1:{server.port}"]
         assert ask(server.port, "getpid").split() == [b"OK", b"%d" % server.pid]
 
 
-def test_several_doors() -> None:
+def test_several_addresses() -> None:
     with serving.serve(*FREE_PORT, *LISTEN) as server:
         ports = [int(url.rpartition(":")[2]) for url in server.urls]
         assert len(set(ports)) == 2
@@ -91,7 +91,7 @@ def test_jobs_run() -> None:
         client.expect(Kind.WORK_COMPLETE, handle, b"tset")
 
 
-def test_taken_port_that_was_asked_for_is_fatal(tmp_path: Path, taken: int) -> None:
+def test_port_in_use_is_fatal(tmp_path: Path, taken: int) -> None:
     answer = run(tmp_path, "serve", *FREE_PORT, "--listen", f"gearman://127.0.0.1:{taken}")
     assert answer.returncode == 1
     assert answer.stdout == ""
@@ -133,7 +133,7 @@ def test_default_port_in_use_is_a_warning(tmp_path: Path, taken: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "error"),
     [
         (["--listen", "http://0.0.0.0:0"], "http://0.0.0.0:0 can be reached from other machines, and no token is set"),
         (["--backlog", "x"], "--backlog x: must be a whole number, 1 or more"),
@@ -143,11 +143,11 @@ def test_default_port_in_use_is_a_warning(tmp_path: Path, taken: int) -> None:
         (["--tls-certificate", "/nowhere.pem"], "cannot load the TLS certificate and key from /nowhere.pem"),
     ],
 )
-def test_start_that_fails_is_one_line_and_exit_code_1(tmp_path: Path, words: list[str], said: str) -> None:
+def test_start_that_fails_is_one_line_and_exit_code_1(tmp_path: Path, words: list[str], error: str) -> None:
     answer = run(tmp_path, "serve", "--store", "memory", "--log-level", "error", *words)
     assert (answer.returncode, answer.stdout) == (1, "")
     [line] = answer.stderr.splitlines()
-    assert line.startswith(f"geartrain: {said}")
+    assert line.startswith(f"geartrain: {error}")
 
 
 def test_failed_start_is_logged_in_the_log_file(tmp_path: Path, taken: int) -> None:
@@ -159,7 +159,7 @@ def test_failed_start_is_logged_in_the_log_file(tmp_path: Path, taken: int) -> N
     assert line.startswith("critical server  start failed  why=")
 
 
-# Where settings come from
+# Settings
 
 
 def test_settings_file_environment_and_flags(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_settings_file_environment_and_flags(tmp_path: Path) -> None:
             assert client.packet()[1].startswith(b"X:file:")
 
 
-def test_users_own_settings_file_is_found(tmp_path: Path) -> None:
+def test_settings_file_of_the_user_is_found(tmp_path: Path) -> None:
     folder = tmp_path / "config" / "geartrain"
     folder.mkdir(parents=True)
     (folder / "geartrain.toml").write_text('store = "memory"\nlisten = "gearman://127.0.0.1:0"\nlog_level = "alert"\n')
@@ -186,7 +186,7 @@ def test_users_own_settings_file_is_found(tmp_path: Path) -> None:
         assert ask(server.port, "verbose") == b"OK ALERT"
 
 
-def test_limits_reach_the_door() -> None:
+def test_limits_apply() -> None:
     with serving.serve(*FREE_PORT, "--max-packet", "1kB") as server, Peer(server.port) as client:
         client.send(Kind.ECHO_REQ, b"x" * 1000)
         assert client.packet() == (Kind.ECHO_RES, b"x" * 1000)
@@ -194,7 +194,7 @@ def test_limits_reach_the_door() -> None:
         assert client.packet()[0] == Kind.ERROR
 
 
-# How it stops
+# Stopping
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -207,7 +207,7 @@ def test_stop_at_once(number: signal.Signals) -> None:
         server.check_stderr()
 
 
-def test_second_signal_changes_nothing() -> None:
+def test_second_signal_is_ignored() -> None:
     with serving.serve(*FREE_PORT) as server:
         for _ in range(3):
             server.signal(signal.SIGTERM)
@@ -243,7 +243,7 @@ def test_graceful_stop_lets_running_jobs_finish() -> None:
     with serving.serve(*FREE_PORT) as server, Peer(server.port) as worker, Peer(server.port) as client:
         handle = hold_a_job(worker, client)
         server.signal(signal.SIGUSR1)
-        until(lambda: refuses(server.port), "the server admits nobody new")
+        until(lambda: refuses(server.port), "new connections are refused")
         assert server.process.poll() is None
         worker.send(Kind.WORK_COMPLETE, handle, b"done")
         client.expect(Kind.WORK_COMPLETE, handle, b"done")
@@ -256,12 +256,12 @@ def test_graceful_stop_when_the_worker_is_lost() -> None:
         with Peer(server.port) as worker:
             hold_a_job(worker, client, Kind.SUBMIT_JOB_BG)
             server.signal(signal.SIGUSR1)
-            until(lambda: refuses(server.port), "the server admits nobody new")
+            until(lambda: refuses(server.port), "new connections are refused")
         assert server.wait() == 0
         assert "unfinished jobs lost  jobs=1" in server.stderr
 
 
-def test_graceful_stop_gives_up_after_its_timeout() -> None:
+def test_graceful_stop_ends_after_its_timeout() -> None:
     flags = (*FREE_PORT, "--drain-timeout", "50ms")
     with serving.serve(*flags) as server, Peer(server.port) as worker, Peer(server.port) as client:
         hold_a_job(worker, client)
@@ -270,11 +270,11 @@ def test_graceful_stop_gives_up_after_its_timeout() -> None:
         assert "drain timed out, stopping  jobs=1 seconds=0.05" in server.stderr
 
 
-def test_impatient_signal_ends_a_graceful_stop() -> None:
+def test_sigterm_ends_a_graceful_stop() -> None:
     with serving.serve(*FREE_PORT) as server, Peer(server.port) as worker, Peer(server.port) as client:
         hold_a_job(worker, client)
         server.signal(signal.SIGUSR1)
-        until(lambda: refuses(server.port), "the server admits nobody new")
+        until(lambda: refuses(server.port), "new connections are refused")
         server.signal(signal.SIGTERM)
         assert server.wait() == 0
 
@@ -287,7 +287,7 @@ def test_stop_by_an_administrator(command: str) -> None:
         server.check_stderr()
 
 
-def test_peer_that_does_not_read_cannot_hold_up_a_stop() -> None:
+def test_peer_that_does_not_read_does_not_delay_a_stop() -> None:
     with serving.serve(*FREE_PORT) as server, Peer(server.port) as deaf:
         deaf.send(Kind.ECHO_REQ, b"x" * 20_000_000)
         until(lambda: ask(server.port, "getpid") != b"", "the server is still there")
@@ -295,7 +295,7 @@ def test_peer_that_does_not_read_cannot_hold_up_a_stop() -> None:
         assert server.wait() == 0
 
 
-def test_handles_are_not_used_again_after_a_restart(tmp_path: Path) -> None:
+def test_handles_are_not_reused_after_a_restart(tmp_path: Path) -> None:
     handles = []
     for _ in range(2):
         with serving.serve(*FREE_PORT) as server, Peer(server.port) as client:
@@ -308,7 +308,7 @@ def test_handles_are_not_used_again_after_a_restart(tmp_path: Path) -> None:
     assert max(map(len, handles)) < 64
 
 
-# What it writes
+# Files and log
 
 
 def test_pid_file(tmp_path: Path) -> None:
@@ -358,10 +358,10 @@ def test_log_file_is_reopened(tmp_path: Path) -> None:
     assert events(path.read_text()) == ["info server  log file reopened", "info server  stopped"]
 
 
-# What it runs on
+# The process and its surroundings
 
 
-def test_service_manager_is_told(tmp_path: Path) -> None:
+def test_systemd_is_notified(tmp_path: Path) -> None:
     path = str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.settimeout(20)
@@ -384,7 +384,7 @@ def test_without_uvloop(tmp_path: Path) -> None:
         with Peer(server.port) as worker, Peer(server.port) as client:
             handle = hold_a_job(worker, client)
             server.signal(signal.SIGUSR1)
-            until(lambda: refuses(server.port), "the server admits nobody new")
+            until(lambda: refuses(server.port), "new connections are refused")
             worker.send(Kind.WORK_COMPLETE, handle, b"done")
             client.expect(Kind.WORK_COMPLETE, handle, b"done")
             assert server.wait() == 0
@@ -393,7 +393,7 @@ def test_without_uvloop(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_standard_streams(tmp_path: Path, closed: str) -> None:
-    """Some supervisors start their children like that."""
+    """Some supervisors start processes with closed streams."""
     shell = ["sh", "-c", f'exec "$@" {closed}', "sh"]
     command = [str(serving.installed_command()), "serve", *FREE_PORT, "--pid-file", "x.pid"]
     server = ServerProcess([*shell, *command], tmp_path)
@@ -405,7 +405,7 @@ def test_closed_standard_streams(tmp_path: Path, closed: str) -> None:
         server.kill()
 
 
-def test_as_many_files_as_allowed(tmp_path: Path) -> None:
+def test_file_limit_is_raised(tmp_path: Path) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limited = ["sh", "-c", 'ulimit -S -n 64; exec "$@"', "sh"]
     server = ServerProcess([*limited, str(serving.installed_command()), "serve", *FREE_PORT], tmp_path)
@@ -422,7 +422,7 @@ def test_as_many_files_as_allowed(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for 127.0.0.1 that signed itself, and a stranger's that did the same."""
+    """Two self-signed certificates for 127.0.0.1: the server's and a stranger's."""
     folder = tmp_path_factory.mktemp("certificates")
     for name in ("server", "stranger"):
         command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
@@ -458,7 +458,7 @@ def test_tls(certificates: Path) -> None:
         assert ask_over_tls(server.port, client_context(certificates)) == b"OK %d\n" % server.pid
 
 
-def test_nothing_is_said_in_plain_text_where_tls_is_spoken(certificates: Path) -> None:
+def test_no_plain_text_on_a_tls_address(certificates: Path) -> None:
     with serving.serve(*tls_flags(certificates)) as server:
         with socket.create_connection(("127.0.0.1", server.port), timeout=10) as plain:
             plain.sendall(b"version\n")
@@ -470,18 +470,18 @@ def test_nothing_is_said_in_plain_text_where_tls_is_spoken(certificates: Path) -
         assert ask_over_tls(server.port, client_context(certificates)).startswith(b"OK")
 
 
-def test_only_peers_with_a_certificate_are_admitted(certificates: Path) -> None:
+def test_client_certificate_is_required(certificates: Path) -> None:
     with serving.serve(*tls_flags(certificates, "--tls-ca", str(certificates / "server.pem"))) as server:
         assert ask_over_tls(server.port, client_context(certificates, "server")).startswith(b"OK")
-        for nobody in ("", "stranger"):
+        for certificate in ("", "stranger"):
             answer = b""
             with contextlib.suppress(ssl.SSLError, ConnectionError):
-                answer = ask_over_tls(server.port, client_context(certificates, nobody))
+                answer = ask_over_tls(server.port, client_context(certificates, certificate))
             assert answer == b""
 
 
 def test_jobs_over_tls(certificates: Path) -> None:
-    """Larger than any buffer on the way, so that the transport has to stop and go on."""
+    """The payload is larger than all buffers, so that the transport has to pause and resume."""
     payload = os.urandom(3_000_000)
     with serving.serve(*tls_flags(certificates)) as server:
         context = client_context(certificates)
@@ -491,7 +491,7 @@ def test_jobs_over_tls(certificates: Path) -> None:
             assert peer.packet() == (Kind.ECHO_RES, payload)
 
 
-# What it says about itself
+# Help
 
 
 def test_help_and_version(tmp_path: Path) -> None:
