@@ -1,4 +1,4 @@
-"""The browser, the server at work, and the complaints that fail a test."""
+"""The browser, the server at work, and the errors that fail a test."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.browser import scene
-from tests.browser.seeing import ARGUMENTS, CHROMIUM, PATIENCE, WIDE, Complaints, Visit
+from tests.browser.page_checks import ARGUMENTS, CHROMIUM, PATIENCE, WIDE, PageErrors, Visit
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -32,14 +32,14 @@ def busy() -> Iterator[scene.Scene]:
 
 
 @pytest.fixture
-def complaints() -> Iterator[Complaints]:
-    complaints = Complaints()
-    yield complaints
-    assert complaints.heard == []
+def errors() -> Iterator[PageErrors]:
+    errors = PageErrors()
+    yield errors
+    assert errors.seen == []
 
 
 @pytest.fixture
-def visit(browser: Browser, complaints: Complaints) -> Iterator[Visit]:
+def visit(browser: Browser, errors: PageErrors) -> Iterator[Visit]:
     """`visit(url, **options)` opens a page in a window of its own; all are closed with the test."""
     contexts = []
 
@@ -48,7 +48,7 @@ def visit(browser: Browser, complaints: Complaints) -> Iterator[Visit]:
         context.set_default_timeout(PATIENCE)
         contexts.append(context)
         page = context.new_page()
-        complaints.watch(page)
+        errors.watch(page)
         page.goto(url)
         return page
 

@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.browser import scene
-from tests.browser.seeing import ARGUMENTS, CHROMIUM, PATIENCE, WIDE
+from tests.browser.page_checks import ARGUMENTS, CHROMIUM, PATIENCE, WIDE
 from tests.support.gearman_peer import Kind, Peer, request
 
 if TYPE_CHECKING:

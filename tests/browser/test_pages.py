@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.browser.page_checks import PageErrors, Visit, part, shows
 from tests.browser.scene import HOSTILE, Scene
-from tests.browser.seeing import Complaints, Visit, part, shows
 
 pytestmark = pytest.mark.peer("chromium", "playwright")
 
@@ -57,7 +57,7 @@ def test_a_chart_tells_its_values(busy: Scene, visit: Visit) -> None:
     plot = page.locator(".plot").first
     page.wait_for_function("plot => plot.getAttribute('aria-label')?.includes('highest')", arg=plot.element_handle())
     plot.hover(position={"x": 300, "y": 60})
-    shows(page, ".tip:not([hidden])", "out")
+    shows(page, ".tip:not([hidden])", "completed")
     plot.focus()
     page.keyboard.press("End")
     page.keyboard.press("ArrowLeft")
@@ -70,7 +70,7 @@ def test_a_job_shows_where_it_came_from_and_what_happened(busy: Scene, visit: Vi
     page = visit(f"{busy.url}/#/jobs/{part(busy.running)}")
     shows(page, ".route", "gearman")
     shows(page, ".badge", "running")
-    shows(page, ".timeline li.now", "Attempt 1 by transcoder-1 (gearman)")
+    shows(page, ".timeline li.current", "Attempt 1 by transcoder-1 (gearman)")
     assert page.locator("progress").get_attribute("value") == "3"
     shows(page, "pre", '"file": "holiday.mov"')
     page.get_by_role("button", name="Hex").click()
@@ -101,7 +101,7 @@ def test_functions_are_searched_and_sorted_by_the_server(busy: Scene, visit: Vis
     assert "sort=oldest" in page.url
 
 
-def test_what_does_not_exist_is_told(busy: Scene, visit: Visit, complaints: Complaints) -> None:
-    complaints.forgiven = ("404",)
+def test_what_does_not_exist_is_told(busy: Scene, visit: Visit, errors: PageErrors) -> None:
+    errors.expected = ("404",)
     page = visit(f"{busy.url}/#/jobs/H%3Anowhere%3A1")
     shows(page, ".problem", "H:nowhere:1")

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.browser import scene, smoothness
-from tests.browser.seeing import Complaints, Visit, shows
+from tests.browser.page_checks import PageErrors, Visit, shows
 
 pytestmark = pytest.mark.peer("chromium", "playwright")
 
@@ -11,7 +11,7 @@ FUNCTIONS = 10_000
 JOBS = 10_000
 
 
-def test_ten_thousand_functions(visit: Visit, complaints: Complaints, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ten_thousand_functions(visit: Visit, errors: PageErrors, capsys: pytest.CaptureFixture[str]) -> None:
     with scene.serve("--store", "memory") as (_, url, port), smoothness.fill(port, FUNCTIONS, JOBS):
         page = visit(url)
         rows = [smoothness.measure(page, url, place, 1.0) for place in ("overview", "functions", "jobs")]
@@ -23,6 +23,6 @@ def test_ten_thousand_functions(visit: Visit, complaints: Complaints, capsys: py
         page.get_by_role("searchbox").fill("function-0987")
         page.wait_for_function("() => document.querySelectorAll('tbody tr').length === 10")
         assert page.locator("tbody tr").count() <= 100
-        complaints.forgiven = ("Failed to load resource", "ERR_")
+        errors.expected = ("Failed to load resource", "ERR_")
     with capsys.disabled():
         print(f"\n{smoothness.table(rows)}")

@@ -1,12 +1,12 @@
-// The frame around the pages: navigation, live state, theme, keys.
-import { make, mark, say } from "./lib/dom.js";
+// The frame around the pages: navigation, connection state, theme, keyboard shortcuts.
+import { make, setAttribute, setText } from "./lib/dom.js";
 import { count, plural, rate } from "./lib/format.js";
 import * as keyboard from "./lib/keyboard.js";
-import { learnScopes, logOut } from "./lib/login.js";
+import { loadScopes, logOut } from "./lib/login.js";
 import * as live from "./lib/live.js";
 import * as router from "./lib/router.js";
 import { askForJob } from "./lib/submit.js";
-import { keepTelling } from "./lib/time.js";
+import { keepTimesCurrent } from "./lib/time.js";
 import * as dead from "./views/dead.js";
 import * as functions from "./views/functions.js";
 import * as jobs from "./views/jobs.js";
@@ -17,8 +17,8 @@ import * as workers from "./views/workers.js";
 
 const PAGES = { overview, functions, jobs, dead, workers, schedules, system };
 
-/** In the order of the navigation: page, name, key after g, and what to count of the overview. */
-const PLACES = [
+/** The navigation: page, name, key after g, and the count shown beside it (a field of the overview, or a function). */
+const NAVIGATION = [
   ["overview", "Overview", "o", null],
   ["functions", "Functions", "f", "functions"],
   ["jobs", "Jobs", "j", (now) => now.queued + now.running + now.scheduled],
@@ -28,21 +28,21 @@ const PLACES = [
   ["system", "System", "y", null],
 ];
 
-const GO = Object.fromEntries(PLACES.map(([page, name, key]) => [key, [`#/${page}`, name]]));
+const GO = Object.fromEntries(NAVIGATION.map(([page, name, key]) => [key, [`#/${page}`, name]]));
 const KEYS = {
-  "/": ["Search on this page", keyboard.focusSearch],
+  "/": ["Search this page", keyboard.focusSearch],
   n: ["Submit a job", () => askForJob()],
   j: ["Next row", () => keyboard.stepRow(1)],
   k: ["Previous row", () => keyboard.stepRow(-1)],
-  t: ["Light, dark, or as the system", changeTheme],
-  "?": ["This help", () => keyboard.showHelp(GO, KEYS)],
+  t: ["Switch the theme: system, light, dark", changeTheme],
+  "?": ["Show keyboard shortcuts", () => keyboard.showHelp(GO, KEYS)],
 };
 
 const links = new Map();
 const counts = new Map();
 
 function buildNavigation() {
-  const items = PLACES.map(([page, name]) => {
+  const items = NAVIGATION.map(([page, name]) => {
     const number = make("span", { class: "count" });
     const anchor = make("a", { href: `#/${page}` }, name, " ", number);
     links.set(page, anchor);
@@ -52,20 +52,20 @@ function buildNavigation() {
   document.getElementById("nav").append(make("ul", {}, ...items));
 }
 
-function showPlace(route) {
-  for (const [page, anchor] of links) mark(anchor, "aria-current", page === route.page ? "page" : null);
+function showCurrentPage(route) {
+  for (const [page, anchor] of links) setAttribute(anchor, "aria-current", page === route.page ? "page" : null);
   links.get(route.page)?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
-function showNumbers(now) {
-  for (const [page, , , what] of PLACES) {
-    const number = what === null ? 0 : typeof what === "string" ? now[what] : what(now);
-    say(counts.get(page), number ? count(number) : "");
+function showCounts(now) {
+  for (const [page, , , counted] of NAVIGATION) {
+    const number = counted === null ? 0 : typeof counted === "string" ? now[counted] : counted(now);
+    setText(counts.get(page), number ? count(number) : "");
   }
-  mark(counts.get("dead"), "data-tone", now.dead ? "bad" : null);
-  const flow = `${rate(now.submitted_rate)} in/s · ${rate(now.completed_rate)} out/s`;
-  say(
-    document.getElementById("pulse"),
+  setAttribute(counts.get("dead"), "data-tone", now.dead ? "bad" : null);
+  const flow = `${rate(now.submitted_rate)} submitted/s · ${rate(now.completed_rate)} completed/s`;
+  setText(
+    document.getElementById("summary"),
     `${flow} · ${count(now.queued)} queued · ${count(now.running)} running · ${plural(now.workers, "worker")}`,
   );
 }
@@ -74,7 +74,7 @@ const STATES = { connecting: "connecting", live: "live", reconnecting: "reconnec
 
 function showState(state) {
   document.getElementById("live").dataset.state = state;
-  say(document.getElementById("live-text"), STATES[state]);
+  setText(document.getElementById("live-text"), STATES[state]);
 }
 
 function changeTheme() {
@@ -85,8 +85,8 @@ function changeTheme() {
 function showTheme() {
   const theme = window.geartrainTheme.current;
   const button = document.getElementById("theme");
-  say(button, `Theme: ${theme}`);
-  mark(button, "aria-label", `Theme: ${theme}. Change it`);
+  setText(button, `Theme: ${theme}`);
+  setAttribute(button, "aria-label", `Theme: ${theme}. Switch the theme`);
 }
 
 function start() {
@@ -99,14 +99,14 @@ function start() {
     event.preventDefault(); // the fragment names the page
     document.getElementById("main").focus();
   });
-  document.getElementById("leave").addEventListener("click", logOut);
+  document.getElementById("logout").addEventListener("click", logOut);
   live.onState(showState);
-  live.onOverview((now) => requestAnimationFrame(() => showNumbers(now)));
+  live.onOverview((now) => requestAnimationFrame(() => showCounts(now)));
   keyboard.start(GO, KEYS);
-  keepTelling();
-  router.start(document.getElementById("main"), PAGES, "overview", showPlace);
+  keepTimesCurrent();
+  router.start(document.getElementById("main"), PAGES, "overview", showCurrentPage);
   live.start();
-  learnScopes();
+  loadScopes();
 }
 
 start();

@@ -1,4 +1,4 @@
-// Light, dark, or what the system says. Loaded before the page is painted, so that nothing flashes.
+// The theme: light, dark, or the system's. Loaded before the first paint, so that the page does not flash.
 "use strict";
 
 (() => {
@@ -7,10 +7,10 @@
 
   function chosen() {
     try {
-      const kept = localStorage.getItem(KEY);
-      return CHOICES.includes(kept) ? kept : "system";
+      const saved = localStorage.getItem(KEY);
+      return CHOICES.includes(saved) ? saved : "system";
     } catch {
-      return "system"; // storage may be forbidden; the page works without
+      return "system"; // storage may be disabled
     }
   }
 
@@ -19,7 +19,7 @@
     try {
       localStorage.setItem(KEY, theme);
     } catch {
-      // Then it holds until the page is left.
+      // Without storage the choice lasts until the page is closed.
     }
   }
 

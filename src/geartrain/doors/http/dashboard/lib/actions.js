@@ -46,7 +46,7 @@ export async function perform(name, item) {
   const answer = await send(name, target);
   const submitted = verb.about === "schedule" ? answer?.handle : undefined;
   notice(`${shown(target)} is ${verb.past}.`, {
-    link: submitted ? { href: link(`jobs/${encoded(submitted)}`), text: "See the job" } : null,
+    link: submitted ? { href: link(`jobs/${encoded(submitted)}`), text: "Show job" } : null,
   });
   return true;
 }

@@ -1,18 +1,18 @@
-// The server's HTTP API. Every failure becomes a `Problem`, whose message is meant to be shown.
+// Requests to the HTTP API. Every failure is a `Problem` with a message for the user.
 import { logIn } from "./login.js";
 
 const ROOT = "api/v1/";
 
 export class Problem extends Error {
   constructor(status, title, detail) {
-    super(detail || title || "The server did not say why.");
+    super(detail || title || "The server gave no reason.");
     this.name = "Problem";
     this.status = status;
     this.title = title;
   }
 }
 
-/** JSON of a path such as `jobs/H%3Alap%3A1`; `query` leaves out what is empty. */
+/** JSON of a path such as `jobs/H%3Alap%3A1`; empty values of `query` are omitted. */
 export function get(path, query = {}, signal = undefined) {
   return ask("GET", path + queryString(query), undefined, signal);
 }
@@ -39,7 +39,7 @@ export function address(path) {
   return ROOT + path;
 }
 
-/** Values that already are percent-encoded bytes are given as `{ encoded: "..." }`. */
+/** Values that are percent-encoded already are `{ encoded: "..." }`. */
 export function queryString(query) {
   const parts = [];
   for (const [name, value] of Object.entries(query)) {
@@ -74,21 +74,21 @@ async function attempt(method, path, body, signal) {
     return await fetch(ROOT + path, request);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Problem(0, "No answer", "The server does not answer. Is it running?");
+    throw new Problem(0, "No answer", "The server does not respond. Is it running?");
   }
 }
 
-/** RFC 9457 problem details; anything else is told by its status. */
+/** The problem details (RFC 9457) of an answer; without them, its status. */
 async function problemOf(answer) {
   try {
-    const told = await answer.json();
-    return new Problem(answer.status, told.title, told.detail);
+    const details = await answer.json();
+    return new Problem(answer.status, details.title, details.detail);
   } catch {
     return new Problem(answer.status, answer.statusText, `The server answered ${answer.status} ${answer.statusText}.`);
   }
 }
 
-/** Whether it only says that the page was left. */
+/** Whether the request was aborted because the page was left. */
 export function isAbort(error) {
   return error?.name === "AbortError";
 }

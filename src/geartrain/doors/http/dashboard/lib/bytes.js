@@ -3,28 +3,28 @@ import { make } from "./dom.js";
 import { size } from "./format.js";
 import { notice } from "./notice.js";
 
-const MOST_SHOWN = 256 * 1024; // of more, a browser's text layout makes a slow page
+const MOST_SHOWN = 256 * 1024; // bytes; laying out more text makes the page slow
 const HEX_SHOWN = 16 * 1024;
 const LINE = 16;
 
-/** Ways to see bytes; each gives a text, or null where it does not fit. */
-const WAYS = {
+/** Formats for bytes; each returns a text, or null if it does not apply. */
+const FORMATS = {
   Text: (bytes) => decode(bytes),
   JSON: (bytes) => pretty(decode(bytes)),
   Hex: (bytes) => hex(bytes),
 };
 
-/** A view of bytes with tabs for the ways, `copy` and `download`. */
+/** A view of bytes with tabs for the formats, and buttons to copy and download. */
 export function bytesView(label, bytes, href) {
   const texts = Object.fromEntries(
-    Object.entries(WAYS).map(([way, write]) => [way, write(bytes.subarray(0, MOST_SHOWN))]),
+    Object.entries(FORMATS).map(([format, write]) => [format, write(bytes.subarray(0, MOST_SHOWN))]),
   );
   const pre = make("pre", { tabindex: "0", "aria-label": label });
-  const tabs = Object.keys(WAYS).map((way) =>
+  const tabs = Object.keys(FORMATS).map((format) =>
     make(
       "button",
-      { type: "button", class: "tiny", disabled: texts[way] === null, on: { click: () => show(way) } },
-      way,
+      { type: "button", class: "tiny", disabled: texts[format] === null, on: { click: () => show(format) } },
+      format,
     ),
   );
   const copy = make(
@@ -33,22 +33,22 @@ export function bytesView(label, bytes, href) {
     "Copy",
   );
   const save = make("a", { class: "button quiet tiny", href, download: "" }, "Download");
-  const cut = bytes.length > MOST_SHOWN ? `, the first ${size(MOST_SHOWN)} are shown` : "";
+  const cut = bytes.length > MOST_SHOWN ? `, first ${size(MOST_SHOWN)} shown` : "";
   const about = make("span", { class: "soft small" }, size(bytes.length) + cut);
 
-  function show(way) {
-    pre.textContent = texts[way];
-    pre.className = way === "Hex" ? "hex" : "";
-    tabs.forEach((tab) => tab.setAttribute("aria-pressed", String(tab.textContent === way)));
+  function show(format) {
+    pre.textContent = texts[format];
+    pre.className = format === "Hex" ? "hex" : "";
+    tabs.forEach((tab) => tab.setAttribute("aria-pressed", String(tab.textContent === format)));
   }
 
-  show(["JSON", "Text", "Hex"].find((way) => texts[way] !== null));
+  show(["JSON", "Text", "Hex"].find((format) => texts[format] !== null));
   const head = make(
     "div",
     { class: "card-head" },
     make("h2", {}, label),
     about,
-    make("span", { class: "segments push", role: "group", "aria-label": `${label} as` }, ...tabs),
+    make("span", { class: "segments push", role: "group", "aria-label": `${label} format` }, ...tabs),
     copy,
     save,
   );
@@ -56,7 +56,7 @@ export function bytesView(label, bytes, href) {
 }
 
 function decode(bytes) {
-  const cut = bytes.length === MOST_SHOWN; // the cut may have gone through a character
+  const cut = bytes.length === MOST_SHOWN; // the cut may be inside a character
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: cut });
   } catch {
@@ -64,7 +64,7 @@ function decode(bytes) {
   }
 }
 
-/** Only objects and lists: a lone number or word reads no better as JSON. */
+/** Only objects and arrays: a single value gains nothing from formatting. */
 function pretty(text) {
   if (text === null || !/^\s*[[{]/.test(text)) return null;
   try {
@@ -93,6 +93,6 @@ export async function copyText(text) {
     await navigator.clipboard.writeText(text);
     notice("Copied.");
   } catch {
-    notice("The browser did not allow copying.", { tone: "bad" });
+    notice("The browser does not allow copying.", { tone: "bad" });
   }
 }

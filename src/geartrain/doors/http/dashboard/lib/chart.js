@@ -1,7 +1,7 @@
-// A chart of lines over time: SVG with axes, values under the pointer or the arrow keys, and the same as a table.
-import { draw, inFrame, make, mark, say } from "./dom.js";
+// A line chart over time: SVG with axes, values at the pointer or by arrow keys, and the data as a table.
+import { draw, inFrame, make, setAttribute, setText } from "./dom.js";
 import { plural, short, timeOfDay } from "./format.js";
-import { momentsBetween, thinned, ticksUpTo } from "./scale.js";
+import { timesBetween, thinned, ticksUpTo } from "./scale.js";
 
 const LEFT = 42;
 const BOTTOM = 20;
@@ -22,14 +22,14 @@ export class Chart {
     this.title = title;
     this.points = [];
     this.seconds = 300;
-    this.cursor = null; // index of the point that is told about
+    this.cursor = null; // index of the selected point
     this.#build(low);
   }
 
-  /** Show these points, which end now, over at most so many seconds. */
+  /** Show these points, which end now, over at most this many seconds. */
   update(points, seconds) {
     this.points = thinned(points, 400);
-    // A server that has just been started has less to show: let that fill the chart.
+    // After a start there is less history: let it fill the chart.
     const known = points.length ? points.at(-1).at - points[0].at : 0;
     this.seconds = Math.min(seconds, Math.max(SHORTEST, known));
     inFrame(this, () => this.#draw());
@@ -55,9 +55,9 @@ export class Chart {
       this.svg,
       this.tip,
     );
-    this.told = make("p", { class: "unseen", "aria-live": "polite" });
+    this.announcement = make("p", { class: "visually-hidden", "aria-live": "polite" });
     this.table = make("table");
-    this.details = make("details", {}, make("summary", {}, "As a table"), this.table);
+    this.details = make("details", {}, make("summary", {}, "Show as table"), this.table);
     this.details.addEventListener("toggle", () => this.#drawTable());
     const head = make(
       "div",
@@ -65,7 +65,7 @@ export class Chart {
       make("h2", {}, this.title),
       make("ul", { class: "legend" }, ...legend),
     );
-    this.element = make("figure", { class: "card chart" }, head, this.plot, this.told, this.details);
+    this.element = make("figure", { class: "card chart" }, head, this.plot, this.announcement, this.details);
     this.#listen();
   }
 
@@ -103,7 +103,7 @@ export class Chart {
     this.cursor = Math.min(last, Math.max(0, (this.cursor ?? last) + step));
     const point = this.points[this.cursor];
     const values = this.series.map((series) => `${series.name} ${this.format(point[series.field])}`);
-    say(this.told, `${timeOfDay(point.at)}: ${values.join(", ")}`);
+    setText(this.announcement, `${timeOfDay(point.at)}: ${values.join(", ")}`);
     inFrame(this, () => this.#draw());
   }
 
@@ -120,14 +120,14 @@ export class Chart {
     this.width = this.plot.clientWidth;
     this.height = this.plot.clientHeight;
     if (!this.width) return;
-    mark(this.svg, "viewBox", `0 0 ${this.width} ${this.height}`);
+    setAttribute(this.svg, "viewBox", `0 0 ${this.width} ${this.height}`);
     const highest = Math.max(0, ...this.points.flatMap((point) => this.series.map((series) => point[series.field])));
     const ticks = ticksUpTo(highest, this.height > 150 ? 4 : 2, this.integers);
     this.top = ticks.at(-1) || 1;
     this.#drawAxes(ticks);
     this.series.forEach((series, index) => this.#drawLine(series, index));
     this.#drawCursor();
-    mark(this.plot, "aria-label", this.#summary());
+    setAttribute(this.plot, "aria-label", this.#summary());
     if (this.details.open) this.#drawTable();
   }
 
@@ -140,7 +140,7 @@ export class Chart {
     }
     const until = this.points.at(-1)?.at;
     if (until !== undefined) {
-      for (const at of momentsBetween(until - this.seconds, until, Math.floor(this.width / 90))) {
+      for (const at of timesBetween(until - this.seconds, until, Math.floor(this.width / 90))) {
         const x = this.#x(at);
         if (x < LEFT + 18 || x > this.width - 18) continue;
         parts.push(draw("text", { class: "axis", x, y: this.height - 4, "text-anchor": "middle" }, axisTime(at)));
@@ -154,14 +154,14 @@ export class Chart {
     const line = inside
       .map((point) => `${this.#x(point.at).toFixed(1)} ${this.#y(point[series.field]).toFixed(1)}`)
       .join("L");
-    mark(this.lines[index], "d", line ? `M${line}` : null);
+    setAttribute(this.lines[index], "d", line ? `M${line}` : null);
     if (series.area) {
       const floor = this.#y(0);
       const ends = inside.length ? [this.#x(inside[0].at), this.#x(inside.at(-1).at)] : null;
-      mark(this.areas[index], "d", ends ? `M${ends[0]} ${floor}L${line}L${ends[1]} ${floor}Z` : null);
+      setAttribute(this.areas[index], "d", ends ? `M${ends[0]} ${floor}L${line}L${ends[1]} ${floor}Z` : null);
     }
     const last = inside.at(-1);
-    say(this.values[index], last ? this.format(last[series.field]) : "");
+    setText(this.values[index], last ? this.format(last[series.field]) : "");
   }
 
   #drawCursor() {
@@ -187,22 +187,22 @@ export class Chart {
     this.tip.style.transform = `translateX(${Math.round(left)}px)`;
   }
 
-  /** What the chart says, in words. */
+  /** A description for screen readers. */
   #summary() {
-    if (this.points.length === 0) return `${this.title}: nothing yet`;
-    const said = this.series.map((series) => {
+    if (this.points.length === 0) return `${this.title}: no data yet`;
+    const descriptions = this.series.map((series) => {
       const values = this.points.map((point) => point[series.field]);
       const [low, high] = [Math.min(...values), Math.max(...values)].map(this.format);
       return `${series.name} now ${this.format(values.at(-1))}, lowest ${low}, highest ${high}`;
     });
     const span = plural(Math.round(this.seconds / 60), "minute");
-    return `${this.title}, last ${span}: ${said.join("; ")}. Arrow keys read single values.`;
+    return `${this.title}, last ${span}: ${descriptions.join("; ")}. Use the arrow keys to read single values.`;
   }
 
   #drawTable() {
     if (!this.details.open) return;
     const step = Math.max(1, Math.floor(this.points.length / TABLE_ROWS));
-    const chosen = this.points
+    const sampled = this.points
       .filter((_, index) => (this.points.length - 1 - index) % step === 0)
       .slice(-TABLE_ROWS)
       .reverse();
@@ -212,7 +212,7 @@ export class Chart {
       make("th", { scope: "col" }, "Time"),
       ...this.series.map((series) => make("th", { scope: "col", class: "number" }, series.name)),
     );
-    const rows = chosen.map((point) =>
+    const rows = sampled.map((point) =>
       make(
         "tr",
         {},

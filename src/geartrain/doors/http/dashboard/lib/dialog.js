@@ -1,7 +1,7 @@
-// Questions and forms in a modal dialog; the browser keeps the focus inside and gives it back afterwards.
+// Confirmations and forms in a modal dialog. The browser keeps the focus inside and restores it afterwards.
 import { make } from "./dom.js";
 
-/** Show content in a dialog; resolves with what `close(value)` was given, or null when it was dismissed. */
+/** Show content in a dialog; resolves with the value that `close(value)` got, or null when dismissed. */
 export function open(content, { label, dismissible = true } = {}) {
   return new Promise((resolve) => {
     const dialog = make("dialog", { "aria-label": label });
@@ -21,7 +21,7 @@ export function open(content, { label, dismissible = true } = {}) {
   });
 }
 
-/** Whether the person really wants it. */
+/** Ask for a confirmation; resolves with true or false. */
 export function confirm(question, { detail = "", yes = "Yes", danger = false } = {}) {
   const content = (close) =>
     make(
@@ -30,7 +30,7 @@ export function confirm(question, { detail = "", yes = "Yes", danger = false } =
       make("h2", {}, question),
       detail ? make("p", { class: "soft" }, detail) : null,
       buttons(
-        make("button", { type: "button", on: { click: () => close(false) } }, "Not now"),
+        make("button", { type: "button", on: { click: () => close(false) } }, "Close"),
         make(
           "button",
           { type: "button", class: danger ? "danger" : "primary", autofocus: true, on: { click: () => close(true) } },
@@ -42,12 +42,12 @@ export function confirm(question, { detail = "", yes = "Yes", danger = false } =
 }
 
 /**
- * A form. `fields` are elements; `send(FormData)` does the work, and the form stays with the problem's text when
- * that fails. Resolves with what `send` gave, or null.
+ * A form. `fields` are elements; `send(FormData)` submits them. If that fails, the form stays open and shows the error.
+ * Resolves with the value of `send`, or null.
  */
 export function form(title, fields, send, { yes = "Save", dismissible = true, note = null } = {}) {
   const content = (close) => {
-    const wrong = make("p", { class: "wrong", role: "alert" });
+    const problem = make("p", { class: "form-error", role: "alert" });
     const submit = make("button", { type: "submit", class: "primary" }, yes);
     const cancel = make("button", { type: "button", on: { click: () => close(null) } }, "Cancel");
     const all = make(
@@ -56,17 +56,17 @@ export function form(title, fields, send, { yes = "Save", dismissible = true, no
       make("h2", {}, title),
       note ? make("p", { class: "soft" }, note) : null,
       ...fields,
-      wrong,
+      problem,
       buttons(dismissible ? cancel : null, submit),
     );
     all.addEventListener("submit", async (event) => {
       event.preventDefault();
       submit.disabled = true;
-      wrong.textContent = "";
+      problem.textContent = "";
       try {
         close((await send(new FormData(all))) ?? true);
       } catch (error) {
-        wrong.textContent = error.message;
+        problem.textContent = error.message;
       } finally {
         submit.disabled = false;
       }

@@ -1,18 +1,18 @@
-// Making and changing elements. Data only ever becomes text here, never markup.
+// Creating and updating elements. Data always becomes text, never markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element: `make("a", { href: "#/jobs", class: "soft", on: { click } }, "Jobs")`. Null children are left out. */
+/** An element: `make("a", { href: "#/jobs", class: "soft", on: { click } }, "Jobs")`. Null children are skipped. */
 export function make(tag, properties = {}, ...children) {
-  return furnish(document.createElement(tag), properties, children);
+  return build(document.createElement(tag), properties, children);
 }
 
 /** The same for SVG. */
 export function draw(tag, properties = {}, ...children) {
-  return furnish(document.createElementNS(SVG, tag), properties, children);
+  return build(document.createElementNS(SVG, tag), properties, children);
 }
 
-function furnish(element, properties, children) {
+function build(element, properties, children) {
   for (const [name, value] of Object.entries(properties)) {
     if (name === "on") listen(element, value);
     else if (name === "data") Object.assign(element.dataset, value);
@@ -27,13 +27,13 @@ function listen(element, listeners) {
   for (const [event, listener] of Object.entries(listeners)) element.addEventListener(event, listener);
 }
 
-/** Change a text only where it differs: an untouched node costs no layout. */
-export function say(element, text) {
+/** Set the text if it differs: an unchanged node costs no layout. */
+export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Change, or with null take away, an attribute only where it differs. */
-export function mark(element, name, value) {
+/** Set an attribute, or remove it with null, if it differs. */
+export function setAttribute(element, name, value) {
   if (value === null || value === undefined || value === false) {
     if (element.hasAttribute(name)) element.removeAttribute(name);
   } else if (element.getAttribute(name) !== String(value)) {
@@ -41,16 +41,16 @@ export function mark(element, name, value) {
   }
 }
 
-const waiting = new Map();
+const pending = new Map();
 
-/** Do it in the next frame, together with everything else that changes; a later call of the same key replaces it. */
+/** Run a change in the next frame, with all others; a later call with the same key replaces it. */
 export function inFrame(key, change) {
-  if (waiting.size === 0) requestAnimationFrame(flush);
-  waiting.set(key, change);
+  if (pending.size === 0) requestAnimationFrame(flush);
+  pending.set(key, change);
 }
 
 function flush() {
-  const changes = [...waiting.values()];
-  waiting.clear();
+  const changes = [...pending.values()];
+  pending.clear();
   for (const change of changes) change();
 }

@@ -1,4 +1,4 @@
-// Numbers, times and names as people read them.
+// Numbers, times and sizes, formatted for display.
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
@@ -12,7 +12,7 @@ const day = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short"
 
 export const NONE = "–";
 
-/** 1234567 → "1,234,567"; from ten million on "12.3M". */
+/** 1234567 → "1,234,567"; ten million and more → "12.3M". */
 export function count(number) {
   if (number === null || number === undefined) return NONE;
   return number >= 1e7 ? compact.format(number) : whole.format(number);
@@ -23,7 +23,7 @@ export function short(number) {
   return number !== 0 && Math.abs(number) < 1 ? String(Number(number.toPrecision(2))) : compact.format(number);
 }
 
-/** Of something a second. */
+/** Per second. */
 export function rate(number) {
   if (number === null || number === undefined) return NONE;
   if (number === 0) return "0";
@@ -70,8 +70,8 @@ export function size(bytes) {
   return `${unit && amount < 100 ? amount.toFixed(1) : Math.round(amount)} ${SIZES[unit]}`;
 }
 
-/** The time of day, with the date when it is not today's. */
-export function moment(seconds) {
+/** The time of day, with the date unless it is today. */
+export function dateTime(seconds) {
   if (seconds === null || seconds === undefined) return NONE;
   const date = new Date(seconds * 1000);
   const today = date.toDateString() === new Date().toDateString();

@@ -1,12 +1,12 @@
-// Keys for people who would rather not reach for the mouse.
+// Keyboard shortcuts.
 import { make } from "./dom.js";
 import * as dialog from "./dialog.js";
 
-const PATIENCE = 1500; // between g and the letter
+const SEQUENCE_TIMEOUT = 1500; // milliseconds between g and the letter
 
-/** `pages`: letter → [fragment, name]; `keys`: key → [what it does, function]. */
+/** `pages`: letter → [fragment, name]; `keys`: key → [description, function]. */
 export function start(pages, keys) {
-  let going = 0;
+  let sequenceEnds = 0; // after g, until when a letter opens a page
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
@@ -15,12 +15,12 @@ export function start(pages, keys) {
       if (event.key === "Escape") event.target.blur();
       return;
     }
-    if (performance.now() < going && pages[event.key]) {
-      going = 0;
+    if (performance.now() < sequenceEnds && pages[event.key]) {
+      sequenceEnds = 0;
       event.preventDefault();
       location.hash = pages[event.key][0];
     } else if (event.key === "g") {
-      going = performance.now() + PATIENCE;
+      sequenceEnds = performance.now() + SEQUENCE_TIMEOUT;
     } else if (keys[event.key]) {
       event.preventDefault();
       keys[event.key][1]();
@@ -36,21 +36,21 @@ function isTyping(element) {
 
 export function showHelp(pages, keys) {
   const rows = [
-    ...Object.entries(keys).map(([key, [what]]) => [[key], what]),
+    ...Object.entries(keys).map(([key, [description]]) => [[key], description]),
     ...Object.entries(pages).map(([key, [, name]]) => [["g", key], `Go to ${name}`]),
-    [["Esc"], "Leave a field or a dialog"],
-    [["←", "→"], "Read values in a chart"],
+    [["Esc"], "Leave a field, close a dialog"],
+    [["←", "→"], "Read single values in a focused chart"],
   ];
-  const list = rows.flatMap(([sequence, what]) => [
+  const list = rows.flatMap(([sequence, description]) => [
     make("dt", {}, ...sequence.flatMap((key, index) => (index ? [" ", make("kbd", {}, key)] : [make("kbd", {}, key)]))),
-    make("dd", {}, what),
+    make("dd", {}, description),
   ]);
   dialog.open(
     (close) =>
       make(
         "div",
         { class: "inside" },
-        make("h2", {}, "Keyboard"),
+        make("h2", {}, "Keyboard shortcuts"),
         make("dl", { class: "keys" }, ...list),
         make(
           "div",
@@ -58,7 +58,7 @@ export function showHelp(pages, keys) {
           make("button", { type: "button", autofocus: true, on: { click: () => close(null) } }, "Close"),
         ),
       ),
-    { label: "Keyboard" },
+    { label: "Keyboard shortcuts" },
   );
 }
 
@@ -68,10 +68,10 @@ export function focusSearch() {
   search?.select();
 }
 
-/** The next or previous row's link. */
+/** Focus the link of the next or previous row. */
 export function stepRow(step) {
   const links = [...document.querySelectorAll("main td.title a")];
-  const here = links.indexOf(document.activeElement);
-  const next = here === -1 ? (step > 0 ? 0 : links.length - 1) : here + step;
+  const current = links.indexOf(document.activeElement);
+  const next = current === -1 ? (step > 0 ? 0 : links.length - 1) : current + step;
   links[Math.min(Math.max(next, 0), links.length - 1)]?.focus();
 }

@@ -1,34 +1,35 @@
-// The server's events: one stream for the whole page, opened again whenever it breaks.
+// The server's event stream: one for the whole page, reopened whenever it breaks.
 //
-// While the page is out of sight the stream is closed, so that a forgotten tab costs the server nothing.
+// The stream is closed while the page is hidden, so that a background tab costs the server nothing.
 import { address, get, isAbort } from "./api.js";
 
-const FIRST_PAUSE = 1000;
-const LONGEST_PAUSE = 15000;
-const SILENCE = 10000; // the stream says something every second
-const OUT_OF_SIGHT = 30000;
+// Milliseconds.
+const FIRST_DELAY = 1000;
+const LONGEST_DELAY = 15000;
+const SILENCE = 10000; // the server sends an event every second
+const HIDDEN = 30000;
 
 const listeners = new Set();
 const observers = new Set();
 let stream = null;
 let state = "connecting";
-let pause = FIRST_PAUSE;
+let delay = FIRST_DELAY;
 let retry = 0;
 let watchdog = 0;
-let sleeper = 0;
-let skew = 0; // server's clock minus ours
+let hideTimer = 0;
+let skew = 0; // seconds that the server's clock is ahead of the browser's
 
-/** The server's idea of now, in seconds of the epoch. */
+/** The server's time, in epoch seconds. */
 export function now() {
   return Date.now() / 1000 + skew;
 }
 
-/** Hear each overview, about once a second, until the signal aborts. */
+/** Call the listener with each overview, about once a second, until the signal aborts. */
 export function onOverview(listener, signal) {
   subscribe(listeners, listener, signal);
 }
 
-/** Hear "connecting", "live" and "reconnecting". */
+/** Call the observer with "connecting", "live" or "reconnecting". */
 export function onState(observer, signal) {
   subscribe(observers, observer, signal);
   observer(state);
@@ -40,22 +41,22 @@ function subscribe(group, listener, signal) {
 }
 
 export function start() {
-  document.addEventListener("visibilitychange", changeSight);
+  document.addEventListener("visibilitychange", visibilityChanged);
   connect();
 }
 
-function changeSight() {
-  clearTimeout(sleeper);
-  if (document.hidden) sleeper = setTimeout(disconnect, OUT_OF_SIGHT);
+function visibilityChanged() {
+  clearTimeout(hideTimer);
+  if (document.hidden) hideTimer = setTimeout(disconnect, HIDDEN);
   else if (stream === null) connect();
 }
 
 function connect() {
   disconnect();
   stream = new EventSource(address("events"));
-  stream.addEventListener("overview", hear);
-  stream.addEventListener("error", lose);
-  feedWatchdog();
+  stream.addEventListener("overview", receive);
+  stream.addEventListener("error", disconnected);
+  restartWatchdog();
 }
 
 function disconnect() {
@@ -65,40 +66,40 @@ function disconnect() {
   stream = null;
 }
 
-function hear(event) {
+function receive(event) {
   const overview = JSON.parse(event.data);
   skew = overview.now - Date.now() / 1000;
-  pause = FIRST_PAUSE;
-  feedWatchdog();
-  enter("live");
+  delay = FIRST_DELAY;
+  restartWatchdog();
+  setState("live");
   for (const listener of listeners) listener(overview);
 }
 
-// A laptop that slept or a cable that was pulled breaks the stream without telling.
-function feedWatchdog() {
+// After a suspend or a network failure the browser reports no error.
+function restartWatchdog() {
   clearTimeout(watchdog);
-  watchdog = setTimeout(lose, SILENCE);
+  watchdog = setTimeout(disconnected, SILENCE);
 }
 
-// The browser would try again by itself, but not after an answer such as 401, and not with a growing pause.
-function lose() {
+// The browser would reconnect by itself, but not after an answer such as 401, and not with a growing delay.
+function disconnected() {
   disconnect();
-  enter("reconnecting");
-  retry = setTimeout(tryAgain, pause);
-  pause = Math.min(pause * 2, LONGEST_PAUSE);
+  setState("reconnecting");
+  retry = setTimeout(reconnect, delay);
+  delay = Math.min(delay * 2, LONGEST_DELAY);
 }
 
-async function tryAgain() {
+async function reconnect() {
   if (document.hidden) return;
   try {
-    await get("overview"); // asks for the token where one is needed
+    await get("overview"); // asks for a token if one is needed
     connect();
   } catch (error) {
-    if (!isAbort(error)) lose();
+    if (!isAbort(error)) disconnected();
   }
 }
 
-function enter(next) {
+function setState(next) {
   if (next === state) return;
   state = next;
   for (const observer of observers) observer(state);

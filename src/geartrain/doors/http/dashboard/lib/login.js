@@ -1,9 +1,9 @@
-// Who is looking: what the session may do, and the box that asks for a token, once, however many requests were refused.
+// The session: its scopes, and the login dialog, which opens once however many requests were refused.
 import { field, form, input } from "./dialog.js";
 
 let asking = null;
 
-/** Resolves when the server has accepted a token; it is kept in a cookie that scripts cannot read. */
+/** Resolves when the server has accepted a token. The session is a cookie that scripts cannot read. */
 export function logIn(problem) {
   asking ??= ask(problem).finally(() => {
     asking = null;
@@ -13,7 +13,7 @@ export function logIn(problem) {
 
 function ask(problem) {
   const token = input("token", { type: "password", required: true, autofocus: true, autocomplete: "current-password" });
-  return form("This server asks for a token", [field("Token", token)], send, {
+  return form("Log in", [field("Token", token)], send, {
     yes: "Log in",
     dismissible: false,
     note: problem.message,
@@ -27,21 +27,21 @@ async function send(data) {
     body: JSON.stringify({ token: data.get("token").trim() }),
     credentials: "same-origin",
   }).catch(() => null);
-  if (answer === null) throw new Error("The server does not answer.");
-  if (!answer.ok) throw new Error("The server does not know this token.");
-  know(await answer.json());
+  if (answer === null) throw new Error("The server does not respond.");
+  if (!answer.ok) throw new Error("Invalid token.");
+  applySession(await answer.json());
 }
 
-/** Offer only what the session may do; `style/widgets.css` hides the rest. */
-export async function learnScopes() {
+/** Hide what the session may not do; see `style/widgets.css`. */
+export async function loadScopes() {
   const answer = await fetch("api/v1/session", { credentials: "same-origin" }).catch(() => null);
-  if (answer?.ok) know(await answer.json());
+  if (answer?.ok) applySession(await answer.json());
 }
 
-function know(session) {
-  // Without any scope a request will ask for the token first.
-  if (session.scopes.length) document.documentElement.dataset.may = session.scopes.join(" ");
-  document.getElementById("leave").hidden = !session.locked || session.scopes.length === 0;
+function applySession(session) {
+  // Without any scope, the next request opens the login dialog.
+  if (session.scopes.length) document.documentElement.dataset.scopes = session.scopes.join(" ");
+  document.getElementById("logout").hidden = !session.locked || session.scopes.length === 0;
 }
 
 export async function logOut() {

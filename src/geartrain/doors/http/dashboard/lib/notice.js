@@ -1,9 +1,9 @@
-// What came of an action, said to eyes and screen readers, and taken away after a while.
+// Notices about the result of an action, also for screen readers. They disappear after some seconds.
 import { make } from "./dom.js";
 import { isAbort } from "./api.js";
 
 const SECONDS = { good: 6, bad: 12 };
-const PLACE = { good: "notices", bad: "alerts" };
+const CONTAINER = { good: "notices", bad: "alerts" };
 const MOST = 4;
 
 export function notice(text, { tone = "good", link = null } = {}) {
@@ -11,17 +11,17 @@ export function notice(text, { tone = "good", link = null } = {}) {
   const more = link ? make("a", { href: link.href }, link.text) : null;
   const box = make("div", { class: "notice", data: { tone } }, make("p", {}, text, more ? " " : null, more), close);
   close.addEventListener("click", () => box.remove());
-  const place = document.getElementById(PLACE[tone]);
-  place.append(box);
-  while (place.children.length > MOST) place.firstChild.remove();
+  const container = document.getElementById(CONTAINER[tone]);
+  container.append(box);
+  while (container.children.length > MOST) container.firstChild.remove();
   setTimeout(() => box.remove(), SECONDS[tone] * 1000);
 }
 
-export function complain(error) {
+export function showError(error) {
   if (!isAbort(error)) notice(error.message, { tone: "bad" });
 }
 
-/** A button's click that talks to the server: no second click meanwhile, and a problem is told. */
+/** A click handler for a request: disables the button meanwhile, and shows errors. */
 export function action(work) {
   return async (event) => {
     const button = event.currentTarget;
@@ -29,7 +29,7 @@ export function action(work) {
     try {
       await work(event);
     } catch (error) {
-      complain(error);
+      showError(error);
     } finally {
       button.disabled = false;
     }

@@ -1,19 +1,19 @@
-// Keeping what a page shows fresh, at a pace that neither the server nor the browser notices.
+// Automatic refresh of a page.
 import { isAbort } from "./api.js";
 
-const SLACK = 20; // a load that took 0.2 seconds is not repeated before 4 seconds are over
+const SLACK = 20; // a load that took 0.2 seconds is repeated after 4 seconds at the earliest
 
 /**
- * Call `load` now and again until the signal aborts; not while the page is out of sight.
- * `onProblem(problem | null)` hears what went wrong, and null when it is right again.
- * Returns a function that loads at once; `load` is told whether it was wanted so, or is only the next turn.
+ * Call `load` now and repeatedly until the signal aborts; not while the page is hidden.
+ * `onProblem(problem | null)` gets each error, and null after a success.
+ * Returns a function that loads at once. `load(requested)` gets false for an automatic refresh.
  */
-export function keepFresh(load, signal, onProblem, seconds = 2) {
+export function autoRefresh(load, signal, onProblem, seconds = 2) {
   let timer = 0;
   let running = false;
   let again = false;
 
-  async function turn(wanted = true) {
+  async function run(requested = true) {
     clearTimeout(timer);
     if (signal.aborted) return;
     if (running) {
@@ -23,7 +23,7 @@ export function keepFresh(load, signal, onProblem, seconds = 2) {
     running = true;
     const begun = performance.now();
     try {
-      await load(wanted);
+      await load(requested);
       if (!signal.aborted) onProblem(null);
     } catch (error) {
       if (!isAbort(error) && !signal.aborted) onProblem(error);
@@ -31,7 +31,7 @@ export function keepFresh(load, signal, onProblem, seconds = 2) {
     running = false;
     if (again) {
       again = false;
-      turn();
+      run();
     } else {
       timer = setTimeout(next, Math.max(seconds * 1000, (performance.now() - begun) * SLACK));
     }
@@ -39,10 +39,10 @@ export function keepFresh(load, signal, onProblem, seconds = 2) {
 
   function next() {
     if (document.hidden) timer = setTimeout(next, 1000);
-    else turn(false);
+    else run(false);
   }
 
   signal.addEventListener("abort", () => clearTimeout(timer));
-  turn();
-  return turn;
+  run();
+  return run;
 }

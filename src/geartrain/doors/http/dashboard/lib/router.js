@@ -1,6 +1,6 @@
-// Pages by the address' fragment: `#/jobs?state=dead` is the page `jobs` with a query.
+// Pages by the fragment of the address: `#/jobs?state=dead` is the page `jobs` with a query.
 
-/** What the fragment says. Parts stay percent-encoded, because they may be bytes that are no text. */
+/** Parse a fragment. Parts stay percent-encoded, because they may be bytes that are not text. */
 export function parse(fragment) {
   const [path, query = ""] = fragment.replace(/^#\/?/, "").split("?", 2);
   const [page, ...parts] = path.split("/");
@@ -12,7 +12,7 @@ export function parse(fragment) {
   return { page, parts, query: values };
 }
 
-/** A fragment; values are encoded unless they are `{ encoded }`. Empty ones are left out. */
+/** A fragment; values are encoded unless they are `{ encoded }`. Empty ones are omitted. */
 export function link(path, query = {}) {
   const pairs = Object.entries(query)
     .filter(([, value]) => value !== "" && value !== null && value !== undefined)
@@ -21,7 +21,7 @@ export function link(path, query = {}) {
 }
 
 /**
- * Open the page that the fragment names, now and whenever it changes. A page is
+ * Open the page of the fragment, now and whenever it changes. A page is
  * `{ title(route), open(root, route, signal) }`; the signal aborts when the page is left.
  */
 export function start(root, pages, fallback, onChange) {
@@ -47,12 +47,12 @@ export function start(root, pages, fallback, onChange) {
 
   addEventListener("hashchange", () => {
     go();
-    root.focus({ preventScroll: true }); // so that a screen reader starts to read the new page
+    root.focus({ preventScroll: true }); // so that a screen reader reads the new page
   });
   go();
 }
 
-/** Remember a changed filter in the address, without a new page and without a new step back. */
-export function remember(path, query) {
+/** Put a changed filter into the address, without a new entry in the history. */
+export function replaceQuery(path, query) {
   history.replaceState(null, "", link(path, query));
 }

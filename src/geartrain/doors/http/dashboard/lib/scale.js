@@ -2,10 +2,10 @@
 
 const STEPS = [1, 2, 2.5, 5, 10];
 
-/** Ticks from 0 to at least `highest`, about `wanted` of them, at round values. */
-export function ticksUpTo(highest, wanted = 4, integers = false) {
-  const reach = Math.max(highest, 1); // nothing at all, too, is shown against something
-  const rough = reach / wanted;
+/** Ticks from 0 to at least `highest`, about `target` of them, at round values. */
+export function ticksUpTo(highest, target = 4, integers = false) {
+  const reach = Math.max(highest, 1); // an axis needs a height, even if all values are 0
+  const rough = reach / target;
   const power = 10 ** Math.floor(Math.log10(rough));
   let step = STEPS.find((factor) => factor * power >= rough * 0.999) * power;
   if (integers) step = Math.max(1, Math.ceil(step));
@@ -18,20 +18,20 @@ export function ticksUpTo(highest, wanted = 4, integers = false) {
 
 const SPANS = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600];
 
-/** Moments between two times, at round times of the clock and at most `most` of them. */
-export function momentsBetween(from, until, most) {
+/** Round times between two times, at most `most` of them. */
+export function timesBetween(from, until, most) {
   const span = SPANS.find((seconds) => (until - from) / seconds <= most) ?? 7200;
-  const moments = [];
-  for (let at = Math.ceil(from / span) * span; at <= until; at += span) moments.push(at);
-  return moments;
+  const times = [];
+  for (let at = Math.ceil(from / span) * span; at <= until; at += span) times.push(at);
+  return times;
 }
 
-/** At most `most` points: neighbours are averaged, so that an hour of seconds is not drawn into one pixel. */
+/** At most `most` points: neighbours are averaged, so that there is about one point per pixel. */
 export function thinned(points, most) {
   const group = Math.ceil(points.length / most);
   if (group <= 1) return points;
   const thin = [];
-  // Groups are cut at fixed times, so that the line does not shiver when a point is added.
+  // Groups begin at fixed times, so that the line does not jitter when a point is added.
   let bucket = [];
   let current = null;
   for (const point of points) {

@@ -1,4 +1,4 @@
-// The form for a new job, empty or filled with what an old one had.
+// The form to submit a job, empty or filled from another job.
 import { get, post } from "./api.js";
 import { field, form, input, select } from "./dialog.js";
 import { make } from "./dom.js";
@@ -8,7 +8,7 @@ import { encoded, shown } from "./text.js";
 
 const SUGGESTIONS = 50;
 
-/** `like`: function, payload (a string), priority and unique key to begin with. */
+/** `like`: initial function, payload (a string), priority and unique key. */
 export async function askForJob(like = {}) {
   const names = make("datalist", { id: "function-names" });
   const name = input("function", {
@@ -23,7 +23,7 @@ export async function askForJob(like = {}) {
   const payload = make("textarea", {
     name: "payload",
     spellcheck: "false",
-    placeholder: "What the worker gets: any text",
+    placeholder: "Any text",
   });
   payload.value = like.payload ?? "";
   const fields = [
@@ -37,32 +37,32 @@ export async function askForJob(like = {}) {
       field(
         "Unique key",
         input("unique", { value: like.unique, placeholder: "none" }),
-        "The same key waits or runs once",
+        "Joins a job with the same key",
       ),
       field(
         "Delay",
         input("delay", { type: "number", min: "0", step: "any", placeholder: "0" }),
-        "Seconds until it may run",
+        "Seconds before the job may run",
       ),
       field(
-        "Time limit",
+        "Timeout",
         input("timeout", { type: "number", min: "0", step: "any", placeholder: "none" }),
-        "Seconds a worker may take",
+        "Seconds that a worker may take",
       ),
     ),
   ];
-  const job = await form("Submit a job", fields, (data) => post("jobs", orderOf(data)), { yes: "Submit" });
+  const job = await form("Submit a job", fields, (data) => post("jobs", requestOf(data)), { yes: "Submit" });
   if (!job) return;
-  notice(`Submitted ${shown(job.handle)}.`, { link: { href: link(`jobs/${encoded(job.handle)}`), text: "See it" } });
+  notice(`Submitted ${shown(job.handle)}.`, { link: { href: link(`jobs/${encoded(job.handle)}`), text: "Show job" } });
 }
 
-function orderOf(data) {
-  const order = { function: data.get("function"), payload: data.get("payload"), priority: data.get("priority") };
-  if (data.get("unique")) order.unique = data.get("unique");
+function requestOf(data) {
+  const request = { function: data.get("function"), payload: data.get("payload"), priority: data.get("priority") };
+  if (data.get("unique")) request.unique = data.get("unique");
   for (const name of ["delay", "timeout"]) {
-    if (data.get(name)) order[name] = Number(data.get(name));
+    if (data.get(name)) request[name] = Number(data.get(name));
   }
-  return order;
+  return request;
 }
 
 async function suggest(list, search) {
@@ -70,6 +70,6 @@ async function suggest(list, search) {
     const page = await get("functions", { search, limit: SUGGESTIONS });
     list.replaceChildren(...page.items.map((item) => make("option", { value: shown(item.name) })));
   } catch {
-    // Only a convenience.
+    // Suggestions are optional.
   }
 }

@@ -1,10 +1,10 @@
-// A table whose rows are kept and changed in place: a refresh touches only the cells that differ.
-import { make, mark, say } from "./dom.js";
+// A table that is updated in place: a refresh changes only the cells that differ.
+import { make, setAttribute, setText } from "./dom.js";
 import { count } from "./format.js";
 
 /**
  * `columns`: `{ label, value(row), fill?(cell, row), class?, sort? }`. `value` is the text, and for a column with
- * `fill` what decides whether the cell has to be filled again. `key(row)` tells rows apart.
+ * `fill` it decides whether the cell is filled again. `key(row)` identifies a row.
  */
 export class Table {
   constructor({ label, columns, key, onSort = null }) {
@@ -15,7 +15,7 @@ export class Table {
     this.heads = columns.map((column) => head(column, onSort));
     this.body = make("tbody", { role: "rowgroup" });
     const header = make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, ...this.heads));
-    // Roles are said aloud, because a table that is laid out as cards loses them.
+    // Explicit roles, because a table that is laid out as cards loses its own.
     const table = make("table", { role: "table", "aria-label": label }, header, this.body);
     this.element = make("div", { class: "table-wrap cardlike" }, table);
   }
@@ -23,9 +23,9 @@ export class Table {
   /** Show these rows, in this order. */
   update(items) {
     const keys = items.map((item) => String(this.key(item)));
-    const kept = new Set(keys);
+    const present = new Set(keys);
     for (const [key, row] of this.rows) {
-      if (!kept.has(key)) {
+      if (!present.has(key)) {
         row.element.remove();
         this.rows.delete(key);
       }
@@ -38,7 +38,7 @@ export class Table {
 
   sorted(by, direction) {
     this.columns.forEach((column, index) => {
-      mark(this.heads[index], "aria-sort", column.sort && column.sort === by ? direction : null);
+      setAttribute(this.heads[index], "aria-sort", column.sort && column.sort === by ? direction : null);
     });
   }
 
@@ -52,13 +52,13 @@ export class Table {
     this.columns.forEach((column, index) => fillCell(column, row, index));
   }
 
-  // Moves only what is out of place, so that a new row on top does not touch a hundred others.
+  // Moves only the rows that are out of place, so that a new row on top does not touch the others.
   #arrange(keys) {
-    let place = this.body.firstChild;
+    let position = this.body.firstChild;
     for (const key of keys) {
       const { element } = this.rows.get(key);
-      if (element === place) place = place.nextSibling;
-      else this.body.insertBefore(element, place);
+      if (element === position) position = position.nextSibling;
+      else this.body.insertBefore(element, position);
     }
   }
 }
@@ -71,7 +71,7 @@ function head(column, onSort) {
           { type: "button", title: `Sort by ${column.label.toLowerCase()}`, on: { click: () => onSort(column.sort) } },
           column.label,
         )
-      : column.label || make("span", { class: "unseen" }, "Actions");
+      : column.label || make("span", { class: "visually-hidden" }, "Actions");
   return make(
     "th",
     { role: "columnheader", scope: "col", class: column.class === "number" ? "number" : null },
@@ -82,7 +82,7 @@ function head(column, onSort) {
 function newRow(columns) {
   const cells = columns.map((column) => make("td", { role: "cell", class: column.class, "data-label": column.label }));
   const row = { element: make("tr", { role: "row" }, ...cells), cells, shown: [], item: null };
-  // Listeners of a cell are made once and have to find the row's present data.
+  // Listeners of a cell are created once and need the row's current data.
   for (const cell of cells) cell.current = () => row.item;
   return row;
 }
@@ -94,43 +94,43 @@ function fillCell(column, row, index) {
   const cell = row.cells[index];
   if (column.fill) column.fill(cell, row.item);
   else {
-    say(cell, value);
-    if (column.title) mark(cell, "title", value);
+    setText(cell, value);
+    if (column.title) setAttribute(cell, "title", value);
   }
 }
 
-/** A column of counts, whose zeros are quiet. */
-export function counting(label, of, write = count, more = {}) {
+/** A column of numbers; zeros are dimmed. */
+export function numberColumn(label, of, write = count, more = {}) {
   return {
     label,
     class: "number",
     value: (row) => write(of(row)),
     fill(cell, row) {
-      say(cell, write(of(row)));
+      setText(cell, write(of(row)));
       cell.classList.toggle("zero", !of(row));
     },
     ...more,
   };
 }
 
-/** Pages of a list that is asked for with cursors: `pager.after` is where the page begins. */
+/** Pages of a list with cursors: `pager.after` is where the current page begins. */
 export class Pager {
-  constructor(onTurn) {
+  constructor(onPage) {
     this.before = [];
     this.after = "";
     this.next = "";
-    this.onTurn = onTurn;
+    this.onPage = onPage;
     this.text = make("span");
     this.back = make(
       "button",
       { type: "button", class: "tiny", on: { click: () => this.#turn(this.before.pop() ?? "") } },
       "Previous",
     );
-    this.forth = make("button", { type: "button", class: "tiny", on: { click: () => this.#advance() } }, "Next");
-    this.element = make("div", { class: "pager" }, this.back, this.forth, this.text);
+    this.forward = make("button", { type: "button", class: "tiny", on: { click: () => this.#advance() } }, "Next");
+    this.element = make("div", { class: "pager" }, this.back, this.forward, this.text);
   }
 
-  /** Back to the first page, because something else is listed. */
+  /** Back to the first page, after a change of the filter. */
   reset() {
     this.before = [];
     this.after = "";
@@ -139,10 +139,10 @@ export class Pager {
   update(page, noun) {
     this.next = page.after;
     this.back.disabled = this.before.length === 0;
-    this.forth.disabled = !page.after;
+    this.forward.disabled = !page.after;
     const shown = count(page.items.length);
     const all = page.total === null || page.total === undefined ? "" : ` of ${count(page.total)}`;
-    say(this.text, `Page ${this.before.length + 1} · ${shown}${all} ${noun}`);
+    setText(this.text, `Page ${this.before.length + 1} · ${shown}${all} ${noun}`);
     this.element.hidden = this.before.length === 0 && !page.after && page.items.length < 10;
   }
 
@@ -153,6 +153,6 @@ export class Pager {
 
   #turn(after) {
     this.after = after;
-    this.onTurn();
+    this.onPage();
   }
 }

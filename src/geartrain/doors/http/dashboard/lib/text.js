@@ -1,4 +1,4 @@
-// The API's texts: a string, or {"base64": "..."} for bytes that are no text.
+// Texts of the API: a string, or {"base64": "..."} for bytes that are not UTF-8 text.
 
 /** The bytes of a text. */
 export function bytesOf(text) {
@@ -6,7 +6,7 @@ export function bytesOf(text) {
   return Uint8Array.from(atob(text.base64), (character) => character.charCodeAt(0));
 }
 
-/** For people: bytes that are no text are shown with \x escapes, and an empty one as nothing. */
+/** For display: bytes that are not text have \x escapes. */
 export function shown(text) {
   if (text === null || text === undefined) return "";
   if (typeof text === "string") return text;
@@ -24,12 +24,12 @@ export function encoded(text) {
   return Array.from(bytesOf(text), (byte) => `%${byte.toString(16).padStart(2, "0").toUpperCase()}`).join("");
 }
 
-/** A part of a URL, for people. */
+/** A part of a URL, for display. */
 export function decoded(part) {
   try {
     return decodeURIComponent(part);
   } catch {
-    return part; // bytes that are no text stay encoded
+    return part; // bytes that are not text stay encoded
   }
 }
 

@@ -1,46 +1,46 @@
-// Times that tell how long ago they were, and go on telling.
-import { make, mark, say } from "./dom.js";
-import { duration, moment } from "./format.js";
+// Relative times that stay current.
+import { make, setAttribute, setText } from "./dom.js";
+import { duration, dateTime } from "./format.js";
 import { now } from "./live.js";
 
-/** `<time>` for a moment. `style`: "ago" (3 s ago), "age" (3 s) or "until" (in 3 s). */
+/** A `<time>` element. `style`: "ago" (3 s ago), "age" (3 s) or "until" (in 3 s). */
 export function time(at, style = "ago") {
   return setTime(make("time"), at, style);
 }
 
 export function setTime(element, at, style = "ago") {
-  mark(element, "data-at", at);
+  setAttribute(element, "data-at", at);
   element.dataset.style = style;
-  mark(element, "datetime", at === null ? null : new Date(at * 1000).toISOString());
-  mark(element, "title", at === null ? null : moment(at));
-  tell(element);
+  setAttribute(element, "datetime", at === null ? null : new Date(at * 1000).toISOString());
+  setAttribute(element, "title", at === null ? null : dateTime(at));
+  update(element);
   return element;
 }
 
-const TELL = {
-  ago: (seconds) => (seconds < 1 ? "just now" : `${calm(seconds)} ago`),
-  age: (seconds) => steps(Math.max(seconds, 0)),
-  until: (seconds) => (seconds > 0 ? `${steps(seconds)} ago` : `in ${steps(-seconds)}`),
+const FORMATS = {
+  ago: (seconds) => (seconds < 1 ? "just now" : `${coarse(seconds)} ago`),
+  age: (seconds) => wholeSeconds(Math.max(seconds, 0)),
+  until: (seconds) => (seconds > 0 ? `${wholeSeconds(seconds)} ago` : `in ${wholeSeconds(-seconds)}`),
 };
 
-// A hundred rows that count the seconds of minutes long past would be restless, and work for the browser.
-function calm(seconds) {
-  return seconds >= 60 && seconds < 3600 ? `${Math.floor(seconds / 60)}m` : steps(seconds);
+// Minutes without seconds: a hundred rows that change every second distract, and cost the browser time.
+function coarse(seconds) {
+  return seconds >= 60 && seconds < 3600 ? `${Math.floor(seconds / 60)}m` : wholeSeconds(seconds);
 }
 
-// Tenths of a second that change once a second are only noise.
-function steps(seconds) {
+// No tenths of a second: the text changes only once a second.
+function wholeSeconds(seconds) {
   return seconds < 1 ? "<1 s" : duration(seconds < 60 ? Math.floor(seconds) + 0.0001 : seconds).replace(".0 s", " s");
 }
 
-function tell(element) {
+function update(element) {
   const at = element.dataset.at;
-  say(element, at === undefined ? "–" : TELL[element.dataset.style](now() - Number(at)));
+  setText(element, at === undefined ? "–" : FORMATS[element.dataset.style](now() - Number(at)));
 }
 
-/** Once a second, for all that are on the page. */
-export function keepTelling() {
+/** Update all times of the page once a second. */
+export function keepTimesCurrent() {
   setInterval(() => {
-    if (!document.hidden) requestAnimationFrame(() => document.querySelectorAll("time[data-at]").forEach(tell));
+    if (!document.hidden) requestAnimationFrame(() => document.querySelectorAll("time[data-at]").forEach(update));
   }, 1000);
 }

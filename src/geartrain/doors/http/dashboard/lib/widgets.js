@@ -1,10 +1,10 @@
-// Small pieces that several pages show in the same way.
-import { make, mark, say } from "./dom.js";
+// Widgets that several pages use.
+import { make, setAttribute, setText } from "./dom.js";
 import { copyText } from "./bytes.js";
 import { link } from "./router.js";
 import { encoded, shown } from "./text.js";
 
-/** A job's state, in words and colour. */
+/** A state, as a coloured label. */
 export function badge(text, tone = text) {
   return make("span", { class: "badge", "data-dot": true, "data-tone": tone }, text);
 }
@@ -17,7 +17,7 @@ export function jobLink(handle) {
   return make("a", { class: "mono", href: link(`jobs/${encoded(handle)}`) }, shown(handle));
 }
 
-/** Where a page tells that it could not load; `show(null)` takes it away. */
+/** A box for an error of the page; `show(null)` hides it. */
 export function problemBox() {
   const text = make("span");
   const element = make("div", { class: "problem", role: "alert", hidden: true }, text);
@@ -25,12 +25,12 @@ export function problemBox() {
     element,
     show(problem) {
       element.hidden = problem === null;
-      say(text, problem ? problem.message : "");
+      setText(text, problem ? problem.message : "");
     },
   };
 }
 
-/** What to do when there is nothing to show. */
+/** An empty state: a title, a text, and commands to try. */
 export function empty(title, text, ...commands) {
   return make("div", { class: "empty card" }, make("h2", {}, title), make("p", {}, text), ...commands.map(command));
 }
@@ -40,7 +40,7 @@ function command(text) {
   return make("div", { class: "command" }, make("code", {}, text), copy);
 }
 
-/** A number with a name; `set(value, unit, note)`. */
+/** A number with a label; `set(value, unit, note)`. */
 export function tile(name, { tone = null, href = null } = {}) {
   const value = make("span");
   const unit = make("small");
@@ -57,9 +57,9 @@ export function tile(name, { tone = null, href = null } = {}) {
     value,
     note,
     set(text, after = "", below = "") {
-      say(value, text);
-      say(unit, after);
-      say(note, below);
+      setText(value, text);
+      setText(unit, after);
+      setText(note, below);
     },
   };
 }
@@ -72,7 +72,7 @@ export function facts(pairs) {
   return make("dl", { class: "facts" }, ...parts);
 }
 
-/** One of several, as buttons: `choices` are pairs of value and text. */
+/** A choice as a row of buttons: `choices` are pairs of value and text. */
 export function segments(label, choices, chosen, onChoose) {
   const buttons = choices.map(([value, text]) =>
     make(
@@ -82,13 +82,13 @@ export function segments(label, choices, chosen, onChoose) {
     ),
   );
   function choose(value) {
-    choices.forEach(([other], index) => mark(buttons[index], "aria-pressed", String(other === value)));
+    choices.forEach(([other], index) => setAttribute(buttons[index], "aria-pressed", String(other === value)));
     onChoose(value);
   }
   return make("div", { class: "segments", role: "group", "aria-label": label }, ...buttons);
 }
 
-/** A search field that reports after a pause in the typing. */
+/** A search field; calls `onSearch` after a pause in typing. */
 export function searchField(placeholder, value, onSearch) {
   const field = make("input", {
     type: "search",

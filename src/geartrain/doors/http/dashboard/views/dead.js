@@ -1,8 +1,8 @@
-// Jobs that were given up, with the reasons, to be revived or deleted.
+// Dead jobs with their reasons, to be retried or deleted.
 import { verbsFor } from "../lib/actions.js";
 import { make } from "../lib/dom.js";
 import { empty, searchField } from "../lib/widgets.js";
-import { remember } from "../lib/router.js";
+import { replaceQuery } from "../lib/router.js";
 import { decoded } from "../lib/text.js";
 import { jobList } from "./joblist.js";
 
@@ -22,19 +22,19 @@ export function open(root, route, signal) {
     empty: () =>
       chosen.search || chosen.function
         ? empty(
-            "No dead job fits this filter",
-            "Try a part of the handle, the unique key, the function or the payload.",
+            "No dead jobs match",
+            "The search looks for text in the handle, unique key, function and payload.",
           )
         : empty(
             "No dead jobs",
-            "A job that loses its workers again and again is set aside here with the reason, until somebody " +
-              "retries or deletes it.",
+            "A job is dead after too many failed attempts. It stays here with its reason until someone retries or " +
+              "deletes it.",
           ),
   });
 
   function change(part) {
     Object.assign(chosen, part);
-    remember("dead", { search: chosen.search, function: named() });
+    replaceQuery("dead", { search: chosen.search, function: named() });
     list.changed();
   }
 

@@ -1,10 +1,10 @@
-// One function: its numbers, its queue over time, its jobs and its workers.
+// One function: counts, queue over time, jobs and workers.
 import { get } from "../lib/api.js";
 import { Chart } from "../lib/chart.js";
 import { askForLimits, limitsText, pauseVerb, perform, plainButton, verbButton } from "../lib/actions.js";
-import { make, say } from "../lib/dom.js";
+import { make, setText } from "../lib/dom.js";
 import { count, rate } from "../lib/format.js";
-import { keepFresh } from "../lib/refresh.js";
+import { autoRefresh } from "../lib/refresh.js";
 import { now } from "../lib/live.js";
 import { action } from "../lib/notice.js";
 import { badge, problemBox, tile } from "../lib/widgets.js";
@@ -24,7 +24,7 @@ export function openFunction(root, name, signal) {
   const tiles = makeTiles(name);
   const points = [];
   const chart = new Chart({
-    title: "Queue since this page was opened",
+    title: "Queue since this page opened",
     format: count,
     integers: true,
     low: true,
@@ -47,18 +47,18 @@ export function openFunction(root, name, signal) {
     "Jobs of this function",
     jobColumns(["handle", "state", "payload", "submitted", "attempts", "actions"], () => refresh()),
   );
-  const noJobs = make("p", { class: "soft card" }, "No jobs of this function are kept.");
+  const noJobs = make("p", { class: "soft card" }, "This function has no jobs.");
 
   async function load() {
-    const [fresh, jobs] = await Promise.all([
+    const [newest, jobs] = await Promise.all([
       get(`functions/${name}`, {}, signal),
       get("jobs", { function: { encoded: name }, limit: 20 }, signal),
     ]);
-    item = fresh;
-    rates.learn([item]);
+    item = newest;
+    rates.sample([item]);
     tiles.show(item, rates);
     state.replaceChildren(...(item.paused ? [badge("paused", "warn")] : []));
-    say(pause, VERBS[pauseVerb(item)].label);
+    setText(pause, VERBS[pauseVerb(item)].label);
     points.push({ at: now(), queued: item.queued, running: item.running });
     while (points.length && points[0].at < now() - MINUTES * 60) points.shift();
     chart.update(points, MINUTES * 60);
@@ -100,13 +100,13 @@ export function openFunction(root, name, signal) {
     make(
       "div",
       { class: "head" },
-      make("h2", {}, "Its jobs"),
-      make("a", { class: "small", href: link("jobs", { function: { encoded: name } }) }, "All of them"),
+      make("h2", {}, "Jobs"),
+      make("a", { class: "small", href: link("jobs", { function: { encoded: name } }) }, "Show all"),
     ),
     noJobs,
     table.element,
   );
-  const refresh = keepFresh(load, signal, problem.show);
+  const refresh = autoRefresh(load, signal, problem.show);
 }
 
 function makeTiles(name) {
@@ -116,7 +116,7 @@ function makeTiles(name) {
     running: tile("Running", { tone: "running", href: jobs("running") }),
     scheduled: tile("Scheduled", { tone: "scheduled", href: jobs("scheduled") }),
     dead: tile("Dead", { tone: "dead", href: link("dead", { function: { encoded: name } }) }),
-    flow: tile("Out", { tone: "done" }),
+    flow: tile("Completed", { tone: "done" }),
     failed: tile("Failed", { tone: "failed", href: jobs("failed") }),
     workers: tile("Workers", { href: link("workers", { search: { encoded: name } }) }),
     limits: tile("Limits"),
@@ -127,12 +127,12 @@ function makeTiles(name) {
   return {
     element: make("div", { class: "tiles eight" }, ...Object.values(all).map((one) => one.element)),
     show(item, rates) {
-      say(all.queued.value, count(item.queued));
+      setText(all.queued.value, count(item.queued));
       all.queued.note.hidden = item.oldest === null;
       for (const field of ["running", "scheduled", "dead", "failed"]) all[field].set(count(item[field]));
       setTime(age, item.oldest, "age");
       all.flow.set(rate(rates.of(item, "completed")), "/s", `${count(item.completed)} done`);
-      all.workers.set(count(item.workers), "", item.workers || !item.queued ? "" : "nobody takes its jobs");
+      all.workers.set(count(item.workers), "", item.workers || !item.queued ? "" : "jobs are waiting");
       all.limits.set(limitsText(item.limits), "", "by priority");
     },
   };

@@ -1,14 +1,14 @@
-// All functions, or one of them: `#/functions` and `#/functions/<name>`.
+// The list of functions, or one function: `#/functions` and `#/functions/<name>`.
 import { get } from "../lib/api.js";
 import { askForLimits, limitsText, pauseVerb, plainButton, verbButton } from "../lib/actions.js";
-import { make, mark, say } from "../lib/dom.js";
+import { make, setAttribute, setText } from "../lib/dom.js";
 import { count, rate } from "../lib/format.js";
-import { keepFresh } from "../lib/refresh.js";
+import { autoRefresh } from "../lib/refresh.js";
 import { action } from "../lib/notice.js";
 import { badge, empty, functionLink, problemBox, searchField } from "../lib/widgets.js";
 import { Rates } from "../lib/rates.js";
-import { remember } from "../lib/router.js";
-import { counting, Pager, Table } from "../lib/table.js";
+import { replaceQuery } from "../lib/router.js";
+import { numberColumn, Pager, Table } from "../lib/table.js";
 import { decoded, shown } from "../lib/text.js";
 import { setTime } from "../lib/time.js";
 import { openFunction } from "./function.js";
@@ -38,14 +38,14 @@ function openList(root, route, signal) {
 
   function change(part) {
     Object.assign(chosen, part);
-    remember("functions", { ...chosen, sort: chosen.sort === "name" ? "" : chosen.sort });
+    replaceQuery("functions", { ...chosen, sort: chosen.sort === "name" ? "" : chosen.sort });
     pager.reset();
     refresh();
   }
 
   async function load() {
     const page = await get("functions", { ...chosen, limit: 100, after: pager.after }, signal);
-    rates.learn(page.items);
+    rates.sample(page.items);
     scale.deepest = Math.max(1, ...page.items.map((item) => item.queued));
     table.update(page.items);
     table.sorted(chosen.sort, chosen.sort === "name" ? "ascending" : "descending");
@@ -67,18 +67,18 @@ function openList(root, route, signal) {
     none,
     table.element,
   );
-  const refresh = keepFresh(load, signal, problem.show);
+  const refresh = autoRefresh(load, signal, problem.show);
 }
 
-function showNone(place, isEmpty, search) {
-  place.hidden = !isEmpty;
+function showNone(container, isEmpty, search) {
+  container.hidden = !isEmpty;
   if (!isEmpty) return;
-  place.replaceChildren(
+  container.replaceChildren(
     search
-      ? empty("No function has that in its name", `Nothing fits “${search}”.`)
+      ? empty("No functions match", `No function has “${search}” in its name.`)
       : empty(
           "No functions yet",
-          "A function exists from the moment a worker offers it or a job asks for it.",
+          "A function appears when a worker registers it or a client submits a job for it.",
           "gearman -w -f reverse -- rev",
         ),
   );
@@ -99,7 +99,7 @@ function columnsOf(rates, scale, changed) {
           limitBadge(row),
         ];
         cell.replaceChildren(functionLink(row.name), ...notes.filter(Boolean).flatMap((note) => [" ", note]));
-        mark(cell, "title", shown(row.name));
+        setAttribute(cell, "title", shown(row.name));
       },
     },
     {
@@ -110,13 +110,13 @@ function columnsOf(rates, scale, changed) {
       fill: (cell, row) => fillDepth(cell, row.queued, scale.deepest),
     },
     { label: "Oldest", class: "number", sort: "oldest", value: (row) => row.oldest, fill: fillAge },
-    counting("Running", (row) => row.running, count, { sort: "running" }),
-    counting("In/s", flow("submitted"), rate),
-    counting("Out/s", flow("completed"), rate),
-    counting("Workers", (row) => row.workers),
-    counting("Scheduled", (row) => row.scheduled),
-    counting("Dead", (row) => row.dead),
-    counting("Failed", (row) => row.failed, count, { sort: "failed" }),
+    numberColumn("Running", (row) => row.running, count, { sort: "running" }),
+    numberColumn("Submitted/s", flow("submitted"), rate),
+    numberColumn("Completed/s", flow("completed"), rate),
+    numberColumn("Workers", (row) => row.workers),
+    numberColumn("Scheduled", (row) => row.scheduled),
+    numberColumn("Dead", (row) => row.dead),
+    numberColumn("Failed", (row) => row.failed, count, { sort: "failed" }),
     { label: "", class: "actions", value: (row) => row.paused, fill: (cell, row) => fillActions(cell, row, changed) },
   ];
 }
@@ -124,7 +124,7 @@ function columnsOf(rates, scale, changed) {
 function limitBadge(row) {
   if (row.limits.every((limit) => limit === 0)) return null;
   const note = badge("limited", "scheduled");
-  mark(note, "title", `Limits, high / normal / low: ${limitsText(row.limits)}`);
+  setAttribute(note, "title", `Limits, high / normal / low: ${limitsText(row.limits)}`);
   return note;
 }
 
@@ -140,7 +140,7 @@ function fillDepth(cell, queued, deepest) {
     );
   const [bar, number] = cell.firstChild.children;
   bar.firstChild.style.width = `${(queued / deepest) * 100}%`;
-  say(number, count(queued));
+  setText(number, count(queued));
   cell.classList.toggle("zero", queued === 0);
 }
 

@@ -1,10 +1,10 @@
-// One job: where it came from, what happened to it, what it was given and what came out.
+// One job: details, timeline, payload and result.
 import { address, download, get, isAbort } from "../lib/api.js";
 import { bytesView } from "../lib/bytes.js";
 import { jobButtons } from "../lib/actions.js";
 import { make } from "../lib/dom.js";
-import { duration, moment, plural, size } from "../lib/format.js";
-import { keepFresh } from "../lib/refresh.js";
+import { duration, dateTime, plural, size } from "../lib/format.js";
+import { autoRefresh } from "../lib/refresh.js";
 import { badge, facts, functionLink, problemBox } from "../lib/widgets.js";
 import { askForJob } from "../lib/submit.js";
 import { decoded, shown } from "../lib/text.js";
@@ -13,13 +13,13 @@ import { Follower } from "./follow.js";
 import { timeline } from "./timeline.js";
 
 const OVER = ["done", "failed", "cancelled"];
-const MOST_LOADED = 4 * 1024 * 1024; // bytes; more is offered as a download only
+const MOST_LOADED = 4 * 1024 * 1024; // bytes; larger ones can only be downloaded
 
 export function openJob(root, handle, signal) {
   const problem = problemBox();
-  const place = make("div", { class: "job" });
-  const payload = new BytesPlace("Payload", handle, signal);
-  const result = new BytesPlace("Result", handle, signal);
+  const details = make("div", { class: "job" });
+  const payload = new BytesPanel("Payload", handle, signal);
+  const result = new BytesPanel("Result", handle, signal);
   const parts = { head: make("div", { class: "head" }), facts: make("div"), timeline: make("div") };
   const follower = new Follower(handle, () => refresh(), signal);
   let shownAs = "";
@@ -32,15 +32,15 @@ export function openJob(root, handle, signal) {
       shownAs = signature;
       show(parts, job, () => job, refresh);
     }
-    follower.look(job);
+    follower.follow(job);
     await Promise.all([payload.show(job.payload_size), result.show(job.result_size)]);
   }
 
-  place.append(
+  details.append(
     make(
       "div",
       { class: "two" },
-      make("section", { class: "card", "aria-label": "Facts" }, parts.facts),
+      make("section", { class: "card", "aria-label": "Details" }, parts.facts),
       make(
         "section",
         { class: "card", "aria-label": "Timeline" },
@@ -50,10 +50,10 @@ export function openJob(root, handle, signal) {
     ),
   );
   parts.head.append(make("h1", { class: "mono" }, decoded(handle)));
-  root.append(parts.head, problem.element, place, payload.element, follower.element, result.element);
-  const refresh = keepFresh(load, signal, (error) => {
+  root.append(parts.head, problem.element, details, payload.element, follower.element, result.element);
+  const refresh = autoRefresh(load, signal, (error) => {
     problem.show(error);
-    place.hidden = job === null;
+    details.hidden = job === null;
   });
 }
 
@@ -82,12 +82,12 @@ async function submitLike(job) {
   try {
     text = new TextDecoder().decode(await download(`jobs/${encodeURIComponent(shown(job.handle))}/payload`));
   } catch {
-    // What the page knows of it has to do.
+    // Fall back to the part of the payload that the page has.
   }
   askForJob({ function: shown(job.function), payload: text, priority: job.priority });
 }
 
-/** Who runs it, or ran it last. */
+/** The worker that runs it, or ran it last. */
 function lastWorker(job) {
   const trial = job.trials.at(-1);
   return job.worker_door || !trial
@@ -95,18 +95,18 @@ function lastWorker(job) {
     : { name: shown(trial.worker), door: trial.door };
 }
 
-/** Which door it came in by, and which one the worker was behind. */
+/** The protocol of its client, its function, and the protocol of its worker. */
 function route(job) {
   const last = lastWorker(job);
   const door = (name, title) => make("span", { class: "door", title }, name);
   return make(
     "div",
     { class: "route" },
-    door(job.door, "submitted by this door"),
+    door(job.door, "Protocol of the client"),
     make("span", { class: "arrow", "aria-hidden": "true" }, "→"),
     functionLink(job.function),
     make("span", { class: "arrow", "aria-hidden": "true" }, "→"),
-    last.door ? door(last.door, "run by a worker behind this door") : make("span", { class: "soft" }, "no worker yet"),
+    last.door ? door(last.door, "Protocol of the worker") : make("span", { class: "soft" }, "no worker yet"),
   );
 }
 
@@ -128,7 +128,7 @@ function factsOf(job) {
       : make(
           "span",
           {},
-          moment(value),
+          dateTime(value),
           " ",
           make("span", { class: "soft" }, "(", time(value, value === job.run_at ? "until" : "ago"), ")"),
         );
@@ -144,24 +144,24 @@ function factsOf(job) {
     first === null ? null : ["Waited", duration(Math.max(0, first - readyAt(job)))],
     started === null || job.finished_at === null
       ? null
-      : [job.trials.length > 1 ? "Ran, at last" : "Ran", duration(job.finished_at - started)],
+      : [job.trials.length > 1 ? "Last attempt ran" : "Ran", duration(job.finished_at - started)],
     ["Attempts", plural(job.attempts, "attempt")],
-    ["Time limit", job.timeout ? duration(job.timeout) : "none"],
+    ["Timeout", job.timeout ? duration(job.timeout) : "none"],
     ["Worker", last.name || (last.door ? "(no name)" : "none yet")],
     job.code ? ["Code", String(job.code)] : null,
     job.reason ? ["Reason", job.reason] : null,
     ["Sizes", `payload ${size(job.payload_size)}, result ${size(job.result_size)}`],
-    OVER.includes(job.state) ? ["Record", "kept for a while after the end"] : null,
+    OVER.includes(job.state) ? ["Record", "kept for a limited time after the end"] : null,
   ]);
 }
 
-/** When it could first run; after an attempt `run_at` is when the next one could begin. */
+/** When it could first run; after an attempt, `run_at` belongs to the next one. */
 function readyAt(job) {
   return job.trials.length ? job.submitted_at : Math.max(job.submitted_at, job.run_at ?? 0);
 }
 
-/** Loads bytes once, and again only when their size changes. */
-class BytesPlace {
+/** A payload or result; loaded once, and again only when its size changes. */
+class BytesPanel {
   constructor(label, handle, signal) {
     this.label = label;
     this.path = `jobs/${handle}/${label.toLowerCase()}`;
@@ -195,7 +195,7 @@ class BytesPlace {
       "section",
       { class: "card row" },
       make("h2", {}, this.label),
-      make("span", { class: "soft" }, `${size(amount)}, too much to show`),
+      make("span", { class: "soft" }, `${size(amount)}, too large to show`),
       save,
     );
   }

@@ -1,11 +1,11 @@
-// A list of jobs that match a filter, with pages, and with buttons that act on all of them.
+// A list of jobs that match a filter, with pages and with buttons for all of them.
 import { get } from "../lib/api.js";
 import { performOnAll, plainButton, sumUp } from "../lib/actions.js";
 import { confirm } from "../lib/dialog.js";
-import { make, say } from "../lib/dom.js";
-import { count, moment, plural } from "../lib/format.js";
-import { keepFresh } from "../lib/refresh.js";
-import { complain, notice } from "../lib/notice.js";
+import { make, setText } from "../lib/dom.js";
+import { count, dateTime, plural } from "../lib/format.js";
+import { autoRefresh } from "../lib/refresh.js";
+import { showError, notice } from "../lib/notice.js";
 import { problemBox } from "../lib/widgets.js";
 import { Pager } from "../lib/table.js";
 import { shown, textOf } from "../lib/text.js";
@@ -15,8 +15,8 @@ import { jobColumns, jobTable } from "./jobtable.js";
 const PAGE = 100;
 
 /**
- * `filter()` gives the API's parameters, `columns` the names of the columns, `empty()` what to show for no jobs,
- * and `verbs()` the names of the verbs for all jobs that match. Returns elements and `changed()`, for a new filter.
+ * `filter()` returns the API's parameters, `columns` are names of columns, `empty()` returns the empty state, and
+ * `verbs()` the names of the verbs for all jobs that match. Returns elements and `changed()`, for a new filter.
  */
 export function jobList({ label, filter, columns, empty, verbs, signal }) {
   const problem = problemBox();
@@ -26,15 +26,15 @@ export function jobList({ label, filter, columns, empty, verbs, signal }) {
     jobColumns(columns, () => refresh()),
   );
   const none = make("div", { hidden: true });
-  const waiting = make("span", { class: "soft small", hidden: true }, "held while you point at it");
+  const paused = make("span", { class: "soft small", hidden: true }, "refresh paused");
   const bulk = new BulkBar(filter, () => refresh(), signal);
 
-  // A list that moves away under the pointer cannot be used.
-  const held = () => table.element.matches(":hover") || table.element.contains(document.activeElement);
+  // Rows must not move while the pointer or the focus is on them.
+  const inUse = () => table.element.matches(":hover") || table.element.contains(document.activeElement);
 
-  async function load(wanted) {
-    waiting.hidden = !held();
-    if (!wanted && held()) return;
+  async function load(requested) {
+    paused.hidden = !inUse();
+    if (!requested && inUse()) return;
     const page = await get("jobs", { ...filter(), limit: PAGE, after: pager.after }, signal);
     table.update(page.items);
     pager.update(page, "jobs");
@@ -49,9 +49,9 @@ export function jobList({ label, filter, columns, empty, verbs, signal }) {
   return {
     element: list,
     bulk: bulk.element,
-    pager: make("div", { class: "row push" }, waiting, pager.element),
+    pager: make("div", { class: "row push" }, paused, pager.element),
     begin() {
-      refresh = keepFresh(load, signal, problem.show);
+      refresh = autoRefresh(load, signal, problem.show);
     },
     changed() {
       pager.reset();
@@ -60,7 +60,7 @@ export function jobList({ label, filter, columns, empty, verbs, signal }) {
   };
 }
 
-/** Buttons for all that fit the filter, and how far a deed has come. */
+/** Buttons for all jobs that match the filter, and the progress of the action. */
 class BulkBar {
   constructor(filter, changed, signal) {
     this.filter = filter;
@@ -94,7 +94,7 @@ class BulkBar {
 
   #button(name) {
     const button = plainButton(name, () => this.#ask(name), "");
-    say(button, VERBS[name].label_all);
+    setText(button, VERBS[name].label_all);
     return button;
   }
 
@@ -103,12 +103,12 @@ class BulkBar {
       Object.entries(this.filter()).filter(([, value]) => value !== "" && value !== null),
     );
     const { danger, label_all: label } = VERBS[name];
-    const sure = await confirm(`${label} that match the filter?`, {
-      detail: `That is ${this.amount}: ${describe(filter)}.`,
+    const confirmed = await confirm(`${label} that match the filter?`, {
+      detail: `${this.amount} (${describe(filter)}).`,
       yes: label,
       danger,
     });
-    if (sure && this.running === null) await this.#run(name, plainFilter(filter));
+    if (confirmed && this.running === null) await this.#run(name, plainFilter(filter));
   }
 
   async #run(name, filter) {
@@ -119,21 +119,21 @@ class BulkBar {
       const sum = await performOnAll(
         name,
         filter,
-        (done) => say(this.progress, `${plural(done, "job")} so far…`),
+        (done) => setText(this.progress, `${plural(done, "job")} so far…`),
         this.running.signal,
       );
       notice(sumUp(name, sum));
     } catch (error) {
-      complain(error);
+      showError(error);
     }
     this.running = null;
     this.stop.hidden = true;
-    say(this.progress, "");
+    setText(this.progress, "");
     this.changed();
   }
 }
 
-/** The filter's values as JSON has them. */
+/** The filter with values for JSON. */
 function plainFilter(filter) {
   return Object.fromEntries(
     Object.entries(filter).map(([name, value]) => [name, value.encoded === undefined ? value : textOf(value.encoded)]),
@@ -142,7 +142,7 @@ function plainFilter(filter) {
 
 function describe(filter) {
   const parts = Object.entries(plainFilter(filter)).map(
-    ([name, value]) => `${name} ${name === "since" || name === "until" ? moment(value) : shown(value)}`,
+    ([name, value]) => `${name} ${name === "since" || name === "until" ? dateTime(value) : shown(value)}`,
   );
-  return parts.length ? parts.join(", ") : "every job there is";
+  return parts.length ? parts.join(", ") : "no filter: every job";
 }

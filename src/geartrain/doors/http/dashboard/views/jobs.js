@@ -1,8 +1,8 @@
-// All jobs by state, function, door, time and search: `#/jobs`; one of them: `#/jobs/<handle>`.
+// The list of jobs, by state, function, protocol, time and text: `#/jobs`; one job: `#/jobs/<handle>`.
 import { verbsFor } from "../lib/actions.js";
 import { make } from "../lib/dom.js";
 import { empty, searchField, segments } from "../lib/widgets.js";
-import { remember } from "../lib/router.js";
+import { replaceQuery } from "../lib/router.js";
 import { decoded } from "../lib/text.js";
 import { openJob } from "./job.js";
 import { jobList } from "./joblist.js";
@@ -32,7 +32,7 @@ export function open(root, route, signal) {
 function openList(root, route, signal) {
   const chosen = {
     state: route.query.state ?? "",
-    function: route.query.function ?? "", // stays encoded: it may be bytes that are no text
+    function: route.query.function ?? "", // stays encoded: it may be bytes that are not text
     search: decoded(route.query.search ?? ""),
     door: route.query.door ?? "",
     since: route.query.since ?? "",
@@ -56,7 +56,8 @@ function openList(root, route, signal) {
 
   function change(part) {
     Object.assign(chosen, part);
-    remember("jobs", { ...chosen, function: encoded("function"), since: encoded("since"), until: encoded("until") });
+    const times = { since: encoded("since"), until: encoded("until") };
+    replaceQuery("jobs", { ...chosen, function: encoded("function"), ...times });
     list.changed();
   }
 
@@ -74,8 +75,8 @@ function openList(root, route, signal) {
       searchField("Handle, key, function, payload", chosen.search, (search) => change({ search })),
       functionField(chosen, change),
       doorField(chosen, change),
-      momentField("from", chosen.since, (since) => change({ since })),
-      momentField("to", chosen.until, (until) => change({ until })),
+      timeField("from", chosen.since, (since) => change({ since })),
+      timeField("to", chosen.until, (until) => change({ until })),
     ),
     list.bulk,
     list.element,
@@ -96,14 +97,14 @@ function functionField(chosen, change) {
 
 function doorField(chosen, change) {
   const options = ["", ...DOORS].map((door) =>
-    make("option", { value: door, selected: door === chosen.door }, door || "Any door"),
+    make("option", { value: door, selected: door === chosen.door }, door || "Any protocol"),
   );
-  const field = make("select", { "aria-label": "Door that submitted it" }, ...options);
+  const field = make("select", { "aria-label": "Protocol of the client" }, ...options);
   field.addEventListener("change", () => change({ door: field.value }));
   return field;
 }
 
-function momentField(label, value, onChange) {
+function timeField(label, value, onChange) {
   const field = make("input", {
     type: "datetime-local",
     "aria-label": `Submitted ${label}`,
@@ -114,7 +115,7 @@ function momentField(label, value, onChange) {
   return make("label", { class: "field inline" }, label, field);
 }
 
-/** What a datetime-local field says, in seconds of the epoch. */
+/** Epoch seconds of a datetime-local field. */
 function seconds(value) {
   return value ? new Date(decoded(value)).getTime() / 1000 : "";
 }
@@ -122,10 +123,10 @@ function seconds(value) {
 function noJobs(chosen) {
   const filtered = Object.values(chosen).some(Boolean);
   return filtered
-    ? empty("No job fits this filter", "Finished jobs are kept for a while, those that clients waited for are not.")
+    ? empty("No jobs match", "Finished background jobs are listed for a limited time, foreground jobs are not.")
     : empty(
         "No jobs yet",
-        "Submit one here, or with any client. This one waits until a worker offers “report”.",
+        "Submit a job here or with any client. This one waits for a worker of “report”:",
         "echo monday | gearman -b -f report",
       );
 }

@@ -1,9 +1,9 @@
-// Jobs in a table: the columns that pages choose from.
+// The table of jobs, and the columns that pages choose from.
 import { jobButtons } from "../lib/actions.js";
-import { make, mark, say } from "../lib/dom.js";
+import { make, setAttribute, setText } from "../lib/dom.js";
 import { duration } from "../lib/format.js";
 import { badge, functionLink, jobLink } from "../lib/widgets.js";
-import { counting, Table } from "../lib/table.js";
+import { numberColumn, Table } from "../lib/table.js";
 import { shown } from "../lib/text.js";
 import { setTime } from "../lib/time.js";
 
@@ -13,7 +13,7 @@ export function jobTable(label, columns) {
   return new Table({ label, columns, key: (job) => shown(job.handle) });
 }
 
-/** Columns by name, in that order; `changed` is called after something was done to a job. */
+/** Columns by name, in this order; `changed` is called after an action on a job. */
 export function jobColumns(names, changed) {
   const all = {
     handle: { label: "Job", class: "title", value: (job) => shown(job.handle), fill: fillHandle },
@@ -24,7 +24,7 @@ export function jobColumns(names, changed) {
       fill: (cell, job) => cell.replaceChildren(functionLink(job.function)),
     },
     payload: { label: "Payload", class: "mono fill", value: preview, fill: fillPayload },
-    doors: { label: "Doors", value: (job) => (job.worker_door ? `${job.door} → ${job.worker_door}` : job.door) },
+    doors: { label: "Protocols", value: (job) => (job.worker_door ? `${job.door} → ${job.worker_door}` : job.door) },
     submitted: {
       label: "Submitted",
       value: (job) => job.submitted_at,
@@ -36,8 +36,8 @@ export function jobColumns(names, changed) {
       fill: (cell, job) => fillTime(cell, job.finished_at ?? job.submitted_at),
     },
     took: { label: "Took", class: "number", value: tookText },
-    attempts: counting("Attempts", (job) => job.attempts),
-    reason: { label: "Reason", class: "wrap", value: (job) => job.reason || "no reason given" },
+    attempts: numberColumn("Attempts", (job) => job.attempts),
+    reason: { label: "Reason", class: "wrap", value: (job) => job.reason || "unknown" },
     actions: {
       label: "",
       class: "actions",
@@ -62,7 +62,7 @@ function stateOf(job) {
 
 function fillState(cell, job) {
   cell.replaceChildren(badge(stateOf(job), job.state));
-  mark(cell, "title", job.reason || null);
+  setAttribute(cell, "title", job.reason || null);
 }
 
 function preview(job) {
@@ -72,9 +72,9 @@ function preview(job) {
 }
 
 function fillPayload(cell, job) {
-  say(cell, preview(job));
+  setText(cell, preview(job));
   cell.classList.toggle("zero", job.payload === null);
-  mark(cell, "title", preview(job));
+  setAttribute(cell, "title", preview(job));
 }
 
 function tookText(job) {

@@ -1,9 +1,9 @@
-// The whole server at a glance.
+// The overview of the server.
 import { get, isAbort } from "../lib/api.js";
 import { Chart } from "../lib/chart.js";
-import { inFrame, make, say } from "../lib/dom.js";
+import { inFrame, make, setText } from "../lib/dom.js";
 import { count, duration, plural, rate } from "../lib/format.js";
-import { keepFresh } from "../lib/refresh.js";
+import { autoRefresh } from "../lib/refresh.js";
 import * as live from "../lib/live.js";
 import { empty, functionLink, jobLink, problemBox, segments, tile } from "../lib/widgets.js";
 import { setTime, time } from "../lib/time.js";
@@ -19,8 +19,8 @@ const RANGES = [
 ];
 const perSecond = (value) => `${rate(value)}/s`;
 const BUSIEST = 8;
-const SHORTEST = 0.9; // seconds between two points of a chart
-const LONGEST = 5; // and between two overviews that belong together
+const SHORTEST = 0.9; // seconds between two points of a chart; a rate over less is too noisy
+const LONGEST = 5; // seconds; after a longer gap no point is added
 
 export function open(root, route, signal) {
   const problem = problemBox();
@@ -32,7 +32,7 @@ export function open(root, route, signal) {
   const history = { points: [], seconds: 300, last: null };
   const first = empty(
     "No jobs yet",
-    "Start a worker, then submit a first job. Both show up here at once.",
+    "Start a worker, then submit a job. Both appear here at once.",
     "gearman -w -f reverse -- rev",
     "echo 'Hello, gears' | gearman -f reverse",
   );
@@ -70,13 +70,13 @@ export function open(root, route, signal) {
   live.onState((state) => state === "live" && load(), signal);
   get("overview", {}, signal).then(show, (error) => isAbort(error) || problem.show(error));
   load();
-  keepFresh(() => loadLists(busiest, dead, signal), signal, problem.show, 4);
+  autoRefresh(() => loadLists(busiest, dead, signal), signal, problem.show, 4);
 }
 
 function makeTiles() {
   const all = {
-    submitted: tile("In", { tone: "running" }),
-    completed: tile("Out", { tone: "done" }),
+    submitted: tile("Submitted", { tone: "running" }),
+    completed: tile("Completed", { tone: "done" }),
     queued: tile("Queued", { tone: "queued", href: link("jobs", { state: "queued" }) }),
     running: tile("Running", { tone: "running", href: link("jobs", { state: "running" }) }),
     scheduled: tile("Scheduled", { tone: "scheduled", href: link("jobs", { state: "scheduled" }) }),
@@ -89,14 +89,14 @@ function makeTiles() {
   return {
     element: make("div", { class: "tiles eight" }, ...Object.values(all).map((one) => one.element)),
     show(now) {
-      all.submitted.set(rate(now.submitted_rate), "/s", `${count(now.submitted)} in all`);
+      all.submitted.set(rate(now.submitted_rate), "/s", `${count(now.submitted)} in total`);
       all.completed.set(rate(now.completed_rate), "/s", `${count(now.failed)} failed`);
-      all.queued.set(count(now.queued), "", now.queued ? plural(now.functions, "function") : "nothing waits");
-      all.running.set(count(now.running), "", "right now");
+      all.queued.set(count(now.queued), "", now.queued ? plural(now.functions, "function") : "none waiting");
+      all.running.set(count(now.running), "", "now");
       all.scheduled.set(count(now.scheduled), "", "for later");
-      all.dead.set(count(now.dead), "", now.dead ? "need a look" : "none given up");
+      all.dead.set(count(now.dead), "", now.dead ? "need attention" : "none");
       setTime(age, now.oldest, "age");
-      say(all.oldest.note, now.oldest === null ? "nothing waits" : "waits longest");
+      setText(all.oldest.note, now.oldest === null ? "none waiting" : "waiting job");
       all.workers.set(count(now.workers), "", `${count(now.connections)} connected`);
     },
   };
@@ -108,8 +108,8 @@ function makeCharts() {
       title: "Jobs per second",
       format: perSecond,
       series: [
-        { name: "in", field: "submitted", tone: "running" },
-        { name: "out", field: "completed", tone: "done", area: true },
+        { name: "submitted", field: "submitted", tone: "running" },
+        { name: "completed", field: "completed", tone: "done", area: true },
         { name: "failed", field: "failed", tone: "failed", dashed: true },
       ],
     }),
@@ -118,14 +118,14 @@ function makeCharts() {
       format: count,
       low: true,
       integers: true,
-      series: [{ name: "waiting", field: "queued", tone: "queued", area: true }],
+      series: [{ name: "queued", field: "queued", tone: "queued", area: true }],
     }),
     running: new Chart({
       title: "Running",
       format: count,
       low: true,
       integers: true,
-      series: [{ name: "at work", field: "running", tone: "running", area: true }],
+      series: [{ name: "running", field: "running", tone: "running", area: true }],
     }),
   };
 }
@@ -135,21 +135,21 @@ async function loadHistory(history, charts, signal) {
   drawCharts(history, charts);
 }
 
-/** A point for the last second, from what changed since the overview before it. */
+/** Add a point from the changes since the previous overview. */
 function extend(history, now, charts) {
   const before = history.last;
   const seconds = before === null ? Infinity : now.now - before.now;
-  if (seconds < SHORTEST) return; // a rate over less is only noise
+  if (seconds < SHORTEST) return;
   history.last = now;
   if (seconds > LONGEST) return;
-  const each = (field) => Math.max(0, (now[field] - before[field]) / seconds);
+  const perSecondOf = (field) => Math.max(0, (now[field] - before[field]) / seconds);
   const newest = history.points.at(-1)?.at ?? 0;
   if (now.now <= newest) return;
   history.points.push({
     at: now.now,
-    submitted: each("submitted"),
-    completed: each("completed"),
-    failed: each("failed"),
+    submitted: perSecondOf("submitted"),
+    completed: perSecondOf("completed"),
+    failed: perSecondOf("failed"),
     queued: now.queued,
     running: now.running,
   });
@@ -169,23 +169,23 @@ function makePercentiles() {
     "div",
     { class: "percentiles", role: "group", "aria-label": "Percentiles of the last minute" },
     make("span"),
-    ...["half", "95%", "99%"].map((text) => make("span", { class: "column" }, `${text} within`)),
-    make("span", { class: "what" }, "Wait"),
+    ...["p50", "p95", "p99"].map((text) => make("span", { class: "column" }, text)),
+    make("span", { class: "what" }, "Wait time"),
     ...rows.wait,
-    make("span", { class: "what" }, "Run"),
+    make("span", { class: "what" }, "Run time"),
     ...rows.run,
   );
   const head = make(
     "div",
     { class: "card-head" },
-    make("h2", {}, "Time per job"),
+    make("h2", {}, "Wait and run times"),
     make("span", { class: "soft small push" }, "last minute"),
   );
   return {
     element: make("section", { class: "card" }, head, grid),
     show(now) {
       for (const [name, cells] of Object.entries(rows)) {
-        ["p50", "p95", "p99"].forEach((which, index) => say(cells[index], duration(now[name][which])));
+        ["p50", "p95", "p99"].forEach((which, index) => setText(cells[index], duration(now[name][which])));
       }
     },
   };
@@ -198,7 +198,7 @@ function makeList(name, href) {
     "div",
     { class: "card-head" },
     make("h2", {}, name),
-    make("a", { class: "push small", href }, "All"),
+    make("a", { class: "push small", href }, "Show all"),
   );
   return {
     element: make("section", { class: "card" }, head, list, none),

@@ -1,10 +1,10 @@
-// Jobs that the server submits by the clock.
+// Schedules: the server submits their jobs.
 import { plainButton, send, verbButton } from "../lib/actions.js";
 import { get } from "../lib/api.js";
 import { field, form, input, select } from "../lib/dialog.js";
 import { make } from "../lib/dom.js";
 import { NONE } from "../lib/format.js";
-import { keepFresh } from "../lib/refresh.js";
+import { autoRefresh } from "../lib/refresh.js";
 import { action, notice } from "../lib/notice.js";
 import { badge, empty, functionLink, jobLink, problemBox } from "../lib/widgets.js";
 import { Table } from "../lib/table.js";
@@ -18,8 +18,8 @@ export function open(root, route, signal) {
   const table = new Table({ label: "Schedules", columns: columns(() => refresh()), key: (row) => row.name });
   const none = empty(
     "No schedules yet",
-    "A schedule submits a job by the clock. Five fields say when: minute, hour, day of the month, month, day of the " +
-      "week. “*/5 * * * *” is every five minutes.",
+    "A schedule submits a job at the times of a cron expression: minute, hour, day of month, month, day of week. " +
+      "“*/5 * * * *” is every five minutes.",
   );
   none.hidden = true;
 
@@ -47,7 +47,7 @@ export function open(root, route, signal) {
     none,
     table.element,
   );
-  const refresh = keepFresh(load, signal, problem.show);
+  const refresh = autoRefresh(load, signal, problem.show);
 }
 
 function columns(changed) {
@@ -58,15 +58,15 @@ function columns(changed) {
       value: (row) => `${row.name} ${row.paused}`,
       fill: (cell, row) => cell.replaceChildren(row.name, ...(row.paused ? [" ", badge("paused", "warn")] : [])),
     },
-    { label: "When", class: "mono", value: (row) => row.expression },
+    { label: "Cron expression", class: "mono", value: (row) => row.expression },
     { label: "Time zone", value: (row) => row.timezone },
     {
       label: "Function",
       value: (row) => shown(row.function),
       fill: (cell, row) => cell.replaceChildren(functionLink(row.function)),
     },
-    { label: "Next", value: (row) => row.next_at, fill: (cell, row) => fillTime(cell, row.next_at, "until") },
-    { label: "Last", value: (row) => `${row.last_at} ${shown(row.last_handle)}`, fill: fillLast },
+    { label: "Next run", value: (row) => row.next_at, fill: (cell, row) => fillTime(cell, row.next_at, "until") },
+    { label: "Last run", value: (row) => `${row.last_at} ${shown(row.last_handle)}`, fill: fillLast },
     { label: "", class: "actions", value: (row) => row.paused, fill: (cell, row) => fillActions(cell, row, changed) },
   ];
 }
@@ -120,7 +120,7 @@ function edit(row) {
       "div",
       { class: "columns" },
       field(
-        "When",
+        "Cron expression",
         input("expression", { required: true, value: row?.expression, placeholder: "0 3 * * *" }),
         "minute hour day month weekday",
       ),

@@ -1,10 +1,10 @@
-// What runs here, and on what.
+// The server, its store and its listening addresses.
 import { get } from "../lib/api.js";
 import { make } from "../lib/dom.js";
-import { count, duration, moment, size } from "../lib/format.js";
-import { keepFresh } from "../lib/refresh.js";
+import { count, duration, dateTime, size } from "../lib/format.js";
+import { autoRefresh } from "../lib/refresh.js";
 import { facts, problemBox, tile } from "../lib/widgets.js";
-import { counting, Table } from "../lib/table.js";
+import { numberColumn, Table } from "../lib/table.js";
 import { setTime, time } from "../lib/time.js";
 
 export const title = () => "System";
@@ -15,12 +15,12 @@ export function open(root, route, signal) {
   const about = make("div");
   const store = make("div");
   const doors = new Table({
-    label: "Doors",
+    label: "Listening addresses",
     key: (row) => row.address,
     columns: [
       { label: "Protocol", class: "title", value: (row) => row.protocol },
       { label: "Address", class: "mono", value: (row) => row.address },
-      counting("Connections", (row) => row.connections),
+      numberColumn("Connections", (row) => row.connections),
     ],
   });
   root.append(
@@ -28,10 +28,10 @@ export function open(root, route, signal) {
     problem.element,
     tiles.element,
     make("div", { class: "cards" }, card("Server", about), card("Store", store)),
-    make("h2", {}, "Doors"),
+    make("h2", {}, "Listening addresses"),
     doors.element,
   );
-  keepFresh(
+  autoRefresh(
     async () => {
       const system = await get("system", {}, signal);
       tiles.show(system);
@@ -52,10 +52,10 @@ function card(name, content) {
 function makeTiles() {
   const all = {
     version: tile("Version"),
-    uptime: tile("Up for", { tone: "done" }),
+    uptime: tile("Uptime", { tone: "done" }),
     memory: tile("Memory"),
-    fsync: tile("On disk within"),
-    pending: tile("Not yet on disk"),
+    fsync: tile("Commit time"),
+    pending: tile("Pending writes"),
     size: tile("Store"),
   };
   const age = make("time");
@@ -63,13 +63,13 @@ function makeTiles() {
   return {
     element: make("div", { class: "tiles" }, ...Object.values(all).map((one) => one.element)),
     show(system) {
-      const kept = system.store;
-      all.version.set(system.version, "", system.compiled ? "compiled core" : "plain Python core");
+      const store = system.store;
+      all.version.set(system.version, "", system.compiled ? "compiled core" : "pure Python core");
       setTime(age, system.started_at, "age");
       all.memory.set(size(system.memory), "", "resident");
-      all.fsync.set(duration(kept.commit_p50), "", `99%: ${duration(kept.commit_p99)}`);
-      all.pending.set(count(kept.pending), "", "changes");
-      all.size.set(size(kept.size), "", kept.durable ? "survives a crash" : "in memory only");
+      all.fsync.set(duration(store.commit_p50), "", `p99 ${duration(store.commit_p99)}`);
+      all.pending.set(count(store.pending), "", "changes");
+      all.size.set(size(store.size), "", store.durable ? "durable" : "in memory only");
     },
   };
 }
@@ -81,7 +81,7 @@ function aboutServer(system) {
       make(
         "span",
         {},
-        moment(system.started_at),
+        dateTime(system.started_at),
         " ",
         make("span", { class: "soft" }, "(", time(system.started_at), ")"),
       ),
@@ -90,17 +90,17 @@ function aboutServer(system) {
     ["Python", system.python],
     ["Event loop", system.loop],
     ["Platform", system.platform],
-    ["Core", system.compiled ? "compiled" : "plain Python"],
+    ["Core", system.compiled ? "compiled" : "pure Python"],
   ]);
 }
 
 function aboutStore(store) {
   return facts([
-    ["Where", make("span", { class: "mono" }, store.url)],
-    ["Durable", store.durable ? "yes: acknowledged jobs are on disk" : "no: jobs go away with the process"],
+    ["URL", make("span", { class: "mono" }, store.url)],
+    ["Durable", store.durable ? "yes: acknowledged jobs are on disk" : "no: jobs are lost when the server stops"],
     ["Size", size(store.size)],
-    ["Batches written", count(store.commits)],
-    ["Time to disk", `half within ${duration(store.commit_p50)}, 99% within ${duration(store.commit_p99)}`],
-    ["Not yet on disk", `${count(store.pending)} changes`],
+    ["Commits", count(store.commits)],
+    ["Commit time", `p50 ${duration(store.commit_p50)}, p99 ${duration(store.commit_p99)}`],
+    ["Pending writes", `${count(store.pending)} changes`],
   ]);
 }

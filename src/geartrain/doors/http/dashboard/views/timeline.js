@@ -1,13 +1,13 @@
-// The life of a job, attempt by attempt.
+// The timeline of a job: submission, attempts, end.
 import { make } from "../lib/dom.js";
 import { duration, timeOfDay } from "../lib/format.js";
 import { shown } from "../lib/text.js";
 import { time } from "../lib/time.js";
 
-const ENDS = { done: "Done", failed: "Failed", cancelled: "Cancelled", dead: "Given up" };
+const ENDS = { done: "Done", failed: "Failed", cancelled: "Cancelled", dead: "Dead" };
 
 export function timeline(job) {
-  const steps = [step("queued", `Submitted by ${job.door}`, job.submitted_at)];
+  const steps = [step("queued", `Submitted over ${job.door}`, job.submitted_at)];
   job.trials.forEach((trial, index) => steps.push(attempt(index + 1, trial)));
   if (job.started_at !== null && job.started_at > (job.trials.at(-1)?.started_at ?? 0)) steps.push(lastAttempt(job));
   steps.push(...ending(job));
@@ -15,9 +15,9 @@ export function timeline(job) {
 }
 
 function attempt(number, trial) {
-  const who = whose(trial.worker, trial.door);
-  const took = `lasted ${duration(trial.ended_at - trial.started_at)}`;
-  return step("failed", `Attempt ${number}${who}`, trial.started_at, took, trial.why);
+  const worker = byWorker(trial.worker, trial.door);
+  const took = `took ${duration(trial.ended_at - trial.started_at)}`;
+  return step("failed", `Attempt ${number}${worker}`, trial.started_at, took, trial.why);
 }
 
 function lastAttempt(job) {
@@ -26,10 +26,10 @@ function lastAttempt(job) {
     ? make("span", {}, "for ", time(job.started_at, "age"))
     : job.finished_at === null
       ? ""
-      : `lasted ${duration(job.finished_at - job.started_at)}`;
+      : `took ${duration(job.finished_at - job.started_at)}`;
   return step(
     running ? "running" : job.state,
-    `Attempt ${job.trials.length + 1}${whose(job.worker, job.worker_door)}`,
+    `Attempt ${job.trials.length + 1}${byWorker(job.worker, job.worker_door)}`,
     job.started_at,
     took,
     "",
@@ -39,33 +39,33 @@ function lastAttempt(job) {
 
 function ending(job) {
   if (ENDS[job.state]) return [step(job.state, ENDS[job.state], job.finished_at, "", job.reason)];
-  if (job.state === "scheduled") return [waits("Waits for its time", job.run_at, "until")];
-  if (job.state === "queued") return [waits("Waits for a worker", null)];
+  if (job.state === "scheduled") return [waiting("Scheduled to run", job.run_at, "until")];
+  if (job.state === "queued") return [waiting("Waiting for a worker", null)];
   return [];
 }
 
-function whose(worker, door) {
+function byWorker(worker, door) {
   const name = shown(worker);
   if (!name && !door) return "";
   return ` by ${name || "a worker"}${door ? ` (${door})` : ""}`;
 }
 
-function waits(text, at, style) {
+function waiting(text, at, style) {
   const due = at ? time(at, style) : null;
-  return make("li", { class: "now", "data-tone": "scheduled" }, make("div", { class: "moment" }, text, due));
+  return make("li", { class: "current", "data-tone": "scheduled" }, make("div", { class: "step" }, text, due));
 }
 
-function step(tone, text, at, took = "", why = "", now = false) {
+function step(tone, text, at, took = "", reason = "", current = false) {
   return make(
     "li",
-    { class: now ? "now" : null, "data-tone": tone },
+    { class: current ? "current" : null, "data-tone": tone },
     make(
       "div",
-      { class: "moment" },
+      { class: "step" },
       text,
       at ? make("span", { class: "soft" }, timeOfDay(at)) : null,
       took ? make("span", { class: "soft" }, took) : null,
     ),
-    why ? make("div", { class: "why soft small" }, why) : null,
+    reason ? make("div", { class: "reason soft small" }, reason) : null,
   );
 }

@@ -1,9 +1,9 @@
-// Workers that are connected: what they offer, and what they do.
+// The connected workers, their functions and current jobs.
 import { get } from "../lib/api.js";
-import { make, mark } from "../lib/dom.js";
-import { keepFresh } from "../lib/refresh.js";
+import { make, setAttribute } from "../lib/dom.js";
+import { autoRefresh } from "../lib/refresh.js";
 import { badge, empty, functionLink, jobLink, problemBox, searchField } from "../lib/widgets.js";
-import { remember } from "../lib/router.js";
+import { replaceQuery } from "../lib/router.js";
 import { Pager, Table } from "../lib/table.js";
 import { decoded, shown } from "../lib/text.js";
 import { setTime } from "../lib/time.js";
@@ -30,7 +30,7 @@ export function open(root, route, signal) {
 
   const search = searchField("Search workers", chosen.search, (text) => {
     chosen.search = text;
-    remember("workers", chosen);
+    replaceQuery("workers", chosen);
     pager.reset();
     refresh();
   });
@@ -40,7 +40,7 @@ export function open(root, route, signal) {
     none,
     table.element,
   );
-  const refresh = keepFresh(load, signal, problem.show);
+  const refresh = autoRefresh(load, signal, problem.show);
 }
 
 const COLUMNS = [
@@ -75,7 +75,7 @@ const COLUMNS = [
 function stateOf(row) {
   if (row.running.length > 1) return `${row.running.length} jobs`;
   if (row.running.length === 1) return "running";
-  return row.idle ? "idle" : "quiet";
+  return row.idle ? "idle" : "not waiting";
 }
 
 function fillJobs(cell, row) {
@@ -100,15 +100,15 @@ function fillFunctions(cell, row) {
   cell.replaceChildren(
     make("span", { class: "chips" }, ...chips, hidden > 0 ? make("span", { class: "soft small" }, `+${hidden}`) : null),
   );
-  mark(cell, "title", row.functions.map(shown).join(", "));
+  setAttribute(cell, "title", row.functions.map(shown).join(", "));
 }
 
 function noWorkers(search) {
   return search
-    ? empty("No worker fits", `Nothing fits “${search}”. Names, addresses and functions are searched.`)
+    ? empty("No workers match", `No name, address or function contains “${search}”.`)
     : empty(
         "No workers are connected",
-        "Any worker of the protocols this server speaks shows up here as soon as it offers a function.",
+        "A worker of any protocol appears here as soon as it registers a function.",
         "gearman -w -f reverse -- rev",
       );
 }

@@ -26,26 +26,26 @@ PATIENCE = 15_000  # milliseconds; a passing test never waits so long
 Visit = Callable[..., "Page"]
 
 
-class Complaints:
+class PageErrors:
     """What a page did that it must not do: errors in the console, broken policies, requests that leave the machine."""
 
     def __init__(self) -> None:
-        self.heard: list[str] = []
-        self.forgiven: tuple[str, ...] = ()  # parts of messages that a test brings about on purpose
+        self.seen: list[str] = []
+        self.expected: tuple[str, ...] = ()  # parts of messages that a test brings about on purpose
 
     def watch(self, page: Page) -> None:
         page.on("console", lambda message: self._hear(message.type, message.text))
-        page.on("pageerror", lambda error: self.heard.append(f"an exception: {error}"))
+        page.on("pageerror", lambda error: self.seen.append(f"an exception: {error}"))
         page.on("request", lambda request: self._see(request.url))
 
     def _hear(self, kind: str, text: str) -> None:
-        if kind in ("error", "warning") and not any(part in text for part in self.forgiven):
-            self.heard.append(f"{kind} in the console: {text}")
+        if kind in ("error", "warning") and not any(part in text for part in self.expected):
+            self.seen.append(f"{kind} in the console: {text}")
 
     def _see(self, url: str) -> None:
         place = urllib.parse.urlsplit(url)
         if place.scheme not in ("about", "data", "blob") and place.hostname != "127.0.0.1":
-            self.heard.append(f"a request to {url}")
+            self.seen.append(f"a request to {url}")
 
 
 def part(handle: str) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.browser.page_checks import Visit, part, shows
 from tests.browser.scene import Scene, api
-from tests.browser.seeing import Visit, part, shows
 from tests.support.gearman_peer import until
 
 if TYPE_CHECKING:

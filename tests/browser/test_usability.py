@@ -3,8 +3,8 @@
 import pytest
 
 from tests.browser import scene
+from tests.browser.page_checks import PageErrors, Visit, hides, part, shows
 from tests.browser.scene import Scene
-from tests.browser.seeing import Complaints, Visit, hides, part, shows
 
 pytestmark = pytest.mark.peer("chromium", "playwright")
 
@@ -58,7 +58,7 @@ def test_the_skip_link_comes_first_and_leads_to_the_page(busy: Scene, visit: Vis
     page = visit(f"{busy.url}/#/functions")
     shows(page, "tbody tr", "thumbnail")
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to the page"
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
     shows(page, "h1", "Functions")
@@ -100,7 +100,7 @@ def test_rows_become_cards_on_a_phone(busy: Scene, visit: Visit) -> None:
     assert label == '"Queued"'
 
 
-def test_an_empty_server_teaches(visit: Visit, complaints: Complaints) -> None:
+def test_an_empty_server_teaches(visit: Visit, errors: PageErrors) -> None:
     with scene.serve("--store", "memory") as (_, url, _):
         page = visit(url)
         shows(page, ".command", "gearman -w -f reverse -- rev")
@@ -112,28 +112,28 @@ def test_an_empty_server_teaches(visit: Visit, complaints: Complaints) -> None:
         }.items():
             page.goto(f"{url}/#/{place}")
             shows(page, ".empty h2", text)
-        complaints.forgiven = ("Failed to load resource", "ERR_")
+        errors.expected = ("Failed to load resource", "ERR_")
 
 
-def test_a_lost_server_is_told_and_found_again(visit: Visit, complaints: Complaints) -> None:
+def test_a_lost_server_is_told_and_found_again(visit: Visit, errors: PageErrors) -> None:
     with scene.serve("--store", "memory") as (_, url, _):
         page = visit(url)
         shows(page, "#live-text", "live")
-        complaints.forgiven = ("Failed to load resource", "ERR_")
+        errors.expected = ("Failed to load resource", "ERR_")
     shows(page, "#live[data-state=reconnecting]", "reconnecting")
     with scene.serve("--store", "memory", listen=url):
         shows(page, "#live[data-state=live]", "live")
 
 
-def test_a_token_is_asked_for_once(visit: Visit, complaints: Complaints) -> None:
-    complaints.forgiven = ("401",)
+def test_a_token_is_asked_for_once(visit: Visit, errors: PageErrors) -> None:
+    errors.expected = ("401",)
     secret = "a-secret-of-some-length"
     with scene.serve("--store", "memory", "--http-tokens", f"read:{secret}") as (_, url, _):
         page = visit(url)
-        shows(page, "dialog", "This server asks for a token")
+        shows(page, "dialog", "Log in")
         page.get_by_role("textbox", name="Token").fill("not-the-right-one-at-all")
         page.get_by_role("button", name="Log in").click()
-        shows(page, "dialog .wrong", "does not know this token")
+        shows(page, "dialog .form-error", "Invalid token")
         page.get_by_role("textbox", name="Token").fill(secret)
         page.get_by_role("button", name="Log in").click()
         shows(page, "#live-text", "live")
@@ -141,4 +141,4 @@ def test_a_token_is_asked_for_once(visit: Visit, complaints: Complaints) -> None
         assert not page.get_by_role("button", name="Submit a job").is_visible()  # the token may only read
         page.reload()
         shows(page, "#live-text", "live")
-        complaints.forgiven = ("401", "Failed to load resource", "ERR_")
+        errors.expected = ("401", "Failed to load resource", "ERR_")

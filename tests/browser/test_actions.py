@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.browser.page_checks import PageErrors, Visit, hides, part, shows
 from tests.browser.scene import ATTEMPTS, Scene, api
-from tests.browser.seeing import Complaints, Visit, hides, part, shows
 from tests.support.gearman_peer import Kind, Peer, until, worker
 
 pytestmark = pytest.mark.peer("chromium", "playwright")
@@ -22,7 +22,7 @@ def test_a_job_is_found_and_cancelled(busy: Scene, visit: Visit) -> None:
     row = shows(page, "tbody tr", busy.doomed)
     row.get_by_role("button", name="Cancel").click()
     shows(page, "#notices", f"{busy.doomed} is cancelled.")
-    shows(page, "h2", "No job fits this filter")
+    shows(page, "h2", "No jobs match")
     assert state(busy, busy.doomed) == "cancelled"
 
 
@@ -30,8 +30,8 @@ def test_a_dead_job_is_revived_and_done(busy: Scene, visit: Visit) -> None:
     handle = busy.dead[0]
     page = visit(f"{busy.url}/#/dead")
     shows(page, "tbody tr", handle).get_by_role("link", name=handle).click()
-    shows(page, ".timeline li", "Given up")
-    assert page.locator(".timeline li").filter(has_text="Attempt").count() == ATTEMPTS
+    shows(page, ".timeline li", "Dead")
+    assert page.locator(".timeline .step").filter(has_text="Attempt").count() == ATTEMPTS
     page.get_by_role("button", name="Retry").click()
     shows(page, "#notices", f"{handle} is queued again.")
     shows(page, ".badge", "queued")
@@ -87,7 +87,7 @@ def test_a_job_is_submitted_and_run_before_its_time(busy: Scene, visit: Visit) -
     page.get_by_label("Payload").fill("Töpferstraße 1")
     page.get_by_label("Delay").fill("3600")
     page.get_by_role("button", name="Submit", exact=True).click()
-    page.get_by_role("link", name="See it").click()
+    page.get_by_role("link", name="Show job").click()
     shows(page, ".badge", "scheduled")
     shows(page, "pre", "Töpferstraße 1")
     page.get_by_role("button", name="Run now").click()
@@ -99,27 +99,32 @@ def test_a_job_is_submitted_and_run_before_its_time(busy: Scene, visit: Visit) -
         assert peer.grab().data == "Töpferstraße 1".encode()
 
 
-def test_a_refused_order_says_why_and_stays(busy: Scene, visit: Visit, complaints: Complaints) -> None:
+def test_a_refused_order_says_why_and_stays(busy: Scene, visit: Visit, errors: PageErrors) -> None:
     page = visit(f"{busy.url}/#/schedules")
     page.get_by_role("button", name="New schedule").click()
     page.get_by_label("Name").fill("nightly")
-    page.get_by_label("When").fill("61 * * * *")
+    page.get_by_label("Cron expression").fill("61 * * * *")
     page.get_by_label("Function").fill("report")
-    complaints.forgiven = ("400",)
+    errors.expected = ("400",)
     page.get_by_role("button", name="Save").click()
-    page.wait_for_function("() => document.querySelector('dialog .wrong').textContent.length > 10")
-    assert page.get_by_label("When").input_value() == "61 * * * *"
+    page.wait_for_function("() => document.querySelector('dialog .form-error').textContent.length > 10")
+    assert page.get_by_label("Cron expression").input_value() == "61 * * * *"
 
 
 def test_a_schedule_lives(busy: Scene, visit: Visit) -> None:
     page = visit(f"{busy.url}/#/schedules")
     page.get_by_role("button", name="New schedule").click()
-    for label, value in {"Name": "nightly-report", "When": "0 3 * * *", "Function": "report", "Payload": "{}"}.items():
+    for label, value in {
+        "Name": "nightly-report",
+        "Cron expression": "0 3 * * *",
+        "Function": "report",
+        "Payload": "{}",
+    }.items():
         page.get_by_label(label).fill(value)
     page.get_by_role("button", name="Save").click()
     row = shows(page, "tbody tr", "nightly-report")
     row.get_by_role("button", name="Run now").click()
-    page.get_by_role("link", name="See the job").click()
+    page.get_by_role("link", name="Show job").click()
     shows(page, "main", "report")
     page.go_back()
     shows(page, "tbody tr", "nightly-report").get_by_role("button", name="Pause").click()
