@@ -28,7 +28,7 @@ def command(*words: str) -> list[str]:
 
 @contextlib.contextmanager
 def running(folder: Path, *words: str, **environment: str) -> Iterator[ServerProcess]:
-    """In the foreground, once its door is open."""
+    """The server in the foreground, once it listens."""
     variables = [f"{name}={value}" for name, value in environment.items()]
     server = ServerProcess(["env", *variables, *command(*words)], folder)
     try:
@@ -58,7 +58,7 @@ def ask(port: int, line: str) -> bytes:
 
 
 def is_there(pid: int) -> bool:
-    """Whether the process still runs; one that nobody has waited for yet counts as gone."""
+    """Whether the process runs; a zombie counts as ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -67,7 +67,7 @@ def is_there(pid: int) -> bool:
 
 @contextlib.contextmanager
 def daemon(folder: Path, *words: str) -> Iterator[tuple[int, int]]:
-    """In the background on a free port: its process id and the port. It is gone after the block."""
+    """The server in the background on a free port, for the block: its process id and the port."""
     for port in random.sample(serving.PORTS, 5):
         answer = run(folder, *OWN, "--daemon", f"--port={port}", *words)
         if "Address already in use" not in answer.stderr:
@@ -113,7 +113,7 @@ def test_daemon_is_ready_when_the_command_ends(tmp_path: Path) -> None:
     assert (tmp_path / "gearmand.log").read_text().endswith("info server  stopped\n")
 
 
-def test_daemon_that_cannot_start_says_so(tmp_path: Path) -> None:
+def test_daemon_that_cannot_start_is_an_error(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         answer = run(tmp_path, *OWN, "--daemon", f"--port={port}", "--log-file=gearmand.log")
@@ -124,7 +124,7 @@ def test_daemon_that_cannot_start_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGUSR1])
-def test_daemon_hears_signals(tmp_path: Path, number: signal.Signals) -> None:
+def test_daemon_handles_signals(tmp_path: Path, number: signal.Signals) -> None:
     with daemon(tmp_path, "--log-file=none") as (pid, _):
         os.kill(pid, number)
         until(lambda: not is_there(pid), "the server ends")
@@ -274,7 +274,7 @@ def test_warnings_do_not_stop_the_start(tmp_path: Path) -> None:
     )
 
 
-def test_log_file_that_cannot_be_had_becomes_stderr(tmp_path: Path) -> None:
+def test_unwritable_log_file_becomes_stderr(tmp_path: Path) -> None:
     with running(tmp_path, *OWN, "--port=0", "--log-file=/nowhere/x.log", "--verbose=INFO") as server:
         warning, started, *_ = server.stderr.splitlines()
     assert warning.startswith("gearmand: warning: could not open the log file /nowhere/x.log")
@@ -330,7 +330,7 @@ def test_help(tmp_path: Path) -> None:
 
 
 @pytest.mark.peer("gearman")
-def test_gearmans_own_tools_work_with_it(tmp_path: Path) -> None:
+def test_gearmans_own_tools(tmp_path: Path) -> None:
     with running(tmp_path, *FOREGROUND) as server:
         where = ["-h", "127.0.0.1", "-p", str(server.port)]
         worker = subprocess.Popen(["gearman", *where, "-w", "-c", "1", "-f", "upper", "--", "tr", "a-z", "A-Z"])

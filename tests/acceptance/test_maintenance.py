@@ -1,4 +1,4 @@
-"""dump, load, doctor and compact as processes, beside a real server and on the files that it leaves."""
+"""dump, load, doctor and compact as processes, with a running server and with the files of a stopped one."""
 
 import json
 import os
@@ -26,12 +26,12 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(path: Path) -> tuple[str, str]:
-    """The flags that name it."""
+    """The flags for this store."""
     return "--store", f"sqlite://{path}"
 
 
 def run(*words: str | Path, code: int = 0, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[bytes]:
-    """The installed command, which has to end with this code and without a traceback."""
+    """Run the installed command; it must end with this exit code and without a traceback."""
     command = [*before, str(serving.installed_command()), *map(str, words)]
     environment = process.clean_environment(Path("/nonexistent"))
     done = subprocess.run(command, env=environment, capture_output=True, timeout=120)
@@ -45,7 +45,7 @@ def dumped(*words: str) -> list[dict[str, Any]]:
 
 
 def findings(*words: str, code: int = 0, before: tuple[str, ...] = ()) -> dict[str, dict[str, str]]:
-    """What doctor says about a store, by check."""
+    """The findings of doctor by check."""
     report = json.loads(run("doctor", "--json", *words, code=code, before=before).stdout)
     return {finding["check"]: finding for finding in report["findings"]}
 
@@ -54,10 +54,10 @@ def submit(client: Peer, function: bytes, count: int, data: bytes = b"") -> list
     return [client.submit(function, data=data, kind=Kind.SUBMIT_JOB_BG) for _ in range(count)]
 
 
-# Beside a server
+# With a running server
 
 
-def test_dump_under_load_has_every_acknowledged_job_and_disturbs_nobody(store: tuple[str, str]) -> None:
+def test_dump_under_load_has_every_acknowledged_job(store: tuple[str, str]) -> None:
     acknowledged: list[bytes] = []  # appended to by all submitters
     enough = threading.Event()
 
@@ -105,7 +105,7 @@ def test_doctor_sees_the_server_and_does_not_disturb_it(store: tuple[str, str], 
         assert "warning" not in server.stderr
 
 
-def test_doctor_names_a_stranger_at_the_port(store: tuple[str, str], tmp_path: Path) -> None:
+def test_doctor_names_another_process_at_the_port(store: tuple[str, str], tmp_path: Path) -> None:
     with serving.serve("--store", "memory", *FREE_PORT) as stranger:
         config = tmp_path / "geartrain.toml"
         config.write_text(f'listen = ["{stranger.url}"]\n')
@@ -113,7 +113,7 @@ def test_doctor_names_a_stranger_at_the_port(store: tuple[str, str], tmp_path: P
         assert found["ports"]["text"] == f"{stranger.url}: in use by process {stranger.pid}"
 
 
-def test_load_and_compact_keep_out_of_a_servers_store(store: tuple[str, str], path: Path) -> None:
+def test_load_and_compact_refuse_a_store_in_use(store: tuple[str, str], path: Path) -> None:
     with serving.serve(*store, *FREE_PORT) as server:
         for words in (("load", os.devnull), ("compact",)):
             complaint = run(*words, *store, code=1).stderr.decode()
@@ -159,7 +159,7 @@ def test_jobs_move_with_their_handles_priorities_and_order(tmp_path: Path, store
         assert fresh not in {*handles.values(), scheduled, reduced}
 
 
-def test_finished_jobs_are_dumped_when_asked_for(store: tuple[str, str]) -> None:
+def test_finished_jobs_are_dumped_with_records(store: tuple[str, str]) -> None:
     with serving.serve(*store, *FREE_PORT) as server, worker(server.port, b"work") as runner:
         handle = runner.submit(b"work", data=b"in", kind=Kind.SUBMIT_JOB_BG)
         assert runner.grab().handle == handle
@@ -171,7 +171,7 @@ def test_finished_jobs_are_dumped_when_asked_for(store: tuple[str, str]) -> None
     assert end["records"] == 1
 
 
-def test_old_dump_does_not_run_again_what_was_done_since(tmp_path: Path, store: tuple[str, str]) -> None:
+def test_old_dump_does_not_repeat_finished_jobs(tmp_path: Path, store: tuple[str, str]) -> None:
     backup = tmp_path / "jobs.dump"
     with serving.serve(*store, *FREE_PORT) as server, worker(server.port, b"work") as runner:
         handles = submit(runner, b"work", 2)
@@ -186,7 +186,7 @@ def test_old_dump_does_not_run_again_what_was_done_since(tmp_path: Path, store: 
         assert runner.take() is None
 
 
-def test_dump_that_nobody_reads_to_its_end_is_quiet(store: tuple[str, str]) -> None:
+def test_dump_into_a_closed_pipe_is_quiet(store: tuple[str, str]) -> None:
     with serving.serve(*store, *FREE_PORT) as server, Peer(server.port) as client:
         submit(client, b"work", 200, data=b"x" * 10_000)
     command = [str(serving.installed_command()), "dump", *store]
@@ -199,11 +199,11 @@ def test_dump_that_nobody_reads_to_its_end_is_quiet(store: tuple[str, str]) -> N
         assert dump.wait(process.PATIENCE) == 1
 
 
-# After bad days
+# After crashes and damage
 
 
 def killed_server(store: tuple[str, str], jobs: int) -> list[bytes]:
-    """A store as a server leaves it that had no time to close it."""
+    """Leave a store that its server has not closed."""
     with serving.serve(*store, *FREE_PORT) as server:
         with Peer(server.port) as client:
             handles = submit(client, b"work", jobs)
@@ -224,7 +224,7 @@ def test_store_of_a_killed_server(store: tuple[str, str], path: Path) -> None:
     assert [job["handle"].encode() for job in dumped(*store)[1:-1]] == handles
 
 
-def test_damaged_store_is_seen_and_the_server_carries_over_what_it_can(store: tuple[str, str], path: Path) -> None:
+def test_damaged_store_is_reported_and_the_server_recovers_jobs(store: tuple[str, str], path: Path) -> None:
     with serving.serve(*store, *FREE_PORT) as server, Peer(server.port) as client:
         submit(client, b"work", 100, data=b"x" * 1000)
     size = path.stat().st_size
@@ -239,7 +239,7 @@ def test_damaged_store_is_seen_and_the_server_carries_over_what_it_can(store: tu
     assert 0 < len(dumped(*store)) - 2 < 100
 
 
-def test_compact_gives_back_what_a_backlog_took(store: tuple[str, str], path: Path) -> None:
+def test_compact_after_a_backlog(store: tuple[str, str], path: Path) -> None:
     with serving.serve(*store, *FREE_PORT) as server, worker(server.port, b"work") as runner:
         submit(runner, b"work", 300, data=b"x" * 5000)
         for _ in range(299):
@@ -254,7 +254,7 @@ def test_compact_gives_back_what_a_backlog_took(store: tuple[str, str], path: Pa
 
 @pytest.fixture
 def read_only(path: Path) -> tuple[str, ...]:
-    """What to put before a command so that it cannot write in the store's folder.
+    """A command prefix that makes the store's folder read-only.
 
     Permissions do not stop root, so for root the folder is mounted again, for that command alone.
     """
@@ -269,7 +269,7 @@ def read_only(path: Path) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("beside", [(), ("jobs.db-wal",)], ids=["alone", "with an empty log"])
-def test_store_in_a_folder_that_cannot_be_written(
+def test_store_in_a_read_only_folder(
     store: tuple[str, str], path: Path, read_only: tuple[str, ...], beside: tuple[str, ...]
 ) -> None:
     with serving.serve(*store, *FREE_PORT) as server, Peer(server.port) as client:
@@ -285,7 +285,7 @@ def test_store_in_a_folder_that_cannot_be_written(
     assert sorted(path.parent.iterdir()) == before
 
 
-def test_log_that_cannot_be_read_where_it_is_is_not_passed_over(
+def test_write_ahead_log_in_a_read_only_folder_is_an_error(
     store: tuple[str, str], path: Path, read_only: tuple[str, ...]
 ) -> None:
     killed_server(store, 3)
