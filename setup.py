@@ -39,7 +39,7 @@ LIBRARIES = {
         "model.py",
         "engine/*.py",
         "wire/gearman.py",
-        "wire/stream.py",
+        "wire/packet_buffer.py",
         "doors/*.py",
         "doors/gearman/*.py",
         "runtime/*.py",

@@ -111,7 +111,7 @@ def read(chunks: Iterable[bytes], magic: bytes) -> list[tuple[int, bytes]]:
         reader.feed(chunk)
         while (kind := reader.next()) != wire.MORE:
             found.append((kind, reader.body))
-    assert reader.waiting == 0
+    assert reader.incomplete_size == 0
     return found
 
 
@@ -193,12 +193,12 @@ def test_a_packet_that_crawls_is_known_from_a_new_one() -> None:
     assert reader.next() == wire.JOB_STATUS_REQ
     for at in range(1, len(packet) - 1):
         assert reader.next() == wire.MORE
-        assert (reader.parts_begun, reader.waiting) == (1, at)
+        assert (reader.split_packets, reader.incomplete_size) == (1, at)
         reader.feed(packet[at : at + 1])
     reader.feed(packet[-1:] + packet[:2])
     assert reader.next() == wire.JOB_STATUS_REQ
     assert reader.next() == wire.MORE
-    assert (reader.parts_begun, reader.waiting) == (2, 2)
+    assert (reader.split_packets, reader.incomplete_size) == (2, 2)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ class TestRequests:
     def test_byte_by_byte(self, stream: bytes, expected: list[tuple[int, bytes]]) -> None:
         reader = wire.Reader()
         assert read(reader, (stream[i : i + 1] for i in range(len(stream)))) == expected
-        assert reader.waiting == 0
+        assert reader.incomplete_size == 0
 
     def test_at_every_split(self, stream: bytes, expected: list[tuple[int, bytes]]) -> None:
         for at in range(1, len(stream)):
@@ -150,12 +150,12 @@ def test_a_packet_that_crawls_is_known_from_a_new_one(packet: bytes) -> None:
     assert reader.next() != wire.MORE
     for at in range(1, len(packet) - 1):
         assert reader.next() == wire.MORE
-        assert (reader.parts_begun, reader.waiting) == (1, at)
+        assert (reader.split_packets, reader.incomplete_size) == (1, at)
         reader.feed(packet[at : at + 1])
     reader.feed(packet[-1:] + packet[:2])
     assert reader.next() != wire.MORE
     assert reader.next() == wire.MORE
-    assert (reader.parts_begun, reader.waiting) == (2, 2)
+    assert (reader.split_packets, reader.incomplete_size) == (2, 2)
 
 
 def test_too_few_fields() -> None:

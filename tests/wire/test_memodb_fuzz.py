@@ -34,7 +34,7 @@ def pieces(stream: bytes, sizes: list[int]) -> list[bytes]:
     return [piece for piece in [*found, stream] if piece]
 
 
-def read(pipe: sp.Pipe, chunks: list[bytes]) -> list[bytes]:
+def read(pipe: sp.MessagePipe, chunks: list[bytes]) -> list[bytes]:
     found = []
     for chunk in chunks:
         pipe.feed(chunk)
@@ -121,7 +121,7 @@ def test_websocket_messages_come_out_as_they_went_in(messages: list[tuple[bytes,
 
 @given(st.binary(max_size=300), st.sampled_from(["tcp", "ipc", "ws"]), st.booleans(), PIECES)
 def test_rubbish_ends_a_pipe_at_worst(rubbish: bytes, kind: str, greeted: bool, sizes: list[int]) -> None:
-    pipe: sp.Pipe = (
+    pipe: sp.MessagePipe = (
         WebSocketPipe("", 1000) if kind == "ws" else sp.StreamPipe(sp.IPC if kind == "ipc" else sp.TCP, 1000)
     )
     greeting = UPGRADE if kind == "ws" else sp.greeting(sp.REQ)

@@ -54,7 +54,7 @@ def test_a_delay_counts_no_step() -> None:
 
 
 def _cut(pieces: list[bytes]) -> list[bytes]:
-    answers = periodic_client.Answers()
+    answers = periodic_client.AnswerReader()
     found = []
     for piece in pieces:
         answers.feed(piece)

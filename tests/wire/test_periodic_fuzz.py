@@ -14,7 +14,7 @@ DIALECTS = st.sampled_from([wire.DOCUMENT, wire.TODAY])
 NAMES = st.binary(max_size=255)
 I32 = st.integers(-(2**31), 2**31 - 1)
 I64 = st.integers(-(2**63), 2**63 - 1)
-JOBS = st.builds(wire.Job, NAMES, NAMES, st.binary(max_size=300), I64, I32 | st.just(0), I32 | st.just(0))
+JOBS = st.builds(wire.PeriodicJob, NAMES, NAMES, st.binary(max_size=300), I64, I32 | st.just(0), I32 | st.just(0))
 FIRST = st.sampled_from([wire.CLIENT, wire.WORKER]).map(lambda kind: bytes([kind]))
 NAMED = st.builds(
     lambda kind, name, token: bytes([kind]) + wire.identity(name, token),
@@ -86,7 +86,7 @@ def test_one_wrong_bit_is_noticed_where_there_is_a_crc(
 
 
 @given(JOBS)
-def test_jobs_round_trip(job: wire.Job) -> None:
+def test_jobs_round_trip(job: wire.PeriodicJob) -> None:
     data = wire.job(job)
     arguments = wire.Arguments(b"??" + data + b"!!", 2, 2 + len(data))
     assert arguments.job() == job
@@ -94,14 +94,14 @@ def test_jobs_round_trip(job: wire.Job) -> None:
 
 
 @given(JOBS)
-def test_jobs_from_before_versions_round_trip(job: wire.Job) -> None:
+def test_jobs_from_before_versions_round_trip(job: wire.PeriodicJob) -> None:
     job = job._replace(timeout=0)
     plain = wire.job(job._replace(steps=0))[:-1] + job.steps.to_bytes(4, "big", signed=True)
     assert wire.Arguments(plain, 0, len(plain)).job() == job
 
 
 @given(st.lists(JOBS, max_size=5))
-def test_dumps_round_trip(jobs: list[wire.Job]) -> None:
+def test_dumps_round_trip(jobs: list[wire.PeriodicJob]) -> None:
     data = wire.jobs(jobs)
     assert wire.Arguments(data, 0, len(data)).jobs() == jobs
 

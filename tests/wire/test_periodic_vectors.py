@@ -19,19 +19,19 @@ DOCUMENT = {
         "00524551 0000001c 34343866 0d 04 6563686f 02 6e31 00000002 776c 000000005b7cb720 00",
         b"448f",
         wire.SUBMIT_JOB,
-        wire.Job(b"echo", b"n1", b"wl", 1534900000),
+        wire.PeriodicJob(b"echo", b"n1", b"wl", 1534900000),
     ),
     "SUBMIT_JOB with a count": (
         "00524551 00000021 33303837 0d 04 6563686f 05 6c61746572 00000000 0000000000000000 01 00000007",
         b"3087",
         wire.SUBMIT_JOB,
-        wire.Job(b"echo", b"later", b"", 0, 7),
+        wire.PeriodicJob(b"echo", b"later", b"", 0, 7),
     ),
     "RUN_JOB": (
         "00524551 0000001f 34643537 19 04 6563686f 02 726a 00000005 68656c6c6f 0000000000000000 00",
         b"4d57",
         wire.RUN_JOB,
-        wire.Job(b"echo", b"rj", b"hello", 0),
+        wire.PeriodicJob(b"echo", b"rj", b"hello", 0),
     ),
     "SCHED_LATER": (
         "00524551 0000001f 7a6a6366 02 0f 726576657273650000 0000ec03b249 0000000000000005 0000",
@@ -66,11 +66,11 @@ TODAY = {
         "00524551 00000022 06daa155 00000004 0d 04 6563686f 02 7633 00000000 0000000000000000 03 00000007 00000009",
         b"\0\0\0\4",
         wire.SUBMIT_JOB,
-        wire.Job(b"echo", b"v3", b"", 0, 7, 9),
+        wire.PeriodicJob(b"echo", b"v3", b"", 0, 7, 9),
     ),
 }
 
-Vector = tuple[str, bytes, int, bytes | wire.Job]
+Vector = tuple[str, bytes, int, bytes | wire.PeriodicJob]
 REGISTRATIONS = {
     "document worker": (DOCUMENT_WORKER, wire.DOCUMENT, bytes([wire.WORKER])),
     "document client": (DOCUMENT_CLIENT, wire.DOCUMENT, bytes([wire.CLIENT])),
@@ -107,7 +107,7 @@ def check(stream: bytes, dialect: wire.Dialect, expected: list[bytes]) -> None:
         reader = wire.Reader()
         assert read(reader, chunks) == expected, chunks
         assert reader.dialect is dialect
-        assert reader.waiting == 0
+        assert reader.incomplete_size == 0
 
 
 @pytest.mark.parametrize(("stream", "dialect", "payload"), REGISTRATIONS.values(), ids=REGISTRATIONS.keys())
@@ -115,8 +115,8 @@ def test_registrations(stream: str, dialect: wire.Dialect, payload: bytes) -> No
     check(bytes.fromhex(stream), dialect, [payload])
 
 
-def _payload(message_id: bytes, command: int, arguments: bytes | wire.Job) -> bytes:
-    said = wire.job(arguments) if isinstance(arguments, wire.Job) else arguments
+def _payload(message_id: bytes, command: int, arguments: bytes | wire.PeriodicJob) -> bytes:
+    said = wire.job(arguments) if isinstance(arguments, wire.PeriodicJob) else arguments
     return message_id + bytes([command]) + said
 
 
@@ -147,11 +147,13 @@ def test_a_whole_conversation_in_each_dialect() -> None:
 
 
 @pytest.mark.parametrize(
-    "vector", [v for v in (*DOCUMENT.values(), *TODAY.values()) if isinstance(v[3], wire.Job)], ids=lambda v: v[1]
+    "vector",
+    [v for v in (*DOCUMENT.values(), *TODAY.values()) if isinstance(v[3], wire.PeriodicJob)],
+    ids=lambda v: v[1],
 )
 def test_jobs_are_read(vector: Vector) -> None:
     data = bytes.fromhex(vector[0])
-    arguments = wire.job(vector[3]) if isinstance(vector[3], wire.Job) else b""
+    arguments = wire.job(vector[3]) if isinstance(vector[3], wire.PeriodicJob) else b""
     start = len(data) - len(arguments)
     assert wire.Arguments(data, start, len(data)).job() == vector[3]
 
@@ -171,7 +173,7 @@ def test_answers() -> None:
 
 def test_an_assignment_of_the_document_has_a_handle_before_the_job() -> None:
     handle = wire.short(b"echo\0\0\0\0\xec\x03\xb2\x49")
-    payload = b"f801" + bytes([wire.JOB_ASSIGN]) + handle + wire.job(wire.Job(b"echo", b"later", b"", 0, 7))
+    payload = b"f801" + bytes([wire.JOB_ASSIGN]) + handle + wire.job(wire.PeriodicJob(b"echo", b"later", b"", 0, 7))
     assert wire.frame(wire.DOCUMENT, wire.RESPONSE, payload) == bytes.fromhex(
         "00524553 0000002e 66383031 05 0c 6563686f00000000ec03b249"
         "04 6563686f 05 6c61746572 00000000 0000000000000000 01 00000007"
@@ -180,19 +182,19 @@ def test_an_assignment_of_the_document_has_a_handle_before_the_job() -> None:
 
 def test_a_job_from_before_versions() -> None:
     data = bytes.fromhex("04 6563686f 02 6e31 00000002 776c 000000005b7cb720 00000007")
-    assert wire.Arguments(data, 0, len(data)).job() == wire.Job(b"echo", b"n1", b"wl", 1534900000, 7)
+    assert wire.Arguments(data, 0, len(data)).job() == wire.PeriodicJob(b"echo", b"n1", b"wl", 1534900000, 7)
 
 
 def test_a_version_that_does_not_exist_is_none() -> None:
     data = bytes.fromhex("04 6563686f 02 6e31 00000002 776c 000000005b7cb720 09")
-    assert wire.Arguments(data, 0, len(data)).job() == wire.Job(b"echo", b"n1", b"wl", 1534900000)
+    assert wire.Arguments(data, 0, len(data)).job() == wire.PeriodicJob(b"echo", b"n1", b"wl", 1534900000)
 
 
 def test_numbers_that_are_too_large_are_cut() -> None:
     for number, said in ((2**40, 2**31 - 1), (-(2**40), -(2**31))):
-        data = wire.job(wire.Job(b"f", b"n", b"", 2**100, number, number))
+        data = wire.job(wire.PeriodicJob(b"f", b"n", b"", 2**100, number, number))
         found = wire.Arguments(data, 0, len(data)).job()
-        assert found == wire.Job(b"f", b"n", b"", 2**63 - 1, said, said)
+        assert found == wire.PeriodicJob(b"f", b"n", b"", 2**63 - 1, said, said)
 
 
 @pytest.mark.parametrize(
@@ -239,8 +241,11 @@ def test_the_limit_of_a_frame() -> None:
 TAKES = {
     "kind": (wire.Arguments.kind, b"\1"),
     "short": (wire.Arguments.short, wire.short(b"name")),
-    "job": (wire.Arguments.job, wire.job(wire.Job(b"f", b"n", b"payload", 5, 1, 1))),
-    "jobs": (wire.Arguments.jobs, wire.jobs([wire.Job(b"f", b"n", b"p", 5), wire.Job(b"f", b"n", b"p", 5, 0, 2)])),
+    "job": (wire.Arguments.job, wire.job(wire.PeriodicJob(b"f", b"n", b"payload", 5, 1, 1))),
+    "jobs": (
+        wire.Arguments.jobs,
+        wire.jobs([wire.PeriodicJob(b"f", b"n", b"p", 5), wire.PeriodicJob(b"f", b"n", b"p", 5, 0, 2)]),
+    ),
     "later": (wire.Arguments.later, wire.later(5, -5)),
     "limit": (wire.Arguments.limit, wire.limit(-2)),
     "value": (wire.Arguments.value, wire.value(2**32 - 1)),

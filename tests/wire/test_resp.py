@@ -45,10 +45,10 @@ REPLIES = [
     (-5, b":-5\r\n", b":-5\r\n"),
     (None, b"$-1\r\n", b"_\r\n"),
     (1.5, b"$3\r\n1.5\r\n", b",1.5\r\n"),
-    (resp.NO_ARRAY, b"*-1\r\n", b"_\r\n"),
+    (resp.NULL_ARRAY, b"*-1\r\n", b"_\r\n"),
     (resp.OK, b"+OK\r\n", b"+OK\r\n"),
-    (resp.Fault("ERR", "no\r\nway"), b"-ERR no  way\r\n", b"-ERR no  way\r\n"),
-    (resp.Text(b"a"), b"$1\r\na\r\n", b"=5\r\ntxt:a\r\n"),
+    (resp.ErrorReply("ERR", "no\r\nway"), b"-ERR no  way\r\n", b"-ERR no  way\r\n"),
+    (resp.VerbatimText(b"a"), b"$1\r\na\r\n", b"=5\r\ntxt:a\r\n"),
     ([b"a", [1, None]], b"*2\r\n$1\r\na\r\n*2\r\n:1\r\n$-1\r\n", b"*2\r\n$1\r\na\r\n*2\r\n:1\r\n_\r\n"),
     ({b"a": 1}, b"*2\r\n$1\r\na\r\n:1\r\n", b"%1\r\n$1\r\na\r\n:1\r\n"),
     ({}, b"*0\r\n", b"%0\r\n"),
@@ -114,11 +114,11 @@ def test_what_is_arriving_can_be_told() -> None:
     reader = resp.Reader(MIB)
     reader.feed(b"*2\r\n$4\r\nECHO\r\n$100\r\nabc")
     assert reader.next() == resp.MORE
-    begun, size = reader.commands_begun, reader.arriving
+    begun, size = reader.commands_begun, reader.incomplete_command_size
     assert size > 0
     reader.feed(b"d")
     assert reader.next() == resp.MORE
-    assert (reader.commands_begun, reader.arriving) == (begun, size + 1)
+    assert (reader.commands_begun, reader.incomplete_command_size) == (begun, size + 1)
 
 
 WORDS = st.lists(st.lists(st.binary(max_size=40), min_size=1, max_size=6), max_size=6)

@@ -22,18 +22,18 @@ UPGRADE = (
 PING = bytes.fromhex("89 84 01020304 71 6b 6d 63")  # its payload is "ping"
 IN_FRAGMENTS = bytes.fromhex("02 85 00000000 a5 81 b2 01 68") + PING + bytes.fromhex("80 84 00000000 65 6c 6c 6f")
 
-Make = Callable[[], sp.Pipe]
+Make = Callable[[], sp.MessagePipe]
 
 
-def tcp() -> sp.Pipe:
+def tcp() -> sp.MessagePipe:
     return sp.StreamPipe(sp.TCP)
 
 
-def ipc() -> sp.Pipe:
+def ipc() -> sp.MessagePipe:
     return sp.StreamPipe(sp.IPC)
 
 
-def web() -> sp.Pipe:
+def web() -> sp.MessagePipe:
     return WebSocketPipe("/memo")
 
 
@@ -48,7 +48,7 @@ STREAMS: dict[str, tuple[Make, bytes, list[bytes]]] = {
 }
 
 
-def read(pipe: sp.Pipe, chunks: Iterable[bytes]) -> list[bytes]:
+def read(pipe: sp.MessagePipe, chunks: Iterable[bytes]) -> list[bytes]:
     """Every message that a pipe makes of these chunks."""
     found = []
     for chunk in chunks:
@@ -69,7 +69,7 @@ class TestStreams:
     def test_byte_by_byte(self, make: Make, stream: bytes, expected: list[bytes]) -> None:
         pipe = make()
         assert read(pipe, (stream[i : i + 1] for i in range(len(stream)))) == expected
-        assert pipe.waiting == 0
+        assert pipe.incomplete_size == 0
 
     def test_at_every_split(self, make: Make, stream: bytes, expected: list[bytes]) -> None:
         for at in range(1, len(stream)):

@@ -3,7 +3,7 @@ r"""The wire of Danga's draft of 2005: a header of nine bytes and a body, in bot
 The header is four bytes of magic, one for the type and four for the size of the body. The draft leaves the magic
 and the byte order open; here they are those of the protocol that came after it: `\0REQ` to a server, `\0RES` from
 it, big-endian. That protocol's fifth byte is always 0, and the only draft packet with that type is never sent to
-a server, so five bytes tell the two apart.
+a server, so five bytes distinguish the two protocols.
 
 The draft has no packet for errors: every WireError is fatal.
 
@@ -20,6 +20,8 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from geartrain.errors import WireError
+from geartrain.wire.packet_buffer import MORE as MORE
+from geartrain.wire.packet_buffer import PacketBuffer
 
 NOOP: Final = 0x00
 WORKER_CONNECT: Final = 0x01
@@ -36,16 +38,14 @@ JOB_COMPLETE_ANNOUNCE: Final = 0x0B
 JOB_COMPLETE_REQ: Final = 0x0C
 JOB_COMPLETE_RES: Final = 0x0D
 
-MORE: Final = -1  # what `next` returns when it needs more bytes
-
 # The types of jobs.
 SYNC_WAIT: Final = 0
 ASYNC_HANDLE: Final = 1
 ASYNC_THROW_AWAY: Final = 2
 _LAST_JOB_TYPE: Final = ASYNC_THROW_AWAY
 
-SUCCESS: Final = 0  # the result code of a job that did not fail
-INCOMPLETE: Final = 0  # what job_complete_res has in place of a time while there is nothing to tell
+SUCCESS: Final = 0  # result code
+INCOMPLETE: Final = 0  # the time in job_complete_res of a job that is not finished, or unknown
 
 REQUEST: Final = b"\0REQ"
 RESPONSE: Final = b"\0RES"
@@ -58,7 +58,7 @@ _STATUS: Final = struct.Struct(">III")
 _COMPLETION: Final = struct.Struct(">IB")
 _ANY: Final = UINT32
 
-# By type: the packet's name, the magic it comes with, and the least and the most that its body may have.
+# By type: name, magic, and the least and the most bytes of the body.
 PACKETS: Final[dict[int, tuple[str, bytes, int, int]]] = {
     NOOP: ("noop", RESPONSE, 0, 0),
     WORKER_CONNECT: ("worker_connect", REQUEST, 0, _ANY),
@@ -78,82 +78,55 @@ PACKETS: Final[dict[int, tuple[str, bytes, int, int]]] = {
 
 
 class Creation(NamedTuple):
-    """What job_create_req says."""
+    """The body of job_create_req."""
 
     name: bytes
-    key: bytes  # the duplicate key; empty: no duplicate of anything
+    key: bytes  # the duplicate key; empty: none
     flags: int
     type: int
     args: bytes
 
 
-class Assignment(NamedTuple):
-    """What job_assign_res says when there is a job."""
+class AssignedJob(NamedTuple):
+    """The body of job_assign_res with a job."""
 
     name: bytes
     args: bytes
 
 
-class Status(NamedTuple):
-    """What job_status_announce and job_status_res say."""
+class JobStatus(NamedTuple):
+    """The body of job_status_announce and job_status_res."""
 
     numerator: int
     denominator: int
-    seconds_left: int  # 0: nobody said
+    seconds_left: int  # 0: unknown
 
 
 class Outcome(NamedTuple):
-    """What job_complete_announce says."""
+    """The body of job_complete_announce."""
 
     code: int  # 0 for success
     result: bytes
 
 
 class Completion(NamedTuple):
-    """What job_complete_res says."""
+    """The body of job_complete_res."""
 
     seconds: int  # 0: not finished, or unknown
     code: int
     result: bytes
 
 
-class Reader:
+class Reader(PacketBuffer):
     """Cuts a stream into packets, however it arrives. A server expects requests, its peers expect responses."""
 
-    __slots__ = (
-        "_have", "_need", "_parts", "_position", "_resumed", "body", "data", "magic", "max_packet", "parts_begun",
-    )  # fmt: skip
+    __slots__ = ("body", "magic", "max_packet")
 
     def __init__(self, max_packet: int = MAX_PACKET, magic: bytes = REQUEST) -> None:
+        super().__init__()
         self.max_packet = max_packet
         self.magic = magic
         self.body = b""  # of the packet whose type `next` has returned
-        self.data = b""
-        self.parts_begun = 0  # how many packets have arrived in parts: tells a new one from one that stalls
-        self._position = 0
-        self._parts: list[bytes] = []  # of a packet that is not complete yet
-        self._have = 0
-        self._need = 0
-        self._resumed = False  # `data` starts with the packet that was incomplete before
-
-    @property
-    def waiting(self) -> int:
-        """How many bytes of an incomplete packet have arrived."""
-        return self._have
-
-    def feed(self, data: bytes) -> None:
-        """Take what was read; `next` has returned MORE before."""
-        self._resumed = bool(self._have)
-        if self._have:
-            self._parts.append(data)
-            self._have += len(data)
-            if self._have < self._need:
-                return
-            data = b"".join(self._parts)
-            self._parts.clear()
-            self._have = 0
-        self.data = data
-        self._position = 0
 
     def next(self) -> int:
         """The type of the next packet, or MORE."""
@@ -165,13 +138,13 @@ class Reader:
             self._position = 0
             return MORE
         if size - position < _HEADER_SIZE:
-            return self._wait_for_header(data, position)
+            return self._keep_header(data, position)
         magic, kind, length = _HEADER.unpack_from(data, position)
         self._check(magic, kind, length)
         start = position + _HEADER_SIZE
         end = start + length
         if end > size:
-            return self._wait(data, position, _HEADER_SIZE + length)
+            return self._keep(data, position, _HEADER_SIZE + length)
         self.body = data[start:end]
         self._position = end
         return int(kind)
@@ -197,29 +170,15 @@ class Reader:
     def _wrong_magic(self, magic: bytes) -> WireError:
         return WireError("INVALID_MAGIC", f"a packet begins with {self.magic!r}, not {magic!r}")
 
-    def _wait_for_header(self, data: bytes, position: int) -> int:
+    def _keep_header(self, data: bytes, position: int) -> int:
         begun = data[position : position + 4]
         if not self.magic.startswith(begun):
             raise self._wrong_magic(begun)
-        return self._wait(data, position, _HEADER_SIZE if len(begun) == 4 else len(begun) + 1)
-
-    def _wait(self, data: bytes, position: int, need: int) -> int:
-        """Keep the beginning of a packet, and do not look at it again before it can be complete."""
-        self._parts.append(data[position:] if position else data)
-        self._have = len(data) - position
-        self._need = need
-        if position or not self._resumed:
-            self.parts_begun += 1
-        self.data = b""
-        self._position = 0
-        return MORE
-
-
-# Reading bodies
+        return self._keep(data, position, _HEADER_SIZE if len(begun) == 4 else len(begun) + 1)
 
 
 def job_names(body: bytes) -> list[bytes]:
-    """The names in worker_connect. One NUL at the end is overlooked: it ends the last name."""
+    """The names in worker_connect; one NUL at the end is ignored."""
     if not body:
         return []
     names = body.removesuffix(b"\0").split(b"\0")
@@ -244,111 +203,108 @@ def creation(body: bytes) -> Creation:
 
 
 def handle(body: bytes) -> bytes:
-    """The handle in job_status_req and job_complete_req. A NUL at the end is overlooked."""
+    """The handle in job_status_req and job_complete_req; a NUL at the end is ignored."""
     return body.removesuffix(b"\0")
 
 
-def assignment(body: bytes) -> Assignment | None:
+def assignment(body: bytes) -> AssignedJob | None:
     """The job in job_assign_res; None if there was no job."""
     if not body:
         return None
     name, separator, args = body.partition(b"\0")
     if not separator:
         raise WireError("INVALID_BODY", "job_assign_res needs a name that ends with NUL")
-    return Assignment(name, args)
+    return AssignedJob(name, args)
 
 
-def status(body: bytes) -> Status:
-    """What job_status_announce or job_status_res says."""
-    return Status._make(_STATUS.unpack(body))
+def status(body: bytes) -> JobStatus:
+    """The body of job_status_announce or job_status_res."""
+    return JobStatus._make(_STATUS.unpack(body))
 
 
 def outcome(body: bytes) -> Outcome:
-    """What job_complete_announce says."""
+    """The body of job_complete_announce."""
     return Outcome(body[0], body[1:])
 
 
 def completion(body: bytes) -> Completion:
-    """What job_complete_res says."""
+    """The body of job_complete_res."""
     seconds, code = _COMPLETION.unpack_from(body)
     return Completion(seconds, code, body[_COMPLETION.size :])
 
 
-# Writing packets
-
-
 def packet(kind: int, body: bytes = b"") -> bytes:
-    """A packet with the magic of its direction, its body ready made."""
+    """A packet with this body and the magic of its direction."""
     return _HEADER.pack(PACKETS[kind][1], kind, len(body)) + body
 
 
 def noop() -> bytes:
-    """Wake up."""
+    """Wake a worker."""
     return packet(NOOP)
 
 
 def worker_connect(names: Iterable[bytes]) -> bytes:
-    """Here is what I can do."""
+    """The names of the jobs that a worker can do."""
     return packet(WORKER_CONNECT, b"\0".join(names))
 
 
 def worker_disconnect() -> bytes:
-    """Goodbye."""
+    """A worker disconnects."""
     return packet(WORKER_DISCONNECT)
 
 
 def worker_sleep() -> bytes:
-    """I am about to sleep."""
+    """A worker goes to sleep."""
     return packet(WORKER_SLEEP)
 
 
 def job_create_req(name: bytes, key: bytes, type: int, args: bytes = b"", flags: int = 0) -> bytes:
-    """Create this new job."""
+    """Create a job."""
     return packet(JOB_CREATE_REQ, b"%b\0%b\0%c%c%b" % (name, key, flags, type, args))
 
 
 def job_create_res(handle: bytes) -> bytes:
-    """Okay, here is its handle."""
+    """The handle of a created job."""
     return packet(JOB_CREATE_RES, handle)
 
 
 def job_assign_req() -> bytes:
-    """Got a job for me?"""
+    """A worker asks for a job."""
     return packet(JOB_ASSIGN_REQ)
 
 
 def job_assign_res(name: bytes, args: bytes) -> bytes:
-    """Here is a job to do."""
+    """A job for a worker."""
     return b"".join((_HEADER.pack(RESPONSE, JOB_ASSIGN_RES, len(name) + 1 + len(args)), name, b"\0", args))
 
 
 def job_status_announce(numerator: int, denominator: int, seconds_left: int = 0) -> bytes:
-    """I am so far now."""
+    """A worker reports progress."""
     return packet(JOB_STATUS_ANNOUNCE, _status_body(numerator, denominator, seconds_left))
 
 
 def job_status_req(handle: bytes) -> bytes:
-    """How far along is this job?"""
+    """Ask for the progress of a job."""
     return packet(JOB_STATUS_REQ, handle)
 
 
 def job_status_res(numerator: int, denominator: int, seconds_left: int = 0) -> bytes:
-    """The job is so far."""
+    """The progress of a job."""
     return packet(JOB_STATUS_RES, _status_body(numerator, denominator, seconds_left))
 
 
 def job_complete_announce(code: int, result: bytes = b"") -> bytes:
-    """I have completed my job."""
+    """A worker has completed its job."""
     return packet(JOB_COMPLETE_ANNOUNCE, b"%c%b" % (code, result))
 
 
 def job_complete_req(handle: bytes) -> bytes:
-    """Is this job finished?"""
+    """Ask for the result of a job."""
     return packet(JOB_COMPLETE_REQ, handle)
 
 
 def job_complete_res(seconds: int, code: int, result: bytes = b"") -> bytes:
-    """The job completed as follows."""
+    """The result of a job."""
     head = _HEADER.pack(RESPONSE, JOB_COMPLETE_RES, _COMPLETION.size + len(result))
     return b"".join((head, _COMPLETION.pack(_uint32(seconds), code), result))
 
@@ -358,7 +314,7 @@ def _status_body(numerator: int, denominator: int, seconds_left: int) -> bytes:
 
 
 def _uint32(number: int) -> int:
-    """Other protocols count further, and below zero."""
+    """The nearest number that fits: jobs of other doors may have any."""
     return min(max(number, 0), UINT32)
 
 

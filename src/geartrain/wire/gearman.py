@@ -4,8 +4,8 @@ A packet is a header of three big-endian words (magic, type, size of the body) a
 by NUL bytes. A first byte other than NUL starts a line of text. See the document's "Binary Packet" and
 "Administrative Protocol".
 
-The reader gives no object per packet: `next` returns the type and leaves the body's place in `data`, `start` and
-`end`, so that a handler cuts its fields straight out of what was read.
+The reader makes no object per packet: `next` returns the type and leaves the place of the body in `data`, `start` and
+`end`, so that a handler slices its fields out of what was read.
 
 >>> reader = Reader()
 >>> reader.feed(request(CAN_DO, b"reverse") + b"version\\r\\n")
@@ -24,8 +24,8 @@ from typing import Final
 from mypy_extensions import i64
 
 from geartrain.errors import LineError, WireError
-from geartrain.wire.stream import MORE as MORE
-from geartrain.wire.stream import Stream
+from geartrain.wire.packet_buffer import MORE as MORE
+from geartrain.wire.packet_buffer import PacketBuffer
 
 CAN_DO: Final = 1
 CANT_DO: Final = 2
@@ -93,13 +93,13 @@ _HEADER_SIZE: Final = 12
 _NEAR: Final = 64
 _REQ: Final = 0x00524551
 _RES: Final = 0x00524553
-# How a response of each type begins; the size of its body follows.
+# The first eight bytes of a response of each type; the size of its body follows.
 _BEGINNINGS: Final = [b"\0RES" + kind.to_bytes(4, "big") for kind in range(LAST_TYPE + 1)]
-_READY_MADE: Final = 1024
-_LENGTHS: Final = [size.to_bytes(4, "big") for size in range(_READY_MADE)]
+_PRECOMPUTED: Final = 1024
+_LENGTHS: Final = [size.to_bytes(4, "big") for size in range(_PRECOMPUTED)]
 
 
-class Reader(Stream):
+class Reader(PacketBuffer):
     """Cuts a stream into packets and lines, however it arrives."""
 
     __slots__ = ("max_packet",)
@@ -110,8 +110,8 @@ class Reader(Stream):
 
     @property
     def in_line(self) -> bool:
-        """Whether what is incomplete is a line of text."""
-        return self.begins_with not in (b"", b"\0")
+        """Whether a line of text is incomplete, and not a packet."""
+        return self.first_byte not in (b"", b"\0")
 
     def next(self) -> int:
         """The type of the next packet, TEXT for a line, or MORE."""
@@ -119,8 +119,8 @@ class Reader(Stream):
         position = self._position
         size: i64 = len(data)
         if position + _HEADER_SIZE > size or data[position]:
-            return self._other(data, position)
-        # Byte by byte: to the compiler these are a few instructions, while unpacking makes a tuple and three numbers.
+            return self._other_input(data, position)
+        # Byte by byte: compiled, these are a few instructions, while unpacking makes a tuple and three numbers.
         kind: i64 = data[position + 7]
         byte: i64 = data[position + 8]
         length = byte << 24
@@ -141,35 +141,35 @@ class Reader(Stream):
             or not kind
             or length > self.max_packet
         ):
-            return self._unusual(data, position)
+            return self._invalid_header(data, position)
         start = position + _HEADER_SIZE
         end = start + length
         if end > size:
-            return self._wait(data, position, _HEADER_SIZE + length)
+            return self._keep(data, position, _HEADER_SIZE + length)
         self.start = start
         self.end = self._position = end
         return kind
 
-    def _other(self, data: bytes, position: int) -> int:
-        """Nothing, a line, or less than a header."""
+    def _other_input(self, data: bytes, position: int) -> int:
+        """The end of the data, a line, or less than a header."""
         if position == len(data):
             self.data = b""
             self._position = 0
             return MORE
-        return self._line(data, position) if data[position] else self._wait_for_header(data, position)
+        return self._line(data, position) if data[position] else self._keep_header(data, position)
 
-    def _unusual(self, data: bytes, position: int) -> int:
-        """A header that no client or worker should send: a response is passed over, anything else is the end."""
+    def _invalid_header(self, data: bytes, position: int) -> int:
+        """A header that a server cannot receive. A response is skipped with an error, any other is fatal."""
         magic, kind, length = _HEADER.unpack_from(data, position)
-        self._refuse(magic, kind, length)
+        self._check_header(magic, kind, length)
         end = position + _HEADER_SIZE + length
         if end > len(data):
-            return self._wait(data, position, _HEADER_SIZE + length)
+            return self._keep(data, position, _HEADER_SIZE + length)
         self._position = end
         raise WireError("INVALID_MAGIC", "Request magic expected", fatal=False)
 
-    def _refuse(self, magic: int, kind: int, length: int) -> None:
-        """Raise what is wrong with a header, unless it is a well-formed response."""
+    def _check_header(self, magic: int, kind: int, length: int) -> None:
+        """Raise the error of an invalid header; return if it is a well-formed response."""
         if magic not in (_REQ, _RES):
             raise WireError("INVALID_MAGIC", "A packet starts with NUL and REQ")
         if not 0 < kind <= LAST_TYPE:
@@ -183,17 +183,17 @@ class Reader(Stream):
         if end < 0:
             if len(data) - position >= MAX_LINE:
                 raise LineError("LINE_TOO_LONG", f"A line may have {MAX_LINE} bytes")
-            return self._wait(data, position, len(data) - position + 1)
+            return self._keep(data, position, len(data) - position + 1)
         self.start = position
         self._position = end + 1
         self.end = end - 1 if end > position and data[end - 1] == 0x0D else end
         return TEXT
 
-    def _wait_for_header(self, data: bytes, position: int) -> int:
+    def _keep_header(self, data: bytes, position: int) -> int:
         begun = data[position : position + 4]
         if not (b"\0REQ".startswith(begun) or b"\0RES".startswith(begun)):
             raise WireError("INVALID_MAGIC", "A packet starts with NUL and REQ")
-        return self._wait(data, position, _HEADER_SIZE if len(begun) == 4 else len(begun) + 1)
+        return self._keep(data, position, _HEADER_SIZE if len(begun) == 4 else len(begun) + 1)
 
 
 def fields(kind: int, data: bytes, start: int, end: int) -> list[bytes]:
@@ -213,14 +213,14 @@ def too_few_fields(kind: int) -> WireError:
 def number(text: bytes) -> int:
     """A decimal number as C's atoi reads it: leading blanks and a sign, then digits; anything else is 0.
 
-    What has more than 20 digits is beyond every limit anyway, and is cut there: converting it would take long.
+    Only the first 20 digits are read: more are beyond every limit, and converting them would take long.
     """
     found = _NUMBER.match(text)
     return int(found[1] + found[2]) if found is not None and found[2] else 0
 
 
 def only_argument(data: bytes, start: int, end: int) -> bytes:
-    """The argument of a packet that has just one; gearmand overlooks a NUL after it."""
+    """The argument of a packet that has just one; as in gearmand, a NUL after it is ignored."""
     return data[start:end].removesuffix(b"\0")
 
 
@@ -231,29 +231,29 @@ def request(kind: int, *arguments: bytes) -> bytes:
 
 
 def response(kind: int, body: bytes = b"") -> bytes:
-    """A packet from a server, its body ready made."""
+    """A packet from a server with this body."""
     return _HEADER.pack(_RES, kind, len(body)) + body
 
 
 def about_job(kind: int, handle: bytes, data: bytes) -> bytes:
-    """A packet from a server whose body is a handle and something more."""
+    """A packet from a server whose body is a handle and data."""
     size = len(handle) + 1 + len(data)
     return b"%b%b%b\0%b" % (_BEGINNINGS[kind], _length(size), handle, data)
 
 
 def assignment(kind: int, handle: bytes, names: bytes, payload: bytes) -> bytes:
-    """A packet that hands a job to a worker; `names` are its fields between handle and payload, NUL between them."""
+    """A packet that assigns a job; `names` are the fields between handle and payload, separated by NUL."""
     size = len(handle) + len(names) + len(payload) + 2
     return b"%b%b%b\0%b\0%b" % (_BEGINNINGS[kind], _length(size), handle, names, payload)
 
 
 def _length(size: int) -> bytes:
     """The last field of a header."""
-    return _LENGTHS[size] if size < _READY_MADE else size.to_bytes(4, "big")
+    return _LENGTHS[size] if size < _PRECOMPUTED else size.to_bytes(4, "big")
 
 
 def nul(data: bytes, start: i64, end: i64) -> i64:
-    """Where the next NUL is; -1 if there is none. It is near: names are short."""
+    """The position of the next NUL; -1 if there is none. Names are short, so the first bytes are tried one by one."""
     near = start + _NEAR
     if near > end:
         near = end

@@ -1,8 +1,8 @@
 """MemoDB's messages: a header in CBOR, and behind it a payload of any bytes.
 
 A header is an array of the version, the message type, an id and what the type adds to these (the document's
-"Message format"). Where it ends is known only by walking through it. The walk also bounds it, and refuses what
-cannot be in a header, before any value is made; then cbor2 decodes exactly these bytes.
+"Message format"). Its length is known only after parsing it. `header_end` does that without making values, bounds the
+length and the depth, and refuses types that no header has; then cbor2 decodes exactly these bytes.
 
 >>> message, at = parse(bytes.fromhex("85666d656d6f3031024068616c6976652e7476199c40") + b"payload")
 >>> message.kind == JOB, message.service, message.timeout, at
@@ -28,14 +28,14 @@ DISCONNECT: Final = 5
 
 MAX_HEADER: Final = 64 * 1024  # bytes
 MAX_DEPTH: Final = 2  # arrays in arrays: READY's list in the header
-SHORTEST: Final = 0.001  # seconds: a job without time still has to be handed out before that is over
-# Milliseconds: beyond all time, and still an exact number where seconds are fractions.
+SHORTEST: Final = 0.001  # seconds: a job must be assigned before its time is over
+# Milliseconds; still exact as a float in seconds.
 _LONGEST: Final = 2**50
 # What the original's decoder could hold.
 _LEAST: Final = -(2**63)
-# Headers that come again and again are short; only those are remembered.
-_REMEMBERED: Final = 4096
-_REMEMBER_UP_TO: Final = 128
+# Headers that are repeated are short; only those are cached.
+_CACHED: Final = 4096
+_CACHE_UP_TO: Final = 128
 
 _INT, _NEGATIVE, _BYTES, _TEXT, _ARRAY, _MAP, _TAG, _SIMPLE = range(8)
 _INDEFINITE: Final = 31
@@ -44,14 +44,14 @@ _ENDLESS: Final = -1
 # How many bytes follow the first one of an item, by its lowest five bits.
 _ARGUMENT_SIZES: Final = {24: 1, 25: 2, 26: 4, 27: 8}
 
-# A client's JOB as far as it is always the same, and a worker's RESULT as far as its id.
-_USUAL_JOB: Final = b"\x85\x66memo01\x02\x40"
-_USUAL_RESULT: Final = b"\x83\x66memo01\x03\x44"
-_USUAL_ID_SIZE: Final = 4
+# How the headers of most JOBs of clients and RESULTs of workers begin.
+_COMMON_JOB: Final = b"\x85\x66memo01\x02\x40"
+_COMMON_RESULT: Final = b"\x83\x66memo01\x03\x44"
+_COMMON_ID_SIZE: Final = 4
 
 
 class Message(NamedTuple):
-    """A header that means something. What its type does not have is empty."""
+    """A valid header. Fields that its type does not have are empty."""
 
     kind: int
     id: bytes
@@ -62,24 +62,24 @@ class Message(NamedTuple):
 
 
 def parse(data: bytes, start: int = 0, end: int = -1) -> tuple[Message, int]:
-    """The header of a message to a broker, and where its payload begins; a WireError for what means nothing."""
+    """The header of a message to a broker, and where its payload begins; a WireError if it is invalid."""
     end = len(data) if end < 0 else end
-    at = _usual_end(data, start, end) or header_end(data, start, end)
+    at = _common_header_end(data, start, end) or header_end(data, start, end)
     header = data[start:at]
-    message = _remembered(header) if len(header) <= _REMEMBER_UP_TO else _decoded(header)
+    message = _cached(header) if len(header) <= _CACHE_UP_TO else _decoded(header)
     if at < end and message.kind in (READY, HEARTBEAT):
         raise _invalid("a message of this type has no payload")
     return message, at
 
 
-def _usual_end(data: bytes, start: int, end: int) -> int:
-    """Where a header ends that looks as nearly all do, found without walking; 0 if it looks different."""
-    if data.startswith(_USUAL_RESULT, start):
-        at = start + len(_USUAL_RESULT) + _USUAL_ID_SIZE
+def _common_header_end(data: bytes, start: int, end: int) -> int:
+    """Where a header of the most frequent form ends, found without parsing CBOR; 0 if it has another form."""
+    if data.startswith(_COMMON_RESULT, start):
+        at = start + len(_COMMON_RESULT) + _COMMON_ID_SIZE
         return at if at <= end else 0
-    if not data.startswith(_USUAL_JOB, start):
+    if not data.startswith(_COMMON_JOB, start):
         return 0
-    name_at = start + len(_USUAL_JOB)
+    name_at = start + len(_COMMON_JOB)
     if name_at >= end or data[name_at] >> 5 != _TEXT or data[name_at] & 0x1F > 23:
         return 0
     timeout_at = name_at + 1 + (data[name_at] & 0x1F)
@@ -90,7 +90,7 @@ def _usual_end(data: bytes, start: int, end: int) -> int:
 
 
 def seconds(timeout: int) -> float:
-    """A JOB's timeout as the engine takes it. None or less is no time at all, as in the original broker."""
+    """A JOB's timeout in seconds. 0 or less is the shortest, as in the original broker."""
     return max(min(timeout, _LONGEST) / 1000, SHORTEST)
 
 
@@ -154,7 +154,7 @@ def _chunks_end(kind: int, data: bytes, position: int, limit: int) -> int:
 
 
 def _decoded(header: bytes) -> Message:
-    """What a header of known length means."""
+    """Decode a header."""
     try:
         items: list[Any] = cbor2.loads(header)
     except (cbor2.CBORDecodeError, ValueError) as error:
@@ -170,7 +170,7 @@ def _decoded(header: bytes) -> Message:
     return read(id, items)
 
 
-_remembered = functools.lru_cache(_REMEMBERED)(_decoded)
+_cached = functools.lru_cache(_CACHED)(_decoded)
 
 
 def _ready(id: bytes, items: list[Any]) -> Message:
@@ -218,16 +218,16 @@ def _check(fine: bool, rule: str) -> None:
 
 
 def _invalid(why: str) -> WireError:
-    """The message means nothing; the ones behind it may."""
+    """An error that does not close the pipe: the next message may be valid."""
     return WireError("INVALID", why, fatal=False)
 
 
-# What a broker says. The encoding is deterministic: the shortest heads, definite lengths.
+# Messages from a broker. The encoding is deterministic: the shortest heads, definite lengths.
 
 RESULT_TO_CLIENT: Final = cbor2.dumps([VERSION, RESULT, b""], canonical=True)
 
 
-@functools.lru_cache(_REMEMBERED)
+@functools.lru_cache(_CACHED)
 def _job_tail(service: bytes, timeout: int) -> bytes:
     return cbor2.dumps(service.decode(), canonical=True) + cbor2.dumps(timeout, canonical=True)
 
@@ -243,7 +243,7 @@ def heartbeat(id: bytes) -> bytes:
 
 
 def disconnect(id: bytes) -> bytes:
-    """DISCONNECT, to a worker that the broker does not know, or no longer counts on."""
+    """DISCONNECT, to a worker that the broker does not know or has removed."""
     return cbor2.dumps([VERSION, DISCONNECT, id], canonical=True)
 
 

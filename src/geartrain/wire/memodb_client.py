@@ -1,4 +1,4 @@
-r"""MemoDB's messages from the other side: what clients and workers say to a broker, and hear from it.
+r"""MemoDB's messages from the other side: what clients and workers send to a broker, and receive from it.
 
 >>> job(b"alive.tv", 40000).hex()
 '85666d656d6f3031024068616c6976652e7476199c40'
@@ -17,12 +17,12 @@ from geartrain.errors import WireError
 from geartrain.wire import memodb
 from geartrain.wire.memodb import Message
 
-# A broker says the same few headers again and again; those that differ each time are not worth remembering.
-_REMEMBERED: Final = 1024
+# A broker repeats a few headers; those that differ each time are not worth caching.
+_CACHED: Final = 1024
 
 
 def parse(data: bytes, start: int = 0, end: int = -1) -> tuple[Message, int]:
-    """The header of a broker's message, and where its payload begins; a WireError for what is none."""
+    """The header of a broker's message, and where its payload begins; a WireError if it is invalid."""
     end = len(data) if end < 0 else end
     if data.startswith(memodb.RESULT_TO_CLIENT, start) and end - start >= len(memodb.RESULT_TO_CLIENT):
         return _RESULT, start + len(memodb.RESULT_TO_CLIENT)
@@ -33,35 +33,35 @@ def parse(data: bytes, start: int = 0, end: int = -1) -> tuple[Message, int]:
 _RESULT: Final = Message(memodb.RESULT, b"")
 
 
-@functools.lru_cache(_REMEMBERED)
+@functools.lru_cache(_CACHED)
 def _decoded(header: bytes) -> Message:
     try:
         items: list[Any] = cbor2.loads(header)
     except (cbor2.CBORDecodeError, ValueError) as error:
-        raise _nonsense(f"is not valid CBOR: {error}") from None
+        raise _invalid(f"is not valid CBOR: {error}") from None
     if len(items) < 3 or items[0] != memodb.VERSION or not isinstance(items[2], bytes):
-        raise _nonsense(f"is not one of {memodb.VERSION}")
+        raise _invalid(f"is not one of {memodb.VERSION}")
     kind, id, rest = items[1], items[2], items[3:]
     if kind == memodb.JOB:
         if not id or len(rest) != 2 or not isinstance(rest[0], str) or not isinstance(rest[1], int):
-            raise _nonsense("is a JOB without a worker's id, a service or a timeout")
+            raise _invalid("is a JOB without a worker's id, a service or a timeout")
         return Message(memodb.JOB, id, service=rest[0].encode(), timeout=rest[1])
     if kind not in (memodb.RESULT, memodb.HEARTBEAT, memodb.DISCONNECT):
-        raise _nonsense(f"has type {kind!r}, which no broker sends")
+        raise _invalid(f"has type {kind!r}, which no broker sends")
     return Message(kind, id)
 
 
-def _nonsense(why: str) -> WireError:
+def _invalid(why: str) -> WireError:
     return WireError("INVALID", f"the header of an answer {why}")
 
 
 def ready(services: Iterable[bytes]) -> bytes:
-    """READY. The original broker passes over a list that is not in this order: by length, then by bytes."""
+    """READY. The original broker ignores a list that is not in this order: by length, then by bytes."""
     names = sorted(set(services), key=lambda name: (len(name), name))
     return cbor2.dumps([memodb.VERSION, memodb.READY, b"", [name.decode() for name in names]], canonical=True)
 
 
-@functools.lru_cache(_REMEMBERED)
+@functools.lru_cache(_CACHED)
 def job(service: bytes, milliseconds: int) -> bytes:
     """JOB, of a client; `service` is UTF-8."""
     return memodb.job(b"", service, milliseconds)

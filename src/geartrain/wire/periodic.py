@@ -1,8 +1,8 @@
 """The Periodic wire: frames, jobs, and the two dialects that are spoken on one port.
 
 A frame is a magic, the size of a payload, in today's dialect the CRC-32 of the payload, and the payload. The first
-frame of a connection says who comes in, and by its form which dialect is spoken (`Reader.next` finds out). In all
-later ones the payload is a message id of four bytes, which the answer repeats, a command, and its arguments.
+frame of a connection registers the peer, and its form tells the dialect. In all later ones the payload is a message id
+of four bytes, which the answer repeats, a command, and its arguments.
 
 >>> reader = Reader()
 >>> reader.feed(bytes.fromhex("00524551 00000001 01") + frame(DOCUMENT, b"\\0REQ", b"abcd" + bytes([PING])))
@@ -17,8 +17,8 @@ import zlib
 from typing import Final, NamedTuple
 
 from geartrain.errors import WireError
-from geartrain.wire.stream import MORE as MORE
-from geartrain.wire.stream import Stream
+from geartrain.wire.packet_buffer import MORE as MORE
+from geartrain.wire.packet_buffer import PacketBuffer
 
 NOOP: Final = 0
 GRAB_JOB: Final = 1
@@ -81,20 +81,20 @@ _COUNTS: Final = (-(2**31), 2**31 - 1)
 
 
 class Dialect(NamedTuple):
-    """What distinguishes the generations, as data."""
+    """The differences between the dialects."""
 
     name: str
     crc: bool  # whether the CRC of the payload follows its size
-    data: bytes  # what stands before the bytes of an answer that is nothing but bytes
+    data: bytes  # precedes the bytes of an answer that is only data
     opaque_handle: bool  # JOB_ASSIGN brings a handle; otherwise function and name are the handle
     locked_column: bool  # STATUS has one
     commands: int  # the highest that it knows
-    says_no_worker: bool  # RUN_JOB is answered at once when nobody offers the function
-    confirmed: frozenset[int]  # what is answered with SUCCESS
+    says_no_worker: bool  # RUN_JOB is answered at once when no worker offers the function
+    confirmed: frozenset[int]  # commands that are answered with SUCCESS
 
 
 _CONFIRMED_ALWAYS: Final = frozenset({SUBMIT_JOB, DROP_FUNC, REMOVE_JOB, LOAD, CONFIG_SET})
-# What only today's workers want confirmed; those of the document are confused by it.
+# Confirmed only to today's workers; workers of the document misread a confirmation.
 WORKERS_CONFIRMED: Final = frozenset(
     {CAN_DO, CANT_DO, BROADCAST, GRAB_JOB, WORK_DONE, WORK_FAIL, WORK_DATA, SCHED_LATER, RELEASE}
 )
@@ -104,8 +104,8 @@ TODAY: Final = Dialect(
 )
 
 
-class Reader(Stream):
-    """Cuts a stream into frames, and finds out by the first which dialect is spoken."""
+class Reader(PacketBuffer):
+    """Cuts a stream into frames; the first one tells the dialect."""
 
     __slots__ = ("dialect", "known", "max_packet")
 
@@ -127,19 +127,19 @@ class Reader(Stream):
         if left < _HEADER.size:
             if not REQUEST.startswith(data[position : position + 4]):
                 raise WireError("MAGIC", "a frame starts with NUL and REQ")
-            return self._wait(data, position, min(left + 1, 4) if left < 4 else _HEADER.size)
+            return self._keep(data, position, min(left + 1, 4) if left < 4 else _HEADER.size)
         magic, size = _HEADER.unpack_from(data, position)
         if magic != REQUEST:
             raise WireError("MAGIC", "a frame starts with NUL and REQ")
         if size > self.max_packet:
             raise WireError("SIZE", f"a frame of {size} bytes was announced, {self.max_packet} are allowed")
-        if not self.known and not self._finds_out(data, position, size):
-            return self._wait(data, position, _HEADER.size + 5 if left > _HEADER.size else _HEADER.size + 1)
+        if not self.known and not self._detects_dialect(data, position, size):
+            return self._keep(data, position, _HEADER.size + 5 if left > _HEADER.size else _HEADER.size + 1)
         crc = self.dialect.crc
         start = position + (_HEADER_CRC.size if crc else _HEADER.size)
         end = start + size
         if end > len(data):
-            return self._wait(data, position, end - position)
+            return self._keep(data, position, end - position)
         if crc and zlib.crc32(data[start:end]) != _NUMBER.unpack_from(data, start - 4)[0]:
             raise WireError("CRC", "the CRC of a frame does not match its payload")
         self.known = True
@@ -147,8 +147,8 @@ class Reader(Stream):
         self.end = self._position = end
         return FRAME
 
-    def _finds_out(self, data: bytes, position: int, size: int) -> bool:
-        """Whether the first frame is complete enough to tell which dialect it is in."""
+    def _detects_dialect(self, data: bytes, position: int, size: int) -> bool:
+        """Set the dialect of the first frame; whether enough of the frame has arrived to tell."""
         is_document = self._is_document(data, position, size)
         self.dialect = DOCUMENT if is_document else TODAY
         return is_document or len(data) - position >= _HEADER.size + 5
@@ -157,25 +157,25 @@ class Reader(Stream):
     def _is_document(data: bytes, position: int, size: int) -> bool:
         """Whether the first frame is the document's: a type byte and nothing else, right after the size.
 
-        Where today's dialect has the CRC of such a byte, it begins with neither of them.
+        Today's dialect has the CRC of such a frame there, whose first byte is neither type.
         """
         at = position + _HEADER.size
         return size == 1 and len(data) > at and data[at] in (CLIENT, WORKER)
 
 
-class Job(NamedTuple):
-    """A job as it travels."""
+class PeriodicJob(NamedTuple):
+    """A job in a frame."""
 
     function: bytes
     name: bytes
     payload: bytes
     run_at: int  # epoch seconds; 0 means now
-    steps: int = 0  # what its workers have added up by putting it off
-    timeout: int = 0  # seconds; 0 means the server's own
+    steps: int = 0  # sum of the steps with which its workers rescheduled it
+    timeout: int = 0  # seconds; 0 means the server's default
 
 
 class Arguments:
-    """Takes a command's arguments one by one; a WireError if there are fewer than it needs."""
+    """Reads the arguments of a command one by one; a WireError if there are too few."""
 
     __slots__ = ("_data", "_end", "at")
 
@@ -193,7 +193,7 @@ class Arguments:
         return self._data[at]
 
     def short(self) -> bytes:
-        """A name: one byte of length, then so many bytes."""
+        """A name: one byte of length, then its bytes."""
         at = self.at
         if at >= self._end:
             raise _truncated()
@@ -215,7 +215,7 @@ class Arguments:
         return layout.unpack_from(self._data, at)
 
     def sized(self, layout: struct.Struct) -> bytes:
-        """Bytes behind their length."""
+        """A length, then that many bytes."""
         length = self.number(layout)
         at = self.at
         self.at = at + length
@@ -224,18 +224,18 @@ class Arguments:
         return self._data[at : self.at]
 
     def rest(self) -> bytes:
-        """Everything that is left."""
+        """The remaining bytes."""
         at, self.at = self.at, self._end
         return self._data[at : self._end]
 
     def left(self) -> int:
-        """How many bytes are left."""
+        """The number of remaining bytes."""
         return self._end - self.at
 
-    def job(self, alone: bool = True) -> Job:
-        """A job of any version. One that stands alone and ends four bytes after its time is from before versions.
+    def job(self, alone: bool = True) -> PeriodicJob:
+        """A job of any version. A single job that ends four bytes after its time has the format without a version.
 
-        All at once instead of argument by argument: no other command comes as often.
+        Written out instead of argument by argument, since no other command is as frequent.
         """
         data, last = self._data, self._end
         at = self.at + 1
@@ -256,14 +256,14 @@ class Arguments:
         payload = data[payload_at:payload_end]
         run_at = _TIME.unpack_from(data, payload_end)[0]
         if alone and self.left() == 4:
-            return Job(function, name, payload, run_at, self.number(_COUNT))
+            return PeriodicJob(function, name, payload, run_at, self.number(_COUNT))
         version = self.kind()
         count = self.number(_COUNT) if version in (1, 3) else 0
         timeout = self.number(_COUNT) if version in (2, 3) else 0
-        return Job(function, name, payload, run_at, count, timeout)
+        return PeriodicJob(function, name, payload, run_at, count, timeout)
 
-    def jobs(self) -> list[Job]:
-        """A dump: how many, then so many jobs."""
+    def jobs(self) -> list[PeriodicJob]:
+        """A dump: the number of jobs, then the jobs."""
         count = self.number(_LENGTH)
         if count > self.left():
             raise _truncated()
@@ -275,7 +275,7 @@ class Arguments:
         return delay, step
 
     def limit(self) -> int:
-        """How many may hold a lock."""
+        """The number of jobs that may hold a lock."""
         return self.number(_LIMIT)
 
     def value(self) -> int:
@@ -292,7 +292,7 @@ def _truncated() -> WireError:
 
 
 def frame(dialect: Dialect, magic: bytes, payload: bytes) -> bytes:
-    """A payload on its way."""
+    """A frame with this payload."""
     if dialect.crc:
         return _HEADER_CRC.pack(magic, len(payload), zlib.crc32(payload)) + payload
     return _HEADER.pack(magic, len(payload)) + payload
@@ -303,8 +303,8 @@ def short(name: bytes) -> bytes:
     return bytes((len(name),)) + name
 
 
-def job(work: Job) -> bytes:
-    """A job as an argument, in the smallest version that holds it; a number that is too large is cut."""
+def job(work: PeriodicJob) -> bytes:
+    """A job as an argument, in the smallest version that holds it; numbers out of range become the nearest ones."""
     function, name, payload, run_at, steps, timeout = work
     version = (1 if steps else 0) + (2 if timeout else 0)
     return b"%c%b%c%b%b%b%b%b%b" % (
@@ -324,9 +324,9 @@ def _within(number: int, bounds: tuple[int, int]) -> int:
     return min(max(number, bounds[0]), bounds[1])
 
 
-def jobs(works: list[Job]) -> bytes:
+def jobs(jobs: list[PeriodicJob]) -> bytes:
     """A dump."""
-    return _LENGTH.pack(len(works)) + b"".join(map(job, works))
+    return _LENGTH.pack(len(jobs)) + b"".join(map(job, jobs))
 
 
 def value(number: int) -> bytes:
@@ -345,5 +345,5 @@ def later(delay: int, step: int) -> bytes:
 
 
 def limit(number: int) -> bytes:
-    """How many may hold a lock, as an argument."""
+    """The number of jobs that may hold a lock, as an argument."""
     return _LIMIT.pack(number)

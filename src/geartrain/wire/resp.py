@@ -1,8 +1,8 @@
 """RESP, the protocol of Redis, from the server's side: commands come in, replies go out, in version 2 or 3.
 
-A command is an array of bulk strings, or a line of words for people who type. It is read argument by argument: what
-is complete is not looked at again when more of it comes, so a long command in many pieces costs no more than in one.
-The limits and the words of the errors are Redis' own.
+A command is an array of bulk strings, or a line of words that somebody typed. It is read argument by argument, and no
+argument is parsed twice, so a long command in many pieces costs no more than in one. The limits and the texts of the
+errors are those of Redis.
 
 >>> reader = Reader(1024)
 >>> reader.feed(request(b"LPUSH", b"queue:reverse:normal", b"1") + b"PING" + CRLF)
@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from geartrain.errors import WireError
-from geartrain.wire.stream import MORE, Stream
+from geartrain.wire.packet_buffer import MORE, PacketBuffer
 
 CRLF: Final = b"\r\n"
 COMMAND: Final = 0  # what `next` returns when `arguments` holds a command
@@ -30,37 +30,48 @@ _LONGEST_NUMBER: Final = 20  # characters: a sign and 19 digits
 _STAR, _DOLLAR = b"*$"
 
 
-class Simple(NamedTuple):
-    """A word of the server's, such as OK."""
+class SimpleString(NamedTuple):
+    """A short text of the server's, such as OK."""
 
     text: bytes
 
 
-class Fault(NamedTuple):
-    """An error: a code in capitals and what is wrong."""
+class ErrorReply(NamedTuple):
+    """A code in capitals and a text."""
 
     code: str
     text: str
 
 
-class Text(NamedTuple):
+class VerbatimText(NamedTuple):
     """A text for people."""
 
     text: bytes
 
 
-class NoArray:
-    """Nothing, where an array would be; version 2 tells it from nothing where a string would be."""
+class NullArray:
+    """No array. In version 2 this is not the same as no string, which is None."""
 
 
-Value = bytes | int | float | None | Simple | Fault | Text | NoArray | Sequence["Value"] | Mapping[bytes, "Value"]
+Value = (
+    bytes
+    | int
+    | float
+    | None
+    | SimpleString
+    | ErrorReply
+    | VerbatimText
+    | NullArray
+    | Sequence["Value"]
+    | Mapping[bytes, "Value"]
+)
 
-OK: Final = Simple(b"OK")
-NO_ARRAY: Final = NoArray()
+OK: Final = SimpleString(b"OK")
+NULL_ARRAY: Final = NullArray()
 
 
-class Reader(Stream):
-    """Cuts commands out of what a client sends. `next` leaves their words in `arguments`."""
+class Reader(PacketBuffer):
+    """Cuts commands out of a stream. `next` leaves the words of a command in `arguments`."""
 
     __slots__ = ("_left", "_max_request", "_size", "arguments", "commands_begun")
 
@@ -73,9 +84,9 @@ class Reader(Stream):
         self._size = 0  # of the command that is being read
 
     @property
-    def arriving(self) -> int:
-        """How many bytes of an incomplete command there are."""
-        return (self._size + self.waiting) if self._left else self.waiting
+    def incomplete_command_size(self) -> int:
+        """The number of bytes of an incomplete command that have arrived."""
+        return (self._size + self.incomplete_size) if self._left else self.incomplete_size
 
     @property
     def has_more(self) -> bool:
@@ -100,7 +111,7 @@ class Reader(Stream):
         if (end if end >= 0 else len(data)) - position > limit + 2:
             raise _error("too big mbulk count string" if counted else "too big inline request")
         if end < 0:
-            return self._wait(data, position, len(data) - position + 1)
+            return self._keep(data, position, len(data) - position + 1)
         self._position = end + 1
         line = data[position:end].removesuffix(b"\r")
         if not counted:
@@ -127,7 +138,7 @@ class Reader(Stream):
         if end < 0:
             if len(data) - position > _LONGEST_NUMBER + 2:
                 raise _error("invalid bulk length")
-            return self._wait(data, position, len(data) - position + 1)
+            return self._keep(data, position, len(data) - position + 1)
         size = _number(data[position + 1 : end])
         if size is None or size < 0 or size > self._max_request:
             raise _error("invalid bulk length")
@@ -135,7 +146,7 @@ class Reader(Stream):
             raise _error(f"a command has at most {self._max_request} bytes")
         start = end + 2
         if len(data) < start + size + 2:
-            return self._wait(data, position, start + size + 2 - position)
+            return self._keep(data, position, start + size + 2 - position)
         self.arguments.append(data[start : start + size])
         self._size += start - position + size
         self._position = start + size + 2
@@ -149,7 +160,7 @@ class Reader(Stream):
 
 
 def words(line: bytes) -> list[bytes]:
-    """The words of a line that somebody typed; quotes hold words together, as in Redis.
+    """The words of a line that somebody typed, with the quotes and escapes of Redis.
 
     >>> words(rb'SET greeting "hello\\x20world\\n"')
     [b'SET', b'greeting', b'hello world\\n']
@@ -169,7 +180,7 @@ _ESCAPES: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"a": b"\
 
 
 def _word(line: bytes, at: int) -> tuple[bytes, int]:
-    """One word and where it ends."""
+    """One word, and the position after it."""
     parts: list[bytes] = []
     while at < len(line) and not line[at : at + 1].isspace():
         mark = line[at : at + 1]
@@ -185,7 +196,7 @@ def _word(line: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _quoted(line: bytes, at: int, mark: bytes) -> tuple[bytes, int]:
-    """What stands between two quotes, and where the second one ends."""
+    """The text up to the closing quote, and the position after it."""
     parts: list[bytes] = []
     while at < len(line):
         here = line[at : at + 1]
@@ -201,7 +212,7 @@ def _quoted(line: bytes, at: int, mark: bytes) -> tuple[bytes, int]:
 
 
 def _escaped(line: bytes, at: int, mark: bytes) -> tuple[bytes, int]:
-    """What a backslash and what follows it stand for; between single quotes only a quote can be escaped."""
+    """The meaning of an escape, and the position after it; in single quotes only the quote can be escaped."""
     here = line[at : at + 1]
     if mark == b"'":
         return (here, at + 1) if here == mark else (b"\\", at)
@@ -222,25 +233,25 @@ def encode(value: Value, version: int) -> bytes:
         return b"$%d\r\n%b\r\n" % (len(value), value)
     if isinstance(value, int):
         return b":%d\r\n" % value
-    if isinstance(value, Simple):
+    if isinstance(value, SimpleString):
         return b"+%b\r\n" % value.text
     if value is None:
         return b"$-1\r\n" if version == 2 else b"_\r\n"
-    return _encode_rarely(value, version)
+    return _encode_other(value, version)
 
 
-def _encode_rarely(
-    value: float | Fault | Text | NoArray | Sequence[Value] | Mapping[bytes, Value], version: int
+def _encode_other(
+    value: float | ErrorReply | VerbatimText | NullArray | Sequence[Value] | Mapping[bytes, Value], version: int
 ) -> bytes:
     if isinstance(value, float):
         digits = b"%.17g" % value
         return b"$%d\r\n%b\r\n" % (len(digits), digits) if version == 2 else b",%b\r\n" % digits
-    if isinstance(value, Fault):
-        return fault(value.code, value.text)
-    if isinstance(value, Text):
+    if isinstance(value, ErrorReply):
+        return error_reply(value.code, value.text)
+    if isinstance(value, VerbatimText):
         text = value.text if version == 2 else b"txt:" + value.text
         return b"%c%d\r\n%b\r\n" % (b"$" if version == 2 else b"=", len(text), text)
-    if isinstance(value, NoArray):
+    if isinstance(value, NullArray):
         return b"*-1\r\n" if version == 2 else b"_\r\n"
     if isinstance(value, Mapping):
         pairs = [encode(part, version) for pair in value.items() for part in pair]
@@ -250,13 +261,13 @@ def _encode_rarely(
 
 
 def push(values: Sequence[Value], version: int) -> bytes:
-    """What a subscriber is told: version 3 tells it from an answer."""
+    """A message to a subscriber; version 3 distinguishes it from a reply."""
     head = b"*%d\r\n" if version == 2 else b">%d\r\n"
     return head % len(values) + b"".join([encode(part, version) for part in values])
 
 
-def fault(code: str, text: str) -> bytes:
-    """An error reply; whatever is in it, it is one line."""
+def error_reply(code: str, text: str) -> bytes:
+    """An error reply on one line; line ends in the text become spaces."""
     line = f"{code} {text}".replace("\r", " ").replace("\n", " ")
     return b"-%b\r\n" % line.encode("utf-8", "backslashreplace")
 

@@ -6,7 +6,7 @@ Over WebSocket (`websocket.py`) neither is needed.
 
 A message to a REP server is a backtrace and a body. The backtrace is a row of big-endian words, of which only
 the last has its highest bit set: devices on the way put theirs in front, and the last is the request's own id. The
-reply carries the same backtrace, which is how it finds back to who asked.
+reply carries the same backtrace, which leads it back to the sender.
 
 >>> pipe = StreamPipe(TCP)
 >>> pipe.feed(greeting(REQ) + bytes.fromhex("0000000000000009 87fc1697") + b"hello")
@@ -22,12 +22,12 @@ import struct
 from typing import Final, Protocol
 
 from geartrain.errors import WireError
-from geartrain.wire.stream import Stream
+from geartrain.wire.packet_buffer import PacketBuffer
 
 REQ: Final = 0x30
 REP: Final = 0x31
 
-# What stands before the length of each message.
+# Precedes the length of each message.
 TCP: Final = b""
 IPC: Final = b"\x01"
 
@@ -45,29 +45,29 @@ _LAST_WORD: Final = 0x80
 
 
 def greeting(protocol: int) -> bytes:
-    """What both sides of a TCP or IPC pipe say first."""
+    """The first bytes from both sides of a TCP or IPC pipe."""
     return _GREETING.pack(_MAGIC, protocol, 0)
 
 
-class Pipe(Protocol):
-    """The bytes of one pipe, whatever it runs over. `next` raises a WireError for what the rules forbid."""
+class MessagePipe(Protocol):
+    """The codec of one pipe, over any transport. `next` raises a WireError for what the protocol forbids."""
 
     data: bytes  # the current message lies in it between start and end
     start: int
     end: int
-    greeting: bytes  # what has to be said before anything is heard
-    answers: list[bytes]  # what has to be said because of what was fed; who says it empties this
+    greeting: bytes  # to be sent before anything is received
+    answers: list[bytes]  # to be sent because of what was received; whoever sends them clears the list
 
     @property
-    def parts_begun(self) -> int:
+    def split_packets(self) -> int:
         """Tells one incomplete message from the next."""
 
     @property
     def greeted(self) -> bool:
-        """Whether the peer has said who it is."""
+        """Whether the peer's greeting has arrived."""
 
     @property
-    def waiting(self) -> int:
+    def incomplete_size(self) -> int:
         """How many bytes of an incomplete message have arrived."""
 
     def feed(self, data: bytes) -> None:
@@ -80,7 +80,7 @@ class Pipe(Protocol):
         """A message of these two, ready to be written."""
 
 
-class StreamPipe(Stream):
+class StreamPipe(PacketBuffer):
     """A pipe over TCP or a socket file: a greeting, then messages with their lengths."""
 
     __slots__ = ("_header_size", "_prefix", "answers", "greeted", "greeting", "max_message")
@@ -90,7 +90,7 @@ class StreamPipe(Stream):
         self.max_message = max_message
         self.greeting = greeting(REP)
         self.greeted = False
-        self.answers: list[bytes] = []  # there is never anything to say but the greeting
+        self.answers: list[bytes] = []  # always empty: this transport has none
         self._prefix = prefix
         self._header_size = len(prefix) + _LENGTH.size
 
@@ -101,7 +101,7 @@ class StreamPipe(Stream):
         size = len(data)
         if not self.greeted:
             if size < _GREETING_SIZE:
-                return self._begun(data)
+                return self._keep_greeting(data)
             self._greet(data[:_GREETING_SIZE])
             position = self._position = _GREETING_SIZE
         if position == size:
@@ -113,14 +113,14 @@ class StreamPipe(Stream):
             raise WireError("PROTOCOL", f"A message over a socket file begins with 1, not {data[position]}")
         start = position + self._header_size
         if start > size:
-            return self._later(position, self._header_size)
+            return self._need_more(position, self._header_size)
         (length,) = _LENGTH.unpack_from(data, start - _LENGTH.size)
         if length > self.max_message:
             limit = f"a message may have {self.max_message} bytes here"
             raise WireError("MESSAGE_TOO_LONG", f"A message of {length} bytes was announced, {limit}")
         end = start + length
         if end > size:
-            return self._later(position, self._header_size + length)
+            return self._need_more(position, self._header_size + length)
         self.start = start
         self.end = self._position = end
         return True
@@ -130,31 +130,31 @@ class StreamPipe(Stream):
         before = self._prefix + _LENGTH.pack(len(head) + len(payload)) + head
         return [before + payload] if len(payload) <= COPY_UP_TO else [before, payload]
 
-    def _later(self, position: int, need: int) -> bool:
-        self._wait(self.data, position, need)
+    def _need_more(self, position: int, need: int) -> bool:
+        self._keep(self.data, position, need)
         return False
 
-    def _greet(self, said: bytes) -> None:
-        magic, protocol, reserved = _GREETING.unpack(said)
+    def _greet(self, received: bytes) -> None:
+        magic, protocol, reserved = _GREETING.unpack(received)
         if magic != _MAGIC or reserved:
-            raise WireError("PROTOCOL", f"A pipe begins with an SP greeting, not {said!r}")
+            raise WireError("PROTOCOL", f"A pipe begins with an SP greeting, not {received!r}")
         if protocol != REQ:
-            raise WireError("PROTOCOL", f"The peer speaks SP protocol {protocol:#x}, this is a place for REQ (0x30)")
+            raise WireError("PROTOCOL", f"The peer speaks SP protocol {protocol:#x}, and must speak REQ (0x30)")
         self.greeted = True
 
-    def _begun(self, said: bytes) -> bool:
-        """Refuse what cannot become a greeting as soon as that is known, and wait for the rest of what can."""
-        if said[: len(_MAGIC)] != _MAGIC[: len(said)]:
-            raise WireError("PROTOCOL", f"A pipe begins with an SP greeting, not {said!r}")
-        if said:
-            self._wait(said, 0, len(said) + 1 if len(said) < len(_MAGIC) else _GREETING_SIZE)
+    def _keep_greeting(self, received: bytes) -> bool:
+        """Refuse what cannot become a greeting at once, and keep the beginning of one."""
+        if received[: len(_MAGIC)] != _MAGIC[: len(received)]:
+            raise WireError("PROTOCOL", f"A pipe begins with an SP greeting, not {received!r}")
+        if received:
+            self._keep(received, 0, len(received) + 1 if len(received) < len(_MAGIC) else _GREETING_SIZE)
         return False
 
 
 def body(data: bytes, start: int, end: int) -> int:
     """Where the body of a message begins: behind its backtrace.
 
-    As in NNG, a backtrace without an end is a fault of the pipe, and one that is too long only of the message.
+    As in NNG, a backtrace without an end closes the pipe, and one that is too long only discards the message.
     """
     position = start
     for _ in range(MAX_HOPS):

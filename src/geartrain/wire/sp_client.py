@@ -1,6 +1,6 @@
 """The scalability protocols' wire as a REQ socket speaks it: `sp.py` from the other side.
 
-A pipe is dialled: this side says its greeting first, and every message that arrives is a reply. Over WebSocket
+A pipe is dialled: this side sends its greeting first, and every message that arrives is a reply. Over WebSocket
 (`websocket_client.py`) an HTTP request takes the greeting's place.
 
 >>> pipe = StreamPipe(sp.TCP)
@@ -28,9 +28,9 @@ class StreamPipe(sp.StreamPipe):
         super().__init__(prefix, max_message)
         self.greeting = sp.greeting(sp.REQ)
 
-    def _greet(self, said: bytes) -> None:
-        if said != sp.greeting(sp.REP):
-            raise WireError("PROTOCOL", f"a broker begins with the SP greeting of REP (0x31), not with {said!r}")
+    def _greet(self, received: bytes) -> None:
+        if received != sp.greeting(sp.REP):
+            raise WireError("PROTOCOL", f"a broker begins with the SP greeting of REP (0x31), not with {received!r}")
         self.greeted = True
 
 

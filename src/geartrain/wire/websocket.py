@@ -14,8 +14,8 @@ import struct
 from typing import Final
 
 from geartrain.errors import WireError
+from geartrain.wire.packet_buffer import PacketBuffer
 from geartrain.wire.sp import COPY_UP_TO, MAX_MESSAGE
-from geartrain.wire.stream import Stream
 
 SUBPROTOCOL: Final = "rep.sp.nanomsg.org"
 MAX_HEAD: Final = 8192  # bytes of the HTTP request
@@ -35,7 +35,7 @@ _RESERVED: Final = 0x70
 _MASKED: Final = 0x80
 _MASK_SIZE: Final = 4
 _MAX_CONTROL: Final = 125
-# Unmasking makes a few copies of what it is given, so it is given no more than this at a time.
+# Unmasking makes a few copies of its input, so it gets no more than this at a time.
 _UNMASK_AT_ONCE: Final = 256 * 1024
 
 # Close codes of RFC 6455, section 7.4.1.
@@ -46,49 +46,58 @@ _TOO_BIG: Final = 1009
 
 
 class WebSocketPipe:
-    """A pipe over WebSocket at one path. `answers` has what the rules say must be sent back."""
+    """A pipe over WebSocket at one path. `answers` has what must be sent back."""
 
     __slots__ = (
-        "_fragments", "_fragments_size", "_path", "_stream", "answers", "data", "end", "greeted", "greeting",
-        "max_message", "start",
+        "_fragments",
+        "_fragments_size",
+        "_frames",
+        "_path",
+        "answers",
+        "data",
+        "end",
+        "greeted",
+        "greeting",
+        "max_message",
+        "start",
     )  # fmt: skip
 
     def __init__(self, path: str, max_message: int = MAX_MESSAGE) -> None:
         self.max_message = max_message
         self.greeting = b""
-        self.greeted = False  # its HTTP request has come and was accepted
+        self.greeted = False  # its HTTP request was accepted
         self.data = b""  # a whole message
         self.start = 0
         self.end = 0
-        self._stream = Frames()
+        self._frames = FrameReader()
         self._path = path or "/"
         self.answers: list[bytes] = []  # the HTTP response, pongs and the closing frame
-        self._fragments: list[bytes] | None = None  # of a message whose last one has yet to come
+        self._fragments: list[bytes] | None = None  # of a message that is not complete
         self._fragments_size = 0
 
     @property
-    def parts_begun(self) -> int:
+    def split_packets(self) -> int:
         """Tells one incomplete frame from the next."""
-        return self._stream.parts_begun
+        return self._frames.split_packets
 
     @property
-    def waiting(self) -> int:
+    def incomplete_size(self) -> int:
         """How many bytes of an incomplete message have arrived."""
-        return self._stream.waiting + self._fragments_size
+        return self._frames.incomplete_size + self._fragments_size
 
     def feed(self, data: bytes) -> None:
         """Take what was read; `next` has returned False before."""
-        self._stream.feed(data)
+        self._frames.feed(data)
 
     def next(self) -> bool:
         """Whether there is another message; it lies in `data` between `start` and `end`."""
         if not self.greeted:
-            head = self._stream.head()
+            head = self._frames.head()
             if head is None:
                 return False
             self._upgrade(head)
-        while self._stream.next(self._room()):
-            if self._take(self._stream.first, self._stream.payload()):
+        while self._frames.next(self._room()):
+            if self._take(self._frames.first, self._frames.payload()):
                 return True
         self.data = b""
         return False
@@ -163,7 +172,7 @@ class WebSocketPipe:
         return frame_head(_FIN | kind, len(payload)) + payload
 
 
-class Frames(Stream):
+class FrameReader(PacketBuffer):
     """Cuts the stream into the HTTP head and then frames; a client's are masked, a server's are not."""
 
     __slots__ = ("_mask", "_masked", "first")
@@ -182,13 +191,13 @@ class Frames(Stream):
             if len(data) >= MAX_HEAD:
                 raise WireError("HTTP", f"a request may have {MAX_HEAD} bytes")
             if data:
-                self._wait(data, 0, len(data) + 1)
+                self._keep(data, 0, len(data) + 1)
             return None
         self._position = end + len(_BLANK_LINE)
         return data[:end]
 
     def next(self, room: int) -> bool:
-        """Whether there is another frame; it may bring as many bytes as there is room."""
+        """Whether there is another frame, which may have at most `room` bytes."""
         data = self.data
         position = self._position
         have = len(data) - position
@@ -197,7 +206,7 @@ class Frames(Stream):
             self._position = 0
             return False
         if have < 2:
-            return self._later(position, 2)
+            return self._need_more(position, 2)
         first, second = data[position], data[position + 1]
         if first & _RESERVED or bool(second & _MASKED) != self._masked:
             raise WireError("WEBSOCKET", "A frame has reserved bits, or is not masked as a client's must be")
@@ -207,14 +216,14 @@ class Frames(Stream):
             width = 2 if length == 126 else 8
             mask_at += width
             if have < 2 + width:
-                return self._later(position, 2 + width)
+                return self._need_more(position, 2 + width)
             length = int.from_bytes(data[position + 2 : mask_at], "big")
         if length > room:
             raise WireError("MESSAGE_TOO_LONG", f"A frame of {length} bytes was announced, there is room for {room}")
         start = mask_at + _MASK_SIZE if self._masked else mask_at
         end = start + length
         if end > len(data):
-            return self._later(position, end - position)
+            return self._need_more(position, end - position)
         self.first = first
         self._mask = data[mask_at:start]
         self.start = start
@@ -226,13 +235,13 @@ class Frames(Stream):
         payload = self.data[self.start : self.end]
         return exclusive_or(payload, self._mask) if self._masked else payload
 
-    def _later(self, position: int, need: int) -> bool:
-        self._wait(self.data, position, need)
+    def _need_more(self, position: int, need: int) -> bool:
+        self._keep(self.data, position, need)
         return False
 
 
 def accept(head: bytes, path: str) -> bytes:
-    """The response that makes a WebSocket of an HTTP request for this path; a WireError if it asks for less."""
+    """The response that accepts a WebSocket request for this path; a WireError if it is not one."""
     first, *lines = head.decode("latin-1").split("\r\n")
     words = first.split(" ")
     if len(words) != 3 or words[0] != "GET" or words[2] != "HTTP/1.1":
@@ -247,14 +256,14 @@ def accept(head: bytes, path: str) -> bytes:
         raise WireError("HTTP", "not a WebSocket request: it asks for no upgrade")
     if fields.get("sec-websocket-version") != "13":
         raise WireError("VERSION", "a WebSocket of another version than 13 was asked for")
-    asked = [word.strip() for word in fields.get("sec-websocket-protocol", "").split(",")]
-    if SUBPROTOCOL not in asked:
-        raise WireError("HTTP", f"the subprotocol must be {SUBPROTOCOL}, not {', '.join(asked)!r}")
+    subprotocols = [word.strip() for word in fields.get("sec-websocket-protocol", "").split(",")]
+    if SUBPROTOCOL not in subprotocols:
+        raise WireError("HTTP", f"the subprotocol must be {SUBPROTOCOL}, not {', '.join(subprotocols)!r}")
     return _response(fields.get("sec-websocket-key", ""))
 
 
 def token(key: str) -> str:
-    """What a server answers to a client's key."""
+    """The server's answer to a client's key."""
     return base64.b64encode(hashlib.sha1(key.encode() + _GUID).digest()).decode()
 
 
@@ -286,7 +295,7 @@ def _refusal(code: str) -> bytes:
 
 
 def exclusive_or(data: bytes, mask: bytes) -> bytes:
-    """What masks, and unmasks."""
+    """Mask or unmask."""
     if mask == bytes(_MASK_SIZE):
         return data
     if len(data) <= _UNMASK_AT_ONCE:

@@ -1,4 +1,4 @@
-"""SP over WebSocket (RFC 6455), the client's side: `websocket.py` seen from whoever dials.
+"""SP over WebSocket (RFC 6455), the client's side: `websocket.py` from the other side.
 
 A client asks by HTTP, and masks every frame that it sends; a server masks none.
 """
@@ -24,7 +24,7 @@ class ClientPipe(websocket.WebSocketPipe):
 
     def __init__(self, host: str, port: int, path: str, max_message: int = MAX_MESSAGE) -> None:
         super().__init__(path, max_message)
-        self._stream = websocket.Frames(masked=False)
+        self._frames = websocket.FrameReader(masked=False)
         self._key = base64.b64encode(os.urandom(16)).decode()
         place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self.greeting = (
@@ -53,13 +53,13 @@ class ClientPipe(websocket.WebSocketPipe):
         """The server's answer to the HTTP request."""
         first, *lines = head.decode("latin-1").split("\r\n")
         if not first.startswith("HTTP/1.1 101"):
-            raise WireError("HTTP", f"the server makes no WebSocket here: {first!r}")
+            raise WireError("HTTP", f"the server did not accept the WebSocket: {first!r}")
         fields = {}
         for line in lines:
             name, _, value = line.partition(":")
             fields[name.strip().lower()] = value.strip()
         if fields.get("sec-websocket-accept") != websocket.token(self._key):
-            raise WireError("HTTP", "the server's answer is not to our request for a WebSocket")
+            raise WireError("HTTP", "the server's answer does not match the key of the request")
         if fields.get("sec-websocket-protocol") != websocket.SUBPROTOCOL:
             raise WireError("HTTP", f"the server does not speak {websocket.SUBPROTOCOL}")
         self.greeted = True

@@ -153,7 +153,7 @@ def check_answers(written: bytes) -> None:
     reader.feed(written)
     while reader.next() != wire.MORE:
         pass
-    assert not reader.waiting
+    assert not reader.incomplete_size
 
 
 def test_a_gearman_peer_at_a_shared_door(loop: asyncio.AbstractEventLoop) -> None:

@@ -45,7 +45,7 @@ NAMES = st.sampled_from([b"", b"a", b"b", b"c", b"H:t:1", b"H:t:2"])
 LOCKS = st.sampled_from([b"lock", b"lock", b"lock", b"other"])
 TIMES = st.sampled_from([0, -1, NOW, NOW + 1, NOW + 2, NOW + 4000, 2**63 - 1, -(2**63)])
 SMALL = st.sampled_from([0, 0, 1, -1, 2, 2**31 - 1, -(2**31)])
-JOBS = st.builds(wire.Job, FUNCTIONS, NAMES, st.binary(max_size=5), TIMES, SMALL, SMALL)
+JOBS = st.builds(wire.PeriodicJob, FUNCTIONS, NAMES, st.binary(max_size=5), TIMES, SMALL, SMALL)
 KEYS = st.sampled_from([b"timeout", b"lock-timeout", b"keepalive", b"max-patch", b"poll-delay", b"revert-delay", b"?"])
 VALUES = st.sampled_from([0, 1, 2, 300, 2**32 - 1])
 FEW = st.sampled_from([b"%04d" % number for number in range(4)])  # message ids, so that they meet

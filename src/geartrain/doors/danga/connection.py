@@ -102,4 +102,4 @@ class DangaConnection(Connection):
 
     def incomplete(self) -> tuple[int, int]:
         """Which incomplete packet is arriving, and how many bytes of it are there."""
-        return (self.reader.parts_begun, self.reader.waiting)
+        return (self.reader.split_packets, self.reader.incomplete_size)

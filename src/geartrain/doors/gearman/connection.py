@@ -90,7 +90,7 @@ class GearmanConnection(Connection):
 
     def incomplete(self) -> tuple[int, int]:
         """Which incomplete packet is arriving, and how many bytes of it are there."""
-        return (self.reader.parts_begun, self.reader.waiting)
+        return (self.reader.split_packets, self.reader.incomplete_size)
 
     def timed_out(self) -> None:
         """The peer began a packet or a line and sent no more of it."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from geartrain.doors.gearmonkey.door import GearmonkeyDoor
     from geartrain.doors.gearmonkey.table import Row
 
-_NOT_DURABLE: Final = resp.fault("ERR", "the job could not be written to disk; it was not queued")
+_NOT_DURABLE: Final = resp.error_reply("ERR", "the job could not be written to disk; it was not queued")
 _MOST_RECORDS: Final = 1000  # looked up for one command
 _ENDS: Final = (b"success", b"error")
 # How a web page that was led here begins. Redis refuses these as well, before the page can go on.
@@ -32,7 +32,7 @@ _WEB: Final = frozenset({b"POST", b"HOST:"})
 class GearmonkeyConnection(Connection):
     """Reads commands, and answers each in its turn."""
 
-    SILENT: Final = resp.Simple(b"")  # what a handler returns that answers later, or by itself
+    SILENT: Final = resp.SimpleString(b"")  # what a handler returns that answers later, or by itself
 
     def __init__(self, door: "GearmonkeyDoor", number: int) -> None:
         super().__init__(door)
@@ -107,26 +107,26 @@ class GearmonkeyConnection(Connection):
             else:
                 self._perform(row, arguments)
 
-    def _objection(self, row: "Row | None", name: bytes, arguments: list[bytes]) -> resp.Fault | None:
+    def _objection(self, row: "Row | None", name: bytes, arguments: list[bytes]) -> resp.ErrorReply | None:
         """What speaks against a command before it is looked at any closer."""
         word = keys.text(arguments[0])
         if row is None:
             if name in _WEB:
                 raise WireError("ERR", "this is not a web server")
             shown = "".join(f"'{keys.text(argument)}' " for argument in arguments[1:10])
-            return resp.Fault("ERR", f"unknown command '{word}', with args beginning with: {shown}")
+            return resp.ErrorReply("ERR", f"unknown command '{word}', with args beginning with: {shown}")
         if not row.least <= len(arguments) <= row.most:
-            return resp.Fault("ERR", f"wrong number of arguments for '{word.lower()}' command")
+            return resp.ErrorReply("ERR", f"wrong number of arguments for '{word.lower()}' command")
         if self.version == 2 and self.is_subscriber and not row.subscribers:
             allowed = "(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET"
-            return resp.Fault("ERR", f"Can't execute '{word.lower()}': only {allowed} are allowed in this context")
+            return resp.ErrorReply("ERR", f"Can't execute '{word.lower()}': only {allowed} are allowed in this context")
         if self.transaction is not None and not row.at_once:
             self.transaction.size += sum(map(len, arguments))
             if not row.in_transaction:
-                return resp.Fault("ERR", "Command not allowed inside a transaction")
+                return resp.ErrorReply("ERR", "Command not allowed inside a transaction")
             too_much = self.transaction.size > self.door.limits.max_packet
             if too_much or len(self.transaction.commands) >= transaction.MOST_COMMANDS:
-                return resp.Fault("ERR", "the transaction is too large")
+                return resp.ErrorReply("ERR", "the transaction is too large")
         return None
 
     def _perform(self, row: "Row", arguments: list[bytes]) -> None:
@@ -142,7 +142,7 @@ class GearmonkeyConnection(Connection):
         except WireError as error:
             if error.fatal:
                 raise
-            return resp.Fault(error.code, error.text)
+            return resp.ErrorReply(error.code, error.text)
 
     # Jobs that only the records know
 
@@ -183,7 +183,7 @@ class GearmonkeyConnection(Connection):
                 self.tick_loop.begin_tick()
                 self._perform(row, arguments)
         except StoreError as error:
-            self.reply(resp.Fault("ERR", f"the records cannot be read: {error}"))
+            self.reply(resp.ErrorReply("ERR", f"the records cannot be read: {error}"))
         except Exception:
             self.handle_bug()
         if self.wait is None:
@@ -210,7 +210,7 @@ class GearmonkeyConnection(Connection):
             self.engine.stop_sleeping(self.worker)
         self.must_be_durable = False
         if isinstance(value, WireError):
-            self.write(resp.fault(value.code, value.text))
+            self.write(resp.error_reply(value.code, value.text))
         else:
             self.reply(value)
         if self._unread or self.reader.has_more:
@@ -235,7 +235,7 @@ class GearmonkeyConnection(Connection):
 
     def send_error(self, error: WireError) -> None:
         """An error reply."""
-        self.write(resp.fault(error.code, error.text))
+        self.write(resp.error_reply(error.code, error.text))
 
     def internal_error(self) -> WireError:
         """What the peer is told of a bug."""
@@ -306,7 +306,7 @@ class GearmonkeyConnection(Connection):
 
     def incomplete(self) -> tuple[int, int]:
         """Which incomplete command is arriving, and how many bytes of it are there."""
-        return (self.reader.commands_begun + self.reader.parts_begun, self.reader.arriving)
+        return (self.reader.commands_begun + self.reader.split_packets, self.reader.incomplete_command_size)
 
     def timed_out(self) -> None:
         """The peer began a command and sent no more of it."""

@@ -32,8 +32,8 @@ def type_(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Va
     """TYPE."""
     key = keys.parse(arguments[1])
     if not _is_there(connection, key):
-        return resp.Simple(b"none")
-    return resp.Simple(b"zset" if key.last == keys.SCHEDULED else _TYPES[key.kind])
+        return resp.SimpleString(b"none")
+    return resp.SimpleString(b"zset" if key.last == keys.SCHEDULED else _TYPES[key.kind])
 
 
 def delete(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:

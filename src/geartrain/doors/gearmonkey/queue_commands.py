@@ -48,7 +48,7 @@ def pop(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Valu
         taken.append(found)
         if key.kind is keys.Kind.LOCK:
             break
-    return taken or resp.NO_ARRAY
+    return taken or resp.NULL_ARRAY
 
 
 def blocking_pop(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
@@ -60,7 +60,7 @@ def blocking_pop(connection: "GearmonkeyConnection", arguments: list[bytes]) -> 
         if found is not None:
             return [key.raw, found]
     if connection.in_transaction:
-        return resp.NO_ARRAY
+        return resp.NULL_ARRAY
     connection.wait_for(wanted, seconds)
     return connection.SILENT
 

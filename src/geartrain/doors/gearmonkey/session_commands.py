@@ -63,7 +63,7 @@ def ping(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Val
     """PING: in version 2 subscribers hear it like a message."""
     if connection.is_subscriber and connection.version == 2:
         return [b"pong", arguments[1] if len(arguments) > 1 else b""]
-    return arguments[1] if len(arguments) > 1 else resp.Simple(b"PONG")
+    return arguments[1] if len(arguments) > 1 else resp.SimpleString(b"PONG")
 
 
 def echo(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
@@ -91,7 +91,7 @@ def reset(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Va
     channel_commands.forget(connection)
     connection.version = 2
     connection.rename(b"")
-    return resp.Simple(b"RESET")
+    return resp.SimpleString(b"RESET")
 
 
 def info(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
@@ -113,7 +113,7 @@ def info(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Val
         f"db0:keys={len(engine.jobs)},expires=0,avg_ttl=0",
         "",
     ]
-    return resp.Text("\r\n".join(lines).encode())
+    return resp.VerbatimText("\r\n".join(lines).encode())
 
 
 def command(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
@@ -172,7 +172,7 @@ def _client_list(connection: "GearmonkeyConnection", arguments: list[bytes]) -> 
         f"id={peer.number} addr={peer.peer} name={keys.text(peer.name)} age={int(time.monotonic() - peer.came_at)}\n"
         for peer in connection.monkey.peers()
     ]
-    return resp.Text("".join(lines).encode())
+    return resp.VerbatimText("".join(lines).encode())
 
 
 def _unblock(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
@@ -184,7 +184,7 @@ def _unblock(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp
     if peer is None:
         return 0
     by_error = arguments[3:] and arguments[3].upper() == b"ERROR"
-    peer.answer_wait(_UNBLOCKED if by_error else resp.NO_ARRAY)
+    peer.answer_wait(_UNBLOCKED if by_error else resp.NULL_ARRAY)
     return 1
 
 

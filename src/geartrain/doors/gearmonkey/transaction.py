@@ -44,7 +44,7 @@ def execute(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.
     if gathered.failed:
         raise _ABORTED
     if changed:
-        return resp.NO_ARRAY
+        return resp.NULL_ARRAY
     connection.in_transaction = True
     try:
         return [connection.value_of(row, words) for row, words in gathered.commands]

@@ -32,7 +32,7 @@ class Wait:
 
     def expire(self) -> None:
         """It has waited long enough."""
-        self.connection.answer_wait(resp.NO_ARRAY)
+        self.connection.answer_wait(resp.NULL_ARRAY)
 
     @property
     def for_jobs(self) -> bool:

@@ -22,7 +22,7 @@ _ANY_NUMBER: Final = 2**62
 class MemodbConnection(Connection):
     """Reads requests, hands each to its handler, and knows which wait for an answer."""
 
-    def __init__(self, door: "MemodbDoor", pipe: sp.Pipe) -> None:
+    def __init__(self, door: "MemodbDoor", pipe: sp.MessagePipe) -> None:
         super().__init__(door)
         self.memodb = door
         self.pipe = pipe
@@ -140,7 +140,7 @@ class MemodbConnection(Connection):
 
     def incomplete(self) -> tuple[int, int]:
         """Which incomplete message is arriving, and how many bytes are there; a greeting is due from the start."""
-        return (self.pipe.parts_begun, self.pipe.waiting + (not self.pipe.greeted))
+        return (self.pipe.split_packets, self.pipe.incomplete_size + (not self.pipe.greeted))
 
     def timed_out(self) -> None:
         """A message or the greeting did not arrive."""

@@ -27,19 +27,19 @@ class Options:
     requests_per_pipe: int = 100_000
 
 
-def _tcp(address: Address, limit: int) -> sp.Pipe:
+def _tcp(address: Address, limit: int) -> sp.MessagePipe:
     return sp.StreamPipe(sp.TCP, limit)
 
 
-def _ipc(address: Address, limit: int) -> sp.Pipe:
+def _ipc(address: Address, limit: int) -> sp.MessagePipe:
     return sp.StreamPipe(sp.IPC, limit)
 
 
-def _websocket(address: Address, limit: int) -> sp.Pipe:
+def _websocket(address: Address, limit: int) -> sp.MessagePipe:
     return websocket.WebSocketPipe(address.path, limit)
 
 
-_PIPES: Final[Mapping[str, Callable[[Address, int], sp.Pipe]]] = {
+_PIPES: Final[Mapping[str, Callable[[Address, int], sp.MessagePipe]]] = {
     "memodb+tcp": _tcp,
     "memodb+ipc": _ipc,
     "memodb+ws": _websocket,

@@ -122,7 +122,7 @@ def shutdown(connection: "PeriodicConnection", message_id: bytes, arguments: wir
         connection.log(logging.WARNING, "a shutdown was refused", "it came from another machine")
 
 
-def _submit(connection: "PeriodicConnection", work: wire.Job, watcher: RunWatcher | None) -> LiveJob | None:
+def _submit(connection: "PeriodicConnection", work: wire.PeriodicJob, watcher: RunWatcher | None) -> LiveJob | None:
     try:
         job = connection.engine.submit(
             work.function, work.name, work.payload, _NORMAL, watcher is None, watcher, float(max(work.run_at, 0)),
@@ -135,7 +135,7 @@ def _submit(connection: "PeriodicConnection", work: wire.Job, watcher: RunWatche
     return job
 
 
-def _wait_for(connection: "PeriodicConnection", message_id: bytes, work: wire.Job, watcher: RunWatcher) -> None:
+def _wait_for(connection: "PeriodicConnection", message_id: bytes, work: wire.PeriodicJob, watcher: RunWatcher) -> None:
     """Submit a job and wait for it."""
     nobody = connection.dialect.says_no_worker and _nobody_offers(connection, work.function)
     if nobody or _submit(connection, work, watcher) is None:

@@ -154,7 +154,7 @@ class PeriodicConnection(Connection):
 
     def incomplete(self) -> tuple[int, int]:
         """Which incomplete frame is arriving, and how many bytes of it are there."""
-        return (self.reader.parts_begun, self.reader.waiting)
+        return (self.reader.split_packets, self.reader.incomplete_size)
 
     def _send(self, payload: bytes) -> None:
         self.write(wire.frame(self.dialect, wire.RESPONSE, payload))

@@ -27,6 +27,8 @@ def find(engine: Engine, function: bytes, name: bytes) -> LiveJob | None:
     return job if job is not None and job.function == function else None
 
 
-def travelling(job: LiveJob, timeout: int) -> wire.Job:
+def travelling(job: LiveJob, timeout: int) -> wire.PeriodicJob:
     """A job as it travels; `timeout` is for one that has none of its own."""
-    return wire.Job(job.function, name(job), job.payload, int(job.run_at), job.count, int(job.timeout) or timeout)
+    return wire.PeriodicJob(
+        job.function, name(job), job.payload, int(job.run_at), job.count, int(job.timeout) or timeout
+    )

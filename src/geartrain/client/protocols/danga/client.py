@@ -251,7 +251,7 @@ class AsyncConnection:
         self._reader = wire.Reader(magic=wire.RESPONSE)
         self._creations: deque[tuple[Order, JobListener]] = deque()
         self._forgotten: set[JobListener] = set()
-        self._statuses: deque[asyncio.Future[wire.Status]] = deque()
+        self._statuses: deque[asyncio.Future[wire.JobStatus]] = deque()
         self._completions: deque[asyncio.Future[wire.Completion]] = deque()
         self._ended: Exception | None = None  # why nothing is answered any more
 
@@ -259,7 +259,7 @@ class AsyncConnection:
         """Connect, and ask about no job in particular."""
         await self._connection.open(client.address, client.tls)
         self._connection.write(wire.job_status_req(b""))
-        unread: asyncio.Future[wire.Status] = asyncio.get_running_loop().create_future()
+        unread: asyncio.Future[wire.JobStatus] = asyncio.get_running_loop().create_future()
         unread.cancel()  # the answer counts, and what it says does not
         self._statuses.append(unread)
         await self._connection.answer()
@@ -269,7 +269,7 @@ class AsyncConnection:
         self._creations.append((order, listener))
         self._connection.write(wire.job_create_req(order.function, order.unique, wire.ASYNC_HANDLE, order.payload))
 
-    def ask_status(self, handle: bytes) -> "asyncio.Future[wire.Status]":
+    def ask_status(self, handle: bytes) -> "asyncio.Future[wire.JobStatus]":
         """How far along is it?"""
         return self._ask(self._statuses, wire.job_status_req(handle))
 

@@ -99,7 +99,7 @@ class DangaJobConnection(JobConnection):
             self.job = None
             self.worker.slots.give()
 
-    def _answered(self, job: wire.Assignment | None) -> None:
+    def _answered(self, job: wire.AssignedJob | None) -> None:
         self._asking = False
         self.worker.answered()
         if job is not None:

@@ -6,7 +6,7 @@ from typing import Final
 from geartrain.errors import WireError
 from geartrain.model import Priority
 from geartrain.wire import gearman as wire
-from geartrain.wire.stream import Stream
+from geartrain.wire.packet_buffer import PacketBuffer
 
 _HEADER: Final = struct.Struct(">III")
 _HEADER_SIZE: Final = 12
@@ -27,7 +27,7 @@ SUBMITS: Final = {
 }
 
 
-class Answers(Stream):
+class Answers(PacketBuffer):
     """Cuts a server's answers into packets and lines; used like the server's own reader."""
 
     def next(self) -> int:
@@ -42,14 +42,14 @@ class Answers(Stream):
         if data[position]:
             return self._connection(data, position)
         if size - position < _HEADER_SIZE:
-            return self._wait(data, position, _HEADER_SIZE)
+            return self._keep(data, position, _HEADER_SIZE)
         magic, kind, length = _HEADER.unpack_from(data, position)
         if magic != _RES or not 0 < kind <= wire.LAST_TYPE:
             raise WireError("INVALID_MAGIC", "the peer is no Gearman server")
         start = position + _HEADER_SIZE
         end = start + length
         if end > size:
-            return self._wait(data, position, _HEADER_SIZE + length)
+            return self._keep(data, position, _HEADER_SIZE + length)
         self.start = start
         self.end = self._position = end
         return int(kind)
@@ -59,7 +59,7 @@ class Answers(Stream):
         if end < 0:
             if len(data) - position >= wire.MAX_LINE:
                 raise WireError("LINE_TOO_LONG", "the peer is no Gearman server")
-            return self._wait(data, position, len(data) - position + 1)
+            return self._keep(data, position, len(data) - position + 1)
         self.start = position
         self.end = end
         self._position = end + 1

@@ -22,19 +22,19 @@ _LOOK_SECONDS: Final = 1.0
 Reply = Callable[[Message, bytes], None]
 
 
-def _tcp(address: Address) -> sp.Pipe:
+def _tcp(address: Address) -> sp.MessagePipe:
     return sp_client.StreamPipe(sp.TCP)
 
 
-def _ipc(address: Address) -> sp.Pipe:
+def _ipc(address: Address) -> sp.MessagePipe:
     return sp_client.StreamPipe(sp.IPC)
 
 
-def _websocket(address: Address) -> sp.Pipe:
+def _websocket(address: Address) -> sp.MessagePipe:
     return websocket_client.ClientPipe(address.host, address.port, address.path)
 
 
-_PIPES: Final[Mapping[str, Callable[[Address], sp.Pipe]]] = {
+_PIPES: Final[Mapping[str, Callable[[Address], sp.MessagePipe]]] = {
     "memodb+tcp": _tcp,
     "memodb+ipc": _ipc,
     "memodb+ws": _websocket,

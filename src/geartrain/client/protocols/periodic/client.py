@@ -63,7 +63,7 @@ class Client(ClientProtocol):
         """SUBMIT_JOB, or RECV_DATA and RUN_JOB."""
         name = order.unique or f"{self._prefix}-{next(self._numbers)}".encode()
         job = wire.job(
-            wire.Job(
+            wire.PeriodicJob(
                 order.function,
                 name,
                 order.payload,

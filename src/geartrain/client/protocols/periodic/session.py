@@ -34,7 +34,7 @@ class Session:
         self._broken = broken
         self.connection = ServerConnection(self._received, self._ended)
         self.waiting: dict[int, Heard] = {}  # by message id
-        self._answers = periodic_client.Answers()
+        self._answers = periodic_client.AnswerReader()
         self._last_id = 0
         self._came_in = False  # the server has said who we are
         self._ping_timer: asyncio.TimerHandle | None = None

@@ -107,7 +107,7 @@ class Worker(WorkerProtocol):
 
         grab = self._session.ask(wire.GRAB_JOB, b"", heard)
 
-    def _assigned(self, grab: int, job: wire.Job) -> None:
+    def _assigned(self, grab: int, job: wire.PeriodicJob) -> None:
         if job.function not in self._offered:
             self._session.connection.write(periodic_client.request(grab, wire.JOB_UNASSIGNED))
             if not self._stopped_fetching:
