@@ -44,7 +44,6 @@ LIBRARIES = {
         "doors/gearman/*.py",
         "runtime/*.py",
         "store/contract.py",
-        "store/memory_record.py",
         "store/memory.py",
     ),
     "geartrain.doors.native": ("wire/*.py", "doors/*/*.py"),

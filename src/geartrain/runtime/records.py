@@ -69,7 +69,7 @@ class StoreArchive:
             below=query.below,
             by_id=True,
         )
-        uncommitted = [record for record in self._uncommitted.values() if store_query.fits(record)]
+        uncommitted = [record for record in self._uncommitted.values() if store_query.matches(record)]
         by_id = {record.id: record for record in (*uncommitted, *await self._read(store_query))}
         return heapq.nlargest(limit, by_id.values(), key=lambda record: record.id)
 

@@ -1,1 +1,1 @@
-"""Durability behind one small contract."""
+"""Stores: one contract, and its implementations in memory and in a SQLite file."""

@@ -1,8 +1,8 @@
-"""Filling a store from a dump: all of it, or nothing.
+"""Loading a dump into a store: all of it, or nothing.
 
-What a dump has is *present* when the store has the same, by id and handle, waiting or over. It *clashes* when
-another job has its id, its handle or its unique key. Both are passed over, or with `replace` take the place of
-what is there; so that afterwards no id, handle or unique key is there twice, whatever the dump says.
+A job or record of the dump is *present* if the store has the same one by id and handle, finished or not. It *clashes*
+if another job has its id, its handle or its unique key. Both are skipped; with `replace` they replace what is in the
+store. Either way, no id, handle or unique key is in the store twice afterwards, whatever the dump contains.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,78 +11,74 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from geartrain.model import Job, JobState
-from geartrain.store import contract, dump
+from geartrain.store import contract, dump, schema
 from geartrain.store.sqlite import SqliteStore
 
-_COLUMNS: Final = ", ".join(contract.COLUMNS)
-_INSERT: Final = f"INSERT INTO jobs ({_COLUMNS}) VALUES ({', '.join('?' * len(contract.COLUMNS))})"
-_RECORD_COLUMNS: Final = ", ".join(contract.RECORD_COLUMNS)
-_INSERT_RECORD: Final = (
-    f"INSERT INTO records ({_RECORD_COLUMNS}) VALUES ({', '.join('?' * len(contract.RECORD_COLUMNS))})"
-)
-_RAISE_IDS: Final = "INSERT OR REPLACE INTO meta VALUES ('next_id', ?)"
-# Old records of a dump come after newer ones of the store; pruning relies on `seq` being their order in time.
-_IN_ORDER_OF_TIME: Final = """
-CREATE TEMP TABLE places (old INTEGER PRIMARY KEY, new INTEGER NOT NULL);
-INSERT INTO places SELECT seq, row_number() OVER (ORDER BY finished_at, seq) + (SELECT max(seq) FROM records)
+_ADD_JOB: Final = schema.insert("jobs", contract.COLUMNS)
+_ADD_RECORD: Final = schema.insert("records", contract.RECORD_COLUMNS)
+_SET_NEXT_ID: Final = "INSERT OR REPLACE INTO meta VALUES ('next_id', ?)"
+# Pruning relies on `seq` being the order of records in time, and old records of a dump are added after newer ones.
+_SORT_RECORDS: Final = """
+CREATE TEMP TABLE renumbering (old INTEGER PRIMARY KEY, new INTEGER NOT NULL);
+INSERT INTO renumbering SELECT seq, row_number() OVER (ORDER BY finished_at, seq) + (SELECT max(seq) FROM records)
     FROM records;
-UPDATE records SET seq = (SELECT new FROM places WHERE old = seq);
-DROP TABLE places;
+UPDATE records SET seq = (SELECT new FROM renumbering WHERE old = seq);
+DROP TABLE renumbering;
 """
 
 Notice = Callable[[str], None]
 
 
 class Summary(NamedTuple):
-    """What came of a dump."""
+    """The result of loading a dump."""
 
     jobs: int  # loaded
     records: int  # loaded
-    replaced: int  # of those loaded, how many took the place of something
-    present: int  # passed over: the same one was there already
-    clashing: int  # passed over: another one has its id, its handle or its unique key
-    next_id: int  # where the store's ids go on
+    replaced: int  # of those loaded, how many replaced something
+    present: int  # skipped: the store has the same one
+    clashing: int  # skipped: another job has its id, its handle or its unique key
+    next_id: int  # the next id of the store
 
 
 def load(
     store: SqliteStore, lines: Iterable[bytes], replace: bool, notice: Notice, progress: Callable[[int], None]
 ) -> Summary:
-    """Load a dump into a store that nobody has open. A DumpError or a StoreError leaves it as it was.
+    """Load a dump into a store that no server has open. On DumpError and StoreError the store is unchanged.
 
-    `notice` hears of every job that was passed over because it clashes.
+    `notice` is called for every job that is skipped because it clashes, `progress` after every thousand entries.
     """
     reader = dump.Reader()
     next_id = store.open()
     try:
         with store.transaction() as connection:
-            loading = _Loading(connection, replace, notice)
+            loader = _Loader(connection, replace, notice)
             for number, entry in enumerate(reader.read(lines), start=1):
                 if isinstance(entry, Job):
-                    loading.job(entry)
+                    loader.job(entry)
                 else:
-                    loading.record(entry)
+                    loader.record(entry)
                 if not number % 1000:
                     progress(number)
-            loading.finish()
-            first = max(next_id, reader.next_id, loading.highest + 1)
-            connection.execute(_RAISE_IDS, (first,))
+            loader.finish()
+            first = max(next_id, reader.next_id, loader.highest + 1)
+            connection.execute(_SET_NEXT_ID, (first,))
         next_id = first
     finally:
         store.close(next_id)
-    return Summary(loading.jobs, loading.records, loading.replaced, loading.present, loading.clashing, next_id)
+    return Summary(loader.jobs, loader.records, loader.replaced, loader.present, loader.clashing, next_id)
 
 
 class _Names(NamedTuple):
-    """What no two jobs may share, besides their ids."""
+    """What must be unique, besides the id."""
 
     handle: bytes
-    key: tuple[bytes, bytes] | None  # function and unique key, of a job that waits and has one
+    key: tuple[bytes, bytes] | None  # function and unique key; None: no key, dead or finished
 
 
-class _Loading:
-    """What the store has, by every name that has to be unique, while more goes in.
+class _Loader:
+    """Adds jobs and records, and keeps an index of all that must be unique.
 
-    Names of all its jobs fit in memory: the server that is to serve them keeps whole jobs there.
+    The index fits into memory, because a server keeps the whole jobs in memory.
     """
 
     def __init__(self, connection: apsw.Connection, replace: bool, notice: Notice) -> None:
@@ -96,64 +92,64 @@ class _Loading:
         self.jobs = self.records = self.replaced = self.present = self.clashing = self.highest = 0
         rows: Any = connection.execute("SELECT id, handle, function, unique_key, state FROM jobs")
         for id, *rest in rows:
-            self._note(id, _names(*rest))
+            self._index(id, _names(*rest))
 
     def job(self, job: Job) -> None:
-        """Put a job in, if there is room for it."""
+        """Add a job, unless it is skipped."""
         names = _names(job.handle, job.function, job.unique, job.state)
-        rivals = self._rivals(job.id, names)
-        over = self._record_of(job.id) if self._had_records else None
-        if over is not None:
-            rivals[over] = "id"
-        if self._admits(names.handle, rivals):
+        others = self._conflicts(job.id, names)
+        recorded = self._recorded_handle(job.id) if self._had_records else None
+        if recorded is not None:
+            others[recorded] = "id"
+        if self._accepts(names.handle, others):
             self._remove(job.id, names)
-            self._connection.execute(_INSERT, contract.row(job))
-            self._note(job.id, names)
+            self._connection.execute(_ADD_JOB, contract.row(job))
+            self._index(job.id, names)
             self.jobs += 1
 
     def record(self, record: contract.Record) -> None:
-        """Put a record in. Where the store says that the job still waits, or knows of its end, it is right."""
+        """Add a record, unless the store has its job or a record of it."""
         names = _Names(record.handle, None)
-        rivals = self._rivals(record.id, names)
-        over = self._record_of(record.id)
-        if over is not None:
-            rivals[over] = "id"
-        if self._admits(names.handle, rivals):
+        others = self._conflicts(record.id, names)
+        recorded = self._recorded_handle(record.id)
+        if recorded is not None:
+            others[recorded] = "id"
+        if self._accepts(names.handle, others):
             self._remove(record.id, names)
-            self._connection.execute(_INSERT_RECORD, record)
+            self._connection.execute(_ADD_RECORD, record)
             self.highest = max(self.highest, record.id)
             self.records += 1
 
     def finish(self) -> None:
-        """Put the records in order where old and new ones met."""
+        """Sort the records if old and new ones are mixed."""
         if self._had_records and (self.records or self.replaced):
-            self._connection.execute(_IN_ORDER_OF_TIME)
+            self._connection.execute(_SORT_RECORDS)
 
-    def _rivals(self, id: int, names: _Names) -> dict[bytes, str]:
-        """The handles of the jobs that are in the way, and what they share with this one."""
-        rivals: dict[bytes, str] = {}
+    def _conflicts(self, id: int, names: _Names) -> dict[bytes, str]:
+        """Return the handles of the jobs that share something unique with this one, and what they share."""
+        others: dict[bytes, str] = {}
         if names.key in self._by_key:
-            rivals[self._names[self._by_key[names.key]].handle] = "unique key"
+            others[self._names[self._by_key[names.key]].handle] = "unique key"
         if names.handle in self._by_handle:
-            rivals[names.handle] = "handle"
+            others[names.handle] = "handle"
         if id in self._names:
-            rivals[self._names[id].handle] = "id"
-        return rivals
+            others[self._names[id].handle] = "id"
+        return others
 
-    def _admits(self, handle: bytes, rivals: dict[bytes, str]) -> bool:
-        """Whether to go on with a job or record although these are in its way; counts and tells if not."""
+    def _accepts(self, handle: bytes, others: dict[bytes, str]) -> bool:
+        """Whether to add a job or record that conflicts with these; count it if not."""
         if self._replace:
-            self.replaced += bool(rivals)
+            self.replaced += bool(others)
             return True
-        if rivals.get(handle) == "id":
+        if others.get(handle) == "id":
             self.present += 1
-        elif rivals:
+        elif others:
             self.clashing += 1
-            others = ", ".join(f"its {what} is that of {dump.shown(other)}" for other, what in rivals.items())
-            self._notice(f"{dump.shown(handle)} was not loaded: {others}")
-        return not rivals
+            reasons = ", ".join(f"{dump.shown(other)} has the same {shared}" for other, shared in others.items())
+            self._notice(f"{dump.shown(handle)} was not loaded: {reasons}")
+        return not others
 
-    def _note(self, id: int, names: _Names) -> None:
+    def _index(self, id: int, names: _Names) -> None:
         self._names[id] = names
         self._by_handle[names.handle] = id
         if names.key is not None:
@@ -161,21 +157,21 @@ class _Loading:
         self.highest = max(self.highest, id)
 
     def _remove(self, id: int, names: _Names) -> None:
-        """Take out every job and record that is in the way of this id and these names."""
+        """With `replace`, remove every job and record that conflicts."""
         if not self._replace:
             return
-        rivals = {id, self._by_handle.get(names.handle, id), self._by_key.get(names.key, id)}
-        for rival in rivals & self._names.keys():
-            gone = self._names.pop(rival)
-            self._by_handle.pop(gone.handle, None)
-            self._by_key.pop(gone.key, None)
-            self._connection.execute("DELETE FROM jobs WHERE id = ?", (rival,))
+        ids = {id, self._by_handle.get(names.handle, id), self._by_key.get(names.key, id)}
+        for other in ids & self._names.keys():
+            removed = self._names.pop(other)
+            self._by_handle.pop(removed.handle, None)
+            self._by_key.pop(removed.key, None)
+            self._connection.execute("DELETE FROM jobs WHERE id = ?", (other,))
         self._connection.execute("DELETE FROM records WHERE id = ?", (id,))
 
-    def _record_of(self, id: int) -> bytes | None:
-        """The handle of the job with this id, if it is over."""
-        found: Any = self._connection.execute("SELECT handle FROM records WHERE id = ?", (id,)).get
-        return None if found is None else bytes(found)
+    def _recorded_handle(self, id: int) -> bytes | None:
+        """Return the handle in the record of this id, if there is one."""
+        handle: Any = self._connection.execute("SELECT handle FROM records WHERE id = ?", (id,)).get
+        return None if handle is None else bytes(handle)
 
 
 def _names(handle: bytes, function: bytes, unique: bytes, state: int) -> _Names:

@@ -1,4 +1,7 @@
-"""From a row back to a job, trusting nothing: files are damaged, edited by hand, and written by other versions."""
+"""Conversion of stored rows to jobs and records.
+
+Nothing in a row is trusted: files are damaged, edited by hand, and written by other versions.
+"""
 
 import sys
 from typing import Any, Final
@@ -12,7 +15,7 @@ _NUMBERS: Final = ("run_at", "submitted_at", "timeout")
 _TEXTS: Final = ("door", "reason")
 _KINDS: Final[tuple[tuple[tuple[str, ...], Any, str], ...]] = (
     (_BYTES, bytes, "bytes"),
-    (_INTEGERS, int, "a whole number"),
+    (_INTEGERS, int, "an integer"),
     (_NUMBERS, (int, float), "a number"),
     (_TEXTS, str, "text"),
 )
@@ -23,43 +26,51 @@ _STATES: Final = (int(JobState.QUEUED), int(JobState.SCHEDULED), int(JobState.RU
 
 
 class BrokenRowError(Exception):
-    """This row is no job; the text says why."""
+    """A row is not a valid job or record; the text says why."""
 
 
 def job(row: tuple[Any, ...], kind: type[J]) -> J:
-    """The job that a row holds. A job that was running when the server stopped is queued again."""
+    """Create a job from a row. A job that was running when the server stopped is queued.
+
+    >>> from geartrain.model import Job
+    >>> from geartrain.store import contract
+    >>> running = Job(7, b"H:host:7", b"resize", b"", b"cat.png", 1, True, 5.0, 5.0, "gearman")
+    >>> running.state = JobState.RUNNING
+    >>> job(contract.row(running), Job).state.name
+    'QUEUED'
+    """
     if not all(map(isinstance, row, _TYPES)):
-        raise BrokenRowError(_complaint(row))
+        raise BrokenRowError(_wrong_type(row))
     (
         id, handle, function, unique, payload, priority, state, run_at, submitted_at,
-        attempts, count, timeout, reducer, door, reason, trials, keeps_result,
+        attempts, count, timeout, reducer, door, reason, failed_attempts, keeps_result,
     ) = row  # fmt: skip
     if not 0 <= priority <= _LOWEST:
-        raise BrokenRowError(f"priority {priority} does not exist")
+        raise BrokenRowError(f"invalid priority {priority}")
     if state not in _STATES:
-        raise BrokenRowError(f"state {state} is not that of a job that waits")
+        raise BrokenRowError(f"invalid state {state}")
     if id < 1 or not handle:
-        raise BrokenRowError("it has no id or no handle")
+        raise BrokenRowError("invalid id or empty handle")
     if run_at == submitted_at:
-        run_at = submitted_at  # one object instead of two: it is so for nearly every job
-    found = kind(id, handle, function, unique, payload, priority, True, run_at, submitted_at, sys.intern(door))
+        run_at = submitted_at  # share one float object, as nearly every job can
+    restored = kind(id, handle, function, unique, payload, priority, True, run_at, submitted_at, sys.intern(door))
     if not keeps_result:
-        found.keeps_result = False
+        restored.keeps_result = False
     if state == _DEAD:
-        found.state = JobState.DEAD
-    if attempts or count or timeout or reducer or reason or trials:
-        found.attempts, found.count, found.timeout = attempts, count, float(timeout)
-        found.reducer, found.reason = reducer, reason
-        found.failed_attempts = unpack_attempts(trials) or None
-    return found
+        restored.state = JobState.DEAD
+    if attempts or count or timeout or reducer or reason or failed_attempts:
+        restored.attempts, restored.count, restored.timeout = attempts, count, float(timeout)
+        restored.reducer, restored.reason = reducer, reason
+        restored.failed_attempts = unpack_attempts(failed_attempts) or None
+    return restored
 
 
 def record(row: tuple[Any, ...]) -> Record:
-    """The record that a row holds, in the order of its fields; SQLite has no truth values, only numbers."""
+    """Create a record from a row with RECORD_COLUMNS. SQLite has no booleans, only integers."""
     return Record._make((*row[:-1], bool(row[-1])))
 
 
-def _complaint(row: tuple[Any, ...]) -> str:
+def _wrong_type(row: tuple[Any, ...]) -> str:
     words = {column: word for names, _, word in _KINDS for column in names}
     for column, value, kind in zip(COLUMNS, row, _TYPES, strict=True):
         if not isinstance(value, kind):

@@ -1,7 +1,7 @@
-"""A damaged file: what can still be read of it is carried over into a new one, and the old one is kept.
+"""Salvage of a damaged file: the jobs that can be read are copied to a new file, and the damaged one is kept.
 
-The new file is made beside the old one and takes its place by a rename when it is complete, so that a server
-which is killed in the middle of it, or finds the disk full, has lost nothing and does it again.
+The new file is written beside the damaged one and replaces it by a rename when it is complete. A server that is killed
+meanwhile, or finds the disk full, has lost nothing and starts again.
 """
 
 import contextlib
@@ -19,15 +19,13 @@ from geartrain.store import schema
 from geartrain.store.contract import COLUMNS
 
 _SIDE_FILES: Final = ("-wal", "-shm", "-journal")
-_COLUMNS: Final = ", ".join(COLUMNS)
-_DOOR: Final = COLUMNS.index("door")  # and after it the reason
-_MARKS: Final = ", ".join("?" * len(COLUMNS))
-_INSERT: Final = f"INSERT OR IGNORE INTO jobs ({_COLUMNS}) VALUES ({_MARKS})"
-_SET_ASIDE: Final = f"INSERT INTO broken VALUES (?, ?, {_MARKS})"
-# So many ids after an unreadable one are tried one by one; a page holds fewer jobs. What is unreadable for longer
-# is skipped with steps that double, so that a gap of any size costs few attempts.
+_DOOR: Final = COLUMNS.index("door")  # the reason follows it
+_ADD_JOB: Final = schema.insert("jobs", COLUMNS, otherwise="OR IGNORE")
+_QUARANTINE: Final = f"INSERT INTO broken VALUES (?, ?, {schema.marks(COLUMNS)})"
+# After an unreadable id this many are tried one by one; a page has fewer jobs. Larger gaps are skipped with steps that
+# double, so that a gap of any size takes few attempts.
 _NEARBY: Final = 1000
-_PAGE: Final = 4096
+_PAGE_SIZE: Final = 4096
 _LAST_ID: Final = 2**62
 _UNREADABLE: Final = (apsw.Error, UnicodeDecodeError)
 
@@ -35,43 +33,43 @@ _log = logging.getLogger("geartrain.store")
 
 
 def check(connection: apsw.Connection) -> None:
-    """Look at the whole file after a stop that was not clean; a CorruptError if it is damaged."""
-    found = connection.execute("PRAGMA quick_check(1)").get
-    if found != "ok":
-        raise apsw.CorruptError(str(found))
+    """Check the whole file, after it was not closed cleanly; raise CorruptError if it is damaged."""
+    answer = connection.execute("PRAGMA quick_check(1)").get
+    if answer != "ok":
+        raise apsw.CorruptError(str(answer))
 
 
 def check_length(path: Path) -> None:
-    """An empty file with a log beside it has lost what it held; SQLite would throw away the log as well."""
+    """Raise CorruptError if the file is empty and its log is not: SQLite would delete the log."""
     log = _beside(path, "-wal")
     if log.exists() and log.stat().st_size and not path.stat().st_size:
-        os.truncate(path, _PAGE)  # SQLite reads the log of a file that has at least one page
+        os.truncate(path, _PAGE_SIZE)  # SQLite reads the log of a file that has at least one page
         raise apsw.CorruptError("the file is empty and its log is not")
 
 
-def renew(path: Path, why: str) -> None:
-    """Fill a new file with the jobs that can be read of a damaged one, and put it in that one's place."""
-    fresh = _fresh(path)
-    _discard(fresh)
-    jobs, broken = _fill(fresh, path)
-    aside = _unused(path)
-    path.rename(aside)  # from here on `resume` can do the rest
-    _put_in_place(path, aside)
-    fields = {"file": str(path), "why": why, "kept": str(aside), "jobs": jobs, "broken": broken}
-    _log.error("the store is damaged; what could be read was carried over", extra={"fields": fields})
+def replace(path: Path, reason: str) -> None:
+    """Copy the jobs that can be read to a new file, and put it in the place of the damaged one."""
+    new = _new_path(path)
+    _discard(new)
+    jobs, broken = _fill(new, path)
+    damaged = _damaged_path(path)
+    path.rename(damaged)  # from here on `resume` can do the rest
+    _put_in_place(path, damaged)
+    fields = {"file": str(path), "why": reason, "kept": str(damaged), "jobs": jobs, "broken": broken}
+    _log.error("store is damaged; readable jobs were copied to a new file", extra={"fields": fields})
 
 
 def resume(path: Path) -> None:
-    """Finish a renewal that was cut short between its renames, or forget one that had not come so far."""
-    fresh = _fresh(path)
+    """Finish a `replace` that was interrupted between its renames, or discard one that was interrupted before."""
+    new = _new_path(path)
     if path.exists():
-        _discard(fresh)
-    elif fresh.exists():
-        asides = path.parent.glob(f"{path.name}.damaged-*[0-9]")
-        _put_in_place(path, max(asides, default=_unused(path)))
+        _discard(new)
+    elif new.exists():
+        damaged_files = path.parent.glob(f"{path.name}.damaged-*[0-9]")
+        _put_in_place(path, max(damaged_files, default=_damaged_path(path)))
 
 
-def _fresh(path: Path) -> Path:
+def _new_path(path: Path) -> Path:
     return _beside(path, ".renewed")
 
 
@@ -79,23 +77,23 @@ def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)
 
 
-def _discard(fresh: Path) -> None:
+def _discard(new: Path) -> None:
     for suffix in ("", *_SIDE_FILES):
-        _beside(fresh, suffix).unlink(missing_ok=True)
+        _beside(new, suffix).unlink(missing_ok=True)
 
 
-def _unused(path: Path) -> Path:
-    """A name for the damaged file that no other has, in the order of time."""
+def _damaged_path(path: Path) -> Path:
+    """Return an unused name for the damaged file; the names sort by time."""
     now = time.strftime("%Y%m%dT%H%M%S")
     names = (_beside(path, f".damaged-{now}-{number:02}") for number in itertools.count(1))
     return next(name for name in names if not name.exists())
 
 
-def _put_in_place(path: Path, aside: Path) -> None:
+def _put_in_place(path: Path, damaged: Path) -> None:
     for suffix in _SIDE_FILES:
         with contextlib.suppress(FileNotFoundError):
-            _beside(path, suffix).rename(_beside(aside, suffix))
-    _fresh(path).rename(path)
+            _beside(path, suffix).rename(_beside(damaged, suffix))
+    _new_path(path).rename(path)
     folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(folder)
@@ -103,40 +101,40 @@ def _put_in_place(path: Path, aside: Path) -> None:
         os.close(folder)
 
 
-def _fill(fresh: Path, damaged: Path) -> tuple[int, int]:
-    """Make the new file; how many jobs it has, and how many rows were readable and are no jobs."""
-    os.close(os.open(fresh, os.O_CREAT | os.O_CLOEXEC, 0o600))
+def _fill(new: Path, damaged: Path) -> tuple[int, int]:
+    """Create the new file; return the number of jobs in it, and of rows that could be read but are not valid jobs."""
+    os.close(os.open(new, os.O_CREAT | os.O_CLOEXEC, 0o600))
     jobs = broken = 0
-    with contextlib.closing(apsw.Connection(str(fresh))) as connection, connection:
-        schema.migrate(connection, str(fresh))
-        for row in _readable(damaged):
+    with contextlib.closing(apsw.Connection(str(new))) as connection, connection:
+        schema.migrate(connection, str(new))
+        for row in _readable_jobs(damaged):
             try:
-                connection.execute(_INSERT, row)
+                connection.execute(_ADD_JOB, row)
                 jobs += 1
             except (apsw.ConstraintError, apsw.MismatchError) as error:
-                connection.execute(_SET_ASIDE, (time.time(), str(error), *row))
+                connection.execute(_QUARANTINE, (time.time(), str(error), *row))
                 broken += 1
-        for pair in _kept(damaged):
+        for pair in _saved_values(damaged):
             with contextlib.suppress(apsw.ConstraintError):
                 connection.execute("INSERT INTO kept VALUES (?, ?)", pair)
         connection.execute("INSERT INTO meta VALUES ('next_id', ?)", (_first_unused(connection, damaged),))
     return jobs, broken
 
 
-def _kept(damaged: Path) -> list[tuple[Any, ...]]:
-    """The values that were kept under names; they are few, and are read all or none."""
+def _saved_values(damaged: Path) -> list[tuple[Any, ...]]:
+    """The saved values; they are few, and are read all or none."""
     with contextlib.suppress(*_UNREADABLE), _reading(damaged) as old:
         return old.execute("SELECT name, value FROM kept").fetchall()
     return []
 
 
 def _first_unused(connection: apsw.Connection, damaged: Path) -> int:
-    """Ids that the lost part may have held must not come back. Microseconds pass faster than ids are promised."""
+    """Return an id above all that the lost part may have used: microseconds pass faster than ids are reserved."""
     highest = connection.execute("SELECT max(id) FROM jobs").get or 0
-    promised = 0
+    reserved = 0
     with contextlib.suppress(*_UNREADABLE), _reading(damaged) as old:
-        promised = _promised(old)
-    return max(int(highest) + 1, promised, int(time.time() * 1_000_000))
+        reserved = _first_unreserved(old)
+    return max(int(highest) + 1, reserved, int(time.time() * 1_000_000))
 
 
 @contextlib.contextmanager
@@ -147,30 +145,30 @@ def _reading(path: Path) -> Iterator[apsw.Connection]:
         yield connection
 
 
-def _readable(path: Path) -> Iterator[tuple[Any, ...]]:
-    """Every job row that can be read, by id; damage may look like rows, but with ids that do not fit in."""
+def _readable_jobs(path: Path) -> Iterator[tuple[Any, ...]]:
+    """Every row of a job that can be read, by id. Damage may look like rows, but with ids that are out of order."""
     try:
         with _reading(path) as connection:
-            end = _promised(connection) or _LAST_ID
-            statement = _from(connection)
-            place = 1
-            while place < end:
+            end = _first_unreserved(connection) or _LAST_ID
+            statement = _select_from_id(connection)
+            next_id = 1
+            while next_id < end:
                 try:
-                    for row in connection.execute(statement, (place,)):
-                        if place <= row[0] < end:
-                            place = row[0] + 1
+                    for row in connection.execute(statement, (next_id,)):
+                        if next_id <= row[0] < end:
+                            next_id = row[0] + 1
                             yield (*row[:_DOOR], _text(row[_DOOR]), _text(row[_DOOR + 1]), *row[_DOOR + 2 :])
                     return
                 except _UNREADABLE:
-                    place = _after_damage(connection, statement, place)
+                    next_id = _after_damage(connection, statement, next_id)
     except apsw.Error:
-        return  # not even its first page
+        return  # not even the first page is readable
 
 
-def _from(connection: apsw.Connection) -> str:
-    """Reads every row from an id on. Text that is no text must not keep a job from being read.
+def _select_from_id(connection: apsw.Connection) -> str:
+    """Return the statement that reads every row from an id on, including those whose text is not UTF-8.
 
-    ">=", because ">" would begin at the row before, which may be the last one of an unreadable page.
+    It uses ">=", because ">" would visit the row before, which may be the last one of an unreadable page.
     """
     columns = ", ".join(schema.expressions(connection, "jobs", COLUMNS, raw_text=True))
     return f"SELECT {columns} FROM jobs WHERE id >= ? ORDER BY id"
@@ -180,40 +178,40 @@ def _text(value: Any) -> Any:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-def _after_damage(connection: apsw.Connection, statement: str, place: int) -> int:
-    """The first id after an unreadable one from which a row can be read again, or there are no more."""
-    for near in range(place + 1, place + _NEARBY):
+def _after_damage(connection: apsw.Connection, statement: str, id: int) -> int:
+    """Return the first id after an unreadable one from which reading succeeds."""
+    for near in range(id + 1, id + _NEARBY):
         if _can_read_from(connection, statement, near):
             return near
-    unreadable = place + _NEARBY
+    unreadable = id + _NEARBY
     step = _NEARBY
     while not _can_read_from(connection, statement, unreadable + step):
         unreadable += step
         step *= 2
         if unreadable >= _LAST_ID:
             return _LAST_ID
-    found = unreadable + step
-    while found - unreadable > 1:
-        middle = (found + unreadable) // 2
+    readable = unreadable + step
+    while readable - unreadable > 1:
+        middle = (readable + unreadable) // 2
         if _can_read_from(connection, statement, middle):
-            found = middle
+            readable = middle
         else:
             unreadable = middle
-    return found
+    return readable
 
 
-def _can_read_from(connection: apsw.Connection, statement: str, place: int) -> bool:
+def _can_read_from(connection: apsw.Connection, statement: str, id: int) -> bool:
     try:
-        connection.execute(statement + " LIMIT 1", (place,)).fetchall()
+        connection.execute(statement + " LIMIT 1", (id,)).fetchall()
     except _UNREADABLE:
         return False
     return True
 
 
-def _promised(connection: apsw.Connection) -> int:
-    """The first id that the damaged file had not promised; 0 if it no longer says so."""
+def _first_unreserved(connection: apsw.Connection) -> int:
+    """Return the first id that the damaged file had not reserved; 0 if that is lost."""
     try:
-        promised = connection.execute("SELECT value FROM meta WHERE name = 'next_id'").get
+        next_id = connection.execute("SELECT value FROM meta WHERE name = 'next_id'").get
     except _UNREADABLE:
         return 0
-    return promised if isinstance(promised, int) and 0 < promised < _LAST_ID else 0
+    return next_id if isinstance(next_id, int) and 0 < next_id < _LAST_ID else 0

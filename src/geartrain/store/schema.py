@@ -1,17 +1,19 @@
-"""The SQLite file's layout, and how a file of an older version becomes one of this version.
+"""The layout of the SQLite file, its migrations, and statements that read files of older layouts unmigrated.
 
-`PRAGMA user_version` counts the migrations that a file has had. A new one is appended here and never changed
-afterwards: files made by it exist.
+`PRAGMA user_version` is the layout: the number of migrations that a file has had. Migrations are only appended, never
+changed, because files made by them exist.
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import apsw
 
 from geartrain.errors import StoreError
+from geartrain.model import id_from_handle
+from geartrain.store.contract import RECORD_COLUMNS, Query
 
-APPLICATION_ID: Final = 0x47454152  # "GEAR": so that `file` and we know whose it is
+APPLICATION_ID: Final = 0x47454152  # "GEAR"; it tells our files from those of other programs
 
 _JOBS: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
@@ -34,7 +36,7 @@ CREATE TABLE jobs (
 ) STRICT;
 """
 
-# Records are only ever added at the end and removed at the beginning, so `seq` is their order in time.
+# Records are only added at the end and removed at the beginning, so `seq` is their order in time.
 _RECORDS: Final = """
 CREATE TABLE records (
     seq INTEGER PRIMARY KEY,
@@ -58,7 +60,7 @@ CREATE TABLE records (
 CREATE INDEX records_by_id ON records (id);
 """
 
-# What was in a row that is no job, as it was found; nothing here is read again by the server.
+# Quarantine of rows that are not valid jobs, as they were found; the server does not read it.
 _BROKEN: Final = """
 CREATE TABLE broken (
     found_at, complaint, id, handle, function, unique_key, payload, priority, state, run_at, submitted_at, attempts,
@@ -74,7 +76,7 @@ ALTER TABLE records ADD COLUMN trials BLOB NOT NULL DEFAULT x'';
 ALTER TABLE broken ADD COLUMN trials;
 """
 
-# Up to layout 5 the flag was a suffix of the door's name. Rows in `broken` stay as they were found.
+# Up to layout 5 the flag was a suffix of the door. Rows in `broken` stay as they were found.
 _KEEPS_RESULT: Final = """
 ALTER TABLE jobs ADD COLUMN keeps_result INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE records ADD COLUMN keeps_result INTEGER NOT NULL DEFAULT 1;
@@ -85,9 +87,8 @@ UPDATE records SET keeps_result = 0, door = substr(door, 1, length(door) - 11) W
 
 MIGRATIONS: Final = (_JOBS, _RECORDS, _BROKEN, _KEPT, _TRIALS, _KEEPS_RESULT)
 
-# What to select from a file that has not had the migration which added a column: by that column, what gives its value
-# and what gives the values of older columns that the migration changed.
-_BEFORE: Final = {
+# What to select where a column is missing: for that column, and for older ones that the same migration changed.
+_SUBSTITUTES: Final = {
     "trials": {"trials": "x''"},
     "keeps_result": {
         "keeps_result": "substr(door, -11) <> '+throw-away'",
@@ -95,26 +96,62 @@ _BEFORE: Final = {
     },
 }
 TEXTS: Final = ("door", "worker_door", "reason")
+_SEARCH: Final = "instr(handle || x'00' || function || x'00' || unique_key || x'00' || reason, ?)"
 
 
 def expressions(
     connection: apsw.Connection, table: str, columns: Sequence[str], *, raw_text: bool = False
 ) -> list[str]:
-    """What to select for these columns from a file that may be of an older version.
+    """Return the SQL expressions that select these columns from a file of any layout.
 
-    With `raw_text`, text columns are selected as bytes: text that is not UTF-8 cannot be read otherwise.
+    With `raw_text`, text columns are selected as bytes, because text that is not UTF-8 cannot be read otherwise.
     """
     present = {str(column[1]) for column in connection.execute(f"PRAGMA table_info({table})")}
-    before: dict[str, str] = {}
-    for added, substitutes in _BEFORE.items():
+    chosen = {name: name for name in columns}
+    for added, substitutes in _SUBSTITUTES.items():
         if added not in present:
-            before.update(substitutes)
-    chosen = {name: before.get(name, name) for name in columns}
+            chosen.update(substitutes)
     return [f"CAST({chosen[name]} AS BLOB)" if raw_text and name in TEXTS else chosen[name] for name in columns]
 
 
+def insert(table: str, columns: Sequence[str], *, otherwise: str = "") -> str:
+    """Return the statement that inserts a row; `otherwise` is SQL for a row whose key exists, such as "OR REPLACE".
+
+    >>> insert("kept", ("name", "value"), otherwise="OR REPLACE")
+    'INSERT OR REPLACE INTO kept (name, value) VALUES (?, ?)'
+    """
+    return " ".join(
+        word for word in ("INSERT", otherwise, f"INTO {table} ({', '.join(columns)}) VALUES ({marks(columns)})") if word
+    )
+
+
+def marks(values: Sequence[object]) -> str:
+    """Return a question mark for each value."""
+    return ", ".join("?" * len(values))
+
+
+def select_records(connection: apsw.Connection, query: Query) -> tuple[str, tuple[Any, ...]]:
+    """Return the statement of a query and its values, for a file of any layout."""
+    selected = expressions(connection, "records", RECORD_COLUMNS)
+    door = selected[RECORD_COLUMNS.index("door")]
+    tests: list[tuple[str, Any]] = [
+        ("handle = ?", query.handle), ("function = ?", query.function),
+        ("finished_at >= ?", query.since), ("finished_at < ?", query.until), ("id < ?", query.below),
+        (f"{door} = ?", query.door), (_SEARCH, query.search),
+    ]  # fmt: skip
+    conditions = [(test, value) for test, value in tests if value]
+    if id := id_from_handle(query.handle):
+        conditions.append(("id = ?", id))  # which has an index
+    if query.state >= 0:
+        conditions.append(("state = ?", query.state))
+    where = "WHERE " + " AND ".join(test for test, _ in conditions) if conditions else ""
+    order = "id" if query.by_id else "seq"
+    statement = f"SELECT {', '.join(selected)} FROM records {where} ORDER BY {order} DESC LIMIT ?"
+    return statement, (*(value for _, value in conditions), query.limit)
+
+
 def recognise(connection: apsw.Connection, path: str) -> int:
-    """The version of a file, 0 if it is new; a StoreError if it is not for us. Nothing in it is changed."""
+    """Return the layout of a file, 0 if it is new; raise StoreError if this version cannot use it."""
     version = int(connection.pragma("user_version"))
     if version > len(MIGRATIONS):
         raise StoreError(
@@ -122,14 +159,14 @@ def recognise(connection: apsw.Connection, path: str) -> int:
             "run that version, or use another file"
         )
     if version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get:
-        raise StoreError(f"{path} is a database of something else; use another file")
+        raise StoreError(f"{path} is not a Geartrain store but another SQLite database; use another file")
     if version and connection.pragma("application_id") != APPLICATION_ID:
-        raise StoreError(f"{path} is a database of something else; use another file")
+        raise StoreError(f"{path} is not a Geartrain store but another SQLite database; use another file")
     return version
 
 
 def migrate(connection: apsw.Connection, path: str) -> int:
-    """Bring a file up to date; returns the version it had. A file of a newer version is left alone."""
+    """Migrate a file to the current layout; return the layout it had. Raise StoreError as `recognise` does."""
     version = recognise(connection, path)
     if version < len(MIGRATIONS):
         with connection:

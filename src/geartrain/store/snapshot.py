@@ -1,8 +1,7 @@
-"""A SQLite store's file as it is at one moment, read beside whoever writes it, and never changed.
+"""A read-only view of a SQLite store at one moment, also while a server writes to it.
 
-It takes no lock: SQLite's write-ahead log lets one read what was committed when the reading began while a server
-goes on committing. As long as a snapshot is open that server's log can only grow, so it is kept no longer
-than needed.
+It takes no lock: with SQLite's write-ahead log, a reader sees what was committed when it began, and a server goes on
+committing. While a snapshot is open, the server's log cannot be checkpointed and grows, so close it soon.
 """
 
 import contextlib
@@ -19,31 +18,31 @@ from geartrain.model import Job, JobState
 from geartrain.store import contract, rows, schema
 
 _BUSY_MILLISECONDS: Final = 5000
-_STEPS_BETWEEN_LOOKS: Final = 10_000  # of SQLite's machine, at the clock: some hundred times a second
+_STEPS_PER_CHECK: Final = 10_000  # of SQLite's virtual machine, between two checks of the time limit; about 10 ms
 
-Complain = Callable[[str], None]
+Notice = Callable[[str], None]
 
 
 class DamagedError(StoreError):
-    """The file is there, and SQLite cannot make sense of it."""
+    """The file exists, but SQLite cannot read it."""
 
 
 class UnfinishedError(Exception):
-    """A look at the whole file took longer than it was allowed to."""
+    """A check took longer than its time limit."""
 
 
 class Snapshot:
-    """Open from `with` to its end; a StoreError says why the file cannot be read."""
+    """A context manager: the view is fixed when it is entered. StoreError says why a file cannot be read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def __enter__(self) -> Self:
         if not os.path.isfile(self.path):
-            raise StoreError(f"there is no store at {self.path}")
+            raise StoreError(f"{self.path} does not exist")
         if not os.access(self.path, os.R_OK):
             raise StoreError(f"{self.path} cannot be read by this user; run this as the server's user")
-        with _told(self.path):
+        with _readable_errors(self.path):
             self._connection = _connect(self.path)
         return self
 
@@ -53,15 +52,15 @@ class Snapshot:
 
     @property
     def layout(self) -> int:
-        """The version of the file's layout; 0: it is not one of ours."""
-        with _told(self.path):
-            ours = self._connection.pragma("application_id") == schema.APPLICATION_ID
-            return int(self._connection.pragma("user_version")) if ours else 0
+        """The layout of the file; 0: it is not a Geartrain store."""
+        with _readable_errors(self.path):
+            is_store = self._connection.pragma("application_id") == schema.APPLICATION_ID
+            return int(self._connection.pragma("user_version")) if is_store else 0
 
     def require_known_layout(self) -> None:
-        """A StoreError if the rest cannot be asked for."""
+        """Raise StoreError if the contents cannot be read by this version."""
         if not self.layout:
-            raise StoreError(f"{self.path} is not a store of Geartrain")
+            raise StoreError(f"{self.path} is not a Geartrain store")
         if self.layout > len(schema.MIGRATIONS):
             raise StoreError(
                 f"{self.path} was written by a newer Geartrain (layout {self.layout}, "
@@ -70,35 +69,35 @@ class Snapshot:
 
     @property
     def next_id(self) -> int:
-        """The first id that was never promised."""
+        """The first id that was never reserved."""
         return self._number("SELECT value FROM meta WHERE name = 'next_id'", 1)
 
     @property
     def clean(self) -> bool:
-        """Whether the last server that had the file closed it in good order."""
+        """Whether the last server closed the file cleanly."""
         return bool(self._number("SELECT value FROM meta WHERE name = 'clean'", 0))
 
     @property
     def broken(self) -> int:
-        """How many rows were no jobs and have been set aside."""
+        """How many invalid rows are in the table `broken`."""
         return self._number("SELECT count(*) FROM broken", 0) if self._has("broken") else 0
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """The bytes that are in use, and those that finished jobs left."""
-        with _told(self.path):
+        """The bytes in use, and the unused bytes within the file."""
+        with _readable_errors(self.path):
             page, pages, free = (
                 int(self._connection.pragma(name)) for name in ("page_size", "page_count", "freelist_count")
             )
         return (pages - free) * page, free * page
 
-    def jobs(self, complain: Complain) -> Iterator[Job]:
-        """Every job that is not over, by id; told to `complain` and left out: what is none."""
+    def jobs(self, notice: Notice) -> Iterator[Job]:
+        """Every unfinished job by id; invalid rows are skipped, with a call of `notice`."""
         for row in self._select("jobs", contract.COLUMNS, "id"):
             try:
                 yield rows.job(row, Job)
             except rows.BrokenRowError as broken:
-                complain(f"row {row[0]} skipped: {broken}")
+                notice(f"row {row[0]} skipped: {broken}")
 
     def records(self) -> Iterator[contract.Record]:
         """Every record, the oldest first."""
@@ -108,46 +107,49 @@ class Snapshot:
             yield rows.record(row)
 
     def waiting_and_dead(self, seconds: float) -> tuple[int, int]:
-        """How many jobs wait, and how many are dead."""
+        """Return how many jobs are not dead, and how many are; raise UnfinishedError after `seconds`, if not 0."""
         statement = f"SELECT count(*), coalesce(sum(state = {int(JobState.DEAD)}), 0) FROM jobs"
         with self._within(seconds):
             counts: Any = self._connection.execute(statement).get
         return counts[0] - counts[1], counts[1]
 
     def damage(self, seconds: float, thorough: bool) -> list[str]:
-        """What SQLite finds wrong with the file; nothing, if it is sound. `thorough` looks at the indexes too."""
+        """Return the problems that SQLite finds in the file; `thorough` includes the indexes.
+
+        Raise UnfinishedError after `seconds`, if not 0.
+        """
         pragma = "integrity_check" if thorough else "quick_check"
         with self._within(seconds):
-            found = [str(row[0]) for row in self._connection.execute(f"PRAGMA {pragma}(10)")]
-        return [] if found == ["ok"] else found
+            problems = [str(row[0]) for row in self._connection.execute(f"PRAGMA {pragma}(10)")]
+        return [] if problems == ["ok"] else problems
 
     def _number(self, statement: str, default: int) -> int:
-        with _told(self.path):
-            found = self._connection.execute(statement).get
-        return default if found is None else int(found)
+        with _readable_errors(self.path):
+            value = self._connection.execute(statement).get
+        return default if value is None else int(value)
 
     def _has(self, table: str) -> bool:
-        with _told(self.path):
+        with _readable_errors(self.path):
             return bool(self._connection.table_exists("main", table))
 
     def _select(self, table: str, columns: tuple[str, ...], order: str) -> Iterator[tuple[Any, ...]]:
-        """Text is asked for as bytes: what is no text must not end the reading."""
-        places = [number for number, name in enumerate(columns) if name in schema.TEXTS]
-        with _told(self.path):
+        """Read text as bytes and decode it where possible: text that is not UTF-8 must not end the iteration."""
+        texts = [index for index, name in enumerate(columns) if name in schema.TEXTS]
+        with _readable_errors(self.path):
             selected = ", ".join(schema.expressions(self._connection, table, columns, raw_text=True))
             for row in self._connection.execute(f"SELECT {selected} FROM {table} ORDER BY {order}"):
                 values = list(row)
-                for place in places:
-                    values[place] = _text(values[place])
+                for index in texts:
+                    values[index] = _decoded(values[index])
                 yield tuple(values)
 
     @contextlib.contextmanager
     def _within(self, seconds: float) -> Iterator[None]:
-        """Give up, with an UnfinishedError, after a time. 0: never."""
+        """Interrupt the query and raise UnfinishedError after this time; 0: no limit."""
         deadline = time.monotonic() + seconds if seconds else float("inf")
-        self._connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_LOOKS)
+        self._connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_PER_CHECK)
         try:
-            with _told(self.path):
+            with _readable_errors(self.path):
                 yield
         except apsw.InterruptError:
             raise UnfinishedError from None
@@ -156,7 +158,7 @@ class Snapshot:
 
 
 def _connect(path: Path) -> apsw.Connection:
-    """Begin to read. SQLite needs to put shared memory beside the file, unless nobody can write there anyway."""
+    """Open the file and fix the view. SQLite needs a shared-memory file beside it, unless the file is immutable."""
     connection = apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)
     try:
         return _begin(connection)
@@ -175,11 +177,11 @@ def _connect(path: Path) -> apsw.Connection:
 def _begin(connection: apsw.Connection) -> apsw.Connection:
     connection.set_busy_timeout(_BUSY_MILLISECONDS)
     connection.execute("BEGIN")
-    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # the first look fixes the moment
+    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # the first query fixes the view
     return connection
 
 
-def _text(value: Any) -> Any:
+def _decoded(value: Any) -> Any:
     try:
         return value.decode() if isinstance(value, bytes) else value
     except UnicodeDecodeError:
@@ -187,8 +189,8 @@ def _text(value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """SQLite's complaints in words for people."""
+def _readable_errors(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into StoreErrors that name the file."""
     try:
         yield
     except apsw.InterruptError:

@@ -15,7 +15,7 @@ from geartrain.maintenance.doctor.finding import Check, Finding, Level
 from geartrain.model import JobState
 from geartrain.server import listeners
 from geartrain.server.config.settings import Settings
-from geartrain.store import holder
+from geartrain.store import lock
 from geartrain.store.sqlite import SqliteStore
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.stores import change, damage, fill, job
@@ -153,19 +153,19 @@ def test_holder_of_the_lock_is_named(run: Run, held: SqliteStore) -> None:
 def test_lock_that_nobody_holds_any_more(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(path)
     path.with_name("jobs.db.lock").write_text(f"{os.getpid()}\n")
-    assert holder.find(path) is None
-    monkeypatch.setattr(holder, "_LOCKS", path / "nothing")  # a system that has no such list
+    assert lock.find_holder(path) is None
+    monkeypatch.setattr(lock, "_LOCKS", path / "nothing")  # a system that has no such list
     path.with_name("jobs.db.lock").write_text(f"{2**30}\n")
-    assert holder.find(path) is None
+    assert lock.find_holder(path) is None
 
 
 def test_lock_on_a_system_without_a_list_of_locks(
     run: Run, held: SqliteStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(holder, "_LOCKS", tmp_path / "nothing")
-    found = holder.find(held.path)
+    monkeypatch.setattr(lock, "_LOCKS", tmp_path / "nothing")
+    found = lock.find_holder(held.path)
     assert found is not None
-    assert (found.pid, found.sure) == (os.getpid(), False)
+    assert (found.pid, found.certain) == (os.getpid(), False)
 
 
 @pytest.mark.parametrize(
@@ -181,16 +181,16 @@ def test_lock_on_a_system_without_a_list_of_locks(
     ],
 )
 def test_systems_list_of_locks_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, held: bool) -> None:
-    lock = tmp_path / "jobs.db.lock"
-    lock.write_text("4711\n")
-    status = lock.stat()
+    lock_file = tmp_path / "jobs.db.lock"
+    lock_file.write_text("4711\n")
+    status = lock_file.stat()
     device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
     locks = tmp_path / "locks"
     locks.write_text(line.format(pid=4711, device=device, inode=status.st_ino) + "\n")
-    monkeypatch.setattr(holder, "_LOCKS", locks)
-    found = holder.find(tmp_path / "jobs.db")
+    monkeypatch.setattr(lock, "_LOCKS", locks)
+    found = lock.find_holder(tmp_path / "jobs.db")
     assert (found is not None) == held
-    assert found is None or (found.pid, found.sure) == (4711, True)
+    assert found is None or (found.pid, found.certain) == (4711, True)
 
 
 def test_disk_is_measured_and_nothing_is_left(tmp_path: Path) -> None:

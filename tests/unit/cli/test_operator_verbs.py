@@ -146,7 +146,7 @@ def test_row_that_is_no_job_is_left_out_and_told(run: Run, path: Path) -> None:
     fill(path, job(1), job(2), job(3))
     change(path, "UPDATE jobs SET priority = 9 WHERE id = 2")
     code, out, err = run("dump")
-    assert (code, err) == (0, "geartrain: row 2 skipped: priority 9 does not exist\n")
+    assert (code, err) == (0, "geartrain: row 2 skipped: invalid priority 9\n")
     assert '"jobs":2' in out
 
 
@@ -158,7 +158,7 @@ def test_text_that_is_no_text_does_not_end_the_dump(run: Run, path: Path) -> Non
     assert code == 0
     assert err.splitlines() == [
         "geartrain: row 1 skipped: reason is bytes, not text",
-        "geartrain: row 1000 skipped: door, worker_door or reason is no text",
+        "geartrain: row 1000 skipped: door, worker_door or reason is not text",
     ]
     assert '"jobs":1,"records":1}' in out
 
@@ -175,7 +175,7 @@ def test_database_of_somebody_else_is_not_dumped(run: Run, tmp_path: Path) -> No
     other = tmp_path / "other.db"
     change(other, "CREATE TABLE music (title)")
     code, _, err = run("dump", "--store", f"sqlite://{other}")
-    assert (code, err) == (1, f"geartrain: {other} is not a store of Geartrain\n")
+    assert (code, err) == (1, f"geartrain: {other} is not a Geartrain store\n")
 
 
 def test_store_of_a_newer_version_is_not_dumped(run: Run, path: Path) -> None:
@@ -228,7 +228,7 @@ def test_load_names_jobs_that_clash(run: Run, path: Path, tmp_path: Path) -> Non
     run("dump", target)
     target.write_text(target.read_text().replace("H:host:1", "H:other:1"))
     code, out, err = run("load", target)
-    assert (code, err) == (0, "geartrain: H:other:1 was not loaded: its id is that of H:host:1\n")
+    assert (code, err) == (0, "geartrain: H:other:1 was not loaded: H:host:1 has the same id\n")
     assert out.endswith("; 1 skipped: their id, handle or unique key belongs to another job\n")
 
 

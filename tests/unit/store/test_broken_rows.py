@@ -11,11 +11,11 @@ from tests.contract.stores.factories import batch, ids, job
 from tests.unit.store.conftest import Opened
 
 BREAKS = {
-    "priority 9": ("UPDATE jobs SET priority = 9", "priority 9 does not exist"),
-    "priority -1": ("UPDATE jobs SET priority = -1", "priority -1 does not exist"),
-    "state 77": ("UPDATE jobs SET state = 77", "state 77 is not that of a job that waits"),
-    "state done": ("UPDATE jobs SET state = 3", "state 3 is not that of a job that waits"),
-    "empty handle": ("UPDATE jobs SET handle = x''", "it has no id or no handle"),
+    "priority 9": ("UPDATE jobs SET priority = 9", "invalid priority 9"),
+    "priority -1": ("UPDATE jobs SET priority = -1", "invalid priority -1"),
+    "state 77": ("UPDATE jobs SET state = 77", "invalid state 77"),
+    "state done": ("UPDATE jobs SET state = 3", "invalid state 3"),
+    "empty handle": ("UPDATE jobs SET handle = x''", "invalid id or empty handle"),
     "door no text": ("UPDATE jobs SET door = CAST(x'ff' AS TEXT)", "door is bytes, not text"),
     "reason no text": ("UPDATE jobs SET reason = CAST(x'c328' AS TEXT)", "door is bytes, not text"),
 }
@@ -45,7 +45,7 @@ def test_broken_row_is_set_aside_and_the_rest_loads(
     assert (said, id, payload) == (complaint, 3, b"payload 3")
     assert handle == (b"" if "handle =" in statement else b"H:host:3")
     (entry,) = caplog.records
-    assert entry.getMessage() == "a row is no job and was set aside"
+    assert entry.getMessage() == "invalid row moved to the table `broken`"
     assert entry.__dict__["fields"]["why"] == f"id 3: {complaint}"
 
 
@@ -77,7 +77,7 @@ def test_row_with_an_impossible_id(path: Path, opened: Opened, id: int) -> None:
     opened().close(3)
     edit(path, f"UPDATE jobs SET id = {id} WHERE id = 1")
     assert ids(opened()) == [2]
-    assert [row[:2] for row in broken(path)] == [("it has no id or no handle", id)]
+    assert [row[:2] for row in broken(path)] == [("invalid id or empty handle", id)]
 
 
 def test_broken_row_that_cannot_be_moved_keeps_nothing_from_loading(path: Path, opened: Opened) -> None:

@@ -30,7 +30,7 @@ def used_before(path: Path) -> None:
 def report(caplog: pytest.LogCaptureFixture) -> dict[str, object]:
     """What the one report of damage says."""
     (entry,) = (entry for entry in caplog.records if entry.levelname == "ERROR")
-    assert entry.getMessage() == "the store is damaged; what could be read was carried over"
+    assert entry.getMessage() == "store is damaged; readable jobs were copied to a new file"
     fields: dict[str, object] = entry.__dict__["fields"]
     return fields
 
@@ -54,7 +54,7 @@ def test_file_that_is_no_database_is_kept(
 def test_somebody_elses_file_is_left_alone(path: Path, opened: Opened) -> None:
     """A mistyped path must not cost anybody a file."""
     path.write_bytes(b"root:x:0:0")
-    with pytest.raises(StoreError, match="is not a store; use another file"):
+    with pytest.raises(StoreError, match="is not a Geartrain store; use another file"):
         opened()
     assert path.read_bytes() == b"root:x:0:0"
     assert files.aside(path) == []

@@ -128,11 +128,11 @@ def test_folder_that_cannot_be_written(without_rights: Path) -> None:
 
 
 def test_folder_that_cannot_be_made(without_rights: Path) -> None:
-    with pytest.raises(StoreError, match=r"^cannot make the folder .*/deeper: Permission denied$"):
+    with pytest.raises(StoreError, match=r"^cannot create the folder .*/deeper: Permission denied$"):
         SqliteStore(without_rights / "deeper" / "jobs.db").open()
 
 
 def test_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match=r"^cannot make the folder .*/file: File exists$"):
+    with pytest.raises(StoreError, match=r"^cannot create the folder .*/file: File exists$"):
         SqliteStore(tmp_path / "file" / "jobs.db").open()

@@ -188,12 +188,12 @@ def changed(old: bytes, new: bytes) -> bytes:
 
 
 BAD_LINES = {
-    "not JSON": (b"hello\n", "not JSON"),
-    "blank": (b"\n", "not JSON"),
+    "not JSON": (b"hello\n", "invalid JSON"),
+    "blank": (b"\n", "invalid JSON"),
     "not an object": (b"[]\n", "Expected object, got array"),
     "no kind": (b"{}\n", "missing required field geartrain"),
     "unknown kind": (b'{"geartrain":"task"}\n', "geartrain: Invalid value 'task'"),
-    "a header": (dump.header(1.0, 5), "has no other of these"),
+    "a header": (dump.header(1.0, 5), "must be the first line, and only the first"),
     "a field is missing": (changed(b'"door":"gearman",', b""), "missing required field door"),
     "a field too many": (changed(b'"count":0', b'"count":0,"color":1'), "unknown field color"),
     "an id that is text": (changed(b'"id":7', b'"id":"7"'), "id: Expected int, got str"),
@@ -202,13 +202,13 @@ BAD_LINES = {
     "a number that is too large": (changed(b'"attempts":0', b'"attempts":%d' % 2**64), "attempts: "),
     "a number that is none": (changed(b'"attempts":0', b'"attempts":true'), "attempts: Expected int, got bool"),
     "half an attempt": (changed(b'"attempts":0', b'"attempts":0.5'), "attempts: Expected int, got float"),
-    "no handle": (changed(b'"H:host:7"', b'""'), "no handle"),
+    "no handle": (changed(b'"H:host:7"', b'""'), "empty handle"),
     "no time": (changed(b'"run_at":5.0', b'"run_at":null'), "run_at: Expected float, got null"),
     "an endless time": (changed(b'"run_at":5.0', b'"run_at":1e999'), "run_at: "),
     "an unknown priority": (changed(b'"normal"', b'"urgent"'), "priority: Invalid enum value 'urgent'"),
     "an unknown state": (changed(b'"waiting"', b'"done"'), "state: Invalid enum value 'done'"),
-    "bytes that are no UTF-8": (changed(b'"test"', b'"\xff"'), "not JSON"),
-    "half a surrogate pair": (changed(b'"test"', b'"\\ud800"'), "not JSON"),
+    "bytes that are no UTF-8": (changed(b'"test"', b'"\xff"'), "invalid JSON"),
+    "half a surrogate pair": (changed(b'"test"', b'"\\ud800"'), "invalid JSON"),
     "bad base64": (changed(b'"test"', b'{"base64":"%"}'), "payload.base64: Invalid base64"),
     "base64 without its padding": (changed(b'"test"', b'{"base64":"AA"}'), "payload.base64: Invalid base64"),
     "another encoding": (changed(b'"test"', b'{"hex":"ff"}'), "payload: "),
@@ -228,18 +228,18 @@ def test_bad_line_is_named(line: bytes, complaint: str) -> None:
 @pytest.mark.parametrize(
     ("lines", "complaint"),
     [
-        ([], "it is empty"),
-        ([GOOD], "line 1: a dump begins with"),
-        ([b"hello"], "line 1: this is no dump"),
-        ([b"SQLite format 3\0..."], "line 1: this is a store's own file"),
+        ([], "the dump is empty"),
+        ([GOOD], "line 1: the header"),
+        ([b"hello"], "line 1: this is not a dump"),
+        ([b"SQLite format 3\0..."], "line 1: this is a store file, not a dump"),
         ([b'{"geartrain":"dump","version":4,"more":[]}\n'], "line 1: this is a dump of version 4"),
         ([b'{"geartrain":"dump","version":0}\n'], "line 1: this is a dump of version 0; this version"),
-        ([*dumped(job()), GOOD], "line 4: there is more after the end"),
-        ([*dumped(job()), *dumped(job())], "line 4: there is more after the end"),
-        ([*dumped(job())[:2], GOOD], "line 3: id 7 was on line 2 already"),
-        ([*dumped(job())[:2], dump.job_line(job(8, b"H:host:7"))], "line 3: handle H:host:7 was on line 2"),
-        ([*dumped(job())[:2], dump.end(2, 0)], "line 3: the end says 2 jobs, but there were 1"),
-        ([*dumped(job())[:2], dump.end(1, 1)], "line 3: the end says 1 records, but there were 0"),
+        ([*dumped(job()), GOOD], "line 4: data after the end line"),
+        ([*dumped(job()), *dumped(job())], "line 4: data after the end line"),
+        ([*dumped(job())[:2], GOOD], "line 3: id 7 is also on line 2"),
+        ([*dumped(job())[:2], dump.job_line(job(8, b"H:host:7"))], "line 3: handle H:host:7 is also on line 2"),
+        ([*dumped(job())[:2], dump.end(2, 0)], "line 3: the end line counts 2 jobs, but the dump has 1"),
+        ([*dumped(job())[:2], dump.end(1, 1)], "line 3: the end line counts 1 records, but the dump has 0"),
     ],
 )  # fmt: skip
 def test_wrong_dump_is_refused(lines: list[bytes], complaint: str) -> None:
@@ -325,7 +325,7 @@ def test_wrong_line_loads_nothing(store: SqliteStore) -> None:
     before = out(store)
     with pytest.raises(DumpError, match="line 4"):
         load(store, [*dumped(job(1), job(2))[:3], b"hello\n"], replace=True)
-    with pytest.raises(DumpError, match="cut off"):
+    with pytest.raises(DumpError, match="truncated"):
         load(store, dumped(job(2), job(3), next_id=1000)[:3])
     assert out(store) == before
 
@@ -340,10 +340,10 @@ def test_what_is_present_is_left_alone(store: SqliteStore) -> None:
 
 
 CLASHES = {
-    "id": (job(1, b"H:other:1"), "its id is that of H:host:1"),
-    "handle": (job(9, b"H:host:1"), "its handle is that of H:host:1"),
-    "unique key": (job(9, b"H:other:9", unique=b"key"), "its unique key is that of H:host:1"),
-    "id of one that is over": (job(2, b"H:other:2"), "its id is that of H:host:2"),
+    "id": (job(1, b"H:other:1"), "H:host:1 has the same id"),
+    "handle": (job(9, b"H:host:1"), "H:host:1 has the same handle"),
+    "unique key": (job(9, b"H:other:9", unique=b"key"), "H:host:1 has the same unique key"),
+    "id of one that is over": (job(2, b"H:other:2"), "H:host:2 has the same id"),
 }
 
 
@@ -390,7 +390,7 @@ def test_unique_keys_of_dead_jobs_are_free(store: SqliteStore) -> None:
 def test_unique_key_that_is_twice_in_one_dump_is_loaded_once(store: SqliteStore) -> None:
     summary, notices = load(store, dumped(job(1, unique=b"key"), job(2, unique=b"key")))
     assert (summary.jobs, summary.clashing) == (1, 1)
-    assert notices == ["H:host:2 was not loaded: its unique key is that of H:host:1"]
+    assert notices == ["H:host:2 was not loaded: H:host:1 has the same unique key"]
 
 
 def test_record_of_a_job_that_waits_here_is_passed_over_or_ends_it(store: SqliteStore) -> None:

@@ -66,7 +66,7 @@ def test_older_layout_can_be_looked_at_without_being_changed(path: Path, version
 def test_damaged_file_of_an_older_layout_keeps_its_jobs(path: Path, opened: Opened, version: int) -> None:
     """A job must not be lost because the damage was found before the file was brought up to date."""
     old_file(path, version)
-    salvage.renew(path, "for the test")
+    salvage.replace(path, "for the test")
     assert rows(opened()) == [facts(job(id, attempts=id)) for id in (1, 2, 3)]
 
 
@@ -115,7 +115,7 @@ def test_file_of_0_1_can_be_looked_at_without_being_changed(path: Path) -> None:
 
 def test_damaged_file_of_0_1_keeps_its_jobs(path: Path, opened: Opened) -> None:
     install_0_1(path)
-    salvage.renew(path, "for the test")
+    salvage.replace(path, "for the test")
     store = opened()
     assert flags(store.jobs(Job)) == JOBS_0_1
     assert store.saved_values() == {"periodic/config": b"value"}
@@ -125,7 +125,7 @@ def test_text_that_is_no_text_keeps_no_job_of_0_1_from_being_salvaged(path: Path
     install_0_1(path)
     with contextlib.closing(apsw.Connection(str(path))) as connection:
         connection.execute("UPDATE jobs SET door = CAST(x'ff' || '+throw-away' AS TEXT) WHERE id = 6")
-    salvage.renew(path, "for the test")
+    salvage.replace(path, "for the test")
     assert flags(opened().jobs(Job))[1] == (6, "\N{REPLACEMENT CHARACTER}", False)
 
 
@@ -137,7 +137,7 @@ def test_bringing_a_file_up_to_date_is_reported(
     with caplog.at_level(logging.INFO, "geartrain.store"):
         opened()
     (entry,) = caplog.records
-    assert entry.getMessage() == "the store was brought up to date"
+    assert entry.getMessage() == "store upgraded"
     assert entry.__dict__["fields"] == {"file": str(path), "why": f"from layout {version}"}
 
 
@@ -175,7 +175,7 @@ def test_database_of_another_program_is_refused_and_left_alone(path: Path, versi
         connection.execute("CREATE TABLE recipes (name, text); INSERT INTO recipes VALUES ('soup', 'boil')")
         connection.pragma("user_version", version)
     before = path.read_bytes()
-    with pytest.raises(StoreError, match=r"jobs\.db is a database of something else; use another file"):
+    with pytest.raises(StoreError, match=r"jobs\.db is not a Geartrain store but another SQLite database"):
         SqliteStore(path).open()
     assert path.read_bytes() == before
     assert not path.with_name("jobs.db-wal").exists()

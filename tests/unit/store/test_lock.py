@@ -73,10 +73,10 @@ def test_descriptor_is_closed_when_the_lock_is_refused(opened: Opened, path: Pat
 def test_lock_file_that_names_nobody(path: Path) -> None:
     """Somebody emptied it, or its holder could not write: the lock counts, not the text."""
     holder = FileLock(path)
-    holder.take()
+    holder.acquire()
     os.truncate(f"{path}.lock", 0)
     with pytest.raises(StoreError, match="is in use by process unknown;"):
-        FileLock(path).take()
+        FileLock(path).acquire()
     holder.release()
     holder.release()
 

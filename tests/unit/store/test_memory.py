@@ -5,8 +5,7 @@ import threading
 import pytest
 
 from geartrain.store.contract import Query
-from geartrain.store.memory import MemoryStore
-from geartrain.store.memory_record import MemoryRecord
+from geartrain.store.memory import MemoryRecord, MemoryStore
 from tests.contract.stores.factories import batch, record, records
 
 

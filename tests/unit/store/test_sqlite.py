@@ -43,12 +43,12 @@ def test_first_commits_write_over_a_log_that_has_its_length(path: Path, opened: 
     assert log.stat().st_size == length
     assert path.stat().st_size < length
     with contextlib.closing(apsw.Connection(str(path))) as operator:
-        assert operator.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'stretch'").get == 0
+        assert operator.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'preallocation'").get == 0
         assert operator.pragma("page_count") < 100
 
 
 def test_log_does_not_take_the_last_of_a_disk(path: Path, opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "_ROOM_TO_STRETCH", 2**63)
+    monkeypatch.setattr(sqlite, "_FREE_TO_PREALLOCATE", 2**63)
     opened()
     assert path.with_name(path.name + "-wal").stat().st_size < MIB
 
@@ -125,7 +125,7 @@ def test_log_that_cannot_be_copied_is_reported_and_loses_nothing(
     store.commit(batch([job(2, payload=bytes(5 * MIB))]))
     assert disk.failures == 1
     (entry,) = caplog.records
-    assert entry.getMessage() == "the log could not be copied into the file"
+    assert entry.getMessage() == "checkpoint failed"
     disk.begin(None)
     store.commit(batch([job(3)]))
     assert ids(opened()) == [1, 2, 3]
@@ -147,7 +147,7 @@ def test_store_that_lost_its_file_closes_without_a_word_too_many(
     disk.begin(Span("any", 1, 10**9))
     store.close(2)
     (entry,) = caplog.records
-    assert entry.getMessage() == "the store could not be closed in good order"
+    assert entry.getMessage() == "store was not closed cleanly"
     disk.begin(None)
     store = SqliteStore(path)
     store.open()
@@ -170,7 +170,7 @@ def test_file_that_was_removed_takes_no_more_jobs(path: Path, opened: Opened) ->
     store.commit(batch([job(1)]))
     path.rename(path.with_name("elsewhere"))
     for _ in range(2):
-        with pytest.raises(StoreError, match=r"cannot write .*jobs\.db: somebody has removed or replaced it; "):
+        with pytest.raises(StoreError, match=r"cannot write .*jobs\.db: the file was removed or replaced; "):
             store.commit(batch([job(2)]))
     path.with_name("elsewhere").rename(path)
     store.commit(batch([job(3)]))
@@ -182,7 +182,7 @@ def test_file_that_was_replaced_takes_no_more_jobs(path: Path, opened: Opened) -
     store.commit(batch([job(1)]))
     path.rename(path.with_name("elsewhere"))
     path.write_bytes(path.with_name("elsewhere").read_bytes())
-    with pytest.raises(StoreError, match="somebody has removed or replaced it"):
+    with pytest.raises(StoreError, match="the file was removed or replaced"):
         store.commit(batch([job(2)]))
     path.with_name("elsewhere").rename(path)
     assert ids(store) == [1]

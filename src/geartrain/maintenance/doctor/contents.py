@@ -6,7 +6,8 @@ from typing import Final
 from geartrain.errors import StoreError
 from geartrain.maintenance import store_file
 from geartrain.maintenance.doctor.finding import Check, Finding
-from geartrain.store import holder, schema, snapshot, sqlite
+from geartrain.store import schema, snapshot, sqlite
+from geartrain.store.lock import find_holder
 from geartrain.store.snapshot import Snapshot
 
 # The server's write-ahead log grows while a snapshot is open, so reading a large file has a time limit.
@@ -26,7 +27,7 @@ def layout(path: Path, check: Check) -> Finding:
     with Snapshot(path) as file:
         version = file.layout
     if not version:
-        return check.problem(f"{path} is not a store of Geartrain", "name another file with --store")
+        return check.problem(f"{path} is not a Geartrain store", "name another file with --store")
     if version > newest:
         return check.problem(
             f"layout {version} is from a newer version of Geartrain; this version supports layouts up to {newest}",
@@ -39,7 +40,7 @@ def layout(path: Path, check: Check) -> Finding:
 
 def last_stop(path: Path, check: Check) -> Finding:
     """Whether the last server closed the file."""
-    if holder.find(path) is not None:
+    if find_holder(path) is not None:
         return check.ok("a server has the file open")
     with Snapshot(path) as file:
         clean = file.clean

@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 
 from geartrain.maintenance import store_file
 from geartrain.maintenance.doctor.finding import Check, Finding
-from geartrain.store import holder, sqlite
+from geartrain.store import sqlite
+from geartrain.store.lock import find_holder
 
 _WRITES: Final = 50
 _WRITES_SECONDS: Final = 5.0  # a disk with fewer than ten writes a second gets fewer writes
@@ -122,11 +123,11 @@ def measure(folder: Path) -> WriteTimes:
 
 def lock(path: Path, check: Check) -> Finding:
     """Which process has the store open."""
-    process = holder.find(path)
+    process = find_holder(path)
     if process is None:
         return check.ok("no server has the store open")
     command = f" ({process.command})" if process.command else ""
-    certainty = "" if process.sure else ", according to the lock file (this system has no list of locks)"
+    certainty = "" if process.certain else ", according to the lock file (this system has no list of locks)"
     return check.ok(f"process {process.pid}{command} has the store open{certainty}")
 
 

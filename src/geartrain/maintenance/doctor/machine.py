@@ -17,7 +17,7 @@ from geartrain.address import PATH_SCHEMES, Address
 from geartrain.maintenance.doctor.finding import Check, Finding
 from geartrain.server import listeners
 from geartrain.server.config.settings import Settings
-from geartrain.store import holder
+from geartrain.store.lock import find_holder
 
 _CONNECT_SECONDS: Final = 1.0
 _FEW_FILES: Final = 4096
@@ -29,7 +29,7 @@ def ports(settings: Settings, path: Path | None, check: Check) -> Iterator[Findi
 
     It connects instead of binding: a bound port could keep a server from starting.
     """
-    server = holder.find(path) if path is not None else None
+    server = find_holder(path) if path is not None else None
     addresses = settings.listen or tuple(listeners.default_addresses())
     answers = [_listening_process(address, ask_pid=not settings.tls_certificate) for address in addresses]
     ours = (None, 0, server.pid) if server is not None else (None,)
