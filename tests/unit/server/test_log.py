@@ -3,9 +3,7 @@
 import datetime
 import json
 import logging
-import os
 import re
-import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -200,25 +198,6 @@ def test_stderr_and_none(capsys: pytest.CaptureFixture[str]) -> None:
 def test_file_that_cannot_be_opened(tmp_path: Path) -> None:
     with pytest.raises(StartError, match=r"cannot open the log file .*/absent/x: No such file"):
         log.Log(str(tmp_path / "absent" / "x"), "info", "text")
-
-
-def test_syslog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = str(tmp_path / "log")
-    monkeypatch.setattr(log, "SYSLOG_SOCKET", path)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as daemon:
-        daemon.settimeout(10)
-        daemon.bind(path)
-        with log.opened("syslog", "info", "text"):
-            SERVER.warning("a clock was moved", extra={"fields": {"seconds": 3}})
-            message = daemon.recv(4096).decode()
-    # Facility daemon (3 * 8) and severity warning (4).
-    assert message == f"<28>geartrain[{os.getpid()}]: warning server  a clock was moved  seconds=3"
-
-
-def test_missing_syslog_is_a_start_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "SYSLOG_SOCKET", str(tmp_path / "absent"))
-    with pytest.raises(StartError, match=r"cannot open the system log at .*/absent"):
-        log.Log("syslog", "info", "text")
 
 
 def test_full_disk_is_ignored(capsys: pytest.CaptureFixture[str]) -> None:

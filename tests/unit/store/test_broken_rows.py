@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from tests.contract.stores.factories import batch, ids, job
-from tests.unit.store.conftest import Opened
+from tests.support.store_fixtures import Opened
 
 BREAKS = {
     "priority 9": ("UPDATE jobs SET priority = 9", "invalid priority 9"),

@@ -15,7 +15,7 @@ from geartrain.store.contract import Query
 from geartrain.store.snapshot import Snapshot
 from geartrain.store.sqlite import SqliteStore
 from tests.contract.stores.factories import NOW, batch, facts, ids, job, record, records, rows
-from tests.unit.store.conftest import Opened
+from tests.support.store_fixtures import Opened
 
 KNOWN = len(schema.MIGRATIONS)
 SINCE = {"trials": 5, "keeps_result": 6}  # the layout that brought a column which the first did not have

@@ -13,8 +13,8 @@ from geartrain.store.contract import Query
 from geartrain.store.sqlite import SqliteStore
 from tests.contract.stores.factories import batch, finish, ids, job, record, records
 from tests.crash.faulty_disk.faulty_vfs import FaultyDisk, Span
-from tests.unit.store import files
-from tests.unit.store.conftest import Opened
+from tests.support import store_files
+from tests.support.store_fixtures import Opened
 
 MIB = 1024 * 1024
 
@@ -111,7 +111,7 @@ def test_log_stays_small(path: Path, opened: Opened) -> None:
     store = opened()
     for id in range(1, 101):
         store.commit(batch([job(id, payload=bytes(100_000))], [record(id - 1)]))
-    assert files.log(path).stat().st_size < 6 * MIB
+    assert store_files.log(path).stat().st_size < 6 * MIB
     assert path.stat().st_size < 12 * MIB, "pages of finished jobs are used again"
     assert ids(store) == [100]
 

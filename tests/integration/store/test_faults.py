@@ -12,7 +12,7 @@ from geartrain.store.contract import Batch, Store
 from geartrain.store.sqlite import SqliteStore
 from tests.contract.stores.factories import batch, ids, job, record, records, rows
 from tests.crash.faulty_disk.faulty_vfs import FaultyDisk, Span
-from tests.unit.store import files
+from tests.support import store_files
 
 MOST = 400  # operations of one commit; more means that the loop below does not end
 FOREVER = 10**9
@@ -127,11 +127,11 @@ def test_job_of_a_failed_commit_does_not_come_back_later(tmp_path: Path, disk: F
         with pytest.raises(StoreError):
             store.commit(batch([job(id, unique=b"key")]))
     store.commit(batch([job(5, unique=b"key")]))
-    main, log = path.read_bytes(), files.log(path).read_bytes()
+    main, log = path.read_bytes(), store_files.log(path).read_bytes()
     assert ids(store) == [1, 5]
     store.close(6)
     path.write_bytes(main)
-    files.log(path).write_bytes(log)
+    store_files.log(path).write_bytes(log)
     store = SqliteStore(path)
     store.open()
     assert ids(store) == [1, 5], "also if the server was killed right after that"

@@ -12,7 +12,7 @@ from geartrain.store.lock import FileLock
 from geartrain.store.sqlite import SqliteStore
 from tests.contract.stores import killed_writer
 from tests.contract.stores.factories import batch, ids, job
-from tests.unit.store.conftest import Opened
+from tests.support.store_fixtures import Opened
 
 
 def test_second_store_in_this_process_is_refused(opened: Opened, path: Path) -> None:

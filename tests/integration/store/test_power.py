@@ -11,7 +11,7 @@ from geartrain.store import sqlite
 from geartrain.store.contract import Batch, Store
 from geartrain.store.sqlite import SqliteStore
 from tests.contract.stores.factories import batch, job, record, records, rows
-from tests.unit.store.power import PowerDisk
+from tests.integration.store.power import PowerDisk
 
 SEED = 20
 
