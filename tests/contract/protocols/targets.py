@@ -13,7 +13,7 @@ To have a new protocol run by this suite:
 3.  Add the URL of its door to `DOORS` below, or a function that starts another server to `SERVERS`.
 4.  Add a row to `TARGETS`. A field of `Target` is a fact that the library does not need to know and a test does, such
     as whether a failure carries its worker's bytes. Prefer a capability to a new field wherever a program would ask
-    for it, and a test of that protocol alone (tests/unit/client/protocols) to a field that only one row has.
+    for it, and a test of that protocol alone (tests/integration/client/protocols) to a field that only one row has.
 
 Rules that hold at every moment are checked in every test, by the ends in tests/support/protocol_ends.py: a listener
 hears `accepted` or `refused` or `gone` first and once, events only between `accepted` and one ending, and nothing
