@@ -32,7 +32,7 @@ def event_names(names: Iterable[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-class Events(Observer):
+class JobEvents(Observer):
     """Passes events of the engine to listeners. It observes the engine only while it has listeners."""
 
     def __init__(self, engine: Engine, hidden: Container[bytes]) -> None:
@@ -106,7 +106,7 @@ class Tail:
 class Tails(Timer):
     """All tails. A timer removes those whose clients have left, once a second while there are any."""
 
-    def __init__(self, engine: Engine, events: Events, finish: Callable[[LiveJob, bytes], None]) -> None:
+    def __init__(self, engine: Engine, events: JobEvents, finish: Callable[[LiveJob, bytes], None]) -> None:
         super().__init__()
         self._engine = engine
         self._events = events

@@ -22,7 +22,7 @@ _METER_EVERY: Final = 5  # samples between two readings of the histograms
 _NOTHING: Final = Latency(None, None, None)
 
 
-class Counts:
+class ServerCounts:
     """Totals over all functions, without those of built-in workers."""
 
     def __init__(self, engine: Engine) -> None:
@@ -77,7 +77,7 @@ class History(Timer):
     def __init__(self, engine: Engine, now: float) -> None:
         super().__init__()
         self._engine = engine
-        self._counts = Counts(engine)
+        self._counts = ServerCounts(engine)
         self._taken: deque[_Totals] = deque([self._totals(now)], maxlen=KEPT + 1)
         self._meters: deque[tuple[list[int], list[int]]] = deque([self._read()], maxlen=_WINDOW // _METER_EVERY + 1)
         self._count = 0

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from geartrain.admin import verbs, views
 from geartrain.admin.base import AdminBase, printable
-from geartrain.admin.history import Counts
+from geartrain.admin.history import ServerCounts
 from geartrain.admin.job_scan import JobScanner, LoopBreak
 from geartrain.admin.views import BulkReport, JobView, Page
 from geartrain.engine.engine import Engine
@@ -194,7 +194,7 @@ class JobVerbs(AdminBase):
         if query.state is None or query.search or query.door or query.since or query.until:
             return None
         engine = self._engine
-        counts: Counts | Function = Counts(engine)
+        counts: ServerCounts | Function = ServerCounts(engine)
         dead = len(engine.dead)
         if query.function:
             counts = engine.functions.get(query.function) or Function(query.function)

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 import geartrain
 from geartrain.admin import views
 from geartrain.admin.base import page_limit
-from geartrain.admin.events import Events
+from geartrain.admin.events import JobEvents
 from geartrain.admin.functions import FunctionSettings, FunctionVerbs
-from geartrain.admin.history import KEPT, Counts, History
+from geartrain.admin.history import KEPT, History, ServerCounts
 from geartrain.admin.job_scan import JobScanner
 from geartrain.admin.jobs import JobVerbs
 from geartrain.admin.schedules import Schedules, ScheduleVerbs
@@ -45,10 +45,10 @@ class Admin(FunctionVerbs, JobVerbs, ScheduleVerbs):
     ) -> None:
         super().__init__(tick_loop, server, archive)
         engine = self._engine
-        self.events = Events(engine, engine.builtin_workers)
+        self.events = JobEvents(engine, engine.builtin_workers)
         self._started_at = engine.now
         self._settings = FunctionSettings(engine, saved, lambda name, value: engine.journal.save_value(name, value))
-        self._counts = Counts(engine)
+        self._counts = ServerCounts(engine)
         self._scanner = JobScanner(engine)
         self._history = History(engine, engine.now)
         self._schedules = Schedules(tick_loop, saved)
@@ -65,7 +65,7 @@ class Admin(FunctionVerbs, JobVerbs, ScheduleVerbs):
         return views.Ping("geartrain", geartrain.__version__)
 
     def overview(self) -> views.Overview:
-        """Counts, rates and latencies of the whole server."""
+        """ServerCounts, rates and latencies of the whole server."""
         engine, counts = self._tick_loop.begin_tick(), self._counts
         now = engine.now
         submitted_rate, completed_rate = self._history.rates(now)

@@ -75,7 +75,7 @@ class Http(NamedTuple):
     problems: tuple[str, ...] = ()  # kinds that it may answer with, besides those that follow from the method
 
 
-class Command(NamedTuple):
+class CliCommand(NamedTuple):
     """The command of a verb: `geartrain cancel`, or `geartrain cron run` in the group `cron`."""
 
     name: str
@@ -111,7 +111,7 @@ class Verb(NamedTuple):
     engine_method: str = ""  # what the action does to each job
     past: str = ""  # "job H:1 is ...", when it is done
     http: Http | None = None
-    command: Command | None = None
+    command: CliCommand | None = None
     button: Button | None = None
 
 
@@ -180,7 +180,7 @@ FUNCTION_VERBS: Final = (
         "pause", FUNCTION, "Stop handing out jobs of a function until it is resumed",
         (_FUNCTION,), (ADMIN,), changes=True, past="paused",
         http=Http("POST", "/functions/{name}/pause", shows="function"),
-        command=Command(
+        command=CliCommand(
             "pause", many=True,
             epilog="Jobs are still accepted, and running jobs continue. A pause survives a restart of the server.",
         ),
@@ -190,7 +190,7 @@ FUNCTION_VERBS: Final = (
         "resume", FUNCTION, "Hand out jobs of a paused function again",
         (_FUNCTION,), (ADMIN,), changes=True, past="resumed",
         http=Http("POST", "/functions/{name}/resume", shows="function"),
-        command=Command("resume", many=True),
+        command=CliCommand("resume", many=True),
         button=Button("Resume"),
     ),
     Verb(
@@ -241,7 +241,7 @@ JOB_VERBS: Final = (
         (_HANDLE,), (ADMIN,), changes=True, states=("dead",), action="retry", engine_method="retry",
         past="queued again",
         http=Http("POST", "/jobs/{handle}/retry", shows="job"),
-        command=Command(
+        command=CliCommand(
             "retry", many=True,
             epilog="A job is dead when the server gave up on it: its workers disconnected, or it failed too often."
             " `geartrain jobs --state dead` lists dead jobs with their reasons.",
@@ -260,7 +260,7 @@ JOB_VERBS: Final = (
         (_HANDLE,), (ADMIN,), changes=True, states=("scheduled", "queued", "running"), action="cancel",
         engine_method="cancel", past="cancelled",
         http=Http("POST", "/jobs/{handle}/cancel", shows="job"),
-        command=Command(
+        command=CliCommand(
             "cancel", many=True,
             epilog="A worker that runs the job is notified if its protocol allows it. Its answer is ignored.",
         ),
@@ -271,7 +271,7 @@ JOB_VERBS: Final = (
         (_HANDLE,), (ADMIN,), changes=True, states=("dead",), action="delete", engine_method="delete",
         past="deleted",
         http=Http("DELETE", "/jobs/{handle}"),
-        command=Command(
+        command=CliCommand(
             "delete", many=True, epilog="Use `cancel` for jobs that are scheduled, queued or running.",
         ),
         button=Button(
@@ -314,7 +314,7 @@ SCHEDULE_VERBS: Final = (
         ),
         (ADMIN,), changes=True, past="saved",
         http=Http("PUT", "/schedules/{name}"),
-        command=Command(
+        command=CliCommand(
             "add", "cron", report="{name} runs next at {next_at}",
             epilog="""
 **The expression** has five fields: minute, hour, day of the month, month, day of the week; or it is `@hourly`, `@daily`
@@ -333,7 +333,7 @@ and the like. Runs that were missed while the server was down are replaced by a 
         "cron_remove", SCHEDULE, "Delete a schedule; jobs that it submitted remain",
         (_NAME,), (ADMIN,), changes=True, past="removed",
         http=Http("DELETE", "/schedules/{name}"),
-        command=Command("remove", "cron"),
+        command=CliCommand("remove", "cron"),
         button=Button(
             "Remove", danger=True, question="Remove the schedule {name}?", detail="Jobs that it submitted remain.",
         ),
@@ -342,21 +342,21 @@ and the like. Runs that were missed while the server was down are replaced by a 
         "cron_run", SCHEDULE, "Submit the job of a schedule now, besides its times",
         (_NAME,), (ADMIN,), changes=True, past="started",
         http=Http("POST", "/schedules/{name}/run", field="handle", status=201, problems=("queue-full",)),
-        command=Command("run", "cron", report="{answer}", epilog="It prints the handle of the job."),
+        command=CliCommand("run", "cron", report="{answer}", epilog="It prints the handle of the job."),
         button=Button("Run now"),
     ),
     Verb(
         "cron_pause", SCHEDULE, "Pause a schedule",
         (_NAME,), (ADMIN,), changes=True, past="paused",
         http=Http("POST", "/schedules/{name}/pause", shows="cron"),
-        command=Command("pause", "cron"),
+        command=CliCommand("pause", "cron"),
         button=Button("Pause"),
     ),
     Verb(
         "cron_resume", SCHEDULE, "Resume a paused schedule",
         (_NAME,), (ADMIN,), changes=True, past="resumed",
         http=Http("POST", "/schedules/{name}/resume", shows="cron"),
-        command=Command("resume", "cron"),
+        command=CliCommand("resume", "cron"),
         button=Button("Resume"),
     ),
 )  # fmt: skip

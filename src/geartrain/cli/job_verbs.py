@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from geartrain.admin import verbs
-from geartrain.admin.verbs import Argument, Command, Verb
+from geartrain.admin.verbs import Argument, CliCommand, Verb
 from geartrain.cli import exit_codes, formatting, remote, tables
 from geartrain.errors import AdminError
 
@@ -24,13 +24,13 @@ def add(app: typer.Typer, table: Iterable[Verb] = tuple(verbs.VERBS.values()), g
             app.command(verb.command.name, epilog=epilog(verb.command))(command(verb, verb.command))
 
 
-def epilog(command: Command) -> str:
+def epilog(command: CliCommand) -> str:
     """What is below the options in the command's help: the exit codes come before the examples."""
     text, examples, rest = command.epilog.partition("**Examples**")
     return f"{text}\n\n{exit_codes.EPILOG}{examples}{rest}" if text else exit_codes.EPILOG
 
 
-def command(verb: Verb, command: Command) -> Callable[..., None]:
+def command(verb: Verb, command: CliCommand) -> Callable[..., None]:
     """The function that typer calls, with a parameter for each argument of the verb."""
     run = _run_for_each if command.many else _run_once
 
@@ -49,7 +49,7 @@ def command(verb: Verb, command: Command) -> Callable[..., None]:
     return execute
 
 
-def _run_for_each(verb: Verb, command: Command, server: str, as_json: bool, values: dict[str, Any]) -> None:
+def _run_for_each(verb: Verb, command: CliCommand, server: str, as_json: bool, values: dict[str, Any]) -> None:
     """Repeat the verb for each name. Errors are printed, and the command goes on with the next one."""
     code = 0
     (names,) = values.values()
@@ -63,13 +63,13 @@ def _run_for_each(verb: Verb, command: Command, server: str, as_json: bool, valu
         raise typer.Exit(code)
 
 
-def _run_once(verb: Verb, command: Command, server: str, as_json: bool, values: dict[str, Any]) -> None:
+def _run_once(verb: Verb, command: CliCommand, server: str, as_json: bool, values: dict[str, Any]) -> None:
     arguments = {name: value.value if isinstance(value, enum.Enum) else value for name, value in values.items()}
     answer = remote.ask(server, verb.name, **arguments)
     tables.print_lines([tables.json_line(answer) if as_json else _report(verb, command, arguments, answer)])
 
 
-def _report(verb: Verb, command: Command, arguments: dict[str, Any], answer: Any) -> str:
+def _report(verb: Verb, command: CliCommand, arguments: dict[str, Any], answer: Any) -> str:
     if not command.report:
         return f"{arguments[verb.arguments[0].name]} {verb.past}"
     fields = {**arguments, "answer": formatting.value(answer, 100) if isinstance(answer, str) else ""}

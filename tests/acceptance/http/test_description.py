@@ -9,12 +9,12 @@ from schemathesis import checks
 from schemathesis.specs.openapi import checks as openapi_checks
 
 from geartrain.doors.http import openapi, routes
-from geartrain.doors.http.route import Stream
+from geartrain.doors.http.route import ServerSentEvents
 from tests.acceptance.http.peer import Peer
 from tests.support import serving
 
 EXAMPLES = 8  # for each route; the point is the odd value, and every route gets some
-ENDLESS = [route.path for route in routes.ROUTES if route.answer is Stream]
+ENDLESS = [route.path for route in routes.ROUTES if route.answer is ServerSentEvents]
 CHECKS = [
     checks.not_a_server_error,
     openapi_checks.status_code_conformance,
@@ -39,7 +39,7 @@ def test_the_description_that_is_served_is_the_one_that_is_tested(peer: Peer) ->
 
 
 def test_every_route_but_the_streams_is_tried() -> None:
-    assert len(OPERATIONS) == sum(route.answer is not Stream for route in routes.ROUTES)
+    assert len(OPERATIONS) == sum(route.answer is not ServerSentEvents for route in routes.ROUTES)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)

@@ -12,7 +12,7 @@ from geartrain.admin import verbs
 from geartrain.admin.control import FUNCTION, ControlWorker
 from geartrain.admin.jobs import ACTIONS
 from geartrain.admin.service import Admin
-from geartrain.admin.verbs import Argument, Button, Command, Http, Verb
+from geartrain.admin.verbs import Argument, Button, CliCommand, Http, Verb
 from geartrain.cli import job_verbs
 from geartrain.doors.http import openapi, static_files, verb_routes
 from geartrain.engine.engine import Engine
@@ -78,7 +78,7 @@ GREET = Verb(
     (Argument("function", verbs.BYTES, "Whom to greet", required=True), Argument("times", verbs.INTEGER, default=1)),
     (verbs.ADMIN,), changes=True, past="greeted",
     http=Http("POST", "/functions/{name}/greet"),
-    command=Command("greet", report="{answer}"),
+    command=CliCommand("greet", report="{answer}"),
     button=Button("Greet", question="Greet {name}?"),
 )  # fmt: skip
 TABLE = {**verbs.VERBS, "greet": GREET}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from geartrain.doors.http import events
-from geartrain.doors.http.events import Feed
+from geartrain.doors.http.events import EventQueue
 
 
 def run(check: Coroutine[Any, Any, None]) -> None:
@@ -16,64 +16,64 @@ def run(check: Coroutine[Any, Any, None]) -> None:
 
 def test_frames_are_taken_together() -> None:
     async def check() -> None:
-        feed = Feed(asyncio.get_running_loop())
-        feed.say(b"one")
-        feed.say(b"two")
-        assert feed.take() == b"onetwo"
-        assert feed.take() == b""
+        queue = EventQueue(asyncio.get_running_loop())
+        queue.put_frame(b"one")
+        queue.put_frame(b"two")
+        assert queue.take() == b"onetwo"
+        assert queue.take() == b""
 
     run(check())
 
 
-@pytest.mark.parametrize(("frame", "kept"), [(b"x", events.FRAMES_KEPT), (b"x" * 4096, events.BYTES_KEPT // 4096)])
+@pytest.mark.parametrize(("frame", "kept"), [(b"x", events.FRAMES_MOST), (b"x" * 4096, events.BYTES_MOST // 4096)])
 def test_what_is_too_much_is_left_out_and_counted(frame: bytes, kept: int) -> None:
     async def check() -> None:
-        feed = Feed(asyncio.get_running_loop())
+        queue = EventQueue(asyncio.get_running_loop())
         for _ in range(kept + 7):
-            feed.say(frame)
-        taken = feed.take()
+            queue.put_frame(frame)
+        taken = queue.take()
         assert taken.count(frame) == kept
         assert taken.endswith(events.frame("missed", {"missed": 7}))
-        feed.say(b"again")
-        assert feed.take() == b"again"
+        queue.put_frame(b"again")
+        assert queue.take() == b"again"
 
     run(check())
 
 
 def test_the_last_frame_is_never_left_out_and_nothing_comes_after_it() -> None:
     async def check() -> None:
-        feed = Feed(asyncio.get_running_loop())
-        for _ in range(events.FRAMES_KEPT + 1):
-            feed.say(b"x")
-        feed.say(b"the end", last=True)
-        feed.say(b"too late")
-        assert feed.ended
-        assert b"the end" in feed.take()
-        assert feed.take() == b""
+        queue = EventQueue(asyncio.get_running_loop())
+        for _ in range(events.FRAMES_MOST + 1):
+            queue.put_frame(b"x")
+        queue.put_frame(b"the end", last=True)
+        queue.put_frame(b"too late")
+        assert queue.ended
+        assert b"the end" in queue.take()
+        assert queue.take() == b""
 
     run(check())
 
 
-def test_news_is_done_when_there_is_something_to_take() -> None:
+def test_not_empty_is_done_when_there_is_something_to_take() -> None:
     async def check() -> None:
-        feed = Feed(asyncio.get_running_loop())
-        news = feed.news()
-        assert not news.done()
-        assert feed.news() is news
-        feed.say(b"x")
-        assert news.done()
-        assert feed.news().done()
-        feed.take()
-        assert not feed.news().done()
+        queue = EventQueue(asyncio.get_running_loop())
+        not_empty = queue.not_empty()
+        assert not not_empty.done()
+        assert queue.not_empty() is not_empty
+        queue.put_frame(b"x")
+        assert not_empty.done()
+        assert queue.not_empty().done()
+        queue.take()
+        assert not queue.not_empty().done()
 
     run(check())
 
 
-def test_an_end_is_news() -> None:
+def test_an_end_is_not_empty() -> None:
     async def check() -> None:
-        feed = Feed(asyncio.get_running_loop())
-        feed.say(b"x", last=True)
-        feed.take()
-        assert feed.news().done()
+        queue = EventQueue(asyncio.get_running_loop())
+        queue.put_frame(b"x", last=True)
+        queue.take()
+        assert queue.not_empty().done()
 
     run(check())

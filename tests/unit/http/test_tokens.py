@@ -46,7 +46,7 @@ def test_without_tokens_nothing_is_locked() -> None:
     "word", [SECRET, f"reed:{SECRET}", f":{SECRET}", "read:short", f"read:{SECRET} blank", f"read+:{SECRET}"]
 )
 def test_a_bad_token_is_refused_and_never_quoted(word: str) -> None:
-    with pytest.raises(StartError, match="token number 1") as refused:
+    with pytest.raises(StartError, match="token 1") as refused:
         tokens.read([word])
     assert SECRET not in str(refused.value)
     assert "short" not in str(refused.value)

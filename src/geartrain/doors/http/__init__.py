@@ -1,1 +1,1 @@
-"""The HTTP door: the API, its description, live events, metrics, health, and the dashboard's files."""
+"""The HTTP door: the API with its OpenAPI document, event streams, metrics, health checks, and the dashboard."""

@@ -1,6 +1,6 @@
-"""Every request passes here: fences first, then the route, then headers that no answer goes without.
+"""The ASGI application: access control, then the route, then headers that every answer has.
 
-Whatever goes wrong ends in a problem; nothing that a peer sends can end the server.
+Every error becomes a problem (`problems.py`), so that no request can stop the server.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from geartrain.doors.http.context import HttpContext
 from geartrain.doors.http.options import Options
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.request import ApiRequest
-from geartrain.doors.http.route import API, RawBytes, Route, Stream
+from geartrain.doors.http.route import API, RawBytes, Route, ServerSentEvents
 from geartrain.doors.http.router import Router
 from geartrain.errors import AdminError, NotDurableError
 from geartrain.runtime.tick import TickLoop
@@ -27,7 +27,7 @@ from geartrain.runtime.tick import TickLoop
 if TYPE_CHECKING:
     from geartrain.admin.service import Admin
 
-# What holds for every answer; the dashboard's files bring a policy of their own.
+# On every answer. The files of the dashboard have a Content-Security-Policy of their own.
 _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -50,7 +50,7 @@ class HttpApp:
         self._router = Router(routes.ROUTES)
 
     def close(self) -> None:
-        """The door closes: what waits for something is answered now, and nothing new is begun."""
+        """Answer requests that wait, and refuse new ones: the door closes."""
         self.context.close()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -66,8 +66,8 @@ class HttpApp:
         except asyncio.CancelledError:
             raise
         except Exception:
-            _log.exception("a request could not be answered", extra={"fields": {"path": scope.get("path")}})
-            answer = problems.answer("internal", "something went wrong here; the server's log has more", _CLOSE)
+            _log.exception("request failed", extra={"fields": {"path": scope.get("path")}})
+            answer = problems.answer("internal", "internal error; see the server's log", _CLOSE)
         for name, value in _HEADERS.items():
             answer.headers.setdefault(name, value)
         answer.headers["Date"] = email.utils.formatdate(self.context.tick_loop.clock(), usegmt=True)
@@ -75,7 +75,7 @@ class HttpApp:
 
     async def _answer(self, request: Request) -> Response:
         context = self.context
-        if context.ending.done():
+        if context.closing.done():
             raise Refusal("unavailable", "the server is stopping", _CLOSE)
         context.guard.check_host(request)
         context.guard.check_origin(request)
@@ -92,7 +92,7 @@ class HttpApp:
     async def _body(self, request: Request, route: Route) -> Any:
         limit = self.context.limits.max_packet
         if route.body is None:
-            # What a peer sends all the same is read, since the next request comes after it.
+            # A body that is sent anyway must be read, because the next request comes after it.
             return await api.raw_body(request, limit) if request.method not in ("GET", "HEAD") else None
         if route.body is RawBytes:
             return await api.raw_body(request, limit)
@@ -104,12 +104,12 @@ _CLOSE: Final = {"Connection": "close"}
 
 def _choose(routes: dict[str, Route], method: str) -> Route:
     if not routes:
-        raise Refusal("not-found", "there is nothing at this path")
+        raise Refusal("not-found", "no such path")
     methods = dict(routes)
-    if "GET" in routes and routes["GET"].answer is not Stream:  # a stream has no end that could be left out
+    if "GET" in routes and routes["GET"].answer is not ServerSentEvents:  # a stream has no end
         methods["HEAD"] = routes["GET"]
     route = methods.get(method)
     if route is None:
         allowed = ", ".join(sorted(methods))
-        raise Refusal("method-not-allowed", f"this path has {allowed}", {"Allow": allowed})
+        raise Refusal("method-not-allowed", f"this path supports {allowed}", {"Allow": allowed})
     return route

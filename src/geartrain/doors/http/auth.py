@@ -1,11 +1,12 @@
-"""Who gets as far as a handler.
+"""Access control.
 
-Three fences, since a job server on a developer's machine can be reached by every page that their browser shows:
+A job server on a developer's machine can be reached by every page that is open in a browser there. Three checks
+protect it:
 
-- `Host`: where no token is needed, only names of this very machine are answered, so that a foreign name that was made
-  to point here (DNS rebinding) gets nothing;
-- `Origin` and `Sec-Fetch-Site`: a change is refused if another site's page asks for it;
-- tokens: where there are any, everything but health and the dashboard's own files needs one.
+- `Host`: where no token is required, only names of this machine are accepted. This prevents DNS rebinding, where
+  a foreign name resolves to a local address.
+- `Origin` and `Sec-Fetch-Site`: changes requested by pages of other sites are refused (CSRF).
+- Tokens: if any are configured, all paths but health checks and the files of the dashboard require one.
 """
 
 import ipaddress
@@ -25,7 +26,7 @@ _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="geartrain"'}
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address, or the name `localhost`, can be reached from this machine only."""
+    """Whether a host is an address that only this machine can reach, or `localhost`."""
     if host.lower() in _LOCAL_NAMES:
         return True
     try:
@@ -35,7 +36,7 @@ def is_loopback(host: str) -> bool:
 
 
 def host_of(authority: str) -> str:
-    """The name in a Host header, without its port.
+    """The host of a Host header, without its port.
 
     >>> host_of("localhost:4780"), host_of("[::1]:4780"), host_of("127.0.0.1")
     ('localhost', '::1', '127.0.0.1')
@@ -46,51 +47,51 @@ def host_of(authority: str) -> str:
 
 
 class Guard:
-    """Asked about every request before anything else."""
+    """Checks every request before its route is handled."""
 
     def __init__(self, keyring: tokens.Keyring, hosts: Iterable[str]) -> None:
         self.keyring = keyring
         self._hosts = frozenset(name.lower() for name in hosts)
-        self.everywhere = False  # it listens beyond this machine, and has names there that we cannot know
+        self.everywhere = False  # other machines can reach the door, by names that we do not know
 
     def check_host(self, request: Request) -> None:
-        """Refuse a name that is not ours."""
+        """Refuse a Host that is not a name of this server."""
         if self.keyring.locked or (self.everywhere and not self._hosts):
             return
         host = host_of(request.headers.get("host", ""))
         if host not in self._hosts and not is_loopback(host):
             raise Refusal(
-                "misdirected", f"{host!r} is not a name of this server; http_hosts in its settings adds names"
+                "misdirected", f"Host {host!r} is not a name of this server; add it to the setting http_hosts"
             )
 
     def check_origin(self, request: Request) -> None:
-        """Refuse changes that another site's page asks for."""
+        """Refuse changes that a page of another site requests."""
         if request.method in CHANGES_NOTHING:
             return
         site = request.headers.get("sec-fetch-site")
         origin = request.headers.get("origin")
-        # Only the names are compared: before a proxy that speaks TLS the schemes differ.
+        # Only hosts are compared: behind a proxy that terminates TLS the schemes differ.
         foreign = origin is not None and origin.partition("://")[2].lower() != request.headers.get("host", "").lower()
         if foreign or (site is not None and site not in _OWN_SITE):
-            raise Refusal("forbidden", "a page of another site may not change anything here")
+            raise Refusal("forbidden", "cross-site requests must not change anything")
 
     def scopes(self, request: Request) -> tokens.Scopes:
-        """What whoever asks may do; nothing at all without a token where one is needed."""
+        """The scopes of the client; none if a token is required and missing."""
         if not self.keyring.locked:
             return tokens.EVERYTHING
         scheme, _, secret = request.headers.get("authorization", "").partition(" ")
         if scheme:
-            found = self.keyring.scopes_of_token(secret.strip()) if scheme.lower() == "bearer" else None
-            if found is None:
-                raise Refusal("unauthorized", "there is no such token", _CHALLENGE)
-            return found
+            scopes = self.keyring.scopes_of_token(secret.strip()) if scheme.lower() == "bearer" else None
+            if scopes is None:
+                raise Refusal("unauthorized", "unknown token", _CHALLENGE)
+            return scopes
         return self.keyring.scopes_of_session(request.cookies.get(COOKIE, "")) or frozenset()
 
     def require(self, has: tokens.Scopes, needed: tokens.Scopes) -> None:
-        """Refuse who has none of the scopes of which one is needed."""
+        """Refuse a client that has none of these scopes."""
         if not needed or has & needed:
             return
         words = " or ".join(sorted(needed))
         if not has:
-            raise Refusal("unauthorized", f"this needs a token with the scope {words}", _CHALLENGE)
-        raise Refusal("forbidden", f"this needs the scope {words}, which your token does not have")
+            raise Refusal("unauthorized", f"a token with the scope {words} is required", _CHALLENGE)
+        raise Refusal("forbidden", f"the scope {words} is required; your token does not have it")

@@ -1,8 +1,8 @@
-"""One HTTP peer: uvicorn's protocol inside a connection of ours.
+"""One HTTP connection: uvicorn's protocol inside a connection of ours.
 
-uvicorn parses, keeps connections alive and holds back what a peer does not read. What it does not do is done here:
-a bound on the size of a request's head, and an end for peers that begin a request and do not go on, never say a
-word, or never read.
+uvicorn parses requests, keeps connections alive and stops writing to clients that do not read. What it lacks is here:
+a limit on the size of request heads, and timeouts for clients that send nothing, stop in the middle of a request, or
+do not read.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from geartrain.doors.http.door import HttpDoor
 
 HEAD_LIMIT: Final = 64 * 1024  # bytes of a request line and its headers
-KEEP_ALIVE: Final = 75  # seconds in which the next request may come
+KEEP_ALIVE: Final = 75  # seconds until an idle connection is closed
 
 _IDLE, _HEAD, _BODY = range(3)
 
 
 def config(app: Any) -> Config:
-    """uvicorn without what surrounds a server of its own."""
+    """uvicorn's configuration, without the parts that belong to a server of its own."""
     made = Config(
         app,
         http=HttpToolsProtocol,
@@ -41,13 +41,13 @@ def config(app: Any) -> Config:
     return made
 
 
-class Exchange(HttpToolsProtocol):
-    """uvicorn's protocol, which also knows where in a request it is."""
+class UvicornProtocol(HttpToolsProtocol):
+    """uvicorn's protocol, which also tracks how much of a request has arrived."""
 
     def __init__(self, config: Config, state: ServerState, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(config, state, {}, loop)
         self.access_log = False
-        self.begun = 0  # requests
+        self.begun = 0  # number of requests
         self.arrived = 0  # bytes of the request that is arriving
         self.phase = _IDLE
 
@@ -64,7 +64,7 @@ class Exchange(HttpToolsProtocol):
         self.phase = _BODY
         super().on_headers_complete()
         if self.parser.should_upgrade() and self.cycle is not None:
-            # It is answered as if it had not asked to go on in another protocol; after it nothing can be parsed.
+            # The request is answered without the upgrade. The parser cannot continue, so the connection closes.
             self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
@@ -73,11 +73,11 @@ class Exchange(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """What is no HTTP is answered like everything else that is wrong."""
-        self.refuse("bad-request", "this is not an HTTP request that makes sense")
+        """Answer what is not HTTP with a problem, like other errors."""
+        self.refuse("bad-request", "not a valid HTTP request")
 
     def refuse(self, kind: str, detail: str) -> None:
-        """Answer with a problem in the middle of a request, and close. What was begun to be said is cut off."""
+        """Answer with a problem in the middle of a request, and close. A response that has begun is cut off."""
         if self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete:
             self.transport.abort()
             return
@@ -88,72 +88,72 @@ class Exchange(HttpToolsProtocol):
         self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Nobody who serves has to know."""
+        """uvicorn would log that an upgrade is not supported: that is of no use to operators."""
 
 
 class HttpConnection(Connection):
-    """What the door sees of a peer."""
+    """The connection as the door sees it."""
 
-    def __init__(self, door: "HttpDoor", exchange: Exchange) -> None:
+    def __init__(self, door: "HttpDoor", protocol: UvicornProtocol) -> None:
         super().__init__(door)
-        self.exchange = exchange
-        self._unread = 0  # bytes that waited for the peer at the last look
+        self.protocol = protocol
+        self._unread = 0  # bytes that were not sent at the last check
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
-        self.exchange.connection_made(transport)
+        self.protocol.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
         """uvicorn parses what was read and answers its own errors, so the read loop of other doors is not for here."""
         if self.closing:
             return
-        exchange = self.exchange
-        exchange.data_received(data)
-        if exchange.phase == _HEAD and exchange.arrived > HEAD_LIMIT:
+        protocol = self.protocol
+        protocol.data_received(data)
+        if protocol.phase == _HEAD and protocol.arrived > HEAD_LIMIT:
             self.closing = True
-            exchange.refuse("head-too-large", f"a request's line and headers may have at most {HEAD_LIMIT} bytes")
+            protocol.refuse("head-too-large", f"the request line and headers are larger than {HEAD_LIMIT} bytes")
 
     def eof_received(self) -> bool:
-        """The transport closes: who asks and hangs up does not want the answer."""
+        """Close the transport: a client that closes its side does not read the answer."""
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.exchange.connection_lost(error)
+        self.protocol.connection_lost(error)
         super().connection_lost(error)
 
     def pause_writing(self) -> None:
-        """uvicorn stops whoever writes; the request that is being answered has been read already."""
+        """uvicorn stops the writing handler. Reading goes on: the request that is answered has been read."""
         self._paused = True
-        self.exchange.pause_writing()
+        self.protocol.pause_writing()
 
     def resume_writing(self) -> None:
         self._paused = False
-        self.exchange.resume_writing()
+        self.protocol.resume_writing()
 
     def close(self) -> None:
-        """After the answer that is under way; the door has ended those that would go on for long."""
-        self.exchange.shutdown()
+        """Close after the current response. Long responses have been ended by the door."""
+        self.protocol.shutdown()
 
     def incomplete(self) -> tuple[int, int]:
-        """A peer that has not said anything yet counts as one that has begun: browsers connect in advance."""
-        exchange = self.exchange
-        if exchange.phase == _IDLE or exchange.flow.read_paused:
-            return (exchange.begun, 0 if exchange.begun else 1)
-        return (exchange.begun, exchange.arrived)
+        """A client that has sent nothing counts like one that has begun a request: browsers connect in advance."""
+        protocol = self.protocol
+        if protocol.phase == _IDLE or protocol.flow.read_paused:
+            return (protocol.begun, 0 if protocol.begun else 1)
+        return (protocol.begun, protocol.arrived)
 
     def timed_out(self) -> None:
-        """A request was begun and does not go on."""
+        """Refuse a request that does not continue."""
         self.closing = True
-        if self.exchange.phase == _IDLE:
+        if self.protocol.phase == _IDLE:
             self.transport.close()
             return
-        self.exchange.refuse("timeout", f"the request did not go on for {self.door.limits.stall_timeout:g} seconds")
+        self.protocol.refuse("timeout", f"the request did not continue for {self.door.limits.stall_timeout:g} seconds")
 
     def check_progress(self, checks_per_timeout: int) -> None:
-        """Besides those that do not go on, end those that read nothing of what waits for them."""
+        """Drop a client that reads nothing of its response, besides clients that do not continue a request."""
         waiting = self.transport.get_write_buffer_size() if self._paused else 0
         if waiting and waiting == self._unread:
-            self.drop("it does not read what it is sent")
+            self.drop("client does not read")
             return
         self._unread = waiting
         super().check_progress(checks_per_timeout)

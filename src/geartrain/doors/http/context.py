@@ -1,4 +1,4 @@
-"""What every handler works with: the engine, the steward, and what the door keeps."""
+"""What handlers of requests need: the engine and its tick, admin, and the state of the door."""
 
 import asyncio
 import contextlib
@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 from geartrain.doors.door import Limits
 from geartrain.doors.http import events
 from geartrain.doors.http.auth import Guard
-from geartrain.doors.http.events import Live
+from geartrain.doors.http.events import ServerEvents
 from geartrain.doors.http.options import Options
-from geartrain.doors.http.worker_api import Workers
-from geartrain.engine.engine import Engine
+from geartrain.doors.http.worker import WorkerRegistry
 from geartrain.runtime.tick import TickLoop
 
 if TYPE_CHECKING:
@@ -22,39 +21,32 @@ class HttpContext:
 
     def __init__(self, tick_loop: TickLoop, limits: Limits, options: Options, admin: "Admin", guard: Guard) -> None:
         self.tick_loop = tick_loop
-        self.engine = tick_loop.engine
         self.limits = limits
         self.options = options
         self.admin = admin
         self.guard = guard
-        self.ending: asyncio.Future[None] = tick_loop.loop.create_future()  # done when the door closes
-        self.listeners = 0  # streams that are open
-        self.live = Live(self)
-        self.workers = Workers(self)
+        self.closing: asyncio.Future[None] = tick_loop.loop.create_future()  # done when the door closes
+        self.open_streams = 0
+        self.server_events = ServerEvents(self)
+        self.workers = WorkerRegistry(tick_loop, options.worker_lease)
 
     def close(self) -> None:
-        """The door closes: streams end, those who wait for something get an answer, workers are gone."""
-        if not self.ending.done():
-            self.ending.set_result(None)
+        """End streams and requests that wait, and remove the workers: the door closes."""
+        if not self.closing.done():
+            self.closing.set_result(None)
             self.workers.close()
 
-    def now(self) -> Engine:
-        """The engine, told what time it is; nothing may be awaited between this and the verbs."""
-        return self.tick_loop.begin_tick()
-
-    async def durable(self) -> None:
-        """Return when everything that was changed so far is on disk; refuse if it cannot be brought there."""
-        await self.tick_loop.durable()
-
     async def wait(self, future: "asyncio.Future[Any]", receive: events.Receive, seconds: float) -> bool:
-        """Wait for a future, but no longer than that, nor than whoever asks and the door are there; whether it came."""
+        """Wait for a future until the time is up, the client disconnects or the door closes; whether it is done."""
         if future.done() or not seconds:
             return future.done()
-        gone = asyncio.ensure_future(events.hung_up(receive))
+        disconnected = asyncio.ensure_future(events.disconnect(receive))
         try:
-            await asyncio.wait({future, gone, self.ending}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            return future.done() and not gone.done()
+            await asyncio.wait(
+                {future, disconnected, self.closing}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+            return future.done() and not disconnected.done()
         finally:
-            gone.cancel()
+            disconnected.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await gone
+                await disconnected

@@ -1,7 +1,7 @@
-"""The HTTP door: listens like every other, and hands what comes in to uvicorn.
+"""The HTTP door: it listens like every other door, and passes connections to uvicorn.
 
-The libraries that it needs take a tenth of a second to import. So they are imported when the door opens, and not at all
-by a server that has none.
+The libraries that it needs take a tenth of a second to import. They are imported when the door opens, and not at all
+by a server that has no HTTP door.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class HttpDoor(door.Door):
-    """The API and the dashboard."""
+    """The HTTP API and the dashboard."""
 
     name = "http"
 
@@ -27,19 +27,19 @@ class HttpDoor(door.Door):
         super().__init__(tick_loop, limits)
         self.options = options
         self.admin = admin
-        self.app: HttpApp | None = None  # until it opens
+        self.app: HttpApp | None = None  # until the door opens
         self._uvicorn: Any = None
         self._state: Any = None
 
     async def open(self, address: Address, sockets: door.Socket) -> Address:
-        """Listen. Beyond this machine only with a token, or if it was said that none is wanted."""
+        """Listen. On addresses that other machines can reach, tokens are required unless the options say otherwise."""
         from geartrain.doors.http import auth
 
         everywhere = not auth.is_loopback(address.host)
         if everywhere and not self.options.tokens and not self.options.without_token:
             raise StartError(
-                f"{address} can be reached from other machines, and no token is set: everybody there could do "
-                "everything. Set http_tokens or http_tokens_file, or http_without_token if that is what you want"
+                f"{address} is reachable from other machines, but no token is configured: every client would have all "
+                "scopes. Set http_tokens or http_tokens_file, or set http_without_token to allow this"
             )
         if self.app is None:
             self._build()
@@ -50,12 +50,12 @@ class HttpDoor(door.Door):
 
     def connect(self, address: Address) -> "Connection":
         """A connection object for a peer that has just come in."""
-        from geartrain.doors.http.connection import Exchange, HttpConnection
+        from geartrain.doors.http.connection import HttpConnection, UvicornProtocol
 
-        return HttpConnection(self, Exchange(self._uvicorn, self._state, self.tick_loop.loop))
+        return HttpConnection(self, UvicornProtocol(self._uvicorn, self._state, self.tick_loop.loop))
 
     def close(self) -> None:
-        """Answer those who wait for something, end the streams, and close every connection."""
+        """Answer requests that wait, end event streams, and close every connection."""
         if self.app is not None:
             self.app.close()
         super().close()

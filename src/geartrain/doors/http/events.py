@@ -1,4 +1,7 @@
-"""Server-sent events: what is to be said gathers in a feed that never grows, and leaves as fast as the peer reads."""
+"""Server-sent events: `GET /events` for the whole server, `GET /jobs/{handle}/events` for one job.
+
+Events wait in a queue per client, which is bounded, and are sent as fast as the client reads them.
+"""
 
 import asyncio
 from collections import deque
@@ -11,31 +14,30 @@ from starlette.responses import Response
 from geartrain import jsonbytes
 from geartrain.admin import views
 from geartrain.admin.events import event_names
-from geartrain.doors.http import events
 from geartrain.doors.http import request as api
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.request import ApiRequest
-from geartrain.engine.engine import Engine
-from geartrain.engine.interfaces import Watcher
-from geartrain.engine.job import LiveJob, Progress
+from geartrain.doors.http.watcher import StreamWatcher
 from geartrain.runtime.timers import DelayedCall
 
 if TYPE_CHECKING:
     from geartrain.doors.http.context import HttpContext
 
-
-FRAMES_KEPT: Final = 1000
-BYTES_KEPT: Final = 1024 * 1024
-# A comment now and then keeps proxies from closing a stream on which nothing happens.
+FRAMES_MOST: Final = 1000
+BYTES_MOST: Final = 1024 * 1024
+# Proxies close a stream on which nothing is sent: it gets a comment from time to time.
 HEARTBEAT_SECONDS: Final = 15.0
+OVERVIEW_SECONDS: Final = 1.0
+# More than a person can read. A server that executes a hundred thousand jobs per second must not describe each.
+JOB_EVENTS_PER_SECOND: Final = 200
 _OPENING: Final = b"retry: 2000\n\n"
-_HEARTBEAT: Final = b": still here\n\n"
+_HEARTBEAT: Final = b": heartbeat\n\n"
 
 Receive = Callable[[], Awaitable[Any]]
 
 
 def frame(event: str, data: Any) -> bytes:
-    """One event; JSON has no line ends in it.
+    """One event in the format of server-sent events. JSON contains no line breaks.
 
     >>> frame("progress", {"numerator": 1})
     b'event: progress\\ndata: {"numerator":1}\\n\\n'
@@ -43,36 +45,40 @@ def frame(event: str, data: Any) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (event.encode(), msgspec.json.encode(data))
 
 
-class Feed:
-    """What one listener has yet to hear. A listener that is too slow misses events, and hears that it did."""
+class EventQueue:
+    """Events that have not been sent to a client yet. A client that is too slow misses events, and is told how many."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._frames: deque[bytes] = deque()
         self._size = 0  # bytes in the frames
         self._missed = 0
-        self._news: asyncio.Future[None] | None = None  # somebody waits for the next frame
+        self._not_empty: asyncio.Future[None] | None = None  # awaited by the stream
         self.ended = False
 
-    def say(self, frame: bytes, last: bool = False) -> None:
-        """One more frame; the last one is never left out."""
+    def put(self, event: str, data: Any, last: bool = False) -> None:
+        """Add an event; nothing can be added after the last one."""
+        self.put_frame(frame(event, data), last)
+
+    def put_frame(self, frame: bytes, last: bool = False) -> None:
+        """Add an event that is written already. The last one is never left out."""
         if self.ended:
             return
-        full = len(self._frames) >= FRAMES_KEPT or self._size + len(frame) > BYTES_KEPT
-        if full and self._frames and not last:  # a single large one is as much as a peer may send at once anyway
+        full = len(self._frames) >= FRAMES_MOST or self._size + len(frame) > BYTES_MOST
+        if full and self._frames and not last:  # a single large frame is no larger than a packet may be anyway
             self.miss()
             return
         self._frames.append(frame)
         self._size += len(frame)
         self.ended = last
-        self._announce()
+        self._wake()
 
     def miss(self) -> None:
-        """Count an event that is left out; the number goes out with the next frame."""
+        """Count an event that is left out; the number is sent with the next frame."""
         self._missed += 1
 
     def take(self) -> bytes:
-        """All that has gathered; nothing if there is nothing."""
+        """Remove and return all frames, joined."""
         if self._missed and self._frames:
             self._frames.append(frame("missed", {"missed": self._missed}))
             self._missed = 0
@@ -81,163 +87,115 @@ class Feed:
         self._size = 0
         return taken
 
-    def news(self) -> "asyncio.Future[None]":
-        """Done when there is something to take."""
-        if self._news is None or self._news.done():
-            self._news = self._loop.create_future()
+    def not_empty(self) -> "asyncio.Future[None]":
+        """Done when there is something to take, or the queue has ended."""
+        if self._not_empty is None or self._not_empty.done():
+            self._not_empty = self._loop.create_future()
             if self._frames or self.ended:
-                self._announce()
-        return self._news
+                self._wake()
+        return self._not_empty
 
-    def _announce(self) -> None:
-        if self._news is not None and not self._news.done():
-            self._news.set_result(None)
+    def _wake(self) -> None:
+        if self._not_empty is not None and not self._not_empty.done():
+            self._not_empty.set_result(None)
 
 
-class EventStream(Response):
-    """An answer that goes on until its feed ends, its listener leaves, or the door closes."""
+class EventStreamResponse(Response):
+    """Sends a queue until it ends, the client disconnects, or the door closes."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, context: "HttpContext", feed: Feed, left: Callable[[], None]) -> None:
+    def __init__(self, context: "HttpContext", queue: EventQueue, on_close: Callable[[], object]) -> None:
         super().__init__()
         del self.headers["content-length"]
         self.headers["X-Accel-Buffering"] = "no"
         self._context = context
-        self._feed = feed
-        self._left = left  # called once, when nobody listens any more
+        self._queue = queue
+        self._on_close = on_close
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        self._context.listeners += 1
-        gone = asyncio.ensure_future(hung_up(receive))
+        self._context.open_streams += 1
+        disconnected = asyncio.ensure_future(disconnect(receive))
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             await send(_part(_OPENING))
-            await self._pass_on(send, gone)
+            await self._send_queue(send, disconnected)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
-            self._context.listeners -= 1
-            gone.cancel()
-            self._left()
+            self._context.open_streams -= 1
+            disconnected.cancel()
+            self._on_close()
 
-    async def _pass_on(self, send: Any, gone: "asyncio.Future[None]") -> None:
-        feed, ending = self._feed, self._context.ending
-        while not gone.done():
-            taken = feed.take()
-            if taken:
-                await send(_part(taken))
-            elif feed.ended or ending.done():
+    async def _send_queue(self, send: Any, disconnected: "asyncio.Future[None]") -> None:
+        queue, closing = self._queue, self._context.closing
+        while not disconnected.done():
+            data = queue.take()
+            if data:
+                await send(_part(data))
+            elif queue.ended or closing.done():
                 return
             else:
-                news = feed.news()
-                await asyncio.wait({gone, ending, news}, timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-                if not news.done() and not gone.done() and not ending.done():
+                awaited = {disconnected, closing, queue.not_empty()}
+                done, _ = await asyncio.wait(awaited, timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                if not done:
                     await send(_part(_HEARTBEAT))
 
 
-async def hung_up(receive: Receive) -> None:
-    """Return when the peer has gone. Its request must have been read."""
+async def disconnect(receive: Receive) -> None:
+    """Return when the client has disconnected. Its request must have been read."""
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-def require_room(context: "HttpContext") -> None:
-    """Refuse one listener too many."""
-    if context.listeners >= context.options.listeners:
-        raise Refusal("unavailable", f"{context.listeners} listen already, which is the limit (http_listeners)")
 
 
 def _part(data: bytes) -> dict[str, Any]:
     return {"type": "http.response.body", "body": data, "more_body": True}
 
 
-class Follower(Watcher):
-    """Passes on what it hears to a feed."""
-
-    __slots__ = ("engine", "feed")
-
-    def __init__(self, feed: events.Feed, engine: Engine) -> None:
-        super().__init__()
-        self.feed = feed
-        self.engine = engine
-
-    def progress(self, job: LiveJob, progress: Progress) -> None:
-        said = {"numerator": progress.numerator, "denominator": progress.denominator}
-        self.feed.say(events.frame("progress", said))
-
-    def data(self, job: LiveJob, data: bytes) -> None:
-        self.feed.say(events.frame("data", {"data": jsonbytes.encode(data)}))
-
-    def warning(self, job: LiveJob, data: bytes) -> None:
-        self.feed.say(events.frame("warning", {"data": jsonbytes.encode(data)}))
-
-    def complete(self, job: LiveJob, result: bytes) -> None:
-        self._end(job, result)
-
-    def fail(self, job: LiveJob, reason: str) -> None:
-        self._end(job, None)
-
-    def exception(self, job: LiveJob, data: bytes) -> None:
-        self._end(job, data)
-
-    def _end(self, job: LiveJob, result: bytes | None) -> None:
-        view = views.job_view(job, views.SHOWN_BYTES, result, self.engine.now)
-        self.feed.say(ending(view), last=True)
-
-
-def ending(view: views.JobView) -> bytes:
-    """The last event of a job."""
-    return events.frame("done" if view.state == "done" else "failed", view)
+def _new_queue(context: "HttpContext") -> EventQueue:
+    """A queue for one more stream, unless there are too many."""
+    if context.open_streams >= context.options.listeners:
+        raise Refusal("unavailable", f"{context.open_streams} event streams are open: the limit is http_listeners")
+    return EventQueue(context.tick_loop.loop)
 
 
 async def job_events(request: ApiRequest) -> Response:
     """GET /jobs/{handle}/events."""
     context = request.context
-    events.require_room(context)
-    feed = events.Feed(context.tick_loop.loop)
-    follower = Follower(feed, context.engine)
-    engine = context.now()
+    queue = _new_queue(context)
+    engine = context.tick_loop.begin_tick()
+    watcher = StreamWatcher(engine, queue)
     job = engine.find(request.names[0])
     if job is None:
-        feed.say(ending(await context.admin.job(request.names[0])), last=True)
-        return events.EventStream(context, feed, _nobody)
-    if job.progress is not None:
-        follower.progress(job, job.progress)
-    engine.watch(job, follower)
-    return events.EventStream(context, feed, lambda: context.now().unwatch_all(follower))
-
-
-def _nobody() -> None:
-    """The job was over: nobody watches it."""
-
-
-INTERVAL: Final = 1.0
-# A person cannot read more, and a server that does a hundred thousand jobs a second must not describe each.
-JOB_EVENTS_PER_SECOND: Final = 200
+        watcher.put_end(await context.admin.job(request.names[0]))
+    else:
+        if job.progress is not None:
+            watcher.progress(job, job.progress)
+        engine.watch(job, watcher)
+    return EventStreamResponse(context, queue, lambda: context.tick_loop.begin_tick().unwatch_all(watcher))
 
 
 class EventsQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """What a listener wants to hear."""
+    """Which events to send."""
 
-    jobs: Annotated[int, msgspec.Meta(ge=0, le=1, description="1: events of jobs as well, up to 200 a second")] = 0
+    jobs: Annotated[int, msgspec.Meta(ge=0, le=1, description="1: events of jobs as well, up to 200 per second")] = 0
     function: Annotated[str, msgspec.Meta(description="Only jobs of this function")] = ""
-    what: Annotated[str, msgspec.Meta(description="Only these moments of jobs, with commas between")] = ""
+    what: Annotated[str, msgspec.Meta(description="Only these events of jobs, separated by commas")] = ""
 
 
-class Listener:
-    """One who listens, and what to."""
+class EventSubscription:
+    """A client of `GET /events`, and which events it gets."""
 
-    __slots__ = ("feed", "function", "jobs", "left", "what")
+    __slots__ = ("function", "jobs", "queue", "remaining", "what")
 
-    def __init__(self, feed: events.Feed, query: EventsQuery) -> None:
-        self.feed = feed
+    def __init__(self, queue: EventQueue, query: EventsQuery) -> None:
+        self.queue = queue
         self.jobs = bool(query.jobs)
         self.function = jsonbytes.encode(api.raw(query.function)) if query.function else ""
         self.what = event_names(list(filter(None, query.what.split(","))))
-        self.left = JOB_EVENTS_PER_SECOND  # events of jobs that it may still get in this second
+        self.remaining = JOB_EVENTS_PER_SECOND  # events of jobs that it may still get in this second
 
     def wants(self, event: views.JobEvent) -> bool:
-        """Whether it asked for events like this one."""
+        """Whether the client gets this event."""
         return (
             self.jobs
             and (not self.function or event.function == self.function)
@@ -245,68 +203,66 @@ class Listener:
         )
 
 
-class Live:
-    """The producer."""
+class ServerEvents:
+    """Sends the overview to all subscriptions once a second, and events of jobs to those that want them."""
 
     def __init__(self, context: "HttpContext") -> None:
         self._context = context
-        self._listeners: set[Listener] = set()
+        self._subscriptions: set[EventSubscription] = set()
         self._timer: DelayedCall | None = None
-        self._attending = False
+        self._observing = False  # events of jobs
 
-    def join(self, listener: Listener) -> None:
-        """One more; it hears at once how things are."""
-        self._listeners.add(listener)
-        listener.feed.say(self._overview())
+    def add(self, subscription: EventSubscription) -> None:
+        """Add a client; it gets an overview at once."""
+        self._subscriptions.add(subscription)
+        subscription.queue.put_frame(self._overview())
         if self._timer is None:
-            self._timer = self._context.tick_loop.timers.call_later(INTERVAL, self._tell)
-        self._attend()
+            self._timer = self._context.tick_loop.timers.call_later(OVERVIEW_SECONDS, self._send_overview)
+        self._observe()
 
-    def leave(self, listener: Listener) -> None:
-        """One less."""
-        self._listeners.discard(listener)
-        if not self._listeners and self._timer is not None:
+    def remove(self, subscription: EventSubscription) -> None:
+        """Remove a client."""
+        self._subscriptions.discard(subscription)
+        if not self._subscriptions and self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._attend()
+        self._observe()
 
-    def _tell(self) -> None:
-        self._timer = self._context.tick_loop.timers.call_later(INTERVAL, self._tell)
+    def _send_overview(self) -> None:
+        self._timer = self._context.tick_loop.timers.call_later(OVERVIEW_SECONDS, self._send_overview)
         overview = self._overview()
-        for listener in self._listeners:
-            listener.left = JOB_EVENTS_PER_SECOND
-            listener.feed.say(overview)
+        for subscription in self._subscriptions:
+            subscription.remaining = JOB_EVENTS_PER_SECOND
+            subscription.queue.put_frame(overview)
 
     def _overview(self) -> bytes:
-        self._context.now()
-        return events.frame("overview", self._context.admin.overview())
+        return frame("overview", self._context.admin.overview())
 
-    def _attend(self) -> None:
-        """Hear of jobs only while somebody wants to."""
-        wanted = any(listener.jobs for listener in self._listeners)
-        if wanted and not self._attending:
-            self._context.admin.events.subscribe(self._heard)
-        elif self._attending and not wanted:
-            self._context.admin.events.unsubscribe(self._heard)
-        self._attending = wanted
+    def _observe(self) -> None:
+        """Observe jobs only while a client wants their events."""
+        wanted = any(subscription.jobs for subscription in self._subscriptions)
+        if wanted and not self._observing:
+            self._context.admin.events.subscribe(self._send_job_event)
+        elif self._observing and not wanted:
+            self._context.admin.events.unsubscribe(self._send_job_event)
+        self._observing = wanted
 
-    def _heard(self, event: views.JobEvent) -> None:
+    def _send_job_event(self, event: views.JobEvent) -> None:
         job_frame = b""
-        for listener in self._listeners:
-            if not listener.wants(event):
+        for subscription in self._subscriptions:
+            if not subscription.wants(event):
                 continue
-            if listener.left <= 0:
-                listener.feed.miss()
+            if subscription.remaining <= 0:
+                subscription.queue.miss()
                 continue
-            listener.left -= 1
-            job_frame = job_frame or events.frame("job", event)
-            listener.feed.say(job_frame)
+            subscription.remaining -= 1
+            job_frame = job_frame or frame("job", event)
+            subscription.queue.put_frame(job_frame)
 
 
 async def server_events(request: ApiRequest) -> Response:
     """GET /events."""
     context = request.context
-    events.require_room(context)
-    listener = Listener(events.Feed(context.tick_loop.loop), request.query)
-    context.live.join(listener)
-    return events.EventStream(context, listener.feed, lambda: context.live.leave(listener))
+    subscription = EventSubscription(_new_queue(context), request.query)
+    context.server_events.add(subscription)
+    return EventStreamResponse(context, subscription.queue, lambda: context.server_events.remove(subscription))

@@ -1,6 +1,6 @@
-"""GET /metrics: what the server counts, for Prometheus. The names are promised in docs/metrics.md.
+"""GET /metrics, for Prometheus. The names do not change between versions: docs/metrics.md lists them.
 
-Series per function are bounded: the busiest functions have their own, and the others are added up under one name.
+The number of series is bounded: the busiest functions have their own, the others share one.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 def label(value: bytes) -> str:
-    """Bytes as the value of a label: UTF-8 as it is, other bytes as `\\xff`.
+    """Bytes as the value of a label: UTF-8 unchanged, other bytes as `\\xff`.
 
     >>> label(b'say "hi"'), label(b"caf\\xc3\\xa9"), label(b"\\xff")
     ('say \\\\"hi\\\\"', 'café', '\\\\\\\\xff')
@@ -36,25 +36,25 @@ def label(value: bytes) -> str:
     return value.decode("utf-8", "backslashreplace").replace("\0", "\\x00").translate(_ESCAPES)
 
 
-class Family:
-    """One metric, with all its samples."""
+class MetricFamily:
+    """A metric with all its samples."""
 
     def __init__(self, name: str, kind: str, help: str) -> None:
         self.name = name
         self._lines = [f"# HELP {name} {help}", f"# TYPE {name} {kind}"]
 
     def add(self, value: float, labels: str = "", suffix: str = "") -> None:
-        """One sample; `labels` is what stands between the braces."""
+        """Add a sample; `labels` is the text between the braces."""
         braces = f"{{{labels}}}" if labels else ""
         self._lines.append(f"{self.name}{suffix}{braces} {number(value)}")
 
     def add_many(self, samples: Iterable[tuple[str, float]]) -> None:
-        """Samples by their labels."""
+        """Add samples by their labels."""
         name = self.name
         self._lines += [f"{name}{{{labels}}} {number(value)}" for labels, value in samples]
 
     def add_histogram(self, bounds: Sequence[float], counts: Sequence[int], sum: float) -> None:
-        """Counts by bucket, the last one for what is above every bound."""
+        """Add a histogram: a count per bucket, the last one for values above all bounds."""
         total = 0
         for bound, count in zip(bounds, counts, strict=False):
             total += count
@@ -69,7 +69,7 @@ class Family:
 
 
 def number(value: float) -> str:
-    """Whole numbers without a point.
+    """A number; integers without a decimal point.
 
     >>> number(3.0), number(0.25)
     ('3', '0.25')
@@ -79,21 +79,21 @@ def number(value: float) -> str:
 
 OTHERS: Final = "_other"
 
-# The engine's buckets double from a microsecond on. These tell something about jobs: from an eighth of a millisecond to
-# a day and a half, each four times the one before.
+# The engine's buckets double, beginning with a microsecond. Here each is four times the one before, from an eighth of
+# a millisecond to a day and a half.
 _EXPONENTS: Final = range(7, 39, 2)
 BOUNDS: Final = tuple(2.0**exponent / MICRO for exponent in _EXPONENTS)
 
 
-class PerFunction(NamedTuple):
-    """A family that has one sample for each function."""
+class FunctionMetric(NamedTuple):
+    """A metric that has one sample per function."""
 
     name: str
     kind: str
     help: str
     value: Callable[[Function, Engine], float]
-    labels: str = ""  # besides the function's
-    add_up: Callable[[Iterable[float]], float] = sum  # for those that have no series of their own
+    labels: str = ""  # besides the name of the function
+    add_up: Callable[[Iterable[float]], float] = sum  # for functions that share a series
 
 
 def _age(function: Function, engine: Engine) -> float:
@@ -101,47 +101,46 @@ def _age(function: Function, engine: Engine) -> float:
     return max(engine.now - oldest, 0.0) if oldest else 0.0
 
 
-_STATE_HELP: Final = "Jobs that a function has at the moment, by state."
+_STATE_HELP: Final = "Jobs of a function by state."
 
-PER_FUNCTION: Final = (
-    PerFunction("geartrain_jobs", "gauge", _STATE_HELP, lambda f, _: f.queued, ',state="queued"'),
-    PerFunction("geartrain_jobs", "gauge", _STATE_HELP, lambda f, _: f.running, ',state="running"'),
-    PerFunction("geartrain_jobs", "gauge", _STATE_HELP, lambda f, _: f.scheduled, ',state="scheduled"'),
-    PerFunction("geartrain_jobs", "gauge", _STATE_HELP, lambda f, e: e.dead_counts.get(f.name, 0), ',state="dead"'),
-    PerFunction(
+FUNCTION_METRICS: Final = (
+    FunctionMetric("geartrain_jobs", "gauge", _STATE_HELP, lambda f, _: f.queued, ',state="queued"'),
+    FunctionMetric("geartrain_jobs", "gauge", _STATE_HELP, lambda f, _: f.running, ',state="running"'),
+    FunctionMetric("geartrain_jobs", "gauge", _STATE_HELP, lambda f, _: f.scheduled, ',state="scheduled"'),
+    FunctionMetric("geartrain_jobs", "gauge", _STATE_HELP, lambda f, e: e.dead_counts.get(f.name, 0), ',state="dead"'),
+    FunctionMetric(
         "geartrain_oldest_job_age_seconds", "gauge",
-        "How long the job that waits longest for a worker has been ready to run; 0 if none waits.", _age, add_up=max,
+        "Age of the queued job that has been ready to run for longest; 0 if none is queued.", _age, add_up=max,
     ),
-    PerFunction(
-        "geartrain_function_workers", "gauge", "Workers that offer the function.", lambda f, _: f.workers,
+    FunctionMetric(
+        "geartrain_function_workers", "gauge", "Workers that have registered the function.", lambda f, _: f.workers,
     ),
-    PerFunction(
+    FunctionMetric(
         "geartrain_function_paused", "gauge", "1 while the function is paused.", lambda f, _: f.paused,
     ),
-    PerFunction("geartrain_jobs_submitted_total", "counter", "Jobs that came in.", lambda f, _: f.submitted),
-    PerFunction("geartrain_jobs_completed_total", "counter", "Jobs that were done.", lambda f, _: f.completed),
-    PerFunction(
-        "geartrain_jobs_failed_total", "counter", "Jobs that failed or were given up.", lambda f, _: f.failed,
+    FunctionMetric("geartrain_jobs_submitted_total", "counter", "Submitted jobs.", lambda f, _: f.submitted),
+    FunctionMetric("geartrain_jobs_completed_total", "counter", "Completed jobs.", lambda f, _: f.completed),
+    FunctionMetric(
+        "geartrain_jobs_failed_total", "counter", "Failed and dead jobs.", lambda f, _: f.failed,
     ),
-    PerFunction("gearman_jobs", "gauge", "number of jobs queued or running", lambda f, _: f.queued + f.running),
-    PerFunction("gearman_jobs_running", "gauge", "number of running jobs", lambda f, _: f.running),
-    PerFunction(
+    FunctionMetric("gearman_jobs", "gauge", "number of jobs queued or running", lambda f, _: f.queued + f.running),
+    FunctionMetric("gearman_jobs_running", "gauge", "number of running jobs", lambda f, _: f.running),
+    FunctionMetric(
         "gearman_jobs_waiting", "gauge", "number of jobs waiting for an available worker", lambda f, _: f.queued,
     ),
-    PerFunction("gearman_workers", "gauge", "number of capable workers", lambda f, _: f.workers),
+    FunctionMetric("gearman_workers", "gauge", "number of capable workers", lambda f, _: f.workers),
 )  # fmt: skip
 
 
 async def metrics(request: ApiRequest) -> Response:
     """GET /metrics."""
     context = request.context
-    context.now()
-    parts = [family.text() for family in _of_the_server(context, await context.admin.system())]
+    engine = context.tick_loop.begin_tick()
+    parts = [family.text() for family in _server_metrics(engine, await context.admin.system())]
     own, others = _choose(context)
-    engine = context.engine
-    families: dict[str, Family] = {}
-    for row in PER_FUNCTION:
-        family = families.setdefault(row.name, Family(row.name, row.kind, row.help))
+    families: dict[str, MetricFamily] = {}
+    for row in FUNCTION_METRICS:
+        family = families.setdefault(row.name, MetricFamily(row.name, row.kind, row.help))
         family.add_many(
             (f'function="{name}"{row.labels}', row.value(function, engine)) for name, function in own.items()
         )
@@ -149,54 +148,59 @@ async def metrics(request: ApiRequest) -> Response:
             family.add(
                 row.add_up(row.value(function, engine) for function in others), f'function="{OTHERS}"{row.labels}'
             )
-        await asyncio.sleep(0)  # a thousand functions take a millisecond a family: let others in between
+        await asyncio.sleep(0)  # a thousand functions take a millisecond per metric
     parts += [family.text() for family in families.values()]
     return Response("".join(parts), media_type=MEDIA_TYPE)
 
 
 def _choose(context: "HttpContext") -> tuple[dict[str, Function], list[Function]]:
-    """The functions with series of their own, by label, and the rest."""
-    found = [function for name, function in context.engine.functions.items() if name != CONTROL]
+    """The functions that have a series of their own, by label, and the rest."""
+    functions = [function for name, function in context.tick_loop.engine.functions.items() if name != CONTROL]
     limit = context.options.metrics_functions
-    if len(found) > limit:
-        chosen = heapq.nlargest(limit, found, key=lambda function: (function.total, function.submitted))
+    if len(functions) > limit:
+        chosen = heapq.nlargest(limit, functions, key=lambda function: (function.total, function.submitted))
     else:
-        chosen = found
+        chosen = functions
     own: dict[str, Function] = {}
-    for function in chosen:  # two names of bytes may look alike as labels: a series must not come twice
+    for function in chosen:  # two names may have the same label, and a series must not occur twice
         own.setdefault(label(function.name), function)
     own.pop(OTHERS, None)
-    kept = {function.name for function in own.values()}
-    return own, [function for function in found if function.name not in kept]
+    own_names = {function.name for function in own.values()}
+    return own, [function for function in functions if function.name not in own_names]
 
 
-def _of_the_server(context: "HttpContext", system: views.System) -> Iterable[Family]:
-    engine = context.engine
-    yield _info("geartrain_build_info", "What runs.", _build_labels(system))
+def _server_metrics(engine: Engine, system: views.System) -> Iterable[MetricFamily]:
+    yield _info(
+        "geartrain_build_info",
+        "Version of the server, Python, event loop, and whether the core is compiled.",
+        _build_labels(system),
+    )
     yield _one("geartrain_up", "gauge", "1: the server answers.", 1)
-    yield _one("geartrain_functions", "gauge", "Functions that are known.", len(engine.functions))
-    yield _one("geartrain_workers", "gauge", "Workers of every protocol.", len(engine.workers))
-    doors = Family("geartrain_connections", "gauge", "Open connections, by protocol.")
+    yield _one("geartrain_functions", "gauge", "Known functions.", len(engine.functions))
+    yield _one("geartrain_workers", "gauge", "Connected workers of all protocols.", len(engine.workers))
+    doors = MetricFamily("geartrain_connections", "gauge", "Open connections, by protocol.")
     doors.add_many(
         (f'door="{name}"', count) for name, count in {d.protocol: d.connections for d in system.doors}.items()
     )
     yield doors
-    yield _histogram("geartrain_job_wait_seconds", "From ready to run until a worker has it.", engine.wait_times)
-    yield _histogram("geartrain_job_run_seconds", "From then until the job is over.", engine.run_times)
+    yield _histogram("geartrain_job_wait_seconds", "From ready to run until claimed by a worker.", engine.wait_times)
+    yield _histogram("geartrain_job_run_seconds", "From claimed until ended.", engine.run_times)
     store = system.store
     yield _one("geartrain_store_pending_changes", "gauge", "Changes that are not durable yet.", store.pending)
-    yield _one("geartrain_store_commits_total", "counter", "Batches that were made durable.", store.commits)
+    yield _one("geartrain_store_commits_total", "counter", "Batches made durable.", store.commits)
     if store.size is not None:
-        yield _one("geartrain_store_size_bytes", "gauge", "What the store takes on disk.", store.size)
-    commits = Family("geartrain_store_commit_seconds", "gauge", "How long a batch takes to be on disk, lately.")
+        yield _one("geartrain_store_size_bytes", "gauge", "Size of the store on disk.", store.size)
+    commits = MetricFamily(
+        "geartrain_store_commit_seconds", "gauge", "Time until a batch is durable, over recent batches."
+    )
     for quantile, seconds in (("0.5", store.commit_p50), ("0.99", store.commit_p99)):
         if seconds is not None:
             commits.add(seconds, f'quantile="{quantile}"')
     yield commits
-    yield _one("process_start_time_seconds", "gauge", "When the process started.", system.started_at)
-    yield _one("process_resident_memory_bytes", "gauge", "Memory that the process has.", system.memory)
+    yield _one("process_start_time_seconds", "gauge", "Start time of the process.", system.started_at)
+    yield _one("process_resident_memory_bytes", "gauge", "Resident memory of the process.", system.memory)
     used = resource.getrusage(resource.RUSAGE_SELF)
-    yield _one("process_cpu_seconds_total", "counter", "Time on a processor.", used.ru_utime + used.ru_stime)
+    yield _one("process_cpu_seconds_total", "counter", "User and system CPU time.", used.ru_utime + used.ru_stime)
     yield _one("gearman_up", "gauge", "is gearman up", 1)
     yield _info("gearman_version_info", "gearman version", f'version="{label(system.version.encode())}"')
 
@@ -211,22 +215,22 @@ def _build_labels(system: views.System) -> str:
     return ",".join(f'{name}="{label(value.encode())}"' for name, value in labels.items())
 
 
-def _one(name: str, kind: str, help: str, value: float) -> Family:
-    family = Family(name, kind, help)
+def _one(name: str, kind: str, help: str, value: float) -> MetricFamily:
+    family = MetricFamily(name, kind, help)
     family.add(value)
     return family
 
 
-def _info(name: str, help: str, labels: str) -> Family:
-    family = Family(name, "gauge", help)
+def _info(name: str, help: str, labels: str) -> MetricFamily:
+    family = MetricFamily(name, "gauge", help)
     family.add(1, labels)
     return family
 
 
-def _histogram(name: str, help: str, measured: DurationHistogram) -> Family:
-    """The engine's buckets, a few of them together."""
+def _histogram(name: str, help: str, measured: DurationHistogram) -> MetricFamily:
+    """A histogram of the engine, with fewer buckets."""
     buckets = measured.counts()
-    family = Family(name, "histogram", help)
+    family = MetricFamily(name, "histogram", help)
     counts: list[int] = []
     begin = 0
     for exponent in _EXPONENTS:

@@ -1,6 +1,7 @@
-"""The description of the API, made from the table of routes and the structs that handlers read and write."""
+"""The OpenAPI document, made from the table of routes and the types of their queries, bodies and answers."""
 
 import functools
+import http
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -11,21 +12,20 @@ import geartrain
 from geartrain.doors.http import problems
 from geartrain.doors.http import request as api
 from geartrain.doors.http.request import ApiRequest
-from geartrain.doors.http.route import API, RawBytes, Route, Stream
+from geartrain.doors.http.route import API, RawBytes, Route, ServerSentEvents
 
 _REFERENCE: Final = "#/components/schemas/{name}"
 _MEDIA: Final[dict[Any, dict[str, Any]]] = {
     RawBytes: {"application/octet-stream": {}},
-    Stream: {"text/event-stream": {}},
+    ServerSentEvents: {"text/event-stream": {}},
     str: {"text/plain": {"schema": {"type": "string"}}},
 }
-# What any request may be answered with, by its method.
+# Problems that any route may answer with, and those of routes that change something.
 _ALWAYS: Final = ("bad-request", "misdirected", "unavailable")
 _OF_CHANGES: Final = ("forbidden", "too-large")
 _INTRODUCTION: Final = (
-    "Times are seconds of the epoch. Bytes that are text are strings; others are objects with base64. Names in paths "
-    "are percent-encoded bytes. Whatever cannot be done is answered with problem details (RFC 9457), whose kind is "
-    "for programs."
+    "Times are in seconds of the epoch. Bytes are strings where they are UTF-8, otherwise objects with base64. "
+    "Names in paths are percent-encoded bytes. Errors are problem details (RFC 9457); programs should use their kind."
 )
 
 
@@ -36,14 +36,14 @@ async def description(request: ApiRequest) -> Response:
 
 @functools.cache
 def _description() -> bytes:
-    """Made when somebody asks for it first. The table of routes has this module in it, so it is not there earlier."""
+    """Made at the first request, because the table of routes imports this module."""
     from geartrain.doors.http import routes
 
     return msgspec.json.encode(document(routes.ROUTES))
 
 
 def document(routes: Iterable[Route]) -> dict[str, Any]:
-    """OpenAPI 3.1."""
+    """The OpenAPI 3.1 document of these routes."""
     routes = list(routes)
     types = _types(routes)
     schemas, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
@@ -69,13 +69,13 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
 
 
 def _types(routes: list[Route]) -> list[Any]:
-    """Every type that needs a schema, once."""
-    found: dict[int, Any] = {id(problems.ProblemDetails): problems.ProblemDetails}
+    """All types that need a schema."""
+    types: dict[int, Any] = {id(problems.ProblemDetails): problems.ProblemDetails}
     for route in routes:
         for type in (route.answer, route.query, route.body):
             if type is not None and type not in _MEDIA:
-                found[id(type)] = type
-    return list(found.values())
+                types[id(type)] = type
+    return list(types.values())
 
 
 def _operation(route: Route, by_type: dict[int, Any], components: dict[str, Any]) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _operation(route: Route, by_type: dict[int, Any], components: dict[str, Any]
         "responses": _responses(route, by_type),
     }
     if route.scopes:
-        operation["description"] = f"Needs the scope {' or '.join(sorted(route.scopes))}."
+        operation["description"] = f"Requires the scope {' or '.join(sorted(route.scopes))}."
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
         for name in route.names
@@ -105,21 +105,23 @@ def _tag(route: Route) -> str:
 
 
 def _query(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """The fields of a struct as parameters."""
-    found = []
+    """The fields of a struct as query parameters."""
+    parameters = []
     for name, field in schema["properties"].items():
         plain = {key: value for key, value in field.items() if key != "description"}
         parameter = {"name": name, "in": "query", "required": name in schema.get("required", ()), "schema": plain}
         if "description" in field:
             parameter["description"] = field["description"]
-        found.append(parameter)
-    return found
+        parameters.append(parameter)
+    return parameters
 
 
 def _responses(route: Route, by_type: dict[int, Any]) -> dict[str, Any]:
     responses: dict[str, Any] = {}
     for status in (route.status, *route.others):
-        answer: dict[str, Any] = {"description": route.phrase if status == route.status else "Also done"}
+        answer: dict[str, Any] = {
+            "description": route.phrase if status == route.status else http.HTTPStatus(status).phrase
+        }
         if route.answer is not None and status != 204:
             answer["content"] = _content(route.answer, by_type)
         responses[str(status)] = answer

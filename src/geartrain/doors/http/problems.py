@@ -1,6 +1,6 @@
-"""What is said when something cannot be done: problem details, as RFC 9457 has them.
+"""Errors as problem details (RFC 9457).
 
-`kind` is for programs and never changes; `detail` is for people and may.
+`kind` is for programs and does not change between versions; `detail` is for people and may change.
 """
 
 import http
@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 MEDIA_TYPE: Final = "application/problem+json"
 
-# By kind. The first four are those of SteeringError.
+# By kind. The first four are the kinds of AdminError.
 STATUSES: Final[dict[str, int]] = {
     "bad-request": 400,
     "not-found": 404,
@@ -33,7 +33,7 @@ STATUSES: Final[dict[str, int]] = {
 
 
 class ProblemDetails(msgspec.Struct, frozen=True):
-    """Why something was not done."""
+    """Why a request was refused or failed."""
 
     type: str
     title: str
@@ -42,8 +42,8 @@ class ProblemDetails(msgspec.Struct, frozen=True):
     kind: str
 
 
-class Refusal(Exception):  # noqa: N818  # it is an answer, not a failure of ours
-    """Ends the handling of a request with a problem."""
+class Refusal(Exception):  # noqa: N818  # an answer to the client, not an error of the server
+    """Raised by handlers to answer a request with a problem."""
 
     def __init__(self, kind: str, detail: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(detail)
@@ -55,10 +55,10 @@ class Refusal(Exception):  # noqa: N818  # it is an answer, not a failure of our
 def body(kind: str, detail: str) -> bytes:
     """The JSON of a problem."""
     status = STATUSES[kind]
-    # A type of about:blank says that the title is the status' own phrase; `kind` says the rest.
+    # RFC 9457: the type about:blank means that the title is the phrase of the status.
     return msgspec.json.encode(ProblemDetails("about:blank", http.HTTPStatus(status).phrase, status, detail, kind))
 
 
 def answer(kind: str, detail: str, headers: dict[str, str] | None = None) -> Response:
-    """A problem as the answer to a request."""
+    """The response for a problem."""
     return Response(body(kind, detail), STATUSES[kind], headers, MEDIA_TYPE)

@@ -1,4 +1,4 @@
-"""One request on its way to a handler: its names, its parameters, its body, and the house that it is asked in."""
+"""Reading requests, for handlers: names in the path, query parameters and bodies; and writing JSON answers."""
 
 import contextlib
 import math
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from geartrain.doors.http.context import HttpContext
 
 JSON: Final = "application/json"
-_LONGEST_ERROR: Final = 300  # characters of what was wrong with a body: it may quote the body
+_LONGEST_ERROR: Final = 300  # characters of an error that may quote the body
 
 
 class ApiRequest:
-    """What a handler gets."""
+    """A request as handlers get it."""
 
     __slots__ = ("body", "context", "http", "names", "query", "scopes")
 
@@ -29,72 +29,72 @@ class ApiRequest:
     ) -> None:
         self.http = request
         self.context = context
-        self.names = names  # the parts of the path that are names, decoded
-        self.scopes = scopes  # what whoever asks may do
-        self.query = query  # an instance of the route's struct
-        self.body = body  # the same, or bytes
+        self.names = names  # the names in the path, decoded
+        self.scopes = scopes  # of the client
+        self.query = query  # an instance of the route's query struct
+        self.body = body  # an instance of the route's body struct, or bytes
 
 
 def json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """A value of ours as the answer."""
+    """A response with a JSON body."""
     return Response(msgspec.json.encode(value), status, headers, JSON)
 
 
 def nothing() -> Response:
-    """Done, and there is nothing to say about it."""
+    """A response without a body."""
     return Response(status_code=204)
 
 
-def parameters(request: Request, wanted: Any) -> Any:
-    """The parameters after the `?`. Text may hold any bytes: `raw` gives them back."""
-    given: dict[str, str] = {}
+def parameters(request: Request, struct: Any) -> Any:
+    """The query parameters as a struct. Strings may contain any bytes, as surrogate escapes: see `raw`."""
+    values: dict[str, str] = {}
     text = request.scope["query_string"].decode("utf-8", "surrogateescape")
     pairs = urllib.parse.parse_qsl(text, keep_blank_values=True, errors="surrogateescape")
     for name, value in pairs:
-        if name in given:
-            raise Refusal("bad-request", f"the parameter {shown(name)} is given twice")
-        given[name] = value
-    if wanted is None:
-        if given:
-            raise Refusal("bad-request", f"there is no parameter {shown(next(iter(given)))}")
+        if name in values:
+            raise Refusal("bad-request", f"duplicate parameter {shown(name)}")
+        values[name] = value
+    if struct is None:
+        if values:
+            raise Refusal("bad-request", f"unknown parameter {shown(next(iter(values)))}")
         return None
     try:
-        query = msgspec.convert(given, wanted, strict=False)
+        query = msgspec.convert(values, struct, strict=False)
     except msgspec.ValidationError as error:
         raise Refusal("bad-request", shown(str(error))) from None
-    for name in wanted.__struct_fields__:
+    for name in struct.__struct_fields__:
         _check(name, getattr(query, name))
     return query
 
 
 def _check(name: str, value: Any) -> None:
-    """What the types do not say. A function's name may be any bytes; everything else that is text is UTF-8."""
+    """Check what the types do not express. The name of a function may be any bytes; other strings must be UTF-8."""
     if isinstance(value, float) and not math.isfinite(value):
-        raise Refusal("bad-request", f"the parameter {name} must be a finite number")
+        raise Refusal("bad-request", f"{name} must be a finite number")
     if isinstance(value, str) and name != "function" and not raw(value).isascii():
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise Refusal("bad-request", f"the parameter {name} must be UTF-8") from None
+            raise Refusal("bad-request", f"{name} must be UTF-8") from None
 
 
 def raw(text: str) -> bytes:
-    """The bytes that a parameter had."""
+    """The bytes of a parameter."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def quoted(name: bytes) -> str:
-    """Bytes as a part of a path."""
+    """Bytes percent-encoded for a path."""
     return urllib.parse.quote(name, safe="")
 
 
 def shown(text: str) -> str:
-    """Text from outside, as it may stand in an answer."""
+    """Text of a client for an error message: cut, and valid UTF-8."""
     return text[:_LONGEST_ERROR].encode("utf-8", "backslashreplace").decode()
 
 
 async def raw_body(request: Request, limit: int) -> bytes:
-    """The whole body, unless it is larger than the limit."""
+    """The whole body; a problem if it is larger than the limit."""
     with contextlib.suppress(ValueError):
         if int(request.headers.get("content-length", "0")) > limit:
             raise _too_large(limit)
@@ -107,22 +107,22 @@ async def raw_body(request: Request, limit: int) -> bytes:
                 raise _too_large(limit)
             parts.append(part)
     except ClientDisconnect:
-        raise Refusal("bad-request", "the connection broke before the body was complete") from None
+        raise Refusal("bad-request", "the connection was closed before the body was complete") from None
     return b"".join(parts)
 
 
-async def json_body(request: Request, limit: int, wanted: Any) -> Any:
-    """The body as a struct. Other types than JSON are refused: browsers send those across sites without asking."""
+async def json_body(request: Request, limit: int, struct: Any) -> Any:
+    """The body as a struct. Only JSON is accepted: browsers send other types across origins without a preflight."""
     data = await raw_body(request, limit)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON and (data or kind):
-        raise Refusal("unsupported-media-type", f"the body must be {JSON}")
+        raise Refusal("unsupported-media-type", f"the Content-Type of the body must be {JSON}")
     try:
-        return msgspec.json.decode(data or b"{}", type=wanted)
+        return msgspec.json.decode(data or b"{}", type=struct)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:  # ValidationError is a DecodeError
-        raise Refusal("bad-request", shown(f"the body: {error}")) from None
+        raise Refusal("bad-request", shown(f"invalid body: {error}")) from None
 
 
 def _too_large(limit: int) -> Refusal:
     # The rest of the body is not read, so the connection cannot be used again.
-    return Refusal("too-large", f"a body may have at most {limit} bytes (max_packet)", {"Connection": "close"})
+    return Refusal("too-large", f"the body is larger than {limit} bytes (max_packet)", {"Connection": "close"})

@@ -1,4 +1,4 @@
-"""A row of the table of routes: everything that the router, the guard, the reader and the description need to know."""
+"""A row of the table of routes: what the router, access control, the reading of requests and OpenAPI need."""
 
 import dataclasses
 import http
@@ -16,7 +16,7 @@ Handler = Callable[[ApiRequest], Awaitable[Response]]
 
 ANYBODY: Final[tokens.Scopes] = frozenset()
 READERS: Final = frozenset({tokens.READ})
-# Whoever may submit may also ask what became of a job whose handle they know.
+# A client that may submit jobs may also see a job whose handle it knows.
 FOLLOWERS: Final = frozenset({tokens.READ, tokens.SUBMIT})
 SUBMITTERS: Final = frozenset({tokens.SUBMIT})
 WORKERS: Final = frozenset({tokens.WORK})
@@ -25,11 +25,11 @@ ANY_TOKEN: Final = tokens.EVERYTHING
 
 
 class RawBytes:
-    """Stands for a body that is taken or given as it is."""
+    """The type of a body that is sent or received as bytes."""
 
 
-class Stream:
-    """Stands for an answer that is a stream of server-sent events."""
+class ServerSentEvents:
+    """The type of an answer that is a stream of events."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,14 +39,14 @@ class Route:
     method: str
     path: str
     handler: Handler
-    scopes: tokens.Scopes  # one of these is needed
+    scopes: tokens.Scopes  # one of them is needed
     summary: str
-    answer: Any = None  # the type of the JSON; RawBytes, Stream, str for text, None for no body
+    answer: Any = None  # the type of the JSON; RawBytes, ServerSentEvents, str for text, None for no body
     status: int = 200
-    query: Any = None  # a struct of the parameters after the `?`
+    query: Any = None  # a struct of the query parameters
     body: Any = None  # a struct, RawBytes, or None for no body
     others: tuple[int, ...] = ()  # other statuses of success, with the same or no body
-    problems: tuple[str, ...] = ()  # kinds that this route may answer with, besides what any may
+    problems: tuple[str, ...] = ()  # kinds of problems, besides those that any route may answer with
 
     @property
     def parts(self) -> list[str]:
@@ -59,7 +59,7 @@ class Route:
 
     @property
     def operation(self) -> str:
-        """A name for code generators: `post_functions_name_pause`."""
+        """The operationId of OpenAPI: `post_functions_name_pause`."""
         words = [part.strip("{}") for part in self.path.removeprefix(API).lstrip("/").replace(".", "_").split("/")]
         return "_".join([self.method.lower(), *filter(None, words)])
 

@@ -1,7 +1,7 @@
-"""Which route a path leads to.
+"""Finding the route of a path.
 
-Names of functions and handles of jobs are bytes and may have slashes in them, percent-encoded. So the path is cut at
-its slashes first and decoded afterwards, part by part.
+Names of functions and handles of jobs are bytes and may contain slashes, percent-encoded. So a path is split at its
+slashes first, and each part is decoded afterwards.
 """
 
 import urllib.parse
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 class RouteNode:
-    """One path, or the beginning of some."""
+    """A node of the tree: a path, or the beginning of paths."""
 
     __slots__ = ("below", "routes", "wild")
 
     def __init__(self) -> None:
-        self.below: dict[bytes, RouteNode] = {}  # by the next part, where it is a word
-        self.wild: RouteNode | None = None  # where the next part is a name
-        self.routes: dict[str, Route] = {}  # that end here, by method
+        self.below: dict[bytes, RouteNode] = {}  # by the next part, where it is fixed
+        self.wild: RouteNode | None = None  # where the next part is a name in braces
+        self.routes: dict[str, Route] = {}  # of this path, by method
 
 
 class Router:
-    """A tree of path parts. Words win over names."""
+    """A tree of the parts of paths. Fixed parts take precedence over names."""
 
     def __init__(self, routes: Iterable["Route"]) -> None:
         self._root = RouteNode()
@@ -32,26 +32,26 @@ class Router:
             self._add(route)
 
     def _add(self, route: "Route") -> None:
-        place = self._root
+        node = self._root
         for part in route.parts:
             if part.startswith("{"):
-                place.wild = place.wild or RouteNode()
-                place = place.wild
+                node.wild = node.wild or RouteNode()
+                node = node.wild
             else:
-                place = place.below.setdefault(part.encode(), RouteNode())
-        place.routes[route.method] = route
+                node = node.below.setdefault(part.encode(), RouteNode())
+        node.routes[route.method] = route
 
     def find(self, raw_path: bytes) -> tuple[dict[str, "Route"], list[bytes]]:
-        """The routes of a path by method, none if there is no such path, and its names in order."""
-        place = self._root
+        """The routes of a path by method (none if there is no such path), and the names in it."""
+        node = self._root
         names: list[bytes] = []
         for part in raw_path.lstrip(b"/").split(b"/"):
-            word = place.below.get(part)
+            word = node.below.get(part)
             if word is not None:
-                place = word
-            elif place.wild is not None and part:
-                place = place.wild
+                node = word
+            elif node.wild is not None and part:
+                node = node.wild
                 names.append(urllib.parse.unquote_to_bytes(part))
             else:
                 return {}, []
-        return place.routes, names
+        return node.routes, names

@@ -6,7 +6,7 @@ The routes of the operators' verbs come from `admin/verbs.py`; the others are wr
 from typing import Any, Final
 
 from geartrain.admin import views
-from geartrain.doors.http import events, health, metrics, openapi, session, submit, verb_routes, worker_api
+from geartrain.doors.http import events, health, metrics, openapi, session, submit, verb_routes, worker_commands
 from geartrain.doors.http.route import (
     ANY_TOKEN,
     ANYBODY,
@@ -17,7 +17,7 @@ from geartrain.doors.http.route import (
     WORKERS,
     RawBytes,
     Route,
-    Stream,
+    ServerSentEvents,
 )
 
 _NOT_FOUND: Final = ("not-found",)
@@ -31,7 +31,7 @@ JOB_ROUTES: Final = (
     ),
     Route(
         "GET", f"{API}/jobs/{{handle}}/events", events.job_events, FOLLOWERS,
-        "Stream the progress, data and warnings of a job, and its end", Stream,
+        "Stream the progress, data and warnings of a job, and its end", ServerSentEvents,
         problems=("not-found", "unavailable"),
     ),
 )  # fmt: skip
@@ -40,44 +40,45 @@ _REPORT: Final = f"{API}/workers/{{id}}/jobs/{{handle}}"
 
 WORKER_ROUTES: Final = (
     Route(
-        "POST", f"{API}/workers", worker_api.register, WORKERS, "Register a worker", worker_api.Registered, status=201,
-        body=worker_api.Registration, problems=("conflict", "unavailable"),
+        "POST", f"{API}/workers", worker_commands.register, WORKERS, "Register a worker",
+        worker_commands.RegisteredWorker, status=201, body=worker_commands.Registration,
+        problems=("conflict", "unavailable"),
     ),
     Route(
-        "POST", f"{API}/workers/{{id}}/claim", worker_api.claim, WORKERS, "Claim the next job, or wait for one",
-        worker_api.Assignment, query=worker_api.ClaimQuery, others=(204,), problems=_NOT_FOUND,
+        "POST", f"{API}/workers/{{id}}/claim", worker_commands.claim, WORKERS, "Claim the next job, or wait for one",
+        worker_commands.ClaimedJob, query=worker_commands.ClaimQuery, others=(204,), problems=_NOT_FOUND,
     ),
     Route(
-        "POST", f"{API}/workers/{{id}}/renew", worker_api.renew, WORKERS, "Renew the worker's lease",
-        worker_api.Registered, problems=_NOT_FOUND,
+        "POST", f"{API}/workers/{{id}}/renew", worker_commands.renew, WORKERS, "Renew the worker's lease",
+        worker_commands.RegisteredWorker, problems=_NOT_FOUND,
     ),
     Route(
-        "DELETE", f"{API}/workers/{{id}}", worker_api.unregister, WORKERS,
+        "DELETE", f"{API}/workers/{{id}}", worker_commands.unregister, WORKERS,
         "Unregister the worker; its jobs return to their queues", status=204, problems=_NOT_FOUND,
     ),
     Route(
-        "POST", f"{_REPORT}/progress", worker_api.progress, WORKERS, "Report the progress of a job", status=204,
-        body=worker_api.ProgressReport, problems=_REFUSED,
+        "POST", f"{_REPORT}/progress", worker_commands.progress, WORKERS, "Report the progress of a job", status=204,
+        body=worker_commands.ProgressReport, problems=_REFUSED,
     ),
     Route(
-        "POST", f"{_REPORT}/data", worker_api.data, WORKERS, "Send the body to the job's clients as partial data",
+        "POST", f"{_REPORT}/data", worker_commands.data, WORKERS, "Send the body to the job's clients as partial data",
         status=204, body=RawBytes, problems=_REFUSED,
     ),
     Route(
-        "POST", f"{_REPORT}/warning", worker_api.warning, WORKERS, "Send the body to the job's clients as a warning",
+        "POST", f"{_REPORT}/warning", worker_commands.warning, WORKERS,
+        "Send the body to the job's clients as a warning", status=204, body=RawBytes, problems=_REFUSED,
+    ),
+    Route(
+        "POST", f"{_REPORT}/complete", worker_commands.complete, WORKERS, "Complete a job; the body is the result",
         status=204, body=RawBytes, problems=_REFUSED,
     ),
     Route(
-        "POST", f"{_REPORT}/complete", worker_api.complete, WORKERS, "Complete a job; the body is the result",
-        status=204, body=RawBytes, problems=_REFUSED,
+        "POST", f"{_REPORT}/fail", worker_commands.fail, WORKERS, "Report that a job failed", status=204,
+        body=worker_commands.FailureReport, problems=_REFUSED,
     ),
     Route(
-        "POST", f"{_REPORT}/fail", worker_api.fail, WORKERS, "Report that a job failed", status=204,
-        body=worker_api.FailureReport, problems=_REFUSED,
-    ),
-    Route(
-        "POST", f"{_REPORT}/reschedule", worker_api.reschedule, WORKERS, "Put a job back, to run again later",
-        status=204, body=worker_api.Postponement, problems=_REFUSED,
+        "POST", f"{_REPORT}/reschedule", worker_commands.reschedule, WORKERS, "Put a job back, to run again later",
+        status=204, body=worker_commands.Postponement, problems=_REFUSED,
     ),
 )  # fmt: skip
 
@@ -89,7 +90,7 @@ SERVER_ROUTES: Final = (
     Route(
         "GET", f"{API}/events", events.server_events, READERS,
         "Stream the overview once a second, and job events if requested",
-        Stream, query=events.EventsQuery, problems=("unavailable",),
+        ServerSentEvents, query=events.EventsQuery, problems=("unavailable",),
     ),
     Route("GET", f"{API}/session", session.session, ANYBODY, "Show the scopes of the client", session.SessionView),
     Route(

@@ -1,4 +1,4 @@
-"""Logging in to the dashboard: a token in exchange for a cookie that no script can read."""
+"""Sessions of the dashboard: a token is exchanged for a cookie that scripts cannot read."""
 
 from typing import Annotated, Final
 
@@ -15,16 +15,16 @@ _LONGEST_TOKEN: Final = 1000
 
 
 class Login(msgspec.Struct, forbid_unknown_fields=True):
-    """A token."""
+    """The token to log in with."""
 
     token: Annotated[str, msgspec.Meta(max_length=_LONGEST_TOKEN)]
 
 
 class SessionView(msgspec.Struct, frozen=True):
-    """Who one is."""
+    """The access of the client."""
 
-    locked: bool  # a token is needed here
-    scopes: list[str]  # what one may do
+    locked: bool  # whether the server requires a token
+    scopes: list[str]  # of the client
     version: str
 
 
@@ -38,7 +38,7 @@ async def log_in(request: ApiRequest) -> Response:
     keyring = request.context.guard.keyring
     scopes = keyring.scopes_of_token(request.body.token) if keyring.locked else tokens.EVERYTHING
     if scopes is None:
-        raise Refusal("unauthorized", "there is no such token")
+        raise Refusal("unauthorized", "unknown token")
     answer = api.json(_session(request, scopes))
     answer.set_cookie(
         auth.COOKIE,

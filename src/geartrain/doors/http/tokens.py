@@ -1,7 +1,7 @@
-"""Who may do what: tokens with scopes, and the sessions of people who logged in with one.
+"""Tokens with scopes, and the sessions of people who logged in with one.
 
-A token is written `scope:secret`, with `+` between several scopes: `read:...`, `submit+work:...`. Only digests are
-kept, so that neither a look into the memory nor the time of a comparison tells a secret.
+A token is written `scope:secret`, with `+` between scopes: `read:...`, `submit+work:...`. Only digests of secrets are
+kept, so that neither a memory dump nor the duration of a comparison reveals a secret.
 """
 
 import hashlib
@@ -28,10 +28,10 @@ Scopes = frozenset[str]
 
 
 def read(words: Iterable[str], file: str = "") -> dict[bytes, Scopes]:
-    """The scopes of each token, by its digest; a StartError says which one makes no sense, but never quotes it."""
+    """The scopes of each token, by its digest. A StartError says which token is invalid, but never quotes it."""
     tokens: dict[bytes, Scopes] = {}
     for number, word in enumerate(words, 1):
-        _add(tokens, word, f"http_tokens, the token number {number}")
+        _add(tokens, word, f"http_tokens, token {number}")
     for number, line in enumerate(_lines(file), 1):
         word = line.strip()
         if word and not word.startswith("#"):
@@ -45,17 +45,17 @@ def _lines(file: str) -> list[str]:
     try:
         return Path(file).read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise StartError(f"the tokens in {file} cannot be read: {why}") from None
+        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise StartError(f"cannot read tokens from {file}: {why}") from None
 
 
 def _add(tokens: dict[bytes, Scopes], word: str, place: str) -> None:
     names, colon, secret = word.partition(":")
     scopes = frozenset(names.split("+"))
     if not colon or not scopes <= EVERYTHING:
-        raise StartError(f"{place}: must be SCOPE:TOKEN, and a scope is one of {', '.join(SCOPES)}, with + between")
+        raise StartError(f"{place}: must be SCOPE:SECRET; the scopes are {', '.join(SCOPES)}, with + between several")
     if len(secret) < SHORTEST or not secret.isascii() or not secret.isprintable() or " " in secret:
-        raise StartError(f"{place}: a token is at least {SHORTEST} visible ASCII characters")
+        raise StartError(f"{place}: the secret must be at least {SHORTEST} visible ASCII characters")
     tokens[_digest(secret)] = EVERYTHING if ADMIN in scopes else scopes
 
 
@@ -64,29 +64,29 @@ def _digest(secret: str) -> bytes:
 
 
 class Keyring:
-    """What a secret opens. Without any token, everybody who gets as far as asking may do everything."""
+    """The scopes of tokens and sessions. If no tokens are configured, every client has all scopes."""
 
     def __init__(self, tokens: Mapping[bytes, Scopes], clock: Callable[[], float]) -> None:
         self._tokens = tokens
         self._clock = clock
-        self._sessions: OrderedDict[bytes, tuple[float, Scopes]] = OrderedDict()  # by digest: until when, and what
+        self._sessions: OrderedDict[bytes, tuple[float, Scopes]] = OrderedDict()  # expiry and scopes, by digest
 
     @property
     def locked(self) -> bool:
-        """Whether a token is needed at all."""
+        """Whether a token is required."""
         return bool(self._tokens)
 
     def scopes_of_token(self, secret: str) -> Scopes | None:
-        """What this token allows; None if there is no such token."""
+        """The scopes of a token; None if it is unknown."""
         return self._tokens.get(_digest(secret))
 
     def scopes_of_session(self, secret: str) -> Scopes | None:
-        """The same for what `log_in` gave out."""
+        """The scopes of a session; None if it is unknown or has expired."""
         until, scopes = self._sessions.get(_digest(secret), (0.0, frozenset()))
         return scopes if self._clock() < until else None
 
     def log_in(self, scopes: Scopes) -> str:
-        """A new session; when there are too many, the oldest ends."""
+        """Start a session and return its secret. If there are too many sessions, the oldest ends."""
         secret = secrets.token_urlsafe(32)
         self._sessions[_digest(secret)] = (self._clock() + SESSION_SECONDS, scopes)
         while len(self._sessions) > _SESSIONS_KEPT:

@@ -114,13 +114,13 @@ def _handler(verb: Verb, http: Http, table: Mapping[str, Verb], names: int) -> H
         arguments = {**named, **_values(others, request.query if http.method == "GET" else request.body)}
         if verb.query:
             arguments = {"query": JobQuery.parse(**arguments)}
-        context.now()
+        context.tick_loop.begin_tick()
         answer = await context.admin.call(verb, arguments)
         if http.shows:
             shown = table[http.shows]
             answer = await context.admin.call(shown, {shown.arguments[0].name: next(iter(named.values()))})
         if verb.changes:
-            await context.durable()
+            await context.tick_loop.durable()
         return _response(verb, http, answer, request)
 
     return handle

@@ -1,45 +1,49 @@
-"""A worker that comes by HTTP: its claims wait here until there are jobs for them.
+"""Workers that use HTTP: they claim jobs by long poll.
 
-A worker has no connection of its own, so it is known by an id, and by being heard of: every request that names it
-counts, and so does a claim that waits. When it has been silent for longer than its lease it is gone, and its jobs go
-back to their queues.
+A worker has no connection of its own. It is identified by a key, and has a lease: every request with its key renews
+the lease, and so does a claim that waits. When the lease expires, the worker is removed and its jobs return to their
+queues.
 """
 
 import asyncio
 import secrets
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Final
 
+from geartrain.doors.http.problems import Refusal
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
+from geartrain.model import Expiry
+from geartrain.runtime.tick import TickLoop
 from geartrain.runtime.timers import DelayedCall
 
-if TYPE_CHECKING:
-    from geartrain.doors.http.context import HttpContext
+WORKERS_MOST: Final = 100_000
 
 Claim = asyncio.Future[LiveJob]
 
 
 class HttpWorker(Worker):
-    """Asleep as long as claims wait and there are no jobs."""
+    """Sleeps while it has claims and there are no jobs for them."""
 
-    __slots__ = ("_context", "_gone", "_heard_at", "_left", "_timer", "claims", "key", "lease")
+    __slots__ = ("_on_expiry", "_removed", "_renewed_at", "_tick_loop", "_timer", "claims", "key", "lease")
 
-    def __init__(self, context: "HttpContext", name: bytes, lease: float, gone: Callable[["HttpWorker"], None]) -> None:
+    def __init__(
+        self, tick_loop: TickLoop, name: bytes, lease: float, on_expiry: Callable[["HttpWorker"], None]
+    ) -> None:
         super().__init__("http", name)
-        self.key = secrets.token_urlsafe(12)  # what it calls itself in its requests
+        self.key = secrets.token_urlsafe(12)
         self.lease = lease
-        self.claims: dict[Claim, None] = {}  # that wait for a job, the oldest first
-        self._context = context
-        self._gone = gone
-        self._heard_at = 0.0
-        self._left = False
+        self.claims: dict[Claim, None] = {}  # that wait for a job, oldest first
+        self._tick_loop = tick_loop
+        self._on_expiry = on_expiry
+        self._renewed_at = 0.0
+        self._removed = False
         self._timer: DelayedCall | None = None
-        self.heard()
+        self.renew()
 
     def wake(self) -> None:
-        """Give its claims what there is, and wait with the rest."""
-        engine = self._context.engine
+        """Answer claims with jobs, and sleep if claims are left."""
+        engine = self._tick_loop.engine
         while self.claims:
             job = engine.claim(self)
             if job is None:
@@ -49,18 +53,18 @@ class HttpWorker(Worker):
             del self.claims[claim]
             claim.set_result(job)
 
-    def ask(self) -> Claim:
-        """One more job is wanted; done when it is there."""
-        claim: Claim = self._context.tick_loop.loop.create_future()
+    def claim(self) -> Claim:
+        """Request a job. The future is done when there is one."""
+        claim: Claim = self._tick_loop.loop.create_future()
         self.claims[claim] = None
         if not self.idle:
             self.wake()
         return claim
 
     def withdraw(self, claim: Claim) -> None:
-        """That job is not wanted after all; one that was given meanwhile goes back as if it never had been."""
+        """Cancel a claim. A job that it got meanwhile returns to its queue, and the attempt does not count."""
         self.claims.pop(claim, None)
-        engine = self._context.engine
+        engine = self._tick_loop.engine
         if not self.claims:
             engine.stop_sleeping(self)
         if claim.done() and not claim.cancelled():
@@ -68,35 +72,74 @@ class HttpWorker(Worker):
             if job.handle in self.running:
                 engine.hand_back(self, job)
 
-    def heard(self) -> None:
-        """It has just been heard of."""
-        if self._left:
+    def renew(self) -> None:
+        """Renew the lease."""
+        if self._removed:
             return
-        tick_loop = self._context.tick_loop
-        self._heard_at = tick_loop.loop.time()
+        self._renewed_at = self._tick_loop.loop.time()
         if self._timer is None:
-            self._timer = tick_loop.timers.call_later(self.lease, self._check_lease)
+            self._timer = self._tick_loop.timers.call_later(self.lease, self._check_lease)
 
-    def leave(self) -> None:
-        """It is gone, or says so: what it has goes back."""
-        self._left = True
+    def remove(self) -> None:
+        """Remove the worker from the engine; its jobs return to their queues."""
+        self._removed = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         for claim in self.claims:
             claim.cancel()
         self.claims.clear()
-        self._context.now().remove_worker(self)
+        self._tick_loop.begin_tick().remove_worker(self)
 
     def _check_lease(self) -> None:
-        """The timer runs from some moment it was heard at; if it was heard later, there is time left."""
+        """The timer is not moved when the lease is renewed: it is set again for the time that is left."""
         self._timer = None
-        tick_loop = self._context.tick_loop
-        now = tick_loop.loop.time()
+        now = self._tick_loop.loop.time()
         if self.claims:
-            self._heard_at = now
-        left = self._heard_at + self.lease - now
+            self._renewed_at = now
+        left = self._renewed_at + self.lease - now
         if left <= 0:
-            self._gone(self)
+            self._on_expiry(self)
         else:
-            self._timer = tick_loop.timers.call_later(left, self._check_lease)
+            self._timer = self._tick_loop.timers.call_later(left, self._check_lease)
+
+
+class WorkerRegistry:
+    """The workers of a door, by key."""
+
+    def __init__(self, tick_loop: TickLoop, default_lease: float) -> None:
+        self._tick_loop = tick_loop
+        self._default_lease = default_lease
+        self._workers: dict[str, HttpWorker] = {}
+
+    def register(
+        self, functions: list[bytes], *, name: bytes, lease: float | None, timeout: float, peer: str
+    ) -> HttpWorker:
+        """Add a worker for these functions."""
+        if len(self._workers) >= WORKERS_MOST:
+            raise Refusal("unavailable", f"{WORKERS_MOST} workers are registered, which is the limit")
+        engine = self._tick_loop.begin_tick()
+        worker = HttpWorker(self._tick_loop, name, lease or self._default_lease, self.remove)
+        worker.peer = peer
+        for function in functions:
+            engine.register(worker, function, timeout, Expiry.REQUEUE)
+        self._workers[worker.key] = worker
+        return worker
+
+    def find(self, key: bytes) -> HttpWorker:
+        """The worker with this key, after renewing its lease."""
+        worker = self._workers.get(key.decode("utf-8", "replace"))
+        if worker is None:
+            raise Refusal("not-found", "no such worker: it was unregistered or its lease expired; register again")
+        worker.renew()
+        return worker
+
+    def remove(self, worker: HttpWorker) -> None:
+        """Remove a worker, if it has not been removed already."""
+        if self._workers.pop(worker.key, None) is not None:
+            worker.remove()
+
+    def close(self) -> None:
+        """Remove all workers."""
+        for worker in list(self._workers.values()):
+            self.remove(worker)

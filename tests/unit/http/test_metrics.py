@@ -5,11 +5,11 @@ import math
 from prometheus_client.parser import text_string_to_metric_families
 
 from geartrain.doors.http import metrics
-from geartrain.doors.http.metrics import Family
+from geartrain.doors.http.metrics import MetricFamily
 
 
 def test_labels_come_back_as_they_were() -> None:
-    family = Family("jobs", "gauge", "Jobs.")
+    family = MetricFamily("jobs", "gauge", "Jobs.")
     names = [b"plain", b'say "hi"', b"back\\slash", b"line\nend", "café".encode(), b"{x=1},", b"nul\0"]
     for number, name in enumerate(names):
         family.add(number, f'function="{metrics.label(name)}"')
@@ -25,7 +25,7 @@ def test_bytes_that_are_no_text_are_written_out() -> None:
 
 
 def test_a_histogram_adds_up() -> None:
-    family = Family("wait_seconds", "histogram", "Waiting.")
+    family = MetricFamily("wait_seconds", "histogram", "Waiting.")
     family.add_histogram((0.001, 0.5), (3, 2, 1), 1.25)
     [read] = text_string_to_metric_families(family.text())
     assert read.type == "histogram"
