@@ -8,8 +8,7 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import state_number
 from geartrain.engine.worker import Worker
 from geartrain.runtime import memory
-from geartrain.store.memory import MemoryStore
-from geartrain.store.memory_record import MemoryRecord
+from geartrain.store.memory import MemoryRecord, MemoryStore
 
 _PRUNE_EVERY: Final = 10_000  # records; finding the oldest takes a pass over all of them
 
