@@ -1,4 +1,4 @@
-"""The browser, the server at work, and the errors that fail a test."""
+"""The browser, a busy server, and page errors, which fail a test."""
 
 from __future__ import annotations
 

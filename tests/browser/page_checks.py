@@ -1,4 +1,4 @@
-"""Looking at pages in a real browser, and noticing what they must not do."""
+"""Waiting for elements of a page, and recording its errors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import urllib.parse
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # it may be missing, and then every test here is skipped
+if TYPE_CHECKING:  # if it is missing, every test here is skipped
     from playwright.sync_api import Locator, Page
 
 CHROMIUM = "/usr/bin/chromium"
@@ -27,11 +27,11 @@ Visit = Callable[..., "Page"]
 
 
 class PageErrors:
-    """What a page did that it must not do: errors in the console, broken policies, requests that leave the machine."""
+    """Console errors, violations of the policy, and requests to other hosts."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
-        self.expected: tuple[str, ...] = ()  # parts of messages that a test brings about on purpose
+        self.expected: tuple[str, ...] = ()  # parts of messages that a test causes on purpose
 
     def watch(self, page: Page) -> None:
         page.on("console", lambda message: self._hear(message.type, message.text))

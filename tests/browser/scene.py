@@ -1,4 +1,4 @@
-"""A server as people have it: clients and workers at work, and jobs in every state."""
+"""A busy server: clients and workers, and jobs in every state."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ from tests.support import serving
 from tests.support.gearman_peer import Kind, Peer, until, worker
 
 BUSY = (b"thumbnail", b"send-mail")
-LAST = b"last"  # the payload after which a worker goes home
+LAST = b"last"  # the payload after which a worker stops
 ATTEMPTS = 3
 PAUSE = 0.1  # seconds between two waves of submissions
 WORK = 0.012  # seconds for each job: less than the waves need when they are high, so that a queue comes and goes
@@ -21,12 +21,12 @@ HOSTILE = b'<script>document.title = "taken over"</script><img src="http://examp
 
 
 class Scene(NamedTuple):
-    """The server, and the handles of jobs that tests look for."""
+    """The server, and the handles of jobs that tests use."""
 
     server: serving.ServerProcess
     url: str
     gearman: int
-    waiting: str  # queued; nobody offers its function
+    waiting: str  # queued; no worker has its function
     doomed: str  # queued as well, to be cancelled
     running: str  # three tenths done
     scheduled: str
@@ -53,13 +53,13 @@ def serve(*options: str, listen: str = "http://127.0.0.1:0") -> Iterator[tuple[s
 
 @contextlib.contextmanager
 def busy_server() -> Iterator[Scene]:
-    """The whole scene."""
+    """The server with all of this."""
     with serve("--max-attempts", str(ATTEMPTS)) as (server, url, port), contextlib.ExitStack() as peers:
         client = peers.enter_context(Peer(port))
         queue = {name: client.submit(b"invoice-pdf", name, _invoice(name), kind=Kind.SUBMIT_JOB_BG) for name in _NAMES}
         hostile = client.submit(b"webhook", b"", HOSTILE, kind=Kind.SUBMIT_JOB_BG)
-        dead = tuple(_bury(port, client, number) for number in range(3))
-        running = _held(peers, port, client)
+        dead = tuple(_make_dead(port, client, number) for number in range(3))
+        running = _make_running(peers, port, client)
         later = str(int(time.time()) + 3600).encode()
         client.send(Kind.SUBMIT_JOB_EPOCH, b"daily-report", b"", later, b'{"to": "team"}')
         scheduled = client.body(Kind.JOB_CREATED)
@@ -80,7 +80,7 @@ def _invoice(month: bytes) -> bytes:
     ).encode()
 
 
-def _bury(port: int, client: Peer, number: int) -> bytes:
+def _make_dead(port: int, client: Peer, number: int) -> bytes:
     """A job whose every attempt ends with its worker."""
     payload = b'{"file": "customers-%d.csv", "columns": ["name", "city"]}' % number
     handle = client.submit(b"import-csv", b"", payload, kind=Kind.SUBMIT_JOB_BG)
@@ -91,7 +91,7 @@ def _bury(port: int, client: Peer, number: int) -> bytes:
     return handle
 
 
-def _held(peers: contextlib.ExitStack, port: int, client: Peer) -> bytes:
+def _make_running(peers: contextlib.ExitStack, port: int, client: Peer) -> bytes:
     """A job that runs as long as the scene is there."""
     handle = client.submit(b"video-transcode", b"holiday.mov", b'{"file": "holiday.mov"}', kind=Kind.SUBMIT_JOB_BG)
     patient = peers.enter_context(worker(port, b"video-transcode"))
@@ -105,26 +105,26 @@ def _held(peers: contextlib.ExitStack, port: int, client: Peer) -> bytes:
 @contextlib.contextmanager
 def _load(port: int, url: str) -> Iterator[None]:
     """A client and two workers, until the block is left."""
-    enough = threading.Event()
-    workers = [threading.Thread(target=_work, args=(port, number, enough)) for number in range(2)]
-    client = threading.Thread(target=_submit, args=(port, url, enough, len(workers)))
+    stop = threading.Event()
+    workers = [threading.Thread(target=_work, args=(port, number, stop)) for number in range(2)]
+    client = threading.Thread(target=_submit, args=(port, url, stop, len(workers)))
     threads = [*workers, client]
     for thread in threads:
         thread.start()
     try:
         yield
     finally:
-        enough.set()
+        stop.set()
         for thread in threads:
             thread.join(20)
 
 
-def _submit(port: int, url: str, enough: threading.Event, workers: int) -> None:
+def _submit(port: int, url: str, stop: threading.Event, workers: int) -> None:
     """Waves of jobs, so that the charts have something to show."""
     with Peer(port) as client:
         begun = time.monotonic()
         number = 0
-        while not enough.wait(PAUSE):
+        while not stop.wait(PAUSE):
             age = time.monotonic() - begun
             for _ in range(round(9 + 5 * math.sin(age / 7) + 3 * math.sin(age / 2.3))):
                 number += 1
@@ -135,14 +135,14 @@ def _submit(port: int, url: str, enough: threading.Event, workers: int) -> None:
             client.submit(BUSY[0], b"", LAST, kind=Kind.SUBMIT_JOB_HIGH_BG)
 
 
-def _work(port: int, number: int, enough: threading.Event) -> None:
+def _work(port: int, number: int, stop: threading.Event) -> None:
     with worker(port, *BUSY) as peer:
         peer.send(Kind.SET_CLIENT_ID, b"studio-%d" % number)
         payload = b""
         while payload != LAST:
             job = peer.grab()
             payload = job.data
-            enough.wait(WORK)
+            stop.wait(WORK)
             if payload.endswith(b"7}") and int(payload[10:-1]) % 40 == 7:
                 peer.send(Kind.WORK_FAIL, job.handle)
             else:

@@ -1,4 +1,4 @@
-"""How smooth the pages stay on a server with very much on it.
+"""How smooth the pages are on a server with very many functions and jobs.
 
     python -m tests.browser.smoothness [functions] [jobs]
 

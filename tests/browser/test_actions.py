@@ -1,4 +1,4 @@
-"""What people do with the dashboard, as the page tells it and as the server knows it."""
+"""Actions in the dashboard: what the page shows, and what the server did."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_a_job_is_found_and_cancelled(busy: Scene, visit: Visit) -> None:
     assert state(busy, busy.doomed) == "cancelled"
 
 
-def test_a_dead_job_is_revived_and_done(busy: Scene, visit: Visit) -> None:
+def test_a_dead_job_is_retried_and_done(busy: Scene, visit: Visit) -> None:
     handle = busy.dead[0]
     page = visit(f"{busy.url}/#/dead")
     shows(page, "tbody tr", handle).get_by_role("link", name=handle).click()
@@ -39,7 +39,7 @@ def test_a_dead_job_is_revived_and_done(busy: Scene, visit: Visit) -> None:
         job = peer.grab()
         assert job.handle.decode() == handle
         sent = page.locator("pre").filter(has_text="data: row <b>1</b>")
-        # Again, until the page listens: nothing tells when it does.
+        # Repeated, because the page does not show when its stream is open.
         until(
             lambda: bool(peer.send(Kind.WORK_DATA, job.handle, b"row <b>1</b>") and sent.count()), "the page shows it"
         )
@@ -99,7 +99,7 @@ def test_a_job_is_submitted_and_run_before_its_time(busy: Scene, visit: Visit) -
         assert peer.grab().data == "Töpferstraße 1".encode()
 
 
-def test_a_refused_order_says_why_and_stays(busy: Scene, visit: Visit, errors: PageErrors) -> None:
+def test_a_refused_form_shows_the_error_and_stays_open(busy: Scene, visit: Visit, errors: PageErrors) -> None:
     page = visit(f"{busy.url}/#/schedules")
     page.get_by_role("button", name="New schedule").click()
     page.get_by_label("Name").fill("nightly")
@@ -111,7 +111,7 @@ def test_a_refused_order_says_why_and_stays(busy: Scene, visit: Visit, errors: P
     assert page.get_by_label("Cron expression").input_value() == "61 * * * *"
 
 
-def test_a_schedule_lives(busy: Scene, visit: Visit) -> None:
+def test_a_schedule_from_creation_to_removal(busy: Scene, visit: Visit) -> None:
     page = visit(f"{busy.url}/#/schedules")
     page.get_by_role("button", name="New schedule").click()
     for label, value in {

@@ -1,4 +1,4 @@
-"""Every page of the dashboard, on a server at work."""
+"""Every page of the dashboard, on a busy server."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_charts_move(busy: Scene, visit: Visit) -> None:
     assert "highest" in summary
 
 
-def test_a_chart_tells_its_values(busy: Scene, visit: Visit) -> None:
+def test_a_chart_shows_single_values(busy: Scene, visit: Visit) -> None:
     page = visit(busy.url)
     plot = page.locator(".plot").first
     page.wait_for_function("plot => plot.getAttribute('aria-label')?.includes('highest')", arg=plot.element_handle())
@@ -101,7 +101,7 @@ def test_functions_are_searched_and_sorted_by_the_server(busy: Scene, visit: Vis
     assert "sort=oldest" in page.url
 
 
-def test_what_does_not_exist_is_told(busy: Scene, visit: Visit, errors: PageErrors) -> None:
+def test_an_unknown_job_shows_an_error(busy: Scene, visit: Visit, errors: PageErrors) -> None:
     errors.expected = ("404",)
     page = visit(f"{busy.url}/#/jobs/H%3Anowhere%3A1")
     shows(page, ".problem", "H:nowhere:1")

@@ -1,4 +1,4 @@
-"""The pictures of the README and the documentation: taken with UPDATE_SCREENSHOTS=1, otherwise left alone."""
+"""The screenshots of the README and the documentation, taken with UPDATE_SCREENSHOTS=1."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.peer("chromium", "playwright"),
-    pytest.mark.skipif(os.environ.get("UPDATE_SCREENSHOTS") != "1", reason="pictures are taken only when asked for"),
+    pytest.mark.skipif(
+        os.environ.get("UPDATE_SCREENSHOTS") != "1", reason="screenshots are taken only with UPDATE_SCREENSHOTS=1"
+    ),
 ]
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
@@ -26,7 +28,7 @@ PHONE = {"width": 390, "height": 800}
 ENOUGH = 100  # seconds of history, for charts that show something
 
 
-def test_take_the_pictures(busy: Scene, visit: Visit) -> None:
+def test_take_screenshots(busy: Scene, visit: Visit) -> None:
     IMAGES.mkdir(exist_ok=True)
     schedule = {"expression": "0 3 * * *", "function": "daily-report", "payload": "{}", "timezone": "Europe/Berlin"}
     api(busy.url, "schedules/nightly-report", schedule, "PUT")
@@ -50,6 +52,6 @@ def test_take_the_pictures(busy: Scene, visit: Visit) -> None:
 
 
 def _wait_for_rates(page: Page) -> None:
-    """Until the second look at everything, which rates are made from."""
+    """Wait for a second sample, from which the page computes rates."""
     until = page.evaluate("performance.now() + 6000")
     page.wait_for_function("until => performance.now() > until", arg=until)

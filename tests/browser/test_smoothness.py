@@ -1,4 +1,4 @@
-"""Ten thousand functions in the page: it finds its way among them, and the numbers are told."""
+"""Pages on a server with ten thousand functions; their timings are printed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The dashboard's files, as they lie there: what no browser is needed for."""
+"""Rules for the dashboard's files that need no browser."""
 
 import re
 from pathlib import Path
@@ -14,15 +14,15 @@ def imports_of(script: Path) -> set[Path]:
     return {(script.parent / found["path"]).resolve() for found in IMPORT.finditer(script.read_text())}
 
 
-def test_every_module_is_loaded_ahead_and_used() -> None:
+def test_every_module_is_preloaded_and_imported() -> None:
     page = (PAGES / "index.html").read_text()
-    ahead = {PAGES / path for path in re.findall(r'rel="modulepreload" href="([^"]+)"', page)}
+    preloaded = {PAGES / path for path in re.findall(r'rel="modulepreload" href="([^"]+)"', page)}
     used = set().union(*(imports_of(script) for script in SCRIPTS))
     generated = PAGES / static_files.VERBS_MODULE
-    assert ahead == used == {generated, *(script for script in SCRIPTS if script.parent != PAGES)}
+    assert preloaded == used == {generated, *(script for script in SCRIPTS if script.parent != PAGES)}
 
 
-def test_nothing_turns_data_into_markup() -> None:
+def test_data_never_becomes_markup() -> None:
     dangerous = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|eval\(|new Function")
     found = [f"{script.name}: {match[0]}" for script in SCRIPTS for match in dangerous.finditer(script.read_text())]
     assert found == []
@@ -37,7 +37,7 @@ def test_the_page_has_nothing_inline_and_nothing_foreign() -> None:
     assert re.findall(r"<script(?![^>]*\bsrc=)", (PAGES / "index.html").read_text()) == []
 
 
-# Text on what it stands on, by the names of the tokens.
+# Text and background, by the names of the tokens.
 PAIRS = [
     (text, ground)
     for text in ("ink", "ink-soft", "accent", "scheduled", "queued", "running", "done", "failed", "dead", "cancelled")

@@ -1,4 +1,4 @@
-"""The dashboard by keyboard, on a phone, in the dark, before the first job, behind a token, without its server."""
+"""The dashboard by keyboard, on a phone, in both themes, on an empty server, with a token, and without a server."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.browser.scene import Scene
 pytestmark = pytest.mark.peer("chromium", "playwright")
 
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
-PLACES = {
+PAGES = {
     "o": "Overview",
     "f": "Functions",
     "j": "Jobs",
@@ -20,10 +20,10 @@ PLACES = {
 }
 
 
-def test_keys_lead_everywhere(busy: Scene, visit: Visit) -> None:
+def test_keyboard_shortcuts(busy: Scene, visit: Visit) -> None:
     page = visit(busy.url)
     shows(page, "h1", "Overview")
-    for key, heading in PLACES.items():
+    for key, heading in PAGES.items():
         page.keyboard.press("g")
         page.keyboard.press(key)
         shows(page, "h1", heading)
@@ -64,23 +64,23 @@ def test_the_skip_link_comes_first_and_leads_to_the_page(busy: Scene, visit: Vis
     shows(page, "h1", "Functions")
 
 
-def test_the_theme_is_chosen_and_kept(busy: Scene, visit: Visit) -> None:
+def test_the_theme_is_saved(busy: Scene, visit: Visit) -> None:
     page = visit(busy.url, color_scheme="light")
-    ground = "getComputedStyle(document.body).backgroundColor"
-    light = page.evaluate(ground)
-    for wanted in ("light", "dark"):
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(background)
+    for theme in ("light", "dark"):
         page.locator("#theme").click()
-        assert page.evaluate("document.documentElement.dataset.theme") == wanted
-    dark = page.evaluate(ground)
+        assert page.evaluate("document.documentElement.dataset.theme") == theme
+    dark = page.evaluate(background)
     assert dark != light
     page.reload()
-    assert page.evaluate(ground) == dark
+    assert page.evaluate(background) == dark
 
 
-def test_a_phone_shows_all_of_it(busy: Scene, visit: Visit) -> None:
+def test_every_page_fits_a_phone(busy: Scene, visit: Visit) -> None:
     page = visit(busy.url, **PHONE)
     shows(page, "#live-text", "live")
-    for heading in PLACES.values():
+    for heading in PAGES.values():
         page.locator("nav a").filter(has_text=heading).first.click()
         shows(page, "h1", heading)
         page.locator("main .chart:visible, main td:visible, main .empty:visible").first.wait_for()
@@ -100,7 +100,7 @@ def test_rows_become_cards_on_a_phone(busy: Scene, visit: Visit) -> None:
     assert label == '"Queued"'
 
 
-def test_an_empty_server_teaches(visit: Visit, errors: PageErrors) -> None:
+def test_an_empty_server_shows_what_to_do(visit: Visit, errors: PageErrors) -> None:
     with scene.serve("--store", "memory") as (_, url, _):
         page = visit(url)
         shows(page, ".command", "gearman -w -f reverse -- rev")
@@ -115,7 +115,7 @@ def test_an_empty_server_teaches(visit: Visit, errors: PageErrors) -> None:
         errors.expected = ("Failed to load resource", "ERR_")
 
 
-def test_a_lost_server_is_told_and_found_again(visit: Visit, errors: PageErrors) -> None:
+def test_the_page_reconnects(visit: Visit, errors: PageErrors) -> None:
     with scene.serve("--store", "memory") as (_, url, _):
         page = visit(url)
         shows(page, "#live-text", "live")

@@ -3,7 +3,7 @@ import { make, setAttribute, setText } from "./dom.js";
 import { count } from "./format.js";
 
 /**
- * `columns`: `{ label, value(row), fill?(cell, row), class?, sort? }`. `value` is the text, and for a column with
+ * `columns`: `{ label, value(row), fill?(cell, row), class?, sort?, hint? }`. `value` is the text; for a column with
  * `fill` it decides whether the cell is filled again. `key(row)` identifies a row.
  */
 export class Table {
@@ -74,7 +74,7 @@ function head(column, onSort) {
       : column.label || make("span", { class: "visually-hidden" }, "Actions");
   return make(
     "th",
-    { role: "columnheader", scope: "col", class: column.class === "number" ? "number" : null },
+    { role: "columnheader", scope: "col", class: column.class === "number" ? "number" : null, title: column.hint },
     content,
   );
 }

@@ -132,7 +132,7 @@ function makeTiles(name) {
       for (const field of ["running", "scheduled", "dead", "failed"]) all[field].set(count(item[field]));
       setTime(age, item.oldest, "age");
       all.flow.set(rate(rates.of(item, "completed")), "/s", `${count(item.completed)} done`);
-      all.workers.set(count(item.workers), "", item.workers || !item.queued ? "" : "jobs are waiting");
+      all.workers.set(count(item.workers), "", item.workers || !item.queued ? "" : "none connected");
       all.limits.set(limitsText(item.limits), "", "by priority");
     },
   };

@@ -31,7 +31,7 @@ export function jobColumns(names, changed) {
       fill: (cell, job) => fillTime(cell, job.submitted_at),
     },
     ended: {
-      label: "Since",
+      label: "Ended",
       value: (job) => job.finished_at ?? job.submitted_at,
       fill: (cell, job) => fillTime(cell, job.finished_at ?? job.submitted_at),
     },

@@ -1,7 +1,7 @@
 // The server, its store and its listening addresses.
 import { get } from "../lib/api.js";
 import { make } from "../lib/dom.js";
-import { count, duration, dateTime, size } from "../lib/format.js";
+import { count, dateTime, duration, plural, size } from "../lib/format.js";
 import { autoRefresh } from "../lib/refresh.js";
 import { facts, problemBox, tile } from "../lib/widgets.js";
 import { numberColumn, Table } from "../lib/table.js";
@@ -68,7 +68,7 @@ function makeTiles() {
       setTime(age, system.started_at, "age");
       all.memory.set(size(system.memory), "", "resident");
       all.fsync.set(duration(store.commit_p50), "", `p99 ${duration(store.commit_p99)}`);
-      all.pending.set(count(store.pending), "", "changes");
+      all.pending.set(count(store.pending), "", "not yet on disk");
       all.size.set(size(store.size), "", store.durable ? "durable" : "in memory only");
     },
   };
@@ -101,6 +101,6 @@ function aboutStore(store) {
     ["Size", size(store.size)],
     ["Commits", count(store.commits)],
     ["Commit time", `p50 ${duration(store.commit_p50)}, p99 ${duration(store.commit_p99)}`],
-    ["Pending writes", `${count(store.pending)} changes`],
+    ["Pending writes", plural(store.pending, "change")],
   ]);
 }
