@@ -1,17 +1,11 @@
 """Delays grow up to a cap and are spread by jitter."""
 
-import doctest
-
 import pytest
 
 from geartrain import backoff
 from geartrain.backoff import Backoff, ReconnectDelay
 
 STEADY = Backoff(base=1, factor=2, cap=8, jitter=False)
-
-
-def test_the_examples_in_the_docstrings() -> None:
-    assert doctest.testmod(backoff).failed == 0
 
 
 def test_delays_grow_up_to_the_cap() -> None:

@@ -1,7 +1,5 @@
 """Bytes survive the way through JSON, typed or not."""
 
-import doctest
-
 import msgspec
 import pytest
 from hypothesis import given
@@ -9,10 +7,6 @@ from hypothesis import strategies as st
 
 from geartrain import jsonbytes
 from geartrain.jsonbytes import JsonBytes
-
-
-def test_the_examples_in_the_docstrings() -> None:
-    assert doctest.testmod(jsonbytes).failed == 0
 
 
 @given(st.binary() | st.text().map(str.encode))

@@ -1,12 +1,7 @@
 """The operators' verbs, and time."""
 
-import ast
-import doctest
-from pathlib import Path
-
 import pytest
 
-import geartrain.engine.engine
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
 from geartrain.errors import DuplicateKeyError
@@ -36,16 +31,6 @@ def kill(engine: Engine, job: LiveJob) -> None:
     assert claim(engine, worker) is job
     engine.remove_worker(worker)
     assert job.state is JobState.DEAD
-
-
-def test_the_example_in_the_docstring_runs() -> None:
-    folder = Path(geartrain.engine.__file__).parent  # a compiled module has no docstring
-    text = ast.get_docstring(ast.parse((folder / "engine.py").read_text())) or ""
-    names = vars(geartrain.engine.engine).copy()
-    example = doctest.DocTestParser().get_doctest(text, names, "engine", None, None)
-    results = doctest.DocTestRunner().run(example)
-    assert results.attempted > 0
-    assert results.failed == 0
 
 
 # Pausing
