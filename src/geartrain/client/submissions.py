@@ -44,7 +44,7 @@ class Submissions:
         server.protocol.submit(job.order, job)
 
     async def close(self) -> None:
-        """Close every connection; whoever waits for a job gets a ClientError."""
+        """Close every connection; calls that wait for a job raise a ClientError."""
         self.closed = True
         for task in list(self._resubmitting):
             task.cancel()
@@ -60,7 +60,7 @@ class Submissions:
         self._open.discard(job)
 
     def forget(self, job: AsyncJob) -> None:
-        """Tell the server, where the protocol can, that nobody waits for a job any more."""
+        """Tell the server, where the protocol can, that this client no longer waits for a job."""
         if job.assigned_to is not None and job.assigned_to.protocol is not None and job in self._open:
             job.assigned_to.protocol.forget(job)
 

@@ -1,1 +1,1 @@
-"""One file per protocol: what a connection of the client library says to a server of that kind."""
+"""The protocols of the library: a folder for each, with its client and its worker."""

@@ -53,7 +53,7 @@ class JobConnection(abc.ABC):
         """Request no more jobs, and disconnect: now, or after the job that runs."""
 
     @abc.abstractmethod
-    def hang_up(self) -> None:
+    def abandon(self) -> None:
         """Close at once; `broken` is not called."""
 
     @abc.abstractmethod
@@ -94,7 +94,7 @@ class ConnectionPerJobWorker(WorkerProtocol):
         except BaseException:
             self._over = True
             for connection in self.connections:
-                connection.hang_up()
+                connection.abandon()
             raise
         for connection in connections:
             connection.start()
@@ -146,7 +146,7 @@ class ConnectionPerJobWorker(WorkerProtocol):
 
     def renew(self, connection: JobConnection) -> None:
         """Replace a connection by a new one. The server takes back a job that this one still has."""
-        connection.hang_up()
+        connection.abandon()
         self.connections.discard(connection)
         if self._over or self.stopped_fetching:
             return
@@ -196,7 +196,7 @@ class ConnectionPerJobWorker(WorkerProtocol):
             return
         self._over = True
         for connection in self.connections:
-            connection.hang_up()
+            connection.abandon()
         self.connections.clear()
         self.answered()
         self.lost(error)

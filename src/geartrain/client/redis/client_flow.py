@@ -81,8 +81,8 @@ def cancel(function: str, number: int) -> Flow[bool]:
     """Remove a job from its queue and end it as the document ends jobs; false if it was in no queue."""
     keys = [names.queue(function, name) for name in (names.SCHEDULED, *names.PRIORITIES)]
     keys += [names.job(function, number), names.channel(function), names.lock(function, number)]
-    words = [number, "it was cancelled", plain_worker.HASH_SECONDS, plain_worker.LOCK_SECONDS]
-    return bool((yield from flow.evaluate(scripts.CANCEL, keys, words)))
+    arguments = [number, "it was cancelled", plain_worker.HASH_SECONDS, plain_worker.LOCK_SECONDS]
+    return bool((yield from flow.evaluate(scripts.CANCEL, keys, arguments)))
 
 
 def cancel_at_server(function: str, number: int) -> Flow[bool]:

@@ -97,7 +97,7 @@ class RedisConnection:
         except (RefusedError, NoScriptError):
             raise
         except BaseException:
-            pipeline.abandon()  # the reply may still come, and nobody waits for it
+            pipeline.abandon()  # a late reply must not be taken for the reply to the next command
             raise
         finally:
             self._busy.discard(pipeline)
@@ -122,7 +122,7 @@ class RedisConnection:
         return pipeline
 
     def _lost(self, error: Exception) -> None:
-        self.breaks += 1  # whoever uses the connection gets a BrokenError besides
+        self.breaks += 1  # the commands on it fail with a BrokenError
 
     async def _unblock(self, ids: Sequence[int]) -> None:
         with contextlib.suppress(*CONNECTION_ERRORS):  # then the waits end by themselves

@@ -54,10 +54,10 @@ class LeasedWorker(PlainWorker):
         for function in functions:
             keys += [names.taken(function), *_queues(function), *_popped(function)]
         yield from self.put_back([job for job in woken if job.function not in functions])
-        words = [self._token, self._lease, int(time.time()), len(functions), *functions]
+        arguments = [self._token, self._lease, int(time.time()), len(functions), *functions]
         back = [_place(functions, job) for job in woken if job.function in functions]
         while True:
-            reply = yield from flow.evaluate(scripts.TAKE, keys, [*words, *itertools.chain.from_iterable(back)])
+            reply = yield from flow.evaluate(scripts.TAKE, keys, [*arguments, *itertools.chain.from_iterable(back)])
             if reply is None:
                 return None
             if len(reply) > _PASSED_OVER:
@@ -86,8 +86,15 @@ class LeasedWorker(PlainWorker):
             names.channel(task.function),
             names.lock(task.function, task.number),
         ]
-        words = [self._entry(task), task.number, status, output, plain_worker.HASH_SECONDS, plain_worker.LOCK_SECONDS]
-        return bool((yield from flow.evaluate(scripts.FINISH, keys, words)))
+        arguments = [
+            self._entry(task),
+            task.number,
+            status,
+            output,
+            plain_worker.HASH_SECONDS,
+            plain_worker.LOCK_SECONDS,
+        ]
+        return bool((yield from flow.evaluate(scripts.FINISH, keys, arguments)))
 
     def give_back(self, task: TakenJob) -> Flow[None]:
         """Put a job back into its queue."""
@@ -104,8 +111,8 @@ class LeasedWorker(PlainWorker):
             yield from self.register(function)
         lost = []
         for task in tasks:
-            words = [self._entry(task), self._lease]
-            if not (yield from flow.evaluate(scripts.HOLD, [names.taken(task.function)], words)):
+            arguments = [self._entry(task), self._lease]
+            if not (yield from flow.evaluate(scripts.HOLD, [names.taken(task.function)], arguments)):
                 lost.append(task)
         for function in functions:
             keys = [names.taken(function), names.workers(function), names.count(function)]

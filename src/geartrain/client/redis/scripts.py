@@ -1,10 +1,10 @@
-"""The document's script, and those with which our workers look after each other.
+"""The script of GearMonkey's document, and the scripts of leased workers.
 
-The document's must stay as it is to the byte: it is known by its hash. Ours use Redis' own clock, so that it does not
-matter how far the clocks of the workers are apart. In each of them Redis does everything or nothing.
+The document's script must not change by a byte: other programs call it by its hash. Ours use Redis' clock, so the
+clocks of the workers may differ. Redis executes each script as a whole or not at all.
 
-An entry of the list of jobs taken is `{PRIO} {ID} {worker}`, by the time until which it counts. Without a worker it
-marks a job that was seen in a list of popped ones, where none stays for longer than a moment.
+A member of the sorted set of taken jobs is `{PRIO} {ID} {worker}`, its score the time at which the lease expires. A
+member without a worker marks a job that was seen in a list of popped jobs, where a job normally stays for a moment.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 
 class Script(NamedTuple):
-    """A script and what Redis calls it."""
+    """A script and its hash, by which Redis knows it."""
 
     text: str
     sha1: str
@@ -26,7 +26,7 @@ _DUE_TEXT: Final = (
     "local item = redis.call('ZRANGEBYSCORE', KEYS[1], 0, ARGV[1], 'LIMIT', 0, 1); if (#item > 0) then "
     "redis.call('ZREM', KEYS[1], item[1]); return { KEYS[1],  item[1] }; end"
 )
-# Takes a job whose time has come: KEYS queue:{FN}:scheduled, ARGV the time.
+# Takes a job that is due: KEYS queue:{FN}:scheduled, ARGV the time.
 DUE: Final = Script(_DUE_TEXT, "5231827cd49b540660ef44969b38cc858f157824")
 
 _NOW: Final = """
@@ -34,7 +34,7 @@ local t = redis.call('TIME')
 local now = t[1] + t[2] / 1000000
 """
 
-# KEYS workers, count; ARGV worker, lease. A worker that is known already is not counted again.
+# KEYS workers, count; ARGV worker, lease. A worker that is registered already is not counted again.
 REGISTER: Final = _script(
     _NOW
     + """
@@ -54,13 +54,12 @@ return known
 )
 
 # KEYS for each function taken, queue:{FN}:scheduled, :high, :normal, :low, popped high, normal, low;
-# ARGV worker, lease, the time, how many functions, their names, then the number of a popped list and an id for each
-# job that woke this worker.
-# What woke it goes back to where it was. Then the job that is next is popped, written down as taken, and started as
-# the document says, all in one: it is never nowhere, a worker that is late for it changes nothing, and what goes back
-# does not wake the next worker who would put it back as well.
-# Returns the function's number, the priority, the id and the input; no input if there is nothing to do, because the
-# hash is gone or finished.
+# ARGV worker, lease, the time, the number of functions, their names, then for each job that ended the wait of this
+# worker the number of its list of popped jobs and its id.
+# The jobs that ended the wait go back to their places. Then the next job is popped, recorded as taken and started as in
+# the document, in one step: a job is always recorded somewhere, a second worker finds nothing to take, and the jobs
+# that go back do not end the wait of another worker, which would put them back as well.
+# Returns the function's number, the priority, the id and the input; no input if the hash is gone or finished.
 TAKE: Final = _script(
     _NOW
     + """
@@ -99,7 +98,7 @@ return false
 """
 )
 
-# KEYS taken, popped, queue; ARGV priority, id. A worker that was woken has no use for the job.
+# KEYS taken, popped, queue; ARGV priority, id. Puts back a job that ended a wait.
 PUT_BACK: Final = _script(
     """
 if redis.call('LREM', KEYS[2], 1, ARGV[2]) == 1 then redis.call('RPUSH', KEYS[3], ARGV[2]) end
@@ -107,7 +106,7 @@ return redis.call('ZREM', KEYS[1], ARGV[1] .. ' ' .. ARGV[2] .. ' ')
 """
 )
 
-# KEYS taken; ARGV entry, lease. Still at it; 0 if the job was given to another meanwhile.
+# KEYS taken; ARGV entry, lease. Renews a lease; 0 if the job was given to another worker meanwhile.
 HOLD: Final = _script(
     _NOW
     + """
@@ -118,7 +117,7 @@ return 1
 )
 
 # KEYS taken, job, channel, lock; ARGV entry, id, status, output, seconds until the hash and the lock expire.
-# What the document says of a job that is over; 0 and nothing if it was given to another meanwhile.
+# Ends a job as in the document; returns 0 and does nothing if it was given to another worker meanwhile.
 FINISH: Final = _script(
     """
 if redis.call('ZREM', KEYS[1], ARGV[1]) == 0 then return 0 end
@@ -131,7 +130,7 @@ return 1
 """
 )
 
-# Puts a job back to the end of its queue from which it is popped next, if there is still something to do.
+# Puts a job back to the end of its queue from which it is popped next, unless it has finished.
 _PUT_BACK: Final = """
 local function put_back(queue, priority, job, id)
   local status = redis.pcall('HGET', job, 'status')
@@ -142,7 +141,7 @@ local function put_back(queue, priority, job, id)
 end
 """
 
-# KEYS taken, queue, job; ARGV entry, priority, id. A worker gives a job back.
+# KEYS taken, queue, job; ARGV entry, priority, id. Gives back a job that this worker has taken.
 GIVE_BACK: Final = _script(
     _NOW
     + _PUT_BACK
@@ -154,9 +153,9 @@ return put_back(KEYS[2], ARGV[2], KEYS[3], ARGV[3])
 
 # KEYS taken, workers, count, queue:{FN}:scheduled, :high, :normal, :low, popped high, normal, low;
 # ARGV function, lease.
-# Popped jobs that were marked a lease ago and are still there have lost the worker that they woke. They, and jobs taken
-# by workers that were not heard of, go back; and those workers are no longer counted.
-# Returns how many jobs and how many workers.
+# A popped job that was marked a lease ago and is still in its list has lost its worker. Such jobs, and taken jobs whose
+# lease has expired, go back to their queues; workers whose lease has expired are subtracted from the count.
+# Returns the numbers of jobs and workers.
 RETURN_LOST: Final = _script(
     _NOW
     + _PUT_BACK
@@ -187,7 +186,7 @@ return {back, #gone}
 
 # KEYS queue:{FN}:scheduled, :high, :normal, :low, job, channel, lock;
 # ARGV id, output, seconds until the hash and the lock expire.
-# A job that waits is ended with an error; 0 if it does not wait.
+# Ends a waiting job with an error; 0 if it does not wait.
 CANCEL: Final = _script(
     """
 local removed = redis.call('ZREM', KEYS[1], ARGV[1])

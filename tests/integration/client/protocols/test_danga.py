@@ -35,12 +35,12 @@ async def test_failure_without_words_says_its_code(url: str) -> None:
         for code, heard in ((900, 255), (0, 1)):
             listener = client.submit(function)
             worker.fail(await worker.job(), "", code=code)
-            assert await listener.ending() == Failed(f"it failed with code {heard}", heard, b"")
+            assert await listener.ending() == Failed(f"error code {heard}", heard, b"")
 
 
 @async_test
 async def test_more_jobs_than_connections(url: str) -> None:
-    function, count = new_name(), danga_client.MOST_LANES + 44
+    function, count = new_name(), danga_client.MOST_CONNECTIONS + 44
     async with connected_client(url) as client, connected_worker(url, function, concurrency=20) as worker:
         listeners = [client.submit(function, b"%d" % number) for number in range(count)]
         for _ in range(count):
@@ -57,7 +57,7 @@ async def test_job_that_is_given_up_has_failed(url: str) -> None:
         for _ in range(2):
             async with connected_worker(url, function) as worker:
                 await worker.job()
-        assert await client.protocol.result(acceptance) == Failed("it failed with code 255", 255, b"")
+        assert await client.protocol.result(acceptance) == Failed("error code 255", 255, b"")
 
 
 @async_test

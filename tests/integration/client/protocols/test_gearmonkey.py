@@ -122,7 +122,7 @@ async def test_plain_worker_and_plain_client(url: str) -> None:
 @async_test
 async def test_end_that_was_not_published_is_found(url: str, raw: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker wrote the hash and died."""
-    monkeypatch.setattr(client, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(client, "POLL_SECONDS", 0.05)
     function = new_name()
     async with connected_client(url) as end:
         listener = await end.accepted(function)

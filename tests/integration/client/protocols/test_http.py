@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from geartrain.client.job_events import Completed, Data, Progressed, Warned
-from geartrain.client.protocols.http import exchange
+from geartrain.client.protocols.http import connections
 from geartrain.errors import ClientError, RefusedError
 from tests.support import serving
 from tests.support.protocol_ends import (
@@ -60,7 +60,7 @@ async def test_lease_is_renewed_while_a_job_runs(url: str) -> None:
     """The lease is a second; three renewals are sent in that time."""
     function, renewals = new_name(), Received()
     async with connected_client(url) as client, connected_worker(url, function) as worker:
-        requests: Any = worker.protocol._exchange  # type: ignore[attr-defined]
+        requests: Any = worker.protocol._http  # type: ignore[attr-defined]
         ask = requests.ask
 
         async def noted(method: str, path: str, *more: Any) -> Any:
@@ -80,7 +80,7 @@ async def test_lease_is_renewed_while_a_job_runs(url: str) -> None:
 
 @async_test
 async def test_connection_that_the_server_closed_while_idle(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange, "_IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(connections, "_IDLE_SECONDS", 0.0)
     async with connected_client(url) as client:
         for _ in range(3):
             await client.queued(new_name())

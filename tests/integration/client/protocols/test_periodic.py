@@ -57,7 +57,7 @@ async def test_some_results_mean_that_there_is_none(url: str) -> None:
         assert await listener.ending() == Failed("its worker failed")
         listener = client.submit(function, timeout=0.5)  # which is a second here
         await worker.job()
-        assert await listener.ending() == Failed("it was not finished in its time")
+        assert await listener.ending() == Failed("it did not finish in time")
 
 
 @async_test
@@ -86,7 +86,7 @@ async def test_part_that_looks_like_the_end_of_the_data(url: str) -> None:
 @async_test
 async def test_function_without_workers(url: str) -> None:
     async with connected_client(url) as client:
-        with pytest.raises(NoWorkersError, match="nobody offers"):
+        with pytest.raises(NoWorkersError, match="no worker is registered"):
             await client.submit(new_name()).acceptance()
 
 

@@ -1,4 +1,4 @@
-"""A worker that speaks the 2005 draft: on each connection one job at a time, since answers carry no handle."""
+"""A worker that speaks the 2005 draft: one job at a time on each connection, since answers carry no handle."""
 
 from typing import Final, cast
 
@@ -15,31 +15,31 @@ _LAST_CODE: Final = 255
 
 
 class DangaJobConnection(JobConnection):
-    """It asks when the worker has a slot for a job, sleeps while there is none, and asks again when it is woken."""
+    """Requests a job when the worker has a slot, sleeps while the server has none, and requests again when woken."""
 
     def __init__(self, worker: ConnectionPerJobWorker) -> None:
         super().__init__(worker)
         self.connection = ServerConnection(self._received, self.broken)
         self._reader = wire.Reader(magic=wire.RESPONSE)
         self._asleep = False
-        self._wants_slot = False  # will be told when one is free
+        self._wants_slot = False  # a callback waits for one
         self._asking = False
-        self._stale = False  # the server does not know the functions of today yet
+        self._stale = False  # the server does not know the current functions yet
 
     @property
     def asking(self) -> bool:
-        """Whether its question is open."""
+        """Whether job_assign_req is unanswered."""
         return self._asking
 
     async def open(self) -> None:
-        """Connect, and ask something that every server answers."""
+        """Connect, and send a request that every server answers."""
         await self.connection.open(self.worker.address, self.worker.tls)
         self.connection.write(wire.job_status_req(b""))
         await self.connection.answer()
 
     def start(self) -> None:
         """worker_connect and job_assign_req."""
-        self._introduce()
+        self._send_functions()
         self._ask()
 
     def _received(self, data: bytes) -> None:
@@ -53,12 +53,12 @@ class DangaJobConnection(JobConnection):
             elif kind == wire.JOB_STATUS_RES:
                 self.connection.answered()
             else:
-                raise WireError("INVALID_TYPE", "the server sent a worker what is for clients")
+                raise WireError("INVALID_TYPE", "the server sent a worker a packet for clients")
 
     def refresh(self) -> None:
-        """worker_connect, unless a job may be on its way: it would be taken back if it were of a lost function."""
+        """worker_connect, unless a job may be on its way: the server takes back jobs of removed functions."""
         if self._asleep or self._wants_slot:
-            self._introduce()
+            self._send_functions()
         else:
             self._stale = True
 
@@ -67,34 +67,34 @@ class DangaJobConnection(JobConnection):
         if self._asleep or self._wants_slot:
             self._leave()
 
-    def hang_up(self) -> None:
-        """At once."""
+    def abandon(self) -> None:
+        """Close at once."""
         self._end()
         self.connection.abandon()
 
     async def close(self) -> None:
-        """When the last words have left."""
+        """Close after the last packet has left."""
         self._end()
         await self.connection.close()
 
     def broken(self, error: Exception) -> None:
-        """The slot of a job that runs is given back by its `release`."""
+        """The slot of a running job is given back by `release`."""
         self._end()
         super().broken(error)
 
     def end(self, code: int, result: bytes) -> None:
-        """job_complete_announce, and on to the next."""
-        self.let_go()
+        """job_complete_announce, then request the next job."""
+        self.drop_job()
         self.connection.write(wire.job_complete_announce(code, result))
         if self.worker.stopped_fetching:
             self._leave()
             return
         if self._stale:
-            self._introduce()
+            self._send_functions()
         self._ask()
 
-    def let_go(self) -> None:
-        """It has no job any more."""
+    def drop_job(self) -> None:
+        """Drop the job, and give back its slot."""
         if self.job is not None:
             self.job = None
             self.worker.slots.give()
@@ -111,7 +111,7 @@ class DangaJobConnection(JobConnection):
         else:
             self._asleep = True
             if self._stale:
-                self._introduce()
+                self._send_functions()
             self.connection.write(wire.worker_sleep())
 
     def _woken(self) -> None:
@@ -119,7 +119,7 @@ class DangaJobConnection(JobConnection):
             self._asleep = False
             self._ask()
 
-    def _introduce(self) -> None:
+    def _send_functions(self) -> None:
         self._stale = False
         self.connection.write(wire.worker_connect(self.worker.functions))
 
@@ -139,28 +139,28 @@ class DangaJobConnection(JobConnection):
         self._ask()
 
     def _end(self) -> None:
-        """Nothing more is asked for; the slot of a question that will not be answered goes back."""
+        """Request no more; give back the slot of a request that will not be answered."""
         self._wants_slot = False
         if self._asking:
             self._asking = False
             self.worker.slots.give()
 
     def _leave(self) -> None:
-        """The server closes the connection when it has heard it."""
+        """worker_disconnect, after which the server closes the connection."""
         self.leaving = True
         self._asleep = self._wants_slot = False
         self.connection.write(wire.worker_disconnect())
 
 
 class Worker(ConnectionPerJobWorker):
-    """As many lanes as jobs may run at once."""
+    """A worker with a connection for each job that may run at once."""
 
     capabilities = WORKER
     connection_class = DangaJobConnection
 
     @classmethod
     def unsupported_reason(cls, function: bytes) -> str:
-        """Names end with NUL here, and none is empty."""
+        """Names end with NUL, and are not empty."""
         return unsupported_name(function)
 
     def progress(self, job: Assignment, numerator: float, denominator: float) -> None:
@@ -169,17 +169,16 @@ class Worker(ConnectionPerJobWorker):
         self._on(job).connection.write(wire.job_status_announce(*numbers))
 
     def complete(self, job: Assignment, result: bytes) -> None:
-        """Code 0."""
+        """job_complete_announce with code 0."""
         self._on(job).end(wire.SUCCESS, result)
 
     def fail(self, job: Assignment, reason: str, data: bytes = b"", code: int = 1) -> None:
-        """Another code, and the worker's words."""
-        words = data or reason.encode()
-        self._on(job).end(min(max(code, 1), _LAST_CODE), words)
+        """job_complete_announce with another code, and the data or the reason as result."""
+        self._on(job).end(min(max(code, 1), _LAST_CODE), data or reason.encode())
 
     def release(self, job: Assignment) -> None:
-        """It may come when the connection is gone."""
-        self._on(job).let_go()
+        """Drop the job, also after the connection was lost."""
+        self._on(job).drop_job()
         super().release(job)
 
     def _on(self, job: Assignment) -> DangaJobConnection:
@@ -189,5 +188,5 @@ class Worker(ConnectionPerJobWorker):
 def unsupported_name(function: bytes) -> str:
     """Why the draft cannot express the name of this function; empty if it can."""
     if not function:
-        return "a function of the 2005 draft has a name"
+        return "the name of a function of the 2005 draft is not empty"
     return "a function of the 2005 draft contains no NUL" if b"\0" in function else ""

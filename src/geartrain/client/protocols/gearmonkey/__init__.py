@@ -1,7 +1,6 @@
 """GearMonkey, on a real Redis or at a Geartrain server: `gearmonkey://host:port/database`.
 
-The flows of `geartrain.client.gearmonkey` behind the library's seam. They share connections that carry any number of
-commands at once, and need no redis-py.
+It runs the flows of `geartrain.client.redis`, any number of them at once on two connections.
 """
 
 from geartrain.client.protocols.gearmonkey.client import Client as Client

@@ -1,9 +1,9 @@
-"""A client that speaks GearMonkey: one connection for commands, one to hear what becomes of jobs.
+"""A client that speaks GearMonkey: one connection for commands, one for subscriptions.
 
-The document has a client wait with BRPOP, which takes a connection for each job. Workers also publish that a job is
-finished, so here one subscription per function tells it for all jobs; what came of a job is then in its hash. Since
-such a message may be lost with a worker that wrote the end and died, hashes of jobs that are waited for are also
-looked at now and then, more often while they run: nothing is published about progress.
+In the document a client waits with BRPOP, which needs a connection for each job. Workers also publish that a job has
+finished, so here one subscription per function serves all its jobs, and the result is read from the job's hash. A
+message is lost if the worker dies after it wrote the hash, so the hashes of watched jobs are also polled; more often
+while they run, since progress is not published.
 """
 
 import asyncio
@@ -33,56 +33,56 @@ CLIENT: Final = Capabilities(
 )
 
 FLOW_ERRORS: Final = (BrokenError, RefusedError, NoScriptError)
-LOOK_SECONDS: Final = 1.0  # between two looks at jobs that run
-_SELDOM: Final = 10  # how many of these pass between two looks at the others
+POLL_SECONDS: Final = 1.0  # between two polls of running jobs
+_POLLS_PER_FULL_POLL: Final = 10  # after which all jobs are polled, not only running ones
 _PRIORITIES: Final = {Priority.HIGH: "high", Priority.NORMAL: "normal", Priority.LOW: "low"}
 
 
-class Waiting:
-    """A job that somebody waits for."""
+class WatchedJob:
+    """A job whose end at least one listener waits for."""
 
     __slots__ = ("accepted", "finished", "function", "listeners", "number", "progress", "running")
 
     def __init__(self, function: str, listener: JobListener) -> None:
         self.function = function
-        self.number = 0  # not known yet
-        self.listeners = [listener]  # who waits; none any more: it is forgotten
+        self.number = 0  # 0: not known yet
+        self.listeners = [listener]  # empty: forgotten
         self.accepted = False  # the server has it
-        self.running = False  # it was heard to be started
-        self.finished = False  # it was heard to be finished
-        self.progress = (0, 0)  # what the listeners were told
+        self.running = False  # its start was published
+        self.finished = False  # its end was published
+        self.progress = (0, 0)  # that was reported last
 
-    def tell(self, event: Event) -> None:
-        """News for everybody who waits."""
+    def notify(self, event: Event) -> None:
+        """Pass an event to all listeners."""
         for listener in list(self.listeners):
             listener.event(event)
 
 
-class Ending:
-    """The listener of who waits for a background job's end."""
+class EndingListener:
+    """Waits for the end of a background job."""
 
     def __init__(self) -> None:
         self.future: asyncio.Future[Event] = asyncio.get_running_loop().create_future()
 
     def accepted(self, acceptance: Acceptance) -> None:
-        """It is somebody else's."""
+        """Not called: the job was submitted before."""
 
     def refused(self, error: Exception) -> None:
-        """It never is."""
+        """Not called: the job was submitted before."""
 
     def event(self, event: Event) -> None:
-        """Only the last is wanted."""
+        """Keep the last event."""
         if isinstance(event, Completed | Failed) and not self.future.done():
             self.future.set_result(event)
 
     def gone(self, error: Exception) -> None:
-        """The connection broke."""
+        """Fail."""
         if not self.future.done():
             self.future.set_exception(error)
 
 
 class Client(ClientProtocol):
-    """The two connections, and the jobs that are waited for."""
+    """A client: its two connections, and the jobs that it watches."""
 
     capabilities = CLIENT
 
@@ -90,19 +90,19 @@ class Client(ClientProtocol):
         super().__init__(address, lost)
         self._connection = Pipeline(self._broken)
         self._subscription = Pipeline(self._broken, pushed=self._pushed)
-        self._waiting: dict[str, dict[int, Waiting]] = {}  # by function, which is listened to, and id
-        self._by_listener: dict[JobListener, Waiting] = {}  # those, and what is being submitted
+        self._watched: dict[str, dict[int, WatchedJob]] = {}  # by function, each of which has a subscription, and id
+        self._by_listener: dict[JobListener, WatchedJob] = {}  # besides, those that are being submitted
         self._at_geartrain = False
         self._opened = False
         self._over = False
-        self._looks = 0
+        self._polls = 0
         self._timer: asyncio.TimerHandle | None = None
 
     @classmethod
     def unsupported_reason(cls, order: Order) -> str:
-        """Jobs for later stand in one queue, which comes before all others."""
+        """Scheduled jobs have one queue, which comes before the others."""
         if not order.function:
-            return "a function of GearMonkey has a name"
+            return "the name of a function of GearMonkey is not empty"
         if order.run_at < 0:
             return "a GearMonkey job for a time before 1970 would never run"
         if order.run_at and order.priority == Priority.LOW:
@@ -110,94 +110,94 @@ class Client(ClientProtocol):
         return ""
 
     async def open(self) -> None:
-        """Connect, and see who is there."""
+        """Connect, and find out whether this is a Geartrain server."""
         try:
             await self._connection.open(self.address, self.tls)
             await self._subscription.open(self.address, self.tls)
             self._at_geartrain = b"geartrain_version" in await self._connection.ask("INFO")
         except FLOW_ERRORS as error:
-            self._hang_up()
-            raise plainly(error, self.address) from error
+            self._abandon()
+            raise library_error(error, self.address) from error
         except BaseException:
-            self._hang_up()
+            self._abandon()
             raise
         self._opened = True
 
     def submit(self, order: Order, listener: JobListener) -> None:
-        """INCR, HMSET, PUBLISH, LPUSH or ZADD; many orders go through these side by side."""
-        waiting = self._by_listener[listener] = Waiting(_text(order.function), listener)
+        """INCR, HMSET, PUBLISH, then LPUSH or ZADD. Many submissions run at once."""
+        watched = self._by_listener[listener] = WatchedJob(_text(order.function), listener)
         if not order.background:
-            self._listen(waiting.function)
+            self._subscribe(watched.function)
         scheduled = order.run_at or None
         priority = names.SCHEDULED if scheduled else _PRIORITIES[order.priority]
 
         def named(number: int) -> None:
-            waiting.number = number
-            if not order.background and waiting.listeners:
-                self._listen(waiting.function)
-                self._waiting[waiting.function][number] = waiting
+            watched.number = number
+            if not order.background and watched.listeners:
+                self._subscribe(watched.function)
+                self._watched[watched.function][number] = watched
 
-        flow = client_flow.submit(waiting.function, order.payload, priority, Options.NONE, scheduled, named)
-        self._connection.start(flow, lambda result: self._submitted(order, waiting, listener, result))
+        flow = client_flow.submit(watched.function, order.payload, priority, Options.NONE, scheduled, named)
+        self._connection.start(flow, lambda result: self._submitted(order, watched, listener, result))
 
     async def status(self, acceptance: Acceptance) -> Status:
-        """What its hash says; a job that is over is no longer the server's."""
-        job = await self._look(acceptance)
+        """Read the hash; a job that has ended counts as unknown."""
+        job = await self._job(acceptance)
         if job.status is None or job.finished:
             return Status(False)
         return Status(True, job.status == "busy", job.dividend or 0, job.divisor or 0)
 
     async def cancel(self, acceptance: Acceptance) -> bool:
-        """Take it out of its queue. A job that runs cannot be ended."""
+        """Remove the job from its queue. A running job cannot be cancelled."""
         flow = client_flow.cancel_at_server if self._at_geartrain else client_flow.cancel
         try:
             return await self._connection.run(flow(_text(acceptance.function), _number(acceptance)))
         except FLOW_ERRORS as error:
-            raise plainly(error, self.address) from error
+            raise library_error(error, self.address) from error
 
     async def result(self, acceptance: Acceptance) -> Event:
-        """Wait until its hash says how it ended."""
+        """Wait until the hash says how the job ended."""
         if self._over:
             raise ServerGoneError(f"the connection to {self.address} has ended")
-        ending = Ending()
+        ending = EndingListener()
         function, number = _text(acceptance.function), _number(acceptance)
-        self._listen(function)
-        waiting = self._waiting[function].get(number)
-        if waiting is None:
-            waiting = self._waiting[function][number] = Waiting(function, ending)
-            waiting.number, waiting.accepted = number, True
+        self._subscribe(function)
+        watched = self._watched[function].get(number)
+        if watched is None:
+            watched = self._watched[function][number] = WatchedJob(function, ending)
+            watched.number, watched.accepted = number, True
         else:
-            waiting.listeners.append(ending)
-        self._by_listener[ending] = waiting
-        self._look_at(waiting)
+            watched.listeners.append(ending)
+        self._by_listener[ending] = watched
+        self._read_hash(watched)
         try:
             return await ending.future
         finally:
             self.forget(ending)
 
     def forget(self, listener: JobListener) -> None:
-        """Its job goes on, and nobody waits for it."""
-        waiting = self._by_listener.pop(listener, None)
-        if waiting is not None:
-            waiting.listeners.remove(listener)
-            if not waiting.listeners:
-                self._waiting.get(waiting.function, {}).pop(waiting.number, None)
+        """Stop watching the job, which goes on."""
+        watched = self._by_listener.pop(listener, None)
+        if watched is not None:
+            watched.listeners.remove(listener)
+            if not watched.listeners:
+                self._watched.get(watched.function, {}).pop(watched.number, None)
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._over = True
-        self._stop_looking()
+        self._stop_polling()
         await asyncio.gather(self._connection.close(), self._subscription.close())
         for listener in list(self._by_listener):
-            if isinstance(listener, Ending):
+            if isinstance(listener, EndingListener):
                 listener.gone(ServerGoneError("this side closed the connection"))
         self._by_listener.clear()
-        self._waiting.clear()
+        self._watched.clear()
 
-    # What becomes of orders
+    # Submissions and hashes
 
-    def _submitted(self, order: Order, waiting: Waiting, listener: JobListener, result: int | Exception) -> None:
-        if self._over or listener not in waiting.listeners:
+    def _submitted(self, order: Order, watched: WatchedJob, listener: JobListener, result: int | Exception) -> None:
+        if self._over or listener not in watched.listeners:
             return
         if order.background or isinstance(result, Exception):
             self.forget(listener)
@@ -206,109 +206,109 @@ class Client(ClientProtocol):
         elif isinstance(result, Exception):
             listener.refused(Refusal(str(result)))
         else:
-            waiting.accepted = True
+            watched.accepted = True
             listener.accepted(Acceptance(b"%d" % result, order.function))
-            if waiting.finished:
-                self._look_at(waiting)
+            if watched.finished:
+                self._read_hash(watched)
 
-    def _look_at(self, waiting: Waiting) -> None:
-        flow = client_flow.look(waiting.function, waiting.number)
-        self._connection.start(flow, lambda job: self._seen(waiting, job))
+    def _read_hash(self, watched: WatchedJob) -> None:
+        flow = client_flow.look(watched.function, watched.number)
+        self._connection.start(flow, lambda job: self._hash_read(watched, job))
 
-    def _seen(self, waiting: Waiting, job: Job | Exception) -> None:
-        if self._over or isinstance(job, Exception) or not waiting.listeners:
+    def _hash_read(self, watched: WatchedJob, job: Job | Exception) -> None:
+        if self._over or isinstance(job, Exception) or not watched.listeners:
             return
         if job.status is None or job.finished:
-            listeners = list(waiting.listeners)
+            listeners = list(watched.listeners)
             for listener in listeners:
                 self.forget(listener)
             for listener in listeners:
                 listener.event(_ending(job))
             return
-        waiting.running = waiting.running or job.status == "busy"
+        watched.running = watched.running or job.status == "busy"
         progress = (job.dividend or 0, job.divisor or 0)
-        if progress != waiting.progress:
-            waiting.progress = progress
-            waiting.tell(Progressed(*progress))
+        if progress != watched.progress:
+            watched.progress = progress
+            watched.notify(Progressed(*progress))
 
-    async def _look(self, acceptance: Acceptance) -> Job:
+    async def _job(self, acceptance: Acceptance) -> Job:
         try:
             return await self._connection.run(client_flow.look(_text(acceptance.function), _number(acceptance)))
         except FLOW_ERRORS as error:
-            raise plainly(error, self.address) from error
+            raise library_error(error, self.address) from error
 
-    # Hearing
+    # Subscriptions and polling
 
-    def _listen(self, function: str) -> None:
-        if function not in self._waiting:
-            self._waiting[function] = {}
+    def _subscribe(self, function: str) -> None:
+        if function not in self._watched:
+            self._watched[function] = {}
             self._subscription.send_unanswered("SUBSCRIBE", names.channel(function))
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look_around)
+            self._timer = asyncio.get_running_loop().call_later(POLL_SECONDS, self._poll)
 
     def _pushed(self, message: list[Any]) -> None:
         if len(message) != 3 or self._over:
             return
         kind, channel, text = message
         function = _text(channel).removeprefix("channel:")
-        jobs = self._waiting.get(function, {})
+        jobs = self._watched.get(function, {})
         if kind == b"message":
             what, _, id = text.partition(b":")
-            waiting = jobs.get(int(id)) if id.isdigit() else None
-            if waiting is not None:
-                self._heard_of(waiting, what)
+            watched = jobs.get(int(id)) if id.isdigit() else None
+            if watched is not None:
+                self._published(watched, what)
         elif kind == b"subscribe":
-            # Those that were submitted before may be over.
-            for waiting in jobs.values():
-                if waiting.accepted:
-                    self._look_at(waiting)
+            # Jobs that were submitted before the subscription may have ended.
+            for watched in jobs.values():
+                if watched.accepted:
+                    self._read_hash(watched)
 
-    def _heard_of(self, waiting: Waiting, what: bytes) -> None:
+    def _published(self, watched: WatchedJob, what: bytes) -> None:
         if what == b"start":
-            waiting.running = True
+            watched.running = True
         elif what == b"finish":
-            waiting.finished = True
-            if waiting.accepted:
-                self._look_at(waiting)
+            watched.finished = True
+            if watched.accepted:
+                self._read_hash(watched)
 
-    def _look_around(self) -> None:
-        """Look at jobs that run, and sometimes at all; functions that nobody waits for are not listened to."""
+    def _poll(self) -> None:
+        """Read the hashes of running jobs, sometimes of all, and end subscriptions without jobs."""
         self._timer = None
-        self._looks += 1
-        seldom = self._looks % _SELDOM == 0
-        for waiting in self._all():
-            if waiting.accepted and (waiting.running or seldom):
-                self._look_at(waiting)
-        if seldom:
-            for function in [name for name, jobs in self._waiting.items() if not jobs]:
-                del self._waiting[function]
+        self._polls += 1
+        full = self._polls % _POLLS_PER_FULL_POLL == 0
+        for watched in self._all():
+            if watched.accepted and (watched.running or full):
+                self._read_hash(watched)
+        if full:
+            for function in [name for name, jobs in self._watched.items() if not jobs]:
+                del self._watched[function]
                 self._subscription.send_unanswered("UNSUBSCRIBE", names.channel(function))
-        if self._waiting:
-            self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look_around)
+        if self._watched:
+            self._timer = asyncio.get_running_loop().call_later(POLL_SECONDS, self._poll)
 
-    # The end
+    # Loss of a connection
 
-    def _all(self) -> list[Waiting]:
-        return [waiting for jobs in self._waiting.values() for waiting in jobs.values()]
+    def _all(self) -> list[WatchedJob]:
+        return [watched for jobs in self._watched.values() for watched in jobs.values()]
 
     def _broken(self, error: Exception) -> None:
         if self._over or not self._opened:
             return
-        self._hang_up()  # which tells whoever submits or asks
+        self._abandon()  # which fails submissions and questions
         self._over = True
-        waiting = list(self._by_listener)
+        listeners = list(self._by_listener)
         self._by_listener.clear()
-        self._waiting.clear()
-        for listener in waiting:
+        self._watched.clear()
+        for listener in listeners:
             listener.gone(ServerGoneError(f"the connection broke: {error}"))
         self.lost(error)
 
-    def _hang_up(self) -> None:
-        self._stop_looking()
+    def _abandon(self) -> None:
+        self._stop_polling()
         self._connection.abandon()
         self._subscription.abandon()
 
-    def _stop_looking(self) -> None:
+    def _stop_polling(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -318,13 +318,13 @@ def _ending(job: Job) -> Event:
     if job.status == "success":
         return Completed(job.output or b"")
     if job.status is None:
-        return Failed("the server does not know the job any more: its hash has expired or was deleted")
-    words = job.output or b""
-    return Failed(words.decode("utf-8", "replace"), data=words)
+        return Failed("the job is unknown: its hash has expired or was deleted")
+    output = job.output or b""
+    return Failed(output.decode("utf-8", "replace"), data=output)
 
 
 def _text(function: bytes) -> str:
-    """Flows have names as text; whatever bytes there are come back."""
+    """Flows have names as text; other bytes become surrogates, so nothing is lost."""
     return function.decode("utf-8", "surrogateescape")
 
 
@@ -334,8 +334,8 @@ def _number(acceptance: Acceptance) -> int:
     return int(acceptance.handle)
 
 
-def plainly(error: Exception, address: Address) -> Exception:
-    """What a flow raises, in the words of the library."""
+def library_error(error: Exception, address: Address) -> Exception:
+    """The library's error for what a flow raised."""
     if isinstance(error, BrokenError):
         return ServerGoneError(f"the connection to {address} broke: {error}")
     if isinstance(error, RefusedError | NoScriptError):

@@ -1,7 +1,7 @@
 """A client of the HTTP API.
 
-A job that is waited for is one request that is answered when it is over: it is heard of then, and not before. A server
-waits five minutes for it; a job that takes longer is better submitted in the background.
+A foreground job is one request, which the server answers when the job has ended, so there are no events before. The
+server waits for five minutes; a job that takes longer is better submitted in the background.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from geartrain.address import Address
 from geartrain.client.job_events import Completed, Event, Failed
 from geartrain.client.order import Acceptance, Capabilities, Order, Status
 from geartrain.client.protocols.base import ClientProtocol, JobListener, Lost
-from geartrain.client.protocols.http.exchange import API, Exchange, quoted
+from geartrain.client.protocols.http.connections import API, HttpClientPool, quoted
 from geartrain.errors import ClientError, RefusedError, ServerGoneError
 from geartrain.wire.event_stream import EventStream
 
@@ -25,48 +25,48 @@ CLIENT: Final = Capabilities(
     result_later=True, failure=True,
 )  # fmt: skip
 
-_LONGEST_WAIT: Final = 300  # seconds, as the server has it
+_LONGEST_WAIT: Final = 300  # seconds; the server allows no more
 _ALIVE: Final = frozenset({"scheduled", "queued", "running"})
 _NOT_THERE: Final = (404, 409)
 
-Errand = Callable[[Order, JobListener], Awaitable[None]]
+Submit = Callable[[Order, JobListener], Awaitable[None]]
 
 
 class Client(ClientProtocol):
-    """A request for each job."""
+    """A client that sends one request for each job."""
 
     capabilities = CLIENT
 
     def __init__(self, address: Address, lost: Lost) -> None:
         super().__init__(address, lost)
-        self._exchange = Exchange(address)
-        self._errands: dict[JobListener, asyncio.Task[None]] = {}
+        self._http = HttpClientPool(address)
+        self._submissions: dict[JobListener, asyncio.Task[None]] = {}
         self._over = False
 
     @classmethod
     def unsupported_reason(cls, order: Order) -> str:
-        """What the server would refuse."""
-        return "" if order.function else "a function of http has a name"
+        """The server refuses an empty name."""
+        return "" if order.function else "the name of a function of http is not empty"
 
     async def open(self) -> None:
-        """See that there is a server."""
-        self._exchange.tls = self.tls
+        """Check that there is a Geartrain server."""
+        self._http.tls = self.tls
         try:
-            await self._exchange.greet()
+            await self._http.check_server()
         except BaseException:
-            await self._exchange.close()
+            await self._http.close()
             raise
 
     def submit(self, order: Order, listener: JobListener) -> None:
-        """POST /jobs. What is waited for is acknowledged with its end only, and counts as accepted."""
+        """POST /jobs. A foreground job is answered at its end only, so it is accepted at once."""
         if not order.background:
             listener.accepted(Acceptance(b"", order.function, order.unique))
-        errand = self._background if order.background else self._foreground
-        self._errands[listener] = asyncio.get_running_loop().create_task(self._carry_out(errand, order, listener))
+        submit = self._background if order.background else self._foreground
+        self._submissions[listener] = asyncio.get_running_loop().create_task(self._run(submit, order, listener))
 
     async def status(self, acceptance: Acceptance) -> Status:
         """GET /jobs/{handle}."""
-        answer = await self._exchange.ask("GET", _path(acceptance))
+        answer = await self._http.ask("GET", _path(acceptance))
         if answer.status == 404:
             return Status(False)
         job = answer.checked().json()
@@ -75,56 +75,56 @@ class Client(ClientProtocol):
 
     async def cancel(self, acceptance: Acceptance) -> bool:
         """POST /jobs/{handle}/cancel."""
-        answer = await self._exchange.ask("POST", f"{_path(acceptance)}/cancel")
+        answer = await self._http.ask("POST", f"{_path(acceptance)}/cancel")
         return answer.status not in _NOT_THERE and bool(answer.checked())
 
     async def result(self, acceptance: Acceptance) -> Event:
-        """GET /jobs/{handle}/events, whose last tells how it ended, and then the result, as much as is kept of it."""
+        """GET /jobs/{handle}/events, whose last event says how the job ended; then GET the result, if it was kept."""
         while True:
-            events = (await self._exchange.ask("GET", f"{_path(acceptance)}/events")).checked()
+            events = (await self._http.ask("GET", f"{_path(acceptance)}/events")).checked()
             job = _last_job(events.body)
             if job is not None:
                 break
         if job["state"] != "done":
             return _ending(job)
-        return Completed((await self._exchange.ask("GET", f"{_path(acceptance)}/result")).checked().body)
+        return Completed((await self._http.ask("GET", f"{_path(acceptance)}/result")).checked().body)
 
     async def job_events(self, function: str = "", what: Sequence[str] = ()) -> AsyncIterator[dict[str, Any]]:
-        """GET /events: what happens to jobs, `{"missed": n}` where events were left out; ends when the server stops."""
+        """GET /events: the server's job events, `{"missed": n}` where some were dropped; ends when the server stops."""
         fields = {"jobs": 1, "function": function, "what": ",".join(what)}
         query = urllib.parse.urlencode(fields, errors="surrogateescape")
         events = EventStream()
-        async for part in self._exchange.stream(f"{API}/events?{query}"):
+        async for part in self._http.stream(f"{API}/events?{query}"):
             for event in events.feed(part):
                 if event.name in ("job", "missed"):
                     yield msgspec.json.decode(event.data)
 
     def forget(self, listener: JobListener) -> None:
-        """Hang up, which tells the server that nobody waits."""
-        errand = self._errands.pop(listener, None)
-        if errand is not None:
-            errand.cancel()
+        """Close the connection of this request, which tells the server that the client no longer waits."""
+        submission = self._submissions.pop(listener, None)
+        if submission is not None:
+            submission.cancel()
 
     async def close(self) -> None:
-        """Hang up everywhere."""
+        """Close every connection."""
         self._over = True
-        errands = list(self._errands.values())
-        self._errands.clear()
-        for errand in errands:
-            errand.cancel()
-        await asyncio.gather(*errands, return_exceptions=True)
-        await self._exchange.close()
+        submissions = list(self._submissions.values())
+        self._submissions.clear()
+        for submission in submissions:
+            submission.cancel()
+        await asyncio.gather(*submissions, return_exceptions=True)
+        await self._http.close()
 
-    async def _carry_out(self, errand: Errand, order: Order, listener: JobListener) -> None:
+    async def _run(self, submit: Submit, order: Order, listener: JobListener) -> None:
         try:
-            await errand(order, listener)
+            await submit(order, listener)
         except ServerGoneError as error:
             self._broken(error)
         finally:
-            self._errands.pop(listener, None)
+            self._submissions.pop(listener, None)
 
     async def _background(self, order: Order, listener: JobListener) -> None:
-        answer = await self._exchange.ask("POST", f"{API}/jobs", _submission(order))
+        answer = await self._http.ask("POST", f"{API}/jobs", _submission(order))
         if answer.status == 201:
             listener.accepted(Acceptance(jsonbytes.decode(answer.json()["handle"]), order.function, order.unique))
         else:
@@ -132,37 +132,37 @@ class Client(ClientProtocol):
 
     async def _foreground(self, order: Order, listener: JobListener) -> None:
         submission = {**_submission(order), "background": False, "wait": _LONGEST_WAIT}
-        answer = await self._exchange.ask("POST", f"{API}/jobs", submission)
+        answer = await self._http.ask("POST", f"{API}/jobs", submission)
         listener.event(_ending(answer.json()) if answer.status == 200 else Failed(answer.problem()))
 
     def _broken(self, error: Exception) -> None:
         if self._over:
             return
         self._over = True
-        self._exchange.hang_up()
-        errands, self._errands = self._errands, {}
+        self._http.abandon()
+        submissions, self._submissions = self._submissions, {}
         this = asyncio.current_task()
-        for listener, errand in errands.items():
-            if errand is not this:
-                errand.cancel()
+        for listener, submission in submissions.items():
+            if submission is not this:
+                submission.cancel()
             listener.gone(error)
         self.lost(error)
 
 
 def _submission(order: Order) -> dict[str, Any]:
-    wishes: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "function": jsonbytes.encode(order.function),
         "payload": jsonbytes.encode(order.payload),
     }
     if order.unique:
-        wishes["unique"] = jsonbytes.encode(order.unique)
+        fields["unique"] = jsonbytes.encode(order.unique)
     if order.run_at:
-        wishes["run_at"] = order.run_at
-    return {**wishes, "priority": order.priority.name.lower(), "timeout": order.timeout}
+        fields["run_at"] = order.run_at
+    return {**fields, "priority": order.priority.name.lower(), "timeout": order.timeout}
 
 
 def _ending(job: dict[str, Any]) -> Event:
-    """How a job ended that is over."""
+    """The last event of a job that has ended."""
     if job["state"] == "done":
         return Completed(jsonbytes.decode(job["result"] or ""))
     return Failed(job["reason"], job["code"] or 1, jsonbytes.decode(job["result"] or ""))
@@ -179,5 +179,5 @@ def _last_job(events: bytes) -> dict[str, Any] | None:
 
 def _path(acceptance: Acceptance) -> str:
     if not acceptance.handle:
-        raise ClientError("http does not say the handle of a job that is waited for; submit it with background=True")
+        raise ClientError("over http a foreground job has no handle; submit it with background=True")
     return f"{API}/jobs/{quoted(acceptance.handle)}"

@@ -1,7 +1,7 @@
-"""A worker of the HTTP API: as many claims wait as jobs may still begin, and reports of a job go in their order.
+"""A worker of the HTTP API: one claim waits for each job that may still begin, and reports of a job keep their order.
 
-A server knows a worker by an id, and takes it for gone when it is silent. The functions stand in the registration: when
-they change, the worker registers anew, and leaves its old id when the last job that it got by it is over.
+The server knows a worker by an id, whose lease has to be renewed. The functions are part of the registration: when they
+change, the worker registers again, and unregisters its old id when the last job that was claimed with it has ended.
 """
 
 import asyncio
@@ -12,19 +12,19 @@ from geartrain import jsonbytes
 from geartrain.address import Address
 from geartrain.client.order import Capabilities
 from geartrain.client.protocols.base import Assignment, JobRunner, Lost, WorkerProtocol, whole_numbers
-from geartrain.client.protocols.http.exchange import API, Exchange, quoted
+from geartrain.client.protocols.http.connections import API, HttpClientPool, quoted
 from geartrain.errors import ClientError, ServerGoneError
 
 WORKER: Final = Capabilities(progress=True, data=True, failure=True, reschedule=True)
 
-_CLAIM_SECONDS: Final = 30  # that a claim waits for a job
-_RENEWALS: Final = 3  # in the time of a lease
-_FAREWELL_SECONDS: Final = 5.0
+_CLAIM_SECONDS: Final = 30  # how long a claim waits for a job
+_RENEWALS: Final = 3  # per lease
+_CLOSE_SECONDS: Final = 5.0  # for the last reports
 _LAST_CODE: Final = 255
 
 
 class Report(NamedTuple):
-    """What is to be said of a job."""
+    """A report of a job that is to be sent."""
 
     verb: str
     body: Any = None
@@ -32,11 +32,11 @@ class Report(NamedTuple):
     last: bool = False
 
 
-_RELEASED: Final = Report("", last=True)  # of which the server hears nothing
+_RELEASED: Final = Report("", last=True)  # sends nothing
 
 
-class Claimed(Assignment):
-    """A job, by whose id it was claimed, and what is still to be said of it."""
+class ClaimedJob(Assignment):
+    """A job, the id that it was claimed with, and its reports that are not sent yet."""
 
     __slots__ = ("reports", "worker")
 
@@ -48,20 +48,20 @@ class Claimed(Assignment):
 
 
 class Worker(WorkerProtocol):
-    """An id at the server, and a task for each job that may run at once."""
+    """A worker with one task for each job that may run at once."""
 
     capabilities = WORKER
 
     def __init__(self, address: Address, lost: Lost, runner: JobRunner, name: bytes, concurrency: int) -> None:
         super().__init__(address, lost, runner, name, concurrency)
-        self._exchange = Exchange(address)
+        self._http = HttpClientPool(address)
         self._functions: set[bytes] = set()
-        self._id = ""  # empty: nothing is offered
+        self._id = ""  # empty: not registered
         self._lease = 0.0
-        self._held: dict[str, set[Claimed]] = {}  # jobs that run, by the id that they were claimed by
-        self._claims: set[asyncio.Task[Any]] = set()  # that wait
+        self._held: dict[str, set[ClaimedJob]] = {}  # running jobs, by the id that they were claimed with
+        self._claims: set[asyncio.Task[Any]] = set()  # that wait for a job
         self._registering = asyncio.Lock()
-        self._changed = asyncio.Event()  # the id is another one
+        self._changed = asyncio.Event()  # the id has changed, or fetching has stopped
         self._stopped_fetching = False
         self._over = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -69,47 +69,47 @@ class Worker(WorkerProtocol):
 
     @classmethod
     def unsupported_reason(cls, function: bytes) -> str:
-        """What the server would refuse."""
-        return "" if function else "a function of http has a name"
+        """The server refuses an empty name."""
+        return "" if function else "the name of a function of http is not empty"
 
     async def open(self, functions: dict[bytes, float]) -> None:
-        """Register, and claim."""
+        """Register, and claim jobs."""
         self.check_names(*functions)
-        self._exchange.tls = self.tls
+        self._http.tls = self.tls
         self._functions = set(functions)
         try:
-            await self._exchange.greet()
+            await self._http.check_server()
             await self._register()
         except BaseException:
-            await self._exchange.close()
+            await self._http.close()
             raise
         self._connections = [self._start(self._claim_jobs) for _ in range(self.concurrency)]
         self._start(self._renew)
 
     def register(self, function: bytes, timeout: float) -> None:
-        """Register anew."""
+        """Register again with the changed functions."""
         self.check_names(function)
         if function not in self._functions:
             self._functions.add(function)
             self._start(self._register)
 
     def unregister(self, function: bytes) -> None:
-        """Register anew."""
+        """Register again with the changed functions."""
         if function in self._functions:
             self._functions.discard(function)
             self._start(self._register)
 
     def stop_fetching(self) -> None:
-        """Claim no more: claims that wait are called off by leaving, or while jobs run by hanging up."""
+        """End waiting claims: by unregistering, or while jobs run by closing their connections."""
         self._stopped_fetching = True
         self._changed.set()
         if any(self._held.values()):
-            self._call_off()
+            self._cancel_claims()
         else:
             self._start(self._leave)
 
     async def fetching_stopped(self) -> None:
-        """No claim waits."""
+        """Return when no claim waits."""
         while self._claims:
             await asyncio.wait(self._claims)
 
@@ -131,39 +131,39 @@ class Worker(WorkerProtocol):
         self._report(job, Report("complete", raw=result, last=True))
 
     def fail(self, job: Assignment, reason: str, data: bytes = b"", code: int = 1) -> None:
-        """POST fail, with what its client shall hear."""
-        words = {"reason": reason, "code": min(max(code, 1), _LAST_CODE)}
+        """POST fail."""
+        body = {"reason": reason, "code": min(max(code, 1), _LAST_CODE)}
         if data or reason:
-            words["data"] = jsonbytes.encode(data or reason.encode())
-        self._report(job, Report("fail", words, last=True))
+            body["data"] = jsonbytes.encode(data or reason.encode())
+        self._report(job, Report("fail", body, last=True))
 
     def reschedule(self, job: Assignment, delay: float) -> None:
         """POST reschedule."""
         self._report(job, Report("reschedule", {"delay": delay}, last=True))
 
     def release(self, job: Assignment) -> None:
-        """On to the next."""
+        """Send nothing, and claim the next job."""
         self._report(job, _RELEASED)
 
     async def close(self) -> None:
-        """Say what has gathered, leave, and hang up."""
+        """Send the last reports, unregister, and close every connection."""
         self._stopped_fetching = True
         self._changed.set()
         try:
-            async with asyncio.timeout(_FAREWELL_SECONDS):
+            async with asyncio.timeout(_CLOSE_SECONDS):
                 for job in [job for jobs in self._held.values() for job in jobs]:
                     if job.reports.empty():
                         continue
                     await job.reports.join()
                 await self._leave()
         except (ClientError, TimeoutError):
-            pass  # then it is silent, which says the same in the end
+            pass  # the server notices when the lease expires
         await self._end()
 
-    # Its tasks
+    # Tasks
 
     async def _claim_jobs(self) -> None:
-        """One lane: a job after the other."""
+        """Claim and run one job after the other."""
         while not self._stopped_fetching:
             if not self._id:
                 self._changed.clear()
@@ -173,10 +173,10 @@ class Worker(WorkerProtocol):
             if job is not None:
                 self._held.setdefault(job.worker, set()).add(job)
                 self.runner.assigned(job)
-                await self._pass_on_reports(job)
+                await self._send_reports(job)
 
-    async def _claim(self, id: str) -> Claimed | None:
-        claim = asyncio.ensure_future(self._exchange.ask("POST", f"{API}/workers/{id}/claim?wait={_CLAIM_SECONDS}"))
+    async def _claim(self, id: str) -> ClaimedJob | None:
+        claim = asyncio.ensure_future(self._http.ask("POST", f"{API}/workers/{id}/claim?wait={_CLAIM_SECONDS}"))
         self._claims.add(claim)
         try:
             await asyncio.wait({claim})
@@ -186,21 +186,21 @@ class Worker(WorkerProtocol):
         finally:
             self._claims.discard(claim)
         if claim.cancelled():
-            return None  # it was called off
+            return None  # by `_cancel_claims`
         answer = claim.result()
         if answer.status == 404:
             if id == self._id and not self._stopped_fetching:
                 raise ServerGoneError("the server does not know this worker any more")
             return None
-        return Claimed(id, answer.json()) if answer.checked().status == 200 else None
+        return ClaimedJob(id, answer.json()) if answer.checked().status == 200 else None
 
-    async def _pass_on_reports(self, job: Claimed) -> None:
+    async def _send_reports(self, job: ClaimedJob) -> None:
         revoked = False
         while True:
             report = await job.reports.get()
             if report.verb and not revoked:
                 path = f"{API}/workers/{job.worker}/jobs/{quoted(job.handle)}/{report.verb}"
-                answer = await self._exchange.ask("POST", path, report.body, report.raw)
+                answer = await self._http.ask("POST", path, report.body, report.raw)
                 revoked = answer.status in (404, 409)
                 if revoked and not report.last:
                     self.runner.revoked(job)
@@ -214,30 +214,30 @@ class Worker(WorkerProtocol):
             await self._unregister(job.worker)
 
     async def _register(self) -> None:
-        """Take a new id for the functions of now, and have every claim that waits use it; one change at a time."""
+        """Register the current functions under a new id, and let all claims use it; one change at a time."""
         async with self._registering:
-            await self._take_new_id()
+            await self._replace_id()
 
-    async def _take_new_id(self) -> None:
+    async def _replace_id(self) -> None:
         old, self._id = self._id, ""
         if self._functions and not self._stopped_fetching:
             functions = [jsonbytes.encode(function) for function in self._functions]
-            wishes = {"functions": functions, "name": jsonbytes.encode(self.name)}
-            answer = (await self._exchange.ask("POST", f"{API}/workers", wishes)).checked().json()
+            body = {"functions": functions, "name": jsonbytes.encode(self.name)}
+            answer = (await self._http.ask("POST", f"{API}/workers", body)).checked().json()
             self._id, self._lease = answer["id"], answer["lease"]
         if old:
-            self._call_off()
+            self._cancel_claims()
             if not self._held.get(old):
                 self._held.pop(old, None)
                 await self._unregister(old)
         self._changed.set()
 
     async def _renew(self) -> None:
-        """Be heard of, also while a job takes long."""
+        """Renew the worker's leases."""
         while True:
             await asyncio.sleep((self._lease or 60.0) / _RENEWALS)
             for id in {*self._held, self._id} - {""}:
-                await self._exchange.ask("POST", f"{API}/workers/{id}/renew")
+                await self._http.ask("POST", f"{API}/workers/{id}/renew")
 
     async def _leave(self) -> None:
         ids, self._id = {*self._held, self._id} - {""}, ""
@@ -245,14 +245,14 @@ class Worker(WorkerProtocol):
             await self._unregister(id)
 
     async def _unregister(self, id: str) -> None:
-        await self._exchange.ask("DELETE", f"{API}/workers/{id}")
+        await self._http.ask("DELETE", f"{API}/workers/{id}")
 
-    def _call_off(self) -> None:
+    def _cancel_claims(self) -> None:
         for claim in list(self._claims):
             claim.cancel()
 
     def _report(self, job: Assignment, report: Report) -> None:
-        assert isinstance(job, Claimed)
+        assert isinstance(job, ClaimedJob)
         if not self._over:
             job.reports.put_nowait(report)
 
@@ -278,4 +278,4 @@ class Worker(WorkerProtocol):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._exchange.close()
+        await self._http.close()

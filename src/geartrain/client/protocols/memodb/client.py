@@ -1,12 +1,9 @@
 """MemoDB over NNG: `memodb+tcp://host:port`, `memodb+ipc:///path`, `memodb+ws://host:port/path`.
 
-A client asks and gets the result, or hears nothing: the protocol has no word for a failure, an acknowledgement or
-anything in between. A broker that drops a request closes its pipe, if nothing else depends on it, so that the
-client asks again at once; that is what a client does here too, as every NNG client would. So a job may run more than
-once, and a job that fails is one that is never heard of. Who does not want to wait for ever says how long.
-
-A worker has a pipe for each job that may run at once: to close it is the only way to give back a job that failed, or
-to leave while there is none.
+A client sends a request and receives the result, or nothing: the protocol has no messages for acknowledgement, progress
+or failure. A broker that drops a request closes its pipe, if nothing else depends on it; the client then sends the
+request again, as every NNG client does. So a job may run more than once, and for a job that fails no answer arrives:
+wait with a timeout.
 """
 
 import asyncio
@@ -17,7 +14,7 @@ from geartrain.address import Address
 from geartrain.client.job_events import Completed
 from geartrain.client.order import Acceptance, Capabilities, Order
 from geartrain.client.protocols.base import ClientProtocol, JobListener, Lost
-from geartrain.client.protocols.memodb.pipe import RESEND_SECONDS, Pipe, unspeakable
+from geartrain.client.protocols.memodb.pipe import RESEND_SECONDS, RequestPipe, unsupported_name
 from geartrain.errors import ClientError, ServerGoneError, WireError
 from geartrain.wire import memodb as wire
 from geartrain.wire import memodb_client
@@ -25,22 +22,22 @@ from geartrain.wire.memodb import Message
 
 CLIENT: Final = Capabilities(timeout=True)
 
-# What a broker is told of a job that may take as long as it likes: as much as every broker can count to.
+# Milliseconds for a job without a time limit: the largest number that every broker can handle.
 _NO_LIMIT: Final = 2**31 - 1
-# A pipe that breaks as soon as it stands is not dialled more often than NNG does.
+# A pipe that breaks at once is not dialled more often than this; NNG does the same.
 _REDIAL_SECONDS: Final = 1.0
-# A request whose worker takes all its time is not asked for again before that is over.
+# A request is not sent again before its time limit and this grace are over.
 _GRACE_SECONDS: Final = 30.0
 
 
 class Client(ClientProtocol):
-    """A REQ socket with a context for each job."""
+    """A client: a REQ socket with a context for each job."""
 
     capabilities = CLIENT
 
     def __init__(self, address: Address, lost: Lost) -> None:
         super().__init__(address, lost)
-        self._pipe = Pipe(address, self._broken)
+        self._pipe = RequestPipe(address, self._broken)
         self._waiting: dict[JobListener, bytes] = {}  # request ids
         self._dialled_at = 0.0
         self._redial: asyncio.Task[None] | None = None
@@ -48,18 +45,18 @@ class Client(ClientProtocol):
 
     @classmethod
     def unsupported_reason(cls, order: Order) -> str:
-        """Names are text."""
-        return unspeakable(order.function)
+        """Names are UTF-8 text."""
+        return unsupported_name(order.function)
 
     async def open(self) -> None:
-        """Dial, and be greeted."""
+        """Dial, and wait for the greeting."""
         self._dialled_at = asyncio.get_running_loop().time()
         await self._pipe.open(self.tls)
 
     def submit(self, order: Order, listener: JobListener) -> None:
-        """JOB. There is no acknowledgement: what is said counts as accepted."""
+        """JOB. There is no acknowledgement, so the job is accepted when it is sent."""
         header = memodb_client.job(order.function, _milliseconds(order.timeout))
-        patience = max(RESEND_SECONDS, order.timeout + _GRACE_SECONDS if order.timeout else 0.0)
+        resend_after = max(RESEND_SECONDS, order.timeout + _GRACE_SECONDS if order.timeout else 0.0)
 
         def reply(message: Message, payload: bytes) -> None:
             self._waiting.pop(listener, None)
@@ -68,17 +65,17 @@ class Client(ClientProtocol):
                 raise WireError("OUT_OF_TURN", f"a client is answered with RESULT, not with type {message.kind}")
             listener.event(Completed(payload))
 
-        self._waiting[listener] = self._pipe.request(header, order.payload, reply, patience)
+        self._waiting[listener] = self._pipe.request(header, order.payload, reply, resend_after)
         listener.accepted(Acceptance(b"", order.function))
 
     def forget(self, listener: JobListener) -> None:
-        """It is not asked for again; the protocol cannot say more."""
+        """Do not send the request again; the protocol has no message for it."""
         id = self._waiting.pop(listener, None)
         if id is not None:
             self._pipe.requests.pop(id, None)
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._over = True
         if self._redial is not None:
             self._redial.cancel()
@@ -87,7 +84,7 @@ class Client(ClientProtocol):
         self._waiting.clear()
 
     def _broken(self, error: Exception) -> None:
-        """A broker that dropped a request wants to be asked again; one that is gone cannot be."""
+        """Dial again if requests wait: the broker may have dropped one. Otherwise report the loss."""
         if self._waiting and not isinstance(error, WireError):
             self._redial = asyncio.get_running_loop().create_task(self._dial_again())
         else:
@@ -97,7 +94,7 @@ class Client(ClientProtocol):
         loop = asyncio.get_running_loop()
         await asyncio.sleep(max(self._dialled_at + _REDIAL_SECONDS - loop.time(), 0.0))
         self._dialled_at = loop.time()
-        self._pipe = Pipe(self.address, self._broken, self._pipe.requests)
+        self._pipe = RequestPipe(self.address, self._broken, self._pipe.requests)
         try:
             await self._pipe.open(self.tls)
         except (OSError, ClientError, WireError) as error:

@@ -1,7 +1,7 @@
 """Requests and replies over one NNG pipe, as a REQ socket has them: over TCP, a socket file or WebSocket.
 
-A request waits until its reply comes. If that takes long it is sent again, word for word: a broker that still has it
-takes no notice, and one that has dropped it in silence begins anew.
+A request waits until its reply arrives. If that takes long it is sent again: a broker that still has it ignores the
+second one, and one that has dropped it starts the job again.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from geartrain.client.protocols.connection import ServerConnection
 from geartrain.wire import memodb_client, sp, sp_client, websocket_client
 from geartrain.wire.memodb import Message
 
-# Seconds until a request is sent again: NNG's own default. Looked for no more often than once a second, as NNG does.
+# Seconds until a request is sent again, and between two checks for such requests: NNG's own defaults.
 RESEND_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 1.0
 
@@ -41,24 +41,24 @@ _PIPES: Final[Mapping[str, Callable[[Address], sp.MessagePipe]]] = {
 }
 
 
-class Request:
-    """What was asked, so that it can be asked again."""
+class PipeRequest:
+    """A request, kept so that it can be sent again."""
 
-    __slots__ = ("due_at", "header", "patience", "payload", "reply")
+    __slots__ = ("due_at", "header", "payload", "reply", "resend_after")
 
-    def __init__(self, header: bytes, payload: bytes, reply: Reply, patience: float) -> None:
+    def __init__(self, header: bytes, payload: bytes, reply: Reply, resend_after: float) -> None:
         self.header = header
         self.payload = payload
         self.reply = reply
-        self.patience = patience  # seconds until it is sent again
+        self.resend_after = resend_after  # seconds
         self.due_at = 0.0
 
 
-Requests = dict[bytes, Request]  # by request id, in the order of asking
+Requests = dict[bytes, PipeRequest]  # by request id, in the order of sending
 
 
-class Pipe:
-    """One connection. Requests may be made before it is open, and outlive it: the next pipe takes them over."""
+class RequestPipe:
+    """One connection. Requests can be made before it is open, and outlive it: the next pipe takes them over."""
 
     def __init__(self, address: Address, broken: Callable[[Exception], None], requests: Requests | None = None) -> None:
         self._address = address
@@ -71,7 +71,7 @@ class Pipe:
         self._timer: asyncio.TimerHandle | None = None
 
     async def open(self, tls: ssl.SSLContext | None) -> None:
-        """Connect, greet and be greeted; then say what was asked meanwhile."""
+        """Connect, exchange greetings, then send the requests that were made meanwhile."""
         await self.connection.open(self._address, tls)
         self.connection.write(self._pipe.greeting)
         if not self._pipe.greeted:  # a broker may greet first
@@ -80,38 +80,38 @@ class Pipe:
         for id, request in self.requests.items():
             self._send(id, request)
 
-    def request(self, header: bytes, payload: bytes, reply: Reply, patience: float = RESEND_SECONDS) -> bytes:
-        """Ask; `reply` is called once at most. Returns the request's id."""
+    def request(self, header: bytes, payload: bytes, reply: Reply, resend_after: float = RESEND_SECONDS) -> bytes:
+        """Send a request and return its id; `reply` is called at most once."""
         id = sp_client.request_id(self._next_id)
         while id in self.requests:
             self._next_id += 1
             id = sp_client.request_id(self._next_id)
         self._next_id += 1
-        request = self.requests[id] = Request(header, payload, reply, patience)
+        request = self.requests[id] = PipeRequest(header, payload, reply, resend_after)
         if self._is_open:
             self._send(id, request)
         return id
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._stop()
         await self.connection.close()
 
     def abandon(self) -> None:
-        """Hang up at once."""
+        """Close the connection at once."""
         self._stop()
         self.connection.abandon()
 
-    def _send(self, id: bytes, request: Request) -> None:
+    def _send(self, id: bytes, request: PipeRequest) -> None:
         loop = asyncio.get_running_loop()
-        request.due_at = loop.time() + request.patience
+        request.due_at = loop.time() + request.resend_after
         for part in self._pipe.framed(id + request.header, request.payload):
             self.connection.write(part)
         if self._timer is None:
             self._timer = loop.call_at(request.due_at, self._look)
 
     def _look(self) -> None:
-        """Send again what has waited for too long."""
+        """Send requests again that have waited for too long."""
         self._timer = None
         loop = asyncio.get_running_loop()
         now = loop.time()
@@ -141,7 +141,7 @@ class Pipe:
     def _reply(self, data: bytes, start: int, end: int) -> None:
         at = sp.body(data, start, end)
         request = self.requests.pop(data[start:at], None)
-        if request is not None:  # otherwise a second reply, or one that nobody waits for any more
+        if request is not None:  # otherwise a second reply, or one to a request that was forgotten
             message, payload = memodb_client.parse(data, at, end)
             request.reply(message, data[payload:end])
 
@@ -156,9 +156,9 @@ class Pipe:
             self._timer = None
 
 
-def unspeakable(function: bytes) -> str:
-    """Why this cannot be the name of a service; empty if it can."""
+def unsupported_name(function: bytes) -> str:
+    """Why the protocol cannot express the name of this function; empty if it can."""
     try:
-        return "" if function.decode() else "a service of memodb has a name"
+        return "" if function.decode() else "the name of a function of memodb is not empty"
     except UnicodeDecodeError:
-        return f"the function {function!r} is not UTF-8, and names in memodb are text"
+        return f"names in memodb are UTF-8 text, and {function!r} is not"

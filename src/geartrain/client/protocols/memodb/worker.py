@@ -8,7 +8,7 @@ from typing import Final, cast
 from geartrain.client.order import Capabilities
 from geartrain.client.protocols.base import Assignment
 from geartrain.client.protocols.connection_per_job import ConnectionPerJobWorker, JobConnection
-from geartrain.client.protocols.memodb.pipe import Pipe, unspeakable
+from geartrain.client.protocols.memodb.pipe import RequestPipe, unsupported_name
 from geartrain.errors import WireError
 from geartrain.wire import memodb as wire
 from geartrain.wire import memodb_client
@@ -18,53 +18,53 @@ WORKER: Final = Capabilities()
 
 
 class MemodbJobConnection(JobConnection):
-    """A pipe with one worker on it. It knows its id from the broker's first answer."""
+    """A pipe with one worker. The broker's first answer has the worker's id."""
 
     def __init__(self, worker: ConnectionPerJobWorker) -> None:
         super().__init__(worker)
-        self._pipe = Pipe(worker.address, self.broken)
+        self._pipe = RequestPipe(worker.address, self.broken)
         self._id = b""
-        self._stale = False  # the broker does not know the functions of today
+        self._stale = False  # the broker does not know the current functions
 
     async def open(self) -> None:
-        """Dial, and be greeted."""
+        """Dial, and wait for the greeting."""
         await self._pipe.open(self.worker.tls)
 
     def start(self) -> None:
         """READY, which a broker answers when it has a job, or after a while."""
-        self._introduce()
+        self._send_ready()
 
     def refresh(self) -> None:
-        """The services stand in READY and cannot be changed: begin anew."""
+        """Replace the connection: the functions are part of READY and cannot be changed."""
         if self.job is None:
             self.worker.renew(self)
         else:
             self._stale = True
 
     def stop_fetching(self) -> None:
-        """There is no goodbye for a worker without a job but to close the pipe."""
+        """Close the pipe: there is no other way for a worker without a job to leave."""
         if self.job is None:
             self.leaving = True
             self._pipe.abandon()
             self.worker.connections.discard(self)
 
-    def hang_up(self) -> None:
-        """At once."""
+    def abandon(self) -> None:
+        """Close the pipe at once."""
         self._pipe.abandon()
 
     async def close(self) -> None:
-        """When the last words have left."""
+        """Close the pipe after the last message has left."""
         await self._pipe.close()
 
     def complete(self, result: bytes) -> None:
-        """RESULT, and wait for the next."""
+        """RESULT, which also requests the next job."""
         self.job = None
         last = self._stale or self.worker.stopped_fetching
         if self.worker.stopped_fetching:
             self.leaving = True
         self._ask(memodb_client.result(self._id, last), result)
 
-    def _introduce(self) -> None:
+    def _send_ready(self) -> None:
         self._stale = False
         self._id = b""
         self._ask(memodb_client.ready(self.worker.functions))
@@ -81,31 +81,31 @@ class MemodbJobConnection(JobConnection):
         elif message.kind == wire.DISCONNECT:
             self._disconnected()
         else:
-            raise WireError("OUT_OF_TURN", f"a worker was answered with type {message.kind}")
+            raise WireError("OUT_OF_TURN", f"the broker answered a worker with type {message.kind}")
 
     def _disconnected(self) -> None:
         if self.leaving:
             self._pipe.abandon()
             self.worker.connections.discard(self)
         else:
-            self._introduce()
+            self._send_ready()
 
 
 class Worker(ConnectionPerJobWorker):
-    """A pipe for each job that may run at once."""
+    """A worker with a pipe for each job that may run at once."""
 
     capabilities = WORKER
     connection_class = MemodbJobConnection
 
     @classmethod
     def unsupported_reason(cls, function: bytes) -> str:
-        """Names are text."""
-        return unspeakable(function)
+        """Names are UTF-8 text."""
+        return unsupported_name(function)
 
     def complete(self, job: Assignment, result: bytes) -> None:
         """RESULT."""
         cast(MemodbJobConnection, self.connection_of(job)).complete(result)
 
     def fail(self, job: Assignment, reason: str, data: bytes = b"", code: int = 1) -> None:
-        """Give it back, since no word says that it failed: the server tries it again, as often as it does."""
+        """Give the job back by closing its pipe: the protocol has no message for a failure. The server retries it."""
         self.renew(self.connection_of(job))

@@ -1,12 +1,11 @@
-"""A client of Periodic, in today's dialect.
+"""A client of Periodic, in the current dialect.
 
-A job is its function and its name. The unique key is the name, and a job without one gets a name that nobody else
-has. Submitting a name again replaces the job that waits under it.
+A job is identified by its function and its name. The unique key is the name; a job without one gets a random name.
+Submitting a name again replaces the job that waits under it.
 
-RUN_JOB is answered only when the job is over, and RECV_DATA, which asks for the parts of the result, at once. So
-a job that is waited for is asked for with both, in this order, and the answer to the first says that it was accepted.
-What ends a job is a word where a result could be: `failed`, `removed` and `expired` are taken for the end of a job
-that has none, as nothing else tells one from the other.
+RUN_JOB is answered only when the job has ended; RECV_DATA, which asks for the parts of the result, is answered at once.
+So a foreground job is submitted with both: first RECV_DATA, whose answer is the acknowledgement, then RUN_JOB. A
+failure is reported in place of a result, as `failed`, `removed` or `expired`, and looks like a result of this text.
 """
 
 import asyncio
@@ -32,31 +31,31 @@ _END_OF_DATA: Final = b"EOF"
 _WITHOUT_RESULT: Final = {
     b"failed": "its worker failed",
     b"removed": "it was removed",
-    b"expired": "it was not finished in its time",
+    b"expired": "it did not finish in time",
 }
 
 
 class Client(ClientProtocol):
-    """Jobs by message id."""
+    """A client whose submissions are identified by their message ids."""
 
     capabilities = CLIENT
 
     def __init__(self, address: Address, lost: Lost) -> None:
         super().__init__(address, lost)
         self._session = Session(address, self._broken)
-        self._errands: dict[JobListener, Request] = {}
-        self._questions: set[asyncio.Future[bool]] = set()
+        self._submissions: dict[JobListener, PeriodicSubmission] = {}
+        self._removals: set[asyncio.Future[bool]] = set()
         self._prefix = secrets.token_hex(8)
         self._numbers = itertools.count(1)
         self._over = False
 
     @classmethod
     def unsupported_reason(cls, order: Order) -> str:
-        """Names have one byte for their length."""
+        """The length of a name is one byte."""
         return too_long(order.function, "function") or too_long(order.unique, "unique key")
 
     async def open(self) -> None:
-        """Connect and come in."""
+        """Connect and register as a client."""
         await self._session.open(wire.CLIENT, b"", self.tls)
 
     def submit(self, order: Order, listener: JobListener) -> None:
@@ -71,104 +70,108 @@ class Client(ClientProtocol):
                 timeout=min(math.ceil(order.timeout), periodic_client.LONGEST_TIMEOUT),
             )
         )
-        errand = self._errands[listener] = Request(self, listener, Acceptance(name, order.function, name))
+        submission = self._submissions[listener] = PeriodicSubmission(
+            self, listener, Acceptance(name, order.function, name)
+        )
         if order.background:
-            errand.ids = (self._session.ask(wire.SUBMIT_JOB, job, errand.submitted),)
+            submission.ids = (self._session.ask(wire.SUBMIT_JOB, job, submission.submitted),)
         else:
-            parts = self._session.ask(wire.RECV_DATA, job, errand.part)
-            errand.ids = (parts, self._session.ask(wire.RUN_JOB, job, errand.ran))
+            parts = self._session.ask(wire.RECV_DATA, job, submission.part)
+            submission.ids = (parts, self._session.ask(wire.RUN_JOB, job, submission.ran))
 
     async def cancel(self, acceptance: Acceptance) -> bool:
         """REMOVE_JOB, whose answer does not say whether there was one."""
         if self._over:
             raise ServerGoneError("the connection is closed")
-        question: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._questions.add(question)
+        removed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._removals.add(removed)
 
-        def removed(command: int, arguments: wire.Arguments) -> None:
+        def answered(command: int, arguments: wire.Arguments) -> None:
             del self._session.waiting[removal]
-            if not question.done():
-                question.set_result(command == wire.SUCCESS)
+            if not removed.done():
+                removed.set_result(command == wire.SUCCESS)
 
         removal = self._session.ask(
-            wire.REMOVE_JOB, periodic_client.handle(acceptance.function, acceptance.unique), removed
+            wire.REMOVE_JOB, periodic_client.handle(acceptance.function, acceptance.unique), answered
         )
         try:
-            return await question
+            return await removed
         finally:
-            self._questions.discard(question)
+            self._removals.discard(removed)
 
     def forget(self, listener: JobListener) -> None:
-        """The protocol has no word for it: to remove the job would take it from others who wait for its name."""
-        errand = self._errands.get(listener)
-        if errand is not None:
-            self.over(errand)
+        """The protocol has no command for it: REMOVE_JOB would take the job from other clients of the same name."""
+        submission = self._submissions.get(listener)
+        if submission is not None:
+            self.over(submission)
 
     async def close(self) -> None:
-        """Hang up."""
-        self._errands.clear()
+        """Close the connection."""
+        self._submissions.clear()
         await self._session.close()
-        self._leave_open("this side closed it")
+        self._fail_removals("this side closed the connection")
 
-    def over(self, errand: "Request") -> None:
-        """Nothing more is heard of it."""
-        self._errands.pop(errand.listener, None)
-        for id in errand.ids:
+    def over(self, submission: "PeriodicSubmission") -> None:
+        """Expect no more answers to a submission."""
+        self._submissions.pop(submission.listener, None)
+        for id in submission.ids:
             self._session.waiting.pop(id, None)
 
     def _broken(self, error: Exception) -> None:
-        listeners, self._errands = list(self._errands), {}
-        self._leave_open(str(error))
+        listeners, self._submissions = list(self._submissions), {}
+        self._fail_removals(str(error))
         for listener in listeners:
             listener.gone(error)
         self.lost(error)
 
-    def _leave_open(self, why: str) -> None:
+    def _fail_removals(self, why: str) -> None:
         self._over = True
-        for question in self._questions:
-            if not question.done():
-                question.set_exception(ServerGoneError(f"the connection broke before the answer: {why}"))
+        for removed in self._removals:
+            if not removed.done():
+                removed.set_exception(ServerGoneError(f"the connection broke before the answer: {why}"))
 
 
-class Request:
-    """One order on its way, and what its answers mean."""
+class PeriodicSubmission:
+    """One order on its way, and the handlers of its answers."""
 
-    __slots__ = ("_accepted", "_client", "_perhaps_end", "acceptance", "ids", "listener")
+    __slots__ = ("_accepted", "_client", "_maybe_end", "acceptance", "ids", "listener")
 
     def __init__(self, client: Client, listener: JobListener, acceptance: Acceptance) -> None:
         self._client = client
         self.listener = listener
         self.acceptance = acceptance
-        self.ids: tuple[int, ...] = ()  # of its messages
+        self.ids: tuple[int, ...] = ()  # of its requests
         self._accepted = False
-        self._perhaps_end = False  # the last part said EOF: the end, or a part that happens to be the same
+        self._maybe_end = False  # the last part was EOF: the end of data, or a part of this text
 
     def submitted(self, command: int, arguments: wire.Arguments) -> None:
-        """The answer to SUBMIT_JOB."""
+        """Handle the answer to SUBMIT_JOB."""
         self._client.over(self)
         if command == wire.SUCCESS:
             self.listener.accepted(self.acceptance)
         else:
-            self.listener.refused(RefusedError(f"the server did not take a job for {self._function!r}"))
+            self.listener.refused(RefusedError(f"the server refused a job of {self._function!r}"))
 
     def part(self, command: int, arguments: wire.Arguments) -> None:
-        """An answer to RECV_DATA."""
+        """Handle an answer to RECV_DATA."""
         if command == wire.DATA:
             self._pass_on(arguments.rest())
         elif command == wire.NO_WORKER:
             self._client.over(self)
-            self.listener.refused(self._nobody())
+            self.listener.refused(self._no_worker())
         else:
-            self._accept()  # also when an older server does not know the command: it may still run the job
+            self._accept()  # an older server does not know the command, and may still run the job
 
     def ran(self, command: int, arguments: wire.Arguments) -> None:
-        """The answer to RUN_JOB."""
+        """Handle the answer to RUN_JOB."""
         self._client.over(self)
         if command != wire.DATA and not self._accepted:
-            self.listener.refused(self._nobody())
+            self.listener.refused(self._no_worker())
             return
         self._accept()
-        self.listener.event(_ending(arguments.rest()) if command == wire.DATA else Failed("the server did not run it"))
+        self.listener.event(
+            _ending(arguments.rest()) if command == wire.DATA else Failed("the server did not run the job")
+        )
 
     def _accept(self) -> None:
         if not self._accepted:
@@ -177,18 +180,20 @@ class Request:
 
     def _pass_on(self, data: bytes) -> None:
         self._accept()
-        if self._perhaps_end:
+        if self._maybe_end:
             self.listener.event(Data(_END_OF_DATA))
-        self._perhaps_end = data == _END_OF_DATA
-        if not self._perhaps_end:
+        self._maybe_end = data == _END_OF_DATA
+        if not self._maybe_end:
             self.listener.event(Data(data))
 
     @property
     def _function(self) -> str:
         return self.acceptance.function.decode("utf-8", "replace")
 
-    def _nobody(self) -> NoWorkersError:
-        return NoWorkersError(f"nobody offers {self._function!r}, and a Periodic server does not wait for one who does")
+    def _no_worker(self) -> NoWorkersError:
+        return NoWorkersError(
+            f"no worker is registered for {self._function!r}, and a Periodic server does not wait for one"
+        )
 
 
 def _ending(result: bytes) -> Event:

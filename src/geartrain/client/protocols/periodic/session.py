@@ -1,7 +1,7 @@
-"""What Periodic's clients and workers have in common: coming in, asking, being answered, and staying awake.
+"""A connection of a Periodic client or worker: registration, requests and their answers, and pings.
 
-Every request has a message id, and its answers carry the same one. A server closes connections that are silent, so
-this side says something every now and then, and takes a server that does not answer for gone.
+Every request has a message id, and its answers carry the same one. A server closes silent connections, so this side
+sends a ping regularly, and closes the connection when it is not answered.
 """
 
 import asyncio
@@ -16,48 +16,48 @@ from geartrain.errors import RefusedError, ServerGoneError, WireError
 from geartrain.wire import periodic as wire
 from geartrain.wire import periodic_client
 
-# The shortest that a server of today waits by default for a silent peer is 120 seconds.
+# Current servers close a connection after 120 seconds of silence or more.
 PING_SECONDS: Final = 50.0
-# What to show to a server that wants a token: the same variable that such a server of ours reads.
+# The token for a server that requires one; a Geartrain server reads the same variable.
 TOKEN_VARIABLE: Final = "GEARTRAIN_PERIODIC_TOKEN"
 _LAST_ID: Final = 0x7FFFFFFF
 _NAMED: Final = {wire.CLIENT: wire.NAMED_CLIENT, wire.WORKER: wire.NAMED_WORKER}
 
-Heard = Callable[[int, wire.Arguments], None]  # an answer's command and its arguments
+OnAnswer = Callable[[int, wire.Arguments], None]  # called with an answer's command and arguments
 
 
 class Session:
-    """One connection."""
+    """One connection, registered as a client or worker."""
 
     def __init__(self, address: Address, broken: Callable[[Exception], None]) -> None:
         self._address = address
         self._broken = broken
         self.connection = ServerConnection(self._received, self._ended)
-        self.waiting: dict[int, Heard] = {}  # by message id
+        self.waiting: dict[int, OnAnswer] = {}  # by message id
         self._answers = periodic_client.AnswerReader()
         self._last_id = 0
-        self._came_in = False  # the server has said who we are
+        self._registered = False  # the server has answered the registration
         self._ping_timer: asyncio.TimerHandle | None = None
         self._unanswered = 0  # the message id of a ping, until its PONG
 
     async def open(self, kind: int, name: bytes, tls: ssl.SSLContext | None) -> None:
-        """Come in, and hear that the server is there."""
+        """Connect, register, and wait for the answer to a ping."""
         token = os.environ.get(TOKEN_VARIABLE, "").encode()
         await self.connection.open(self._address, tls)
         self.connection.write(periodic_client.registration(_NAMED[kind] if name or token else kind, name, token))
         self._ping()
         await self.connection.answer()
-        self._ping_timer = asyncio.get_running_loop().call_later(PING_SECONDS, self._stay_awake)
+        self._ping_timer = asyncio.get_running_loop().call_later(PING_SECONDS, self._send_ping)
 
-    def ask(self, command: int, arguments: bytes, heard: Heard) -> int:
-        """Send a command; `heard` is called with every answer until its message id is no longer in `waiting`."""
+    def ask(self, command: int, arguments: bytes, on_answer: OnAnswer) -> int:
+        """Send a command; `on_answer` is called with every answer until its message id is no longer in `waiting`."""
         id = self.number()
-        self.waiting[id] = heard
+        self.waiting[id] = on_answer
         self.connection.write(periodic_client.request(id, command, arguments))
         return id
 
-    def tell(self, command: int, arguments: bytes = b"") -> None:
-        """Send a command whose answer, if it has one, says nothing."""
+    def send(self, command: int, arguments: bytes = b"") -> None:
+        """Send a command whose answer, if any, is ignored."""
         self.connection.write(periodic_client.request(self.number(), command, arguments))
 
     def number(self) -> int:
@@ -68,7 +68,7 @@ class Session:
                 return self._last_id
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._stop()
         await self.connection.close()
 
@@ -76,25 +76,23 @@ class Session:
         answers = self._answers
         answers.feed(data)
         while answers.next() == wire.FRAME:
-            if self._came_in:
+            if self._registered:
                 self._answered(answers.data, answers.start, answers.end)
             else:
-                self._admitted(answers.data[answers.start : answers.end])
+                self._registration_answered(answers.data[answers.start : answers.end])
 
     def _answered(self, data: bytes, start: int, end: int) -> None:
         if end - start < 5:
             raise WireError("TRUNCATED", "an answer has a message id and a command")
-        heard = self.waiting.get(int.from_bytes(data[start : start + 4], "big"))
-        if heard is not None:
-            heard(data[start + 4], wire.Arguments(data, start + 5, end))
+        on_answer = self.waiting.get(int.from_bytes(data[start : start + 4], "big"))
+        if on_answer is not None:
+            on_answer(data[start + 4], wire.Arguments(data, start + 5, end))
 
-    def _admitted(self, said: bytes) -> None:
-        """The answer to the first frame: a connection id; or that there is none."""
-        if said[:1] == bytes((wire.NO_WORKER,)) and len(said) == 1:
-            self.connection.fail(
-                RefusedError(f"the server does not let us in without its token (see {TOKEN_VARIABLE})")
-            )
-        self._came_in = True
+    def _registration_answered(self, frame: bytes) -> None:
+        """Handle the answer to the first frame: a connection id, or a refusal."""
+        if frame[:1] == bytes((wire.NO_WORKER,)) and len(frame) == 1:
+            self.connection.fail(RefusedError(f"the server requires a token: set {TOKEN_VARIABLE}"))
+        self._registered = True
 
     def _ping(self) -> None:
         self._unanswered = self.ask(wire.PING, b"", self._pong)
@@ -104,12 +102,12 @@ class Session:
         self._unanswered = 0
         self.connection.answered()
 
-    def _stay_awake(self) -> None:
+    def _send_ping(self) -> None:
         if self._unanswered:
             self.connection.fail(ServerGoneError(f"the server did not answer a ping for {PING_SECONDS:g} seconds"))
             return
         self._ping()
-        self._ping_timer = asyncio.get_running_loop().call_later(PING_SECONDS, self._stay_awake)
+        self._ping_timer = asyncio.get_running_loop().call_later(PING_SECONDS, self._send_ping)
 
     def _ended(self, error: Exception) -> None:
         self._stop()
@@ -122,7 +120,7 @@ class Session:
 
 
 def too_long(name: bytes, what: str) -> str:
-    """Why this cannot be said, since names have one byte for their length; empty if it can."""
+    """Why a name is too long for the protocol, whose lengths are one byte; empty if it is not."""
     if len(name) <= periodic_client.LONGEST_NAME:
         return ""
     return f"a {what} of periodic has at most {periodic_client.LONGEST_NAME} bytes, this one has {len(name)}"

@@ -1,6 +1,6 @@
-"""Requests and answers over HTTP/1.1: connections that are kept for the next request, and as many as are needed.
+"""Requests and answers over HTTP/1.1, on connections that are kept for the next request.
 
-A server closes connections that nobody uses, and that means nothing: only a request that is not answered does.
+A server closes idle connections, which is no failure: only an unanswered request is one.
 """
 
 import asyncio
@@ -18,43 +18,43 @@ from geartrain.client.protocols.connection import ServerConnection
 from geartrain.errors import ClientError, RefusedError, ServerGoneError, WireError
 
 API: Final = "/api/v1"
-# What to show to a server that wants a token.
+# The token for a server that requires one.
 TOKEN_VARIABLE: Final = "GEARTRAIN_HTTP_TOKEN"
-# Requests under way at once; each is a connection. More wait for one of these.
+# Requests at the same time, each on a connection of its own; more have to wait.
 MOST_CONNECTIONS: Final = 256
-# Servers close a connection that is idle for a while (ours after 75 seconds); one that is near it is not used again.
+# Servers close idle connections (Geartrain after 75 seconds); one that was idle for this long is not used again.
 _IDLE_SECONDS: Final = 45.0
-_FIRST_ERROR: Final = 400  # statuses from here on are refusals
+_FIRST_ERROR: Final = 400  # statuses from here on are errors
 
 
-class Answer(NamedTuple):
-    """What a server said."""
+class HttpAnswer(NamedTuple):
+    """A server's answer."""
 
     status: int
     body: bytes
 
     def json(self) -> Any:
-        """The body, if it is JSON; otherwise whoever answers is not the server that was meant."""
+        """The decoded body; a ClientError if it is not JSON."""
         try:
             return msgspec.json.decode(self.body)
         except msgspec.DecodeError:
             raise ClientError(f"the answer {self.status} is not JSON: is this a Geartrain server?") from None
 
     def problem(self) -> str:
-        """Why it could not be done, for people."""
+        """The error text in the body."""
         try:
             return str(msgspec.json.decode(self.body)["detail"])
         except (msgspec.DecodeError, KeyError, TypeError):
             return f"the server answered {self.status}"
 
-    def checked(self) -> "Answer":
-        """The same, unless it is a refusal."""
+    def checked(self) -> "HttpAnswer":
+        """This answer; a RefusedError if its status is an error."""
         if self.status >= _FIRST_ERROR:
             raise RefusedError(self.problem())
         return self
 
 
-class Connection:
+class HttpClientConnection:
     """One connection, with one request at a time."""
 
     def __init__(self, address: Address) -> None:
@@ -62,8 +62,8 @@ class Connection:
         self._connection = ServerConnection(self._received, self._broken)
         self._parser = httptools.HttpResponseParser(self)
         self._body: list[bytes] = []
-        self._answer: asyncio.Future[Answer] | None = None  # while it is waited for
-        self._parts: asyncio.Queue[bytes] | None = None  # where parts of a body go at once, if not into the answer
+        self._answer: asyncio.Future[HttpAnswer] | None = None  # while `ask` waits
+        self._parts: asyncio.Queue[bytes] | None = None  # receives the parts of a streamed body
         self.usable = False  # for another request
         self.used_at = 0.0
 
@@ -72,15 +72,15 @@ class Connection:
         await self._connection.open(self._address, tls)
         self.usable = True
 
-    async def ask(self, request: bytes) -> Answer:
-        """Send a request, and wait for its answer. Who is cancelled meanwhile hangs up."""
+    async def ask(self, request: bytes) -> HttpAnswer:
+        """Send a request, and wait for its answer. Cancelling closes the connection."""
         loop = asyncio.get_running_loop()
         self._answer = loop.create_future()
         self._connection.write(request)
         try:
             answer = await self._answer
         except BaseException:
-            self.hang_up()
+            self.abandon()
             raise
         finally:
             self._answer = None
@@ -88,7 +88,7 @@ class Connection:
         return answer
 
     async def stream(self, request: bytes) -> AsyncIterator[bytes]:
-        """Send a request, and give out the body of its answer as it comes, until its end. Afterwards hang up."""
+        """Send a request, yield the parts of the body as they arrive, then close the connection."""
         parts = self._parts = asyncio.Queue()
         answer = asyncio.ensure_future(self.ask(request))
         answer.add_done_callback(lambda _: parts.put_nowait(b""))
@@ -99,15 +99,15 @@ class Connection:
         finally:
             answer.cancel()
             await asyncio.gather(answer, return_exceptions=True)
-            self.hang_up()
+            self.abandon()
 
-    def hang_up(self) -> None:
-        """Close it at once; a request that is not answered yet fails."""
+    def abandon(self) -> None:
+        """Close at once; an unanswered request fails."""
         self._connection.abandon()
         self._broken(ServerGoneError("this side closed the connection"))
 
     async def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         self.usable = False
         await self._connection.close()
 
@@ -122,36 +122,36 @@ class Connection:
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(error)
 
-    # What the parser calls
+    # Called by the parser
 
     def on_message_begin(self) -> None:
-        """An answer begins."""
+        """Start with an empty body."""
         self._body = []
 
     def on_body(self, part: bytes) -> None:
-        """Some of it."""
+        """Keep or pass on a part of the body."""
         if self._parts is not None and self._parser.get_status_code() < _FIRST_ERROR:
             self._parts.put_nowait(part)
         else:
             self._body.append(part)
 
     def on_message_complete(self) -> None:
-        """It is all there."""
+        """Let `ask` return the answer."""
         if not self._parser.should_keep_alive():
             self.usable = False
         if self._answer is not None and not self._answer.done():
-            self._answer.set_result(Answer(self._parser.get_status_code(), b"".join(self._body)))
+            self._answer.set_result(HttpAnswer(self._parser.get_status_code(), b"".join(self._body)))
 
 
-class Exchange:
-    """All connections to one server."""
+class HttpClientPool:
+    """All HTTP connections to one server."""
 
     def __init__(self, address: Address) -> None:
         self.tls: ssl.SSLContext | None = None
         self._address = address
-        self._idle: list[Connection] = []
-        self._busy: set[Connection] = set()
-        self._room = asyncio.Semaphore(MOST_CONNECTIONS)
+        self._idle: list[HttpClientConnection] = []
+        self._busy: set[HttpClientConnection] = set()
+        self._limit = asyncio.Semaphore(MOST_CONNECTIONS)
         self._closed = False
         token = os.environ.get(TOKEN_VARIABLE, "")
         host = f"[{address.host}]" if ":" in address.host else address.host
@@ -159,24 +159,24 @@ class Exchange:
         if token:
             self._head += f"Authorization: Bearer {token}\r\n".encode()
 
-    async def greet(self) -> None:
-        """See that there is a server, and that it lets us in."""
+    async def check_server(self) -> None:
+        """Check that a Geartrain server answers, and accepts the token."""
         answer = await self._ask(self._request("GET", f"{API}/session", None, None))
         if not isinstance(answer.checked().json(), dict):
             raise ClientError(f"{self._address} is no Geartrain server")
 
-    async def ask(self, method: str, path: str, body: Any = None, raw: bytes | None = None) -> Answer:
-        """One request, with a body in JSON or of plain bytes; a ServerGoneError if it is not answered."""
+    async def ask(self, method: str, path: str, body: Any = None, raw: bytes | None = None) -> HttpAnswer:
+        """Send a request with a JSON body or plain bytes; a ServerGoneError if it is not answered."""
         request = self._request(method, path, body, raw)
-        async with self._room:
+        async with self._limit:
             try:
                 return await self._ask(request)
             except (OSError, WireError) as error:
                 raise ServerGoneError(f"{self._address} does not answer: {error}") from error
 
     async def stream(self, path: str) -> AsyncIterator[bytes]:
-        """GET something that does not end soon, on a connection of its own; a ServerGoneError if that breaks."""
-        connection = Connection(self._address)
+        """GET a long-lived stream, on a connection of its own; a ServerGoneError if that breaks."""
+        connection = HttpClientConnection(self._address)
         try:
             await connection.open(self.tls)
             self._busy.add(connection)
@@ -188,19 +188,19 @@ class Exchange:
             self._busy.discard(connection)
 
     async def close(self) -> None:
-        """Close every connection; requests that are not answered yet fail, and so do later ones."""
+        """Close every connection; unanswered and later requests fail."""
         idle, self._idle = self._idle, []
-        self.hang_up()
+        self.abandon()
         await asyncio.gather(*(connection.close() for connection in idle))
 
-    def hang_up(self) -> None:
-        """The same at once."""
+    def abandon(self) -> None:
+        """Close every connection at once."""
         self._closed = True
         for connection in (*self._busy, *self._idle):
-            connection.hang_up()
+            connection.abandon()
         self._idle.clear()
 
-    async def _ask(self, request: bytes) -> Answer:
+    async def _ask(self, request: bytes) -> HttpAnswer:
         connection = await self._connection()
         self._busy.add(connection)
         try:
@@ -210,21 +210,21 @@ class Exchange:
             if connection.usable:
                 self._idle.append(connection)
 
-    async def _connection(self) -> Connection:
+    async def _connection(self) -> HttpClientConnection:
         connection = await self._idle_or_new_connection()
         if self._closed:
-            connection.hang_up()
+            connection.abandon()
             raise ServerGoneError(f"the connection to {self._address} is closed")
         return connection
 
-    async def _idle_or_new_connection(self) -> Connection:
+    async def _idle_or_new_connection(self) -> HttpClientConnection:
         too_old = asyncio.get_running_loop().time() - _IDLE_SECONDS
         while self._idle:
             connection = self._idle.pop()
             if connection.usable and connection.used_at > too_old:
                 return connection
-            connection.hang_up()
-        connection = Connection(self._address)
+            connection.abandon()
+        connection = HttpClientConnection(self._address)
         await connection.open(self.tls)
         return connection
 
@@ -236,5 +236,5 @@ class Exchange:
 
 
 def quoted(name: bytes) -> str:
-    """Bytes as a part of a path."""
+    """Bytes as a segment of a path."""
     return urllib.parse.quote(name, safe="")
