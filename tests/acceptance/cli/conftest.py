@@ -17,7 +17,7 @@ Geartrain = Callable[..., "Outcome"]
 
 
 class Outcome(NamedTuple):
-    """How the command ended, and what it said."""
+    """Exit code and output of the command."""
 
     code: int
     out: bytes

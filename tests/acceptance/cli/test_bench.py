@@ -9,7 +9,7 @@ def rows(url: str) -> dict[str, dict[str, object]]:
     return {row["what"]: row for row in report["rows"]}
 
 
-def test_every_protocol_is_measured_the_same_way(url: str) -> None:
+def test_every_protocol_is_measured(url: str) -> None:
     found = rows(url)
     background = set() if url.startswith("memodb") else {"background submits", "drain"}
     assert set(found) == {"round trips"} | background
@@ -21,7 +21,7 @@ def test_a_real_gearmand_is_measured_too() -> None:
         assert all((row["jobs"], row["errors"]) == (50, 0) for row in rows(theirs.url).values())
 
 
-def test_the_table_is_for_people(server: serving.ServerProcess) -> None:
+def test_table(server: serving.ServerProcess) -> None:
     text = run("", "bench", server.url, "--jobs", "20").text
     assert "RATE/S" in text
     assert "background submits" in text

@@ -57,7 +57,7 @@ def terminal(server: serving.ServerProcess, tmp_path: Path) -> Iterator[Terminal
     opened.close()
 
 
-def test_the_live_view_shows_functions_pauses_one_and_quits(server: serving.ServerProcess, terminal: Terminal) -> None:
+def test_live_view_shows_functions_pauses_one_and_quits(server: serving.ServerProcess, terminal: Terminal) -> None:
     screen = terminal.until(lambda seen: "resize" in seen, "the function")
     (head,) = [line for line in screen.splitlines() if "FUNCTION" in line]
     assert "FAILED" in head  # the last column fits

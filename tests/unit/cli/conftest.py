@@ -14,7 +14,7 @@ from tests.unit.cli import stores
 
 
 class Outcome(NamedTuple):
-    """How the command ended, and what it said."""
+    """Exit code and output of the command."""
 
     code: int
     out: str

@@ -106,7 +106,7 @@ def test_bad_level(level: str) -> None:
 
 
 @pytest.mark.parametrize("queue", ["libmemcached", "Postgres", "redis", "MySQL", "nonsense"])
-def test_queue_that_is_not_here_is_refused(queue: str) -> None:
+def test_unsupported_queue_type_is_refused(queue: str) -> None:
     with pytest.raises(SettingsError, match=f"queue type '{queue}' is not supported"):
         translate("-q", queue)
 
@@ -133,7 +133,7 @@ def test_unknown_protocol_is_refused() -> None:
         translate("-r", "soap")
 
 
-def test_options_without_effect_say_so() -> None:
+def test_options_without_effect_are_warnings() -> None:
     assert warnings("--hashtable-buckets=7", "--mysql-host=x") == [
         "--hashtable-buckets has no effect: tables grow automatically",
         "--mysql-host has no effect: this queue type is not supported",
@@ -152,7 +152,7 @@ def test_tls_from_the_environment() -> None:
     assert settings(**environment).tls_certificate == ""
 
 
-def test_tls_that_cannot_be_had_is_refused() -> None:
+def test_tls_without_a_certificate_is_refused() -> None:
     with pytest.raises(SettingsError, match="refusing to serve without TLS"):
         translate("--ssl")
 
@@ -173,7 +173,7 @@ def test_log_file_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert (flags["log_file"], said) == (str(tmp_path / "g.log"), [])
 
 
-def test_log_file_that_cannot_be_had_becomes_stderr(tmp_path: Path) -> None:
+def test_log_file_that_cannot_be_opened_becomes_stderr(tmp_path: Path) -> None:
     path = tmp_path / "absent" / "g.log"
     flags, said = gearmand.translate({"log-file": str(path), "pid-file": "x"}, {})
     assert flags["log_file"] == "stderr"
@@ -212,7 +212,7 @@ def test_command_line_wins_over_the_configuration_file(tmp_path: Path) -> None:
         assert (values["port"], values["listen"]) == ("2", "file")
 
 
-def test_configuration_file_must_be_there_when_it_is_named() -> None:
+def test_named_configuration_file_must_exist() -> None:
     with pytest.raises(SettingsError, match="could not open the configuration file /nowhere: No such file"):
         gearmand.read_options(["--config-file=/nowhere"])
 
@@ -239,14 +239,14 @@ def test_error_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert (out, err) == ("", "gearmand: unrecognised option '--bogus'\n")
 
 
-def test_checking_arguments_starts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_args_starts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(*QUIET, "--check-args", "-t", "8", "--hashtable-buckets=7") == 0
     out, err = capsys.readouterr()
     assert out == ""
     assert err == "gearmand: warning: --hashtable-buckets has no effect: tables grow automatically\n"
 
 
-def test_settings_of_ours_apply_where_gearmand_has_no_option(capsys: pytest.CaptureFixture[str]) -> None:
+def test_our_settings_apply_where_gearmand_has_no_option(capsys: pytest.CaptureFixture[str]) -> None:
     environment = {"GEARTRAIN_CONFIG": "/dev/null", "GEARTRAIN_LINGER": "never"}
     assert gearmand.run([*QUIET, "--config-file=/dev/null", "--check-args"], environment) == 1
     assert capsys.readouterr().err.startswith("gearmand: GEARTRAIN_LINGER=never: must be a time")

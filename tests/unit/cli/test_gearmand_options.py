@@ -12,7 +12,7 @@ HELP_LINE = re.compile(r"  (?:-(?P<short>\w) \[ --(?P<boxed>[\w-]+) \]|--(?P<lon
 
 
 @pytest.mark.parametrize("option", options.OPTIONS, ids=lambda option: option.long)
-def test_every_way_of_writing_an_option(option: options.Option) -> None:
+def test_every_syntax_of_an_option(option: options.Option) -> None:
     value = {ArgumentType.NOTHING: "", ArgumentType.TEXT: "some text", ArgumentType.NUMBER: "17"}[option.takes]
     wanted = {option.long: value}
     if option.takes is ArgumentType.NOTHING:
@@ -25,7 +25,7 @@ def test_every_way_of_writing_an_option(option: options.Option) -> None:
         assert options.parse(way) == wanted
 
 
-def test_value_may_contain_what_separates() -> None:
+def test_value_may_contain_separators() -> None:
     assert options.parse(["--libpq-conninfo=host=x port=1"]) == {"libpq-conninfo": "host=x port=1"}
 
 

@@ -40,7 +40,7 @@ def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
     assert words == f"geartrain {geartrain.__version__} ({facts})\n"
 
 
-def test_version_for_machines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_with_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(monkeypatch, "version", "--json") == 0
     assert json.loads(capsys.readouterr().out) == {
         "version": geartrain.__version__,
@@ -59,7 +59,7 @@ def test_flags_become_settings(monkeypatch: pytest.MonkeyPatch, served: list[Set
     assert settings.log_level == Settings().log_level
 
 
-def test_environment_counts_where_no_flag_is_given(monkeypatch: pytest.MonkeyPatch, served: list[Settings]) -> None:
+def test_flags_have_precedence_over_the_environment(monkeypatch: pytest.MonkeyPatch, served: list[Settings]) -> None:
     monkeypatch.setenv("GEARTRAIN_EXCEPTIONS", "true")
     monkeypatch.setenv("GEARTRAIN_BACKLOG", "7")
     assert run(monkeypatch, "serve", "--backlog=8") == 0
@@ -82,7 +82,7 @@ def test_wrong_usage_is_exit_code_2(
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_interrupt_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_interrupt_has_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def interrupted(*rest: object) -> None:
         raise KeyboardInterrupt
 
@@ -91,7 +91,7 @@ def test_interrupt_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_help_teaches(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_describes_every_setting(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(monkeypatch, "serve", "--help") == 0
     text = re.sub(r"[│\s]+", " ", capsys.readouterr().out)
     for setting in TABLE.values():
@@ -111,7 +111,7 @@ def test_verbs_are_listed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize(("program", "verb"), [("geartrain", ["gearmand"]), ("/usr/sbin/gearmand", [])])
-def test_gearmands_command_line_by_verb_or_by_name(
+def test_gearmands_options_by_verb_or_by_program_name(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], program: str, verb: list[str]
 ) -> None:
     assert run(monkeypatch, *verb, "-dR", "--bogus", program=program) == 1
