@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import process, serving
-from tests.support.gearman_peer import Kind, Peer, until
+from tests.support.gearman_peer import Kind, Peer
+from tests.support.peer import until
 from tests.support.serving import ServerProcess
 
 LISTEN = ("--listen", "gearman://127.0.0.1:0")

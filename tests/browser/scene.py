@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tests.support import serving
-from tests.support.gearman_peer import Kind, Peer, until, worker
+from tests.support.gearman_peer import Kind, Peer, worker
+from tests.support.peer import until
 
 BUSY = (b"thumbnail", b"send-mail")
 LAST = b"last"  # the payload after which a worker stops

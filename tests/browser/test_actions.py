@@ -4,7 +4,8 @@ import pytest
 
 from tests.browser.page_checks import PageErrors, Visit, hides, part, shows
 from tests.browser.scene import ATTEMPTS, Scene, api
-from tests.support.gearman_peer import Kind, Peer, until, worker
+from tests.support.gearman_peer import Kind, Peer, worker
+from tests.support.peer import until
 
 pytestmark = pytest.mark.peer("chromium", "playwright")
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.browser.page_checks import Visit, part, shows
 from tests.browser.scene import Scene, api
-from tests.support.gearman_peer import until
+from tests.support.peer import until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

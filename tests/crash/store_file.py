@@ -7,7 +7,7 @@ from typing import Any
 
 import apsw
 
-from tests.support.gearman_peer import until
+from tests.support.peer import until
 
 
 def query(path: Path, statement: str) -> list[tuple[Any, ...]]:

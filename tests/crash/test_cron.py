@@ -10,7 +10,8 @@ from geartrain.store.contract import Batch
 from geartrain.store.sqlite import SqliteStore
 from tests.crash.conftest import Start
 from tests.support import serving
-from tests.support.gearman_peer import Peer, until
+from tests.support.gearman_peer import Peer
+from tests.support.peer import until
 
 ROUNDS = 6
 FUNCTION = b"yearly"

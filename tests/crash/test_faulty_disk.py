@@ -10,7 +10,8 @@ import pytest
 from tests.crash import faulty_disk, store_file
 from tests.crash.conftest import Start
 from tests.support import serving
-from tests.support.gearman_peer import Kind, Peer, until, worker
+from tests.support.gearman_peer import Kind, Peer, worker
+from tests.support.peer import until
 
 BG = Kind.SUBMIT_JOB_BG
 QUEUE_ERROR = ("QUEUE_ERROR", "QUEUE_ERROR")

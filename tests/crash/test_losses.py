@@ -9,7 +9,8 @@ import pytest
 
 from tests.crash import store_file
 from tests.crash.conftest import Start
-from tests.support.gearman_peer import Assignment, Kind, Peer, until, worker
+from tests.support.gearman_peer import Assignment, Kind, Peer, worker
+from tests.support.peer import until
 
 BG = Kind.SUBMIT_JOB_BG
 

@@ -4,7 +4,8 @@ import pytest
 
 from tests.interop.libraries import GEARMAN, LIBRARIES, Library
 from tests.interop.peer import Ask, Dial
-from tests.support.gearman_peer import Kind, Peer, until
+from tests.support.gearman_peer import Kind, Peer
+from tests.support.peer import until
 
 CLIENTS = pytest.mark.parametrize("client", LIBRARIES, ids=str)
 STATUS_CLIENTS = pytest.mark.parametrize("client", [one for one in LIBRARIES if one.asks_status], ids=str)

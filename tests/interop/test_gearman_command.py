@@ -9,7 +9,8 @@ import pytest
 from tests.interop import libraries
 from tests.interop.peer import Dial, Spawn
 from tests.support import process, serving
-from tests.support.gearman_peer import Kind, Peer, until
+from tests.support.gearman_peer import Kind, Peer
+from tests.support.peer import until
 
 pytestmark = pytest.mark.peer("gearman")
 

@@ -14,8 +14,8 @@ import pytest
 from tests.interop import libraries
 from tests.interop.peer import Spawn, told
 from tests.support import process, serving
-from tests.support.gearman_peer import until
 from tests.support.memodb_peer import Pipe
+from tests.support.peer import until
 
 PLACES = ("tcp", "ipc", "ws")
 NO_RESEND = -1

@@ -4,7 +4,8 @@ import pytest
 
 from tests.interop.libraries import PERL
 from tests.interop.peer import Ask, Dial, Hire
-from tests.support.gearman_peer import Kind, until
+from tests.support.gearman_peer import Kind
+from tests.support.peer import until
 
 pytestmark = pytest.mark.peer("perl")
 

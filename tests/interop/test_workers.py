@@ -6,7 +6,8 @@ import pytest
 
 from tests.interop.libraries import LIBRARIES, PERL, PYTHON3_GEARMAN, Library
 from tests.interop.peer import Dial, Hire
-from tests.support.gearman_peer import Kind, Peer, until
+from tests.support.gearman_peer import Kind, Peer
+from tests.support.peer import until
 
 
 def offering(function: str) -> pytest.MarkDecorator:

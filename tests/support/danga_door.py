@@ -1,4 +1,4 @@
-"""The draft's door without sockets: an engine, a clock that tests move, and transports that remember."""
+"""The door of the 2005 draft without sockets: transports that record what is written, and one archived job."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,7 @@ from tests.support import transport
 
 
 class Transport(transport.Transport):
-    """The usual one, which can also be handed to another protocol."""
+    """One that can be handed to another protocol."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class Transport(transport.Transport):
 
 
 class OneRecord:
-    """Knows one job, and takes a moment to remember it."""
+    """An archive of one job, which does not answer at once."""
 
     async def find(self, handle: bytes) -> Record | None:
         await asyncio.sleep(0)
@@ -36,15 +36,18 @@ class OneRecord:
 
 
 class Control:
-    """A server that cannot be stopped."""
+    """A server that ignores a shutdown."""
 
     log_level_name = "ERROR"
 
     def shutdown(self, graceful: bool) -> None: ...
 
+    def not_ready(self) -> str:
+        return ""
+
 
 def open_peer(door: Door) -> Transport:
-    """Somebody who has just come in; `protocol` hears what he says."""
+    """A new connection; what its peer sends is given to `protocol`."""
     transport = Transport()
     transport.protocol = door.connect(parse("danga://127.0.0.1"))
     transport.protocol.connection_made(transport)
@@ -52,7 +55,7 @@ def open_peer(door: Door) -> Transport:
 
 
 def settle(loop: asyncio.AbstractEventLoop) -> None:
-    """Let the loop come round, so that the archive has answered and everything is flushed."""
+    """Run the loop until the archive has answered and everything is flushed."""
     for _ in range(6):
         loop.call_soon(loop.stop)
         loop.run_forever()

@@ -1,19 +1,16 @@
 """A raw-socket peer for the draft of 2005: an application or a worker, byte by byte.
 
-It shares no code with the server's own codec, so that a fault in one cannot hide in the other.
-
-    with Peer(port) as application:
-        handle = application.create(b"mail", args=b"Dear Brad")
+with Peer(port) as application:
+    handle = application.create(b"mail", args=b"Dear Brad")
 """
 
 import enum
 import itertools
-import socket
 import struct
 import time
 from typing import NamedTuple, Self
 
-PATIENCE = 10.0  # seconds until a missing answer is a failure; a passing test never waits this long
+from tests.support.peer import PATIENCE, RawPeer, connect
 
 SYNC, HANDLE, THROW_AWAY = 0, 1, 2
 REQUEST = b"\0REQ"
@@ -76,56 +73,16 @@ def creation(name: bytes, key: bytes = b"", args: bytes = b"", type: int = HANDL
     return packet(Kind.JOB_CREATE_REQ, name + b"\0" + key + b"\0" + bytes([flags, type]) + args)
 
 
-class Peer:
+class Peer(RawPeer):
     """One connection to a server on this machine."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._received = bytearray()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self.socket.close()
-
-    def raw(self, data: bytes) -> Self:
-        self.socket.sendall(data)
-        return self
+        super().__init__(connect(port))
 
     def send(self, kind: int, body: bytes = b"") -> Self:
         return self.raw(packet(kind, body))
 
     # Receiving
-
-    def _fill(self, deadline: float) -> bool:
-        """Receive some more bytes; False at the end of the stream."""
-        left = deadline - time.monotonic()
-        try:
-            if left <= 0:
-                raise TimeoutError
-            self.socket.settimeout(left)
-            more = self.socket.recv(1 << 20)
-        except TimeoutError:
-            raise AssertionError(f"no answer in time; received so far: {bytes(self._received[:200])!r}") from None
-        except ConnectionResetError:
-            return False
-        self._received += more
-        return bool(more)
-
-    def receive(self, size: int) -> bytes:
-        """Exactly so many bytes."""
-        deadline = time.monotonic() + PATIENCE
-        while len(self._received) < size:
-            if not self._fill(deadline):
-                raise AssertionError(f"closed by the server after {bytes(self._received[:200])!r}")
-        data = bytes(self._received[:size])
-        del self._received[:size]
-        return data
 
     def packet(self) -> tuple[int, bytes]:
         """The next packet: its type and its body."""
@@ -138,13 +95,6 @@ class Peer:
         got, body = self.packet()
         assert got == kind, f"expected {Kind(kind).name}, got {got:#04x} {body[:200]!r}"
         return body
-
-    def closed(self) -> None:
-        """The server closes the connection and says nothing more."""
-        deadline = time.monotonic() + PATIENCE
-        while self._fill(deadline):
-            pass
-        assert not self._received
 
     def silence(self) -> None:
         """Nothing has arrived: the answer about a handle that cannot be is the next packet."""

@@ -1,24 +1,18 @@
 """A raw-socket Gearman peer for tests: a client, a worker or an administrator, byte by byte.
 
-It shares no code with the server's own codec, so that a fault in one cannot hide in the other.
-Nothing here sleeps: `silence` proves that nothing arrived by an echo that would have come after it.
-
-    with Peer(port) as peer:
-        peer.send(Kind.ECHO_REQ, b"hello")
-        peer.expect(Kind.ECHO_RES, b"hello")
+with Peer(port) as peer:
+    peer.send(Kind.ECHO_REQ, b"hello")
+    peer.expect(Kind.ECHO_RES, b"hello")
 """
 
 import enum
 import itertools
-import socket
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Self
 
 from tests.support import serving
-
-PATIENCE = 10.0  # seconds until a missing answer is a failure; a passing test never waits this long
+from tests.support.peer import PATIENCE, RawPeer, connect
 
 _REQUEST = b"\0REQ"
 _RESPONSE = b"\0RES"
@@ -112,13 +106,6 @@ def assignment(kind: int, body: bytes) -> Assignment:
     )
 
 
-def until(condition: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
-    """Ask again and again until it is so: for what the server tells nobody about."""
-    deadline = time.monotonic() + patience
-    while not condition():
-        assert time.monotonic() < deadline, f"never happened: {what}"
-
-
 def worker(port: int, *functions: bytes) -> "Peer":
     """A peer that offers the functions, once the server knows it."""
     return Peer(port).register(*functions)
@@ -129,32 +116,13 @@ def _shown(kind: int, body: bytes) -> str:
     return f"{name} {body[:200]!r}" + ("..." if len(body) > 200 else "")
 
 
-class Peer:
+class Peer(RawPeer):
     """One connection to a server on this machine."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._received = bytearray()  # read from the socket, not yet asked for
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self.socket.close()
-
-    def half_close(self) -> None:
-        """Say that nothing more will be sent, and go on listening."""
-        self.socket.shutdown(socket.SHUT_WR)
+        super().__init__(connect(port))
 
     # Sending
-
-    def raw(self, data: bytes) -> Self:
-        self.socket.sendall(data)
-        return self
 
     def send(self, kind: int, *args: bytes) -> Self:
         return self.raw(request(kind, *args))
@@ -164,31 +132,6 @@ class Peer:
         return self.raw((line.encode() if isinstance(line, str) else line) + ending)
 
     # Receiving
-
-    def _fill(self, deadline: float) -> bool:
-        """Receive some more bytes; False at the end of the stream."""
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise AssertionError(f"no answer in time; received so far: {bytes(self._received[:200])!r}")
-        self.socket.settimeout(left)
-        try:
-            more = self.socket.recv(1 << 20)
-        except TimeoutError:
-            raise AssertionError(f"no answer in time; received so far: {bytes(self._received[:200])!r}") from None
-        except ConnectionResetError:
-            return False
-        self._received += more
-        return bool(more)
-
-    def receive(self, size: int, timeout: float = PATIENCE) -> bytes:
-        """Exactly so many bytes."""
-        deadline = time.monotonic() + timeout
-        while len(self._received) < size:
-            if not self._fill(deadline):
-                raise AssertionError(f"closed by the server after {bytes(self._received[:200])!r}")
-        data = bytes(self._received[:size])
-        del self._received[:size]
-        return data
 
     def packet(self, timeout: float = PATIENCE) -> tuple[int, bytes]:
         """The next packet: its kind and its body."""
@@ -216,16 +159,6 @@ class Peer:
         code, text = self.body(Kind.ERROR).split(b"\0", 1)
         return code.decode(), text.decode()
 
-    def line(self, timeout: float = PATIENCE) -> bytes:
-        """One line of an administrative answer, with its ending."""
-        deadline = time.monotonic() + timeout
-        while (end := self._received.find(b"\n")) < 0:
-            if not self._fill(deadline):
-                raise AssertionError(f"closed by the server after {bytes(self._received[:200])!r}")
-        line = bytes(self._received[: end + 1])
-        del self._received[: end + 1]
-        return line
-
     def block(self) -> list[bytes]:
         """The lines of a listing, without their ending and without the final dot."""
         lines: list[bytes] = []
@@ -233,19 +166,6 @@ class Peer:
             assert not line.endswith(b"\r\n"), f"a listing's lines end with a bare LF: {line!r}"
             lines.append(line[:-1])
         return lines
-
-    def rest(self, timeout: float = PATIENCE) -> bytes:
-        """Everything until the server closes the connection."""
-        deadline = time.monotonic() + timeout
-        while self._fill(deadline):
-            pass
-        data = bytes(self._received)
-        self._received.clear()
-        return data
-
-    def closed(self, timeout: float = PATIENCE) -> None:
-        """The server closes the connection and says nothing more."""
-        assert self.rest(timeout) == b""
 
     def silence(self) -> None:
         """Nothing has arrived: the answer to an echo is the next packet."""

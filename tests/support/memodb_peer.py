@@ -1,26 +1,22 @@
 """A raw-socket NNG peer for tests: MemoDB clients and workers on one pipe, byte by byte.
 
-It shares no code with the server's own codec, so that a fault in one cannot hide in the other. Nothing here
-sleeps: `silence` proves that nothing arrived by an answer that would have come after it.
-
-    with Pipe.tcp(port) as pipe:
-        worker = pipe.ready("reverse")
-        job = pipe.job("reverse", b"abc")
-        assigned = pipe.reply(worker)
-        pipe.result(assigned.id, b"cba")
-        assert pipe.reply(job).payload == b"cba"
+with Pipe.tcp(port) as pipe:
+    worker = pipe.ready("reverse")
+    job = pipe.job("reverse", b"abc")
+    assigned = pipe.reply(worker)
+    pipe.result(assigned.id, b"cba")
+    assert pipe.reply(job).payload == b"cba"
 """
 
 import io
 import itertools
 import socket
 import struct
-import time
 from typing import Any, NamedTuple, Self
 
 import cbor2
 
-PATIENCE = 10.0  # seconds until a missing answer is a failure; a passing test never waits this long
+from tests.support.peer import RawPeer, connect
 
 READY, JOB, RESULT, HEARTBEAT, DISCONNECT = 1, 2, 3, 4, 5
 REQ, REP = 0x30, 0x31
@@ -54,14 +50,12 @@ def parsed(body: bytes) -> Reply:
     return Reply(request, kind, id, rest, body[4 + stream.tell() :])
 
 
-class Pipe:
+class Pipe(RawPeer):
     """One connection to a server on this machine."""
 
     def __init__(self, connected: socket.socket, prefix: bytes = b"", greet: bool = True) -> None:
-        self.socket = connected
-        self.socket.settimeout(PATIENCE)
+        super().__init__(connected)
         self._prefix = prefix
-        self._received = bytearray()
         self._replies: dict[int, Reply] = {}  # that came while another one was waited for
         self._ids = itertools.count(0x80000001)
         if greet:
@@ -70,30 +64,13 @@ class Pipe:
 
     @classmethod
     def tcp(cls, port: int, host: str = "127.0.0.1", greet: bool = True) -> Self:
-        connected = socket.create_connection((host, port), timeout=PATIENCE)
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return cls(connected, greet=greet)
+        return cls(connect(port, host), greet=greet)
 
     @classmethod
     def ipc(cls, path: str, greet: bool = True) -> Self:
-        connected = socket.socket(socket.AF_UNIX)
-        connected.connect(path)
-        return cls(connected, b"\x01", greet)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self.socket.close()
+        return cls(connect(path), b"\x01", greet)
 
     # Sending
-
-    def raw(self, data: bytes) -> Self:
-        self.socket.sendall(data)
-        return self
 
     def message(self, body: bytes) -> Self:
         """An SP message, whatever is in it."""
@@ -119,28 +96,6 @@ class Pipe:
 
     # Receiving
 
-    def _fill(self, deadline: float) -> bool:
-        left = deadline - time.monotonic()
-        assert left > 0, f"no answer in time; received so far: {bytes(self._received[:200])!r}"
-        self.socket.settimeout(left)
-        try:
-            more = self.socket.recv(1 << 20)
-        except TimeoutError:
-            raise AssertionError(f"no answer in time; received: {bytes(self._received[:200])!r}") from None
-        except ConnectionResetError:
-            return False
-        self._received += more
-        return bool(more)
-
-    def receive(self, size: int) -> bytes:
-        """Exactly so many bytes."""
-        deadline = time.monotonic() + PATIENCE
-        while len(self._received) < size:
-            assert self._fill(deadline), f"closed by the server after {bytes(self._received[:200])!r}"
-        data = bytes(self._received[:size])
-        del self._received[:size]
-        return data
-
     def next(self) -> Reply:
         """The next reply, to whatever request."""
         assert self.receive(len(self._prefix)) == self._prefix
@@ -160,13 +115,6 @@ class Pipe:
         assert not self._replies
         number = self.heartbeat(STRANGER)
         assert self.next() == Reply(number, DISCONNECT, STRANGER, [], b"")
-
-    def closed(self) -> None:
-        """The server closes the pipe and says nothing more."""
-        deadline = time.monotonic() + PATIENCE
-        while self._fill(deadline):
-            pass
-        assert bytes(self._received) == b""
 
     # Conversations
 

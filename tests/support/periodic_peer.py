@@ -1,23 +1,16 @@
 """A raw-socket Periodic peer for tests: a client or a worker, in the document's dialect or in today's.
 
-It shares no code with the server's own codec, so that a fault in one cannot hide in the other. Nothing here
-sleeps: `silence` proves that nothing arrived by a PONG that would have come after it.
-
-    with Peer(port, Dialect.TODAY) as client:
-        client.succeed(Command.SUBMIT_JOB, job(b"echo", b"name", b"payload"))
+with Peer(port, Dialect.TODAY) as client:
+    client.succeed(Command.SUBMIT_JOB, job(b"echo", b"name", b"payload"))
 """
 
 import binascii
 import enum
 import itertools
-import socket
-import time
 from collections.abc import Callable
 from typing import NamedTuple, Self
 
-PATIENCE = 10.0  # seconds until a missing answer is a failure; a passing test never waits this long
-
-Place = int | str  # a port of this machine, or the path of a socket file
+from tests.support.peer import PATIENCE, Location, RawPeer, connect
 
 
 class Dialect(enum.Enum):
@@ -133,13 +126,6 @@ def read_jobs(data: bytes) -> list[Job]:
     return found
 
 
-def until(condition: Callable[[], bool], what: str) -> None:
-    """Ask again and again until it is so: for what the server tells nobody about."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, f"never happened: {what}"
-
-
 def _i32(number: int) -> bytes:
     return number.to_bytes(4, "big", signed=True)
 
@@ -165,40 +151,20 @@ def _read_job(data: bytes, at: int) -> tuple[Job, int]:
     return Job(handle, names[0], names[1], payload, run_at, count, timeout, b""), at
 
 
-class Peer:
+class Peer(RawPeer):
     """One connection. Answers are found by their message id; those of other messages are put by."""
 
     def __init__(
-        self, place: Place, dialect: Dialect = Dialect.TODAY, kind: int | None = CLIENT, extra: bytes = b""
+        self, location: Location, dialect: Dialect = Dialect.TODAY, kind: int | None = CLIENT, extra: bytes = b""
     ) -> None:
+        super().__init__(connect(location))
         self.dialect = dialect
-        self._received = bytearray()
         self._put_by: list[tuple[bytes, bytes]] = []  # message ids and what came with them, in order
         self._serial = itertools.count(1)
-        if isinstance(place, str):
-            self.socket = socket.socket(socket.AF_UNIX)
-            self.socket.settimeout(PATIENCE)
-            self.socket.connect(place)
-        else:
-            self.socket = socket.create_connection(("127.0.0.1", place), timeout=PATIENCE)
-            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if kind is not None:
             self.register(kind, extra)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self.socket.close()
-
-    # Bytes and frames
-
-    def raw(self, data: bytes) -> Self:
-        self.socket.sendall(data)
-        return self
+    # Frames
 
     def register(self, kind: int, extra: bytes = b"") -> bytes:
         """Say who comes in; the connection id is the answer."""
@@ -225,32 +191,10 @@ class Peer:
             assert binascii.crc32(data) == int.from_bytes(head[8:], "big"), "a wrong CRC"
         return data
 
-    def receive(self, size: int) -> bytes:
-        deadline = time.monotonic() + PATIENCE
-        while len(self._received) < size:
-            assert self._fill(deadline), f"closed by the server after {bytes(self._received[:200])!r}"
-        data = bytes(self._received[:size])
-        del self._received[:size]
-        return data
-
-    def closed(self) -> None:
-        """The server closes the connection and says nothing more."""
-        deadline = time.monotonic() + PATIENCE
-        while self._fill(deadline):
-            pass
-        assert not self._received, bytes(self._received[:200])
+    def closed(self, timeout: float = PATIENCE) -> None:
+        """The server closes the connection and sends nothing more."""
+        super().closed(timeout)
         assert not self._put_by, self._put_by
-
-    def _fill(self, deadline: float) -> bool:
-        self.socket.settimeout(max(deadline - time.monotonic(), 0.001))
-        try:
-            more = self.socket.recv(1 << 20)
-        except TimeoutError:
-            raise AssertionError(f"no answer in time; received: {bytes(self._received[:200])!r}") from None
-        except ConnectionResetError:
-            return False
-        self._received += more
-        return bool(more)
 
     # Answers
 

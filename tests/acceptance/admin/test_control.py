@@ -5,7 +5,8 @@ import json
 import pytest
 
 from tests.acceptance.admin.conftest import CONTROL, WAYS, Ask, Ports, asker
-from tests.support.gearman_peer import Kind, Peer, until
+from tests.support.gearman_peer import Kind, Peer
+from tests.support.peer import until
 
 EVERY_DOOR = pytest.mark.parametrize("door", WAYS)
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import serving
-from tests.support.gearman_peer import Depart, Dial, Hire, Kind, Peer, Start, until
+from tests.support.gearman_peer import Depart, Dial, Hire, Kind, Peer, Start
+from tests.support.peer import until
 
 HERE = Path(__file__).parent
 GEARMAND = os.environ.get("GEARTRAIN_INTEROP_TARGET") == "gearmand"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import serving
-from tests.support.gearman_peer import Dial, Hire, Kind, Peer, Start, request, until, worker
+from tests.support.gearman_peer import Dial, Hire, Kind, Peer, Start, request, worker
+from tests.support.peer import until
 
 MEGABYTE = 1 << 20
 SUBMISSION = request(Kind.SUBMIT_JOB, b"f", b"", b"data")

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.support.gearman_peer import Kind, Peer, Start, until, worker
+from tests.support.gearman_peer import Kind, Peer, Start, worker
+from tests.support.peer import until
 
 
 def lose(port: int, function: bytes, watch: Peer, handle: bytes) -> None:

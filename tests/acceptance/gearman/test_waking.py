@@ -6,8 +6,9 @@ import time
 
 import pytest
 
-from tests.support.gearman_peer import PATIENCE, Dial, Hire, Kind, Peer, Start
+from tests.support.gearman_peer import Dial, Hire, Kind, Peer, Start
 from tests.support.gearman_peer import worker as hired
+from tests.support.peer import PATIENCE
 
 
 def asleep(worker: Peer) -> Peer:

@@ -13,7 +13,7 @@ from geartrain.client import gearmonkey
 from tests.acceptance.gearmonkey import plain
 from tests.acceptance.gearmonkey.conftest import Place
 from tests.support import process
-from tests.support.gearman_peer import until
+from tests.support.peer import until
 
 LEASE = 0.5
 ROOT = Path(__file__).parents[3]

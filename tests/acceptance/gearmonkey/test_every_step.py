@@ -20,7 +20,7 @@ import pytest
 from geartrain.client import gearmonkey
 from tests.acceptance.gearmonkey import plain
 from tests.support import process, redis_server
-from tests.support.gearman_peer import until
+from tests.support.peer import until
 from tests.support.redis_proxy import RedisProxy
 
 pytestmark = pytest.mark.peer("redis-server")

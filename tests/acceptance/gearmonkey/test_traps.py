@@ -15,7 +15,7 @@ from geartrain.client.redis import flow, names, scripts, worker_flow
 from geartrain.errors import AddressError, ClientError, JobTimeoutError, NoWorkersError, UncertainError
 from tests.acceptance.gearmonkey import plain
 from tests.support import redis_server, serving
-from tests.support.gearman_peer import until
+from tests.support.peer import until
 
 pytestmark = pytest.mark.peer("redis-server")
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.http.peer import Peer
 from tests.support import serving
+from tests.support.http_peer import Peer
 
 HTTP = f"http://{serving.HOST}:0"
 GEARMAN = f"gearman://{serving.HOST}:0"

@@ -9,8 +9,8 @@ import pytest
 
 from geartrain.doors.http import route, routes, tokens
 from tests.acceptance.http.conftest import HTTP
-from tests.acceptance.http.peer import Peer
 from tests.support import serving
+from tests.support.http_peer import Peer
 
 TOKENS = {scope: f"{scope}-secret-0123456789" for scope in tokens.SCOPES}
 JSON = {"Content-Type": "application/json"}

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.acceptance.http.conftest import HTTP
-from tests.acceptance.http.peer import Peer
 from tests.support import process, serving
+from tests.support.http_peer import Peer
 
 STALL = 1.0
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.http.peer import Event, Peer
 from tests.support import gearman_peer, serving
 from tests.support.gearman_peer import Kind
+from tests.support.http_peer import Event, Peer
 
 
 @pytest.fixture

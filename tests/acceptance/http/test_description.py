@@ -10,8 +10,8 @@ from schemathesis.specs.openapi import checks as openapi_checks
 
 from geartrain.doors.http import openapi, routes
 from geartrain.doors.http.route import ServerSentEvents
-from tests.acceptance.http.peer import Peer
 from tests.support import serving
+from tests.support.http_peer import Peer
 
 EXAMPLES = 8  # for each route; the point is the odd value, and every route gets some
 ENDLESS = [route.path for route in routes.ROUTES if route.answer is ServerSentEvents]

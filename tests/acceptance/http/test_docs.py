@@ -11,8 +11,8 @@ import pytest
 
 from geartrain.doors.http import problems
 from tests.acceptance.http.conftest import HTTP
-from tests.acceptance.http.peer import Peer
 from tests.support import serving
+from tests.support.http_peer import Peer
 
 PAGE = (Path(__file__).parents[3] / "docs" / "http.md").read_text()
 USUAL = "http://127.0.0.1:4780"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.http.conftest import HTTP
-from tests.acceptance.http.peer import Peer
 from tests.support import serving
+from tests.support.http_peer import Peer
 
 FAULTY_DISK = Path(__file__).parents[2] / "crash" / "faulty_disk"
 

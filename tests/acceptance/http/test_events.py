@@ -3,8 +3,8 @@
 import time
 
 import geartrain
-from tests.acceptance.http.peer import Event, Peer
 from tests.support import serving
+from tests.support.http_peer import Event, Peer
 
 
 def test_following_a_job_to_its_end(peer: Peer, function: str) -> None:

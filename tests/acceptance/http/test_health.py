@@ -10,8 +10,8 @@ from pathlib import Path
 
 import geartrain
 from tests.acceptance.http.conftest import HTTP
-from tests.acceptance.http.peer import Peer
 from tests.support import serving
+from tests.support.http_peer import Peer
 
 
 def test_health_says_so(peer: Peer) -> None:

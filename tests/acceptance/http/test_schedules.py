@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.http.peer import Peer
+from tests.support.http_peer import Peer
 
 NIGHTLY = {"expression": "15 3 * * *", "function": "report", "payload": "all", "timezone": "Europe/Vienna"}
 

@@ -5,8 +5,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.acceptance.http.peer import Peer
 from tests.support import serving
+from tests.support.http_peer import Peer
 
 
 def test_the_overview_counts(peer: Peer, function: str) -> None:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.acceptance.http.peer import Peer
+from tests.support.http_peer import Peer
 
 
 def test_a_background_job_is_taken_and_can_be_looked_at(peer: Peer, function: str) -> None:

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.acceptance.http.peer import Peer
+from tests.support.http_peer import Peer
 
 
 def test_a_worker_gets_jobs_by_priority_and_order(peer: Peer, function: str) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.support import gearman_peer
-from tests.support.gearman_peer import until
 from tests.support.memodb_peer import JOB, RESULT, Pipe
+from tests.support.peer import until
 
 LIMIT = 3
 GearmanPeer = Callable[[], gearman_peer.Peer]

@@ -13,6 +13,7 @@ import pytest
 from tests.acceptance.memodb.conftest import port_of
 from tests.support import memodb_peer, serving
 from tests.support.memodb_peer import Pipe
+from tests.support.peer import PATIENCE
 
 HAS_IPV6 = socket.has_ipv6 and os.path.exists("/proc/net/if_inet6")
 
@@ -46,7 +47,7 @@ class Socket:
     """A WebSocket client, frame by frame."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=memodb_peer.PATIENCE)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
         self.stream = self.socket.makefile("rb")
 
     def ask(self, path: str = "/memo", **changed: str) -> tuple[bytes, dict[bytes, bytes]]:

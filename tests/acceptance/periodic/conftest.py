@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import gearman_peer, serving
-from tests.support.periodic_peer import CLIENT, WORKER, Dial, Dialect, Peer, Place
+from tests.support.peer import Location
+from tests.support.periodic_peer import CLIENT, WORKER, Dial, Dialect, Peer
 
 _serial = itertools.count(1)
 
@@ -47,7 +48,7 @@ def dialect(request: pytest.FixtureRequest) -> Dialect:
 
 
 @pytest.fixture
-def place(server: serving.ServerProcess) -> Place:
+def place(server: serving.ServerProcess) -> Location:
     """Where the peers of a test come in."""
     return port_of(server, "periodic")
 
@@ -60,10 +61,10 @@ def peers() -> Iterator[contextlib.ExitStack]:
 
 
 @pytest.fixture
-def dial(place: Place, peers: contextlib.ExitStack) -> Dial:
+def dial(place: Location, peers: contextlib.ExitStack) -> Dial:
     """Opens a connection."""
 
-    def dial(dialect: Dialect, kind: int | None = CLIENT, extra: bytes = b"", at: Place = place) -> Peer:
+    def dial(dialect: Dialect, kind: int | None = CLIENT, extra: bytes = b"", at: Location = place) -> Peer:
         return peers.enter_context(Peer(at, dialect, kind, extra))
 
     return dial

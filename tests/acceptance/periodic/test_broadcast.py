@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from tests.support.periodic_peer import WORKER, Command, Dial, Dialect, Peer, until
+from tests.support.peer import until
+from tests.support.periodic_peer import WORKER, Command, Dial, Dialect, Peer
 
 
 def broadcasters(dial: Dial, function: bytes, *dialects: Dialect) -> list[Peer]:

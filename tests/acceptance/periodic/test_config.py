@@ -6,7 +6,8 @@ import pytest
 
 from tests.acceptance.periodic.conftest import Start
 from tests.support import serving
-from tests.support.periodic_peer import WORKER, Dialect, Peer, until
+from tests.support.peer import until
+from tests.support.periodic_peer import WORKER, Dialect, Peer
 
 DEFAULTS = {
     b"poll-interval": 300,

@@ -6,7 +6,8 @@ import pytest
 
 from tests.support.gearman_peer import Kind
 from tests.support.gearman_peer import Peer as GearmanPeer
-from tests.support.periodic_peer import WORKER, Command, Dial, Dialect, Peer, job, text, until
+from tests.support.peer import until
+from tests.support.periodic_peer import WORKER, Command, Dial, Dialect, Peer, job, text
 
 Gearman = Callable[[], GearmanPeer]
 

@@ -5,13 +5,14 @@ from collections.abc import Callable
 import pytest
 
 from tests.support import serving
-from tests.support.periodic_peer import WORKER, Command, Dial, Dialect, Peer, Place, config, job, text
+from tests.support.peer import Location
+from tests.support.periodic_peer import WORKER, Command, Dial, Dialect, Peer, config, job, text
 
 TODAYS_OWN = range(26, 35)
 
 
 @pytest.fixture(params=["tcp", "socket file"])
-def place(request: pytest.FixtureRequest, server: serving.ServerProcess, socket_file: str) -> Place:
+def place(request: pytest.FixtureRequest, server: serving.ServerProcess, socket_file: str) -> Location:
     return socket_file if request.param == "socket file" else server.port
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.acceptance.periodic.conftest import Start
-from tests.support.periodic_peer import WORKER, Command, Dial, Dialect, Job, Peer, text, until
+from tests.support.peer import until
+from tests.support.periodic_peer import WORKER, Command, Dial, Dialect, Job, Peer, text
 
 LOCK = b"lock"
 

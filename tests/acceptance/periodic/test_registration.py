@@ -4,6 +4,7 @@ import pytest
 
 from tests.acceptance.periodic.conftest import Start
 from tests.support import serving
+from tests.support.peer import until
 from tests.support.periodic_peer import (
     CLIENT,
     NAMED_CLIENT,
@@ -17,7 +18,6 @@ from tests.support.periodic_peer import (
     identity,
     job,
     text,
-    until,
 )
 
 DOCUMENT_CLIENT = bytes.fromhex("00524551 00000001 01")

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from tests.support.periodic_peer import WORKER, Command, Dial, Dialect, Peer, job, text, until
+from tests.support.peer import until
+from tests.support.periodic_peer import WORKER, Command, Dial, Dialect, Peer, job, text
 
 
 def test_several_waiters_are_all_answered(client: Peer, dial: Dial, worker: Peer, function: bytes) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.acceptance.periodic.conftest import Start
-from tests.support.periodic_peer import WORKER, Command, Dial, Dialect, Peer, text, until
+from tests.support.peer import until
+from tests.support.periodic_peer import WORKER, Command, Dial, Dialect, Peer, text
 
 Hire = Callable[..., Peer]
 

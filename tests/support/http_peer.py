@@ -1,4 +1,4 @@
-"""Whoever speaks HTTP to the server: one request per connection, with Python's own client."""
+"""A peer that speaks HTTP: one request per connection, with Python's own client."""
 
 import http.client
 import json
@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from tests.support.peer import PATIENCE
+
 API = "/api/v1"
-TIMEOUT = 20.0  # seconds until a missing answer is a failure; a passing test never waits this long
 
 
 class Answer(NamedTuple):
@@ -75,7 +76,7 @@ class Peer:
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
     ) -> http.client.HTTPConnection:
         """Ask; the answer is still to be read, and the connection to be closed."""
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=TIMEOUT)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)
         connection.request(method, path, body, {**self.headers, **(headers or {})})
         return connection
 
