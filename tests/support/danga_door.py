@@ -5,7 +5,7 @@ from typing import Any
 
 from geartrain.address import parse
 from geartrain.doors.danga.door import DangaDoor, Options
-from geartrain.doors.danga.shared import SharedDoor
+from geartrain.doors.danga.shared_port import SharedPortDoor
 from geartrain.doors.door import Door, Limits
 from geartrain.doors.gearman import door as gearman
 from geartrain.model import Record
@@ -66,4 +66,4 @@ def made(tick_loop: TickLoop, shared: bool = False, archive: RecordArchive | Non
     danga = DangaDoor(tick_loop, Limits(), Options(result_limit=100), archive or OneRecord())
     if not shared:
         return danga
-    return SharedDoor(gearman.GearmanDoor(tick_loop, Limits(), gearman.Options("test"), Control()), danga)
+    return SharedPortDoor(gearman.GearmanDoor(tick_loop, Limits(), gearman.Options("test"), Control()), danga)

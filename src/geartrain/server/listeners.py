@@ -16,7 +16,7 @@ from typing import NamedTuple
 from geartrain.address import DEFAULT_PORTS, PATH_SCHEMES, Address
 from geartrain.admin.service import Admin
 from geartrain.doors.danga.door import DangaDoor
-from geartrain.doors.danga.shared import SharedDoor
+from geartrain.doors.danga.shared_port import SharedPortDoor
 from geartrain.doors.door import Door, Limits, ProcessControl, Socket
 from geartrain.doors.gearman.door import GearmanDoor
 from geartrain.doors.gearmonkey.door import GearmonkeyDoor
@@ -55,7 +55,7 @@ class DoorContext(NamedTuple):
 def _gearman(context: DoorContext) -> Door:
     gearman_options = options.gearman_options(context.settings)
     door = GearmanDoor(context.tick_loop, context.limits, gearman_options, context.control)
-    return SharedDoor(door, _danga(context)) if context.settings.danga_on_gearman_port else door
+    return SharedPortDoor(door, _danga(context)) if context.settings.danga_on_gearman_port else door
 
 
 def _danga(context: DoorContext) -> DangaDoor:

@@ -113,4 +113,4 @@ def test_requests_that_wait_are_bounded() -> None:
     ):
         peer.create(b"slow", type=SYNC)
         peer.raw(packet(Kind.JOB_STATUS_REQ, b"handle") * 100).closed()
-        assert "requests wait for their turn" in server.stderr
+        assert "requests wait for the answers before them" in server.stderr

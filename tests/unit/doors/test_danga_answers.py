@@ -126,7 +126,7 @@ def test_a_result_that_may_be_cut_is_in_the_log(scene: Scene, caplog: pytest.Log
     assert not caplog.records
     scene.archive.answer = record(result=b"x" * 100)
     scene.say(scene.application, wire.job_complete_req(b"H:t:1"))
-    assert [entry.message for entry in caplog.records] == ["a result may be cut"]
+    assert [entry.message for entry in caplog.records] == ["result may be truncated"]
 
 
 @pytest.mark.parametrize(

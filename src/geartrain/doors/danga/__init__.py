@@ -1,1 +1,1 @@
-"""The door for Danga's draft of 2005: applications and workers of the protocol that Gearman's grew from."""
+"""The door for Danga's draft of 2005, the predecessor of the Gearman protocol."""

@@ -1,6 +1,6 @@
 """One peer that speaks the draft: an application, a worker, or both at once.
 
-The draft has no packet for errors. Whoever sends what makes no sense is disconnected, and the log says why.
+The draft has no packet for errors. A peer that sends an invalid packet is disconnected, and the log says why.
 """
 
 import asyncio
@@ -8,7 +8,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from geartrain.doors.connection import Connection
-from geartrain.doors.danga import completion, table, turns
+from geartrain.doors.danga import commands, completion, request_order
 from geartrain.doors.danga.watcher import DangaWatcher
 from geartrain.doors.danga.worker import DangaWorker
 from geartrain.errors import StoreError, WireError
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 class DangaConnection(Connection):
-    """Reads packets, and hands each to its handler."""
+    """A connection of the Danga door."""
 
     def __init__(self, door: "DangaDoor") -> None:
         super().__init__(door)
         self.danga = door
         self.reader = wire.Reader(door.limits.max_packet)
-        self.turns = turns.Turns(door.limits.write_limit)
-        self.watcher: DangaWatcher | None = None  # made when it first creates a job that it waits for
-        self.worker: DangaWorker | None = None  # made when it first speaks as a worker
-        self._inquiry: asyncio.Task[None] | None = None
+        self.requests = request_order.RequestOrder(door.limits.write_limit)
+        self.watcher: DangaWatcher | None = None  # made with its first sync job
+        self.worker: DangaWorker | None = None  # made with its first packet of a worker
+        self._lookup: asyncio.Task[None] | None = None
 
     def feed(self, data: bytes) -> None:
         """Give what was read to the codec."""
@@ -37,7 +37,7 @@ class DangaConnection(Connection):
     def handle_packets(self) -> None:
         """Hand every complete packet to its handler."""
         reader = self.reader
-        handlers = table.HANDLERS
+        handlers = commands.HANDLERS
         while not self.input_ended:
             kind = reader.next()
             if kind == wire.MORE:
@@ -56,10 +56,10 @@ class DangaConnection(Connection):
             self.worker = DangaWorker(self)
         return self.worker
 
-    def inquire(self, handle: bytes) -> None:
-        """Ask the archive what came of a job, and tell the application in its turn."""
-        self.turns.busy = turns.ASKING
-        self._inquiry = self.tick_loop.loop.create_task(self._answer(handle))
+    def look_up(self, handle: bytes) -> None:
+        """Answer a job_complete_req with the record of the job; later requests wait for that."""
+        self.requests.state = request_order.LOOKUP
+        self._lookup = self.tick_loop.loop.create_task(self._answer(handle))
 
     async def _answer(self, handle: bytes) -> None:
         try:
@@ -68,33 +68,36 @@ class DangaConnection(Connection):
             if record is None:
                 self.write(wire.INCOMPLETE_PACKET)
             else:
-                # What was told once stays true: it is told when the record is on disk.
+                # Sent when the record is on disk, so that the next answer is the same.
                 self.acknowledge(completion.of_record(record), wire.INCOMPLETE_PACKET)
                 if len(record.result) >= self.danga.options.result_limit:
-                    self.log(logging.WARNING, "a result may be cut", "it is as long as result_limit allows")
-            self.turns.proceed()
+                    self.log(logging.WARNING, "result may be truncated", "it has as many bytes as result_limit allows")
+            self.requests.resume()
         except StoreError as error:
-            self.refuse(WireError("FAULT", f"the record of a job cannot be read: {error}"))
+            self.refuse(WireError("FAULT", f"cannot read the record of a job: {error}"))
         except Exception:
             self.handle_bug()
 
-    def proceed(self) -> None:
-        """Go on with what waited for its sync job; inside another peer's verb, which no fault of ours may end."""
+    def sync_job_ended(self) -> None:
+        """Carry out the requests that waited for the sync job.
+
+        Called inside a verb of another connection, which must not suffer from an exception here.
+        """
         try:
-            self.turns.proceed()
+            self.requests.resume()
         except Exception:
             self.handle_bug()
 
     def close(self) -> None:
-        """Answer no more requests, write what is left, and close."""
-        self.turns.clear()
+        """Carry out no more requests, write what is left, and close."""
+        self.requests.clear()
         super().close()
 
     def lost(self) -> None:
-        """Its job goes back to its queue, and the job that only it waited for is dropped."""
-        self.turns.clear()
-        if self._inquiry is not None:
-            self._inquiry.cancel()
+        """Requeue the job that it ran, and cancel a sync job that only it waited for."""
+        self.requests.clear()
+        if self._lookup is not None:
+            self._lookup.cancel()
         if self.worker is not None:
             self.engine.remove_worker(self.worker)
         if self.watcher is not None:

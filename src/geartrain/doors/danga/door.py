@@ -1,4 +1,4 @@
-"""The door for the draft: what its connections share."""
+"""The Danga door: its options, and what its connections share."""
 
 import dataclasses
 
@@ -10,9 +10,9 @@ from geartrain.runtime import records, tick
 
 @dataclasses.dataclass
 class Options:
-    """How this door speaks the draft."""
+    """Settings of this door."""
 
-    # How much of a result is kept; a longer one that is asked for later is cut, and the log says so.
+    # Bytes of a result that are kept; longer ones are truncated, and the log says so.
     result_limit: int = 64 * 1024
 
 
@@ -29,5 +29,5 @@ class DangaDoor(door.Door):
         self.archive = archive
 
     def connect(self, address: Address) -> DangaConnection:
-        """A connection object for a peer that has just come in."""
+        """A connection for a new peer."""
         return DangaConnection(self)

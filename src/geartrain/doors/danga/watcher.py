@@ -1,4 +1,4 @@
-"""What an application hears of the sync job that it waits for."""
+"""The packets that an application gets about its sync job."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class DangaWatcher(Watcher):
-    """One per connection, with one job at a time. The draft has no word for partial data and warnings."""
+    """One per connection, with one job at a time. The draft has no packets for partial data and warnings."""
 
     __slots__ = ("connection",)
 
@@ -29,13 +29,13 @@ class DangaWatcher(Watcher):
         self._end(completion.of_success(job, self.connection.engine.now, result))
 
     def fail(self, job: LiveJob, reason: str) -> None:
-        """job_complete_res with an error code. The data is for what workers say; the reason is in the record."""
+        """job_complete_res with an error code and no data: that is for workers; the reason is in the record."""
         self._end(completion.of_failure(job, self.connection.engine.now))
 
     def exception(self, job: LiveJob, data: bytes) -> None:
-        """job_complete_res with the worker's error code and words."""
+        """job_complete_res with the worker's error code and data."""
         self._end(completion.of_failure(job, self.connection.engine.now, data))
 
     def _end(self, packet: bytes) -> None:
         self.connection.write(packet)
-        self.connection.proceed()
+        self.connection.sync_job_ended()

@@ -11,24 +11,24 @@ if TYPE_CHECKING:
 
 
 class DangaWorker(Worker):
-    """It has one job at a time: what it announces carries no handle."""
+    """A worker with one job at a time: its announcements carry no handle."""
 
     __slots__ = ("assigned", "connection")
 
     def __init__(self, connection: "DangaConnection") -> None:
         super().__init__("danga", peer=connection.peer)
         self.connection = connection
-        # What it was handed and has not completed. The draft cannot tell it that a job was taken from it, so this
-        # may be a job that it no longer has; what it announces of that is passed over.
+        # The job that it has not completed. The draft cannot tell it that a job was taken away, so this may be a job
+        # that it no longer has; announcements about that are ignored.
         self.assigned: LiveJob | None = None
 
     def wake(self) -> None:
-        """There may be a job for it."""
+        """Send noop."""
         self.connection.write(wire.NOOP_PACKET)
 
     @property
     def job(self) -> LiveJob | None:
-        """The job that it works on, if that is still its own."""
+        """The job that it runs, if that was not taken away."""
         assigned = self.assigned
         if assigned is not None and self.running.get(assigned.handle) is assigned:
             return assigned

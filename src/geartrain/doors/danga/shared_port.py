@@ -1,7 +1,7 @@
-"""One port for both: Gearman, and the draft for peers that speak it.
+"""One port for Gearman and for Danga's draft.
 
-A peer speaks one protocol as long as it is connected, and its first five bytes say which. This door is only made
-when a setting asks for it; the Gearman door behind it is the plain one, and knows nothing of the other.
+A peer speaks one protocol for the whole connection, and its first five bytes tell which. This door exists only if the
+setting danga_on_gearman_port is on; the Gearman door behind it is the same as without it.
 """
 
 from typing import Final
@@ -13,11 +13,11 @@ from geartrain.doors.door import Door
 from geartrain.doors.gearman.door import GearmanDoor
 from geartrain.wire import danga as wire
 
-_ENOUGH: Final = 5
+_HEAD: Final = 5  # bytes that tell the protocol
 
 
-class SharedDoor(Door):
-    """It has the sockets; the two behind it have the connections of their protocols."""
+class SharedPortDoor(Door):
+    """Has the listening sockets; the two doors behind it make the connections."""
 
     name = "gearman"
 
@@ -25,11 +25,11 @@ class SharedDoor(Door):
         super().__init__(gearman.tick_loop, gearman.limits)
         self.gearman = gearman
         self.danga = danga
-        # Whoever is in is counted, looked after and seen out here, whatever he speaks.
+        # One set for all of them: connections are counted, checked and closed here.
         gearman.connections = danga.connections = self.connections
 
     def connect(self, address: Address) -> Connection:
-        """A connection object for a peer that has just come in and has said nothing yet."""
+        """A connection for a new peer, whose protocol is not known yet."""
         return ProtocolSniffer(self, address)
 
     def close(self) -> None:
@@ -40,33 +40,33 @@ class SharedDoor(Door):
 
 
 class ProtocolSniffer(Connection):
-    """A peer until it has said enough; then a connection of its protocol takes its place."""
+    """A connection until the protocol is known; then one of that protocol takes its place."""
 
-    def __init__(self, door: SharedDoor, address: Address) -> None:
+    def __init__(self, door: SharedPortDoor, address: Address) -> None:
         super().__init__(door)
         self._shared = door
         self._address = address
-        self._heard = b""
+        self._received = b""
 
     def feed(self, data: bytes) -> None:
-        """Gather what was read."""
-        self._heard += data
+        """Collect what was read."""
+        self._received += data
 
     def handle_packets(self) -> None:
-        """Hand everything over as soon as it is clear to whom."""
-        if len(self._heard) < _ENOUGH and wire.REQUEST.startswith(self._heard[:4]):
+        """Hand everything to a connection of the right protocol as soon as that is known."""
+        if len(self._received) < _HEAD and wire.REQUEST.startswith(self._received[:4]):
             return
-        speaks_draft = self._heard.startswith(wire.REQUEST) and self._heard[4]
+        speaks_draft = self._received.startswith(wire.REQUEST) and self._received[4]
         door: Door = self._shared.danga if speaks_draft else self._shared.gearman
-        self._give_way(door.connect(self._address))
+        self._hand_over(door.connect(self._address))
 
     def incomplete(self) -> tuple[int, int]:
-        """Its first packet."""
-        return (1, len(self._heard))
+        """The first packet."""
+        return (1, len(self._received))
 
-    def _give_way(self, successor: Connection) -> None:
+    def _hand_over(self, successor: Connection) -> None:
         self.input_ended = True
         self.door.connections.discard(self)
         self.transport.set_protocol(successor)
         successor.connection_made(self.transport)
-        successor.data_received(self._heard)
+        successor.data_received(self._received)

@@ -1,0 +1,182 @@
+"""Every packet that a server receives: what it does, and the table of all of them.
+
+Requests of applications are carried out in their order (`request_order.py`); packets of workers at once.
+"""
+
+import functools
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from geartrain.doors.danga import completion, request_order
+from geartrain.engine.job import Progress
+from geartrain.errors import QueueFullError, WireError
+from geartrain.wire import danga as wire
+
+if TYPE_CHECKING:
+    from geartrain.doors.danga.connection import DangaConnection
+    from geartrain.doors.danga.worker import DangaWorker
+
+Handler = Callable[["DangaConnection", bytes], None]
+
+_DOOR: Final = "danga"
+
+
+def job_create_req(connection: "DangaConnection", body: bytes) -> None:
+    """Create a job. The flags are reserved, and ignored."""
+    creation = wire.creation(body)
+    create = _create_sync if creation.type == wire.SYNC_WAIT else _create_async
+    step = functools.partial(create, connection, creation)
+    connection.requests.add(step, len(body), passes_sync_job=creation.type != wire.SYNC_WAIT)
+
+
+def job_status_req(connection: "DangaConnection", body: bytes) -> None:
+    """Answer with the progress of a job. The seconds left are the worker's own estimate."""
+    step = functools.partial(_send_status, connection, wire.handle(body))
+    connection.requests.add(step, len(body))
+
+
+def job_complete_req(connection: "DangaConnection", body: bytes) -> None:
+    """Answer with the result of a job."""
+    step = functools.partial(_send_completion, connection, wire.handle(body))
+    connection.requests.add(step, len(body))
+
+
+def _create_sync(connection: "DangaConnection", creation: wire.Creation) -> None:
+    try:
+        job = connection.engine.submit(
+            creation.name, creation.key, creation.args, watcher=connection.watch(), door=_DOOR
+        )
+    except QueueFullError as error:
+        _refuse_job(connection, error)
+        return
+    connection.requests.state = request_order.SYNC_JOB
+    connection.write(wire.job_create_res(job.handle))
+
+
+def _create_async(connection: "DangaConnection", creation: wire.Creation) -> None:
+    keeps_result = creation.type == wire.ASYNC_HANDLE
+    try:
+        job = connection.engine.submit(
+            creation.name,
+            creation.key,
+            creation.args,
+            background=True,
+            door=_DOOR,
+            keeps_result=keeps_result,
+        )
+    except QueueFullError as error:
+        _refuse_job(connection, error)
+        return
+    if keeps_result:
+        connection.engine.keep_result(job)
+    connection.acknowledge(wire.job_create_res(job.handle), wire.REFUSED_PACKET)
+
+
+def _refuse_job(connection: "DangaConnection", error: QueueFullError) -> None:
+    """An empty handle: the draft has no packet for errors."""
+    connection.log(logging.WARNING, "job refused", str(error))
+    connection.write(wire.REFUSED_PACKET)
+
+
+def _send_status(connection: "DangaConnection", handle: bytes) -> None:
+    job = connection.engine.find(handle)
+    progress = job.progress if job is not None else None
+    numbers = progress[:3] if progress is not None else (0, 0, 0)
+    connection.write(wire.job_status_res(*numbers))
+
+
+def _send_completion(connection: "DangaConnection", handle: bytes) -> None:
+    engine = connection.engine
+    if not handle or engine.find(handle) is not None:
+        connection.write(wire.INCOMPLETE_PACKET)
+    elif engine.find_dead(handle) is not None:
+        connection.acknowledge(completion.GIVEN_UP_PACKET, wire.INCOMPLETE_PACKET)
+    else:
+        connection.look_up(handle)
+
+
+def worker_connect(connection: "DangaConnection", body: bytes) -> None:
+    """Offer functions, in place of those that were offered before."""
+    worker = connection.work()
+    names = wire.job_names(body)
+    for name in names:
+        connection.engine.register(worker, name)
+    for name in worker.abilities.keys() - set(names):
+        connection.engine.unregister(worker, name)
+
+
+def worker_disconnect(connection: "DangaConnection", body: bytes) -> None:
+    """Disconnect. The worker's job is requeued."""
+    if connection.worker is not None:
+        connection.engine.remove_worker(connection.worker)
+    connection.close()
+
+
+def worker_sleep(connection: "DangaConnection", body: bytes) -> None:
+    """Wait for a noop, which comes at once if there is a job."""
+    connection.engine.sleep(_without_job(connection, "worker_sleep"))
+
+
+def job_assign_req(connection: "DangaConnection", body: bytes) -> None:
+    """Assign a job, if there is one."""
+    worker = _without_job(connection, "job_assign_req")
+    job = connection.engine.claim(worker)
+    if job is None:
+        connection.write(wire.NO_JOB_PACKET)
+        return
+    worker.assigned = job
+    connection.write(wire.job_assign_res(job.function, job.payload))
+
+
+def job_status_announce(connection: "DangaConnection", body: bytes) -> None:
+    """Report progress."""
+    numerator, denominator, seconds_left = wire.status(body)
+    job = _with_job(connection, "job_status_announce").job
+    if job is not None:
+        connection.engine.progress(job, Progress(numerator, denominator, seconds_left))
+
+
+def job_complete_announce(connection: "DangaConnection", body: bytes) -> None:
+    """End the worker's job: with success, or with an error code of the worker's own."""
+    worker = _with_job(connection, "job_complete_announce")
+    job = worker.job
+    worker.assigned = None
+    if job is None:
+        return
+    code, result = wire.outcome(body)
+    if code == wire.SUCCESS:
+        connection.engine.complete(worker, job, result)
+    else:
+        connection.engine.raise_exception(worker, job, result, code)
+
+
+def _without_job(connection: "DangaConnection", packet: str) -> "DangaWorker":
+    """The connection's worker, which must have completed its last job."""
+    worker = connection.work()
+    if worker.assigned is not None:
+        handle = worker.assigned.handle.decode()
+        raise WireError("OUT_OF_TURN", f"{packet} came from a worker that has job {handle}")
+    return worker
+
+
+def _with_job(connection: "DangaConnection", packet: str) -> "DangaWorker":
+    """The connection's worker, which must have been assigned a job."""
+    worker = connection.worker
+    if worker is None or worker.assigned is None:
+        raise WireError("OUT_OF_TURN", f"{packet} came from a worker that has no job")
+    return worker
+
+
+# The reader has refused all other types.
+HANDLERS: Final[dict[int, Handler]] = {
+    wire.WORKER_CONNECT: worker_connect,
+    wire.WORKER_DISCONNECT: worker_disconnect,
+    wire.WORKER_SLEEP: worker_sleep,
+    wire.JOB_CREATE_REQ: job_create_req,
+    wire.JOB_ASSIGN_REQ: job_assign_req,
+    wire.JOB_STATUS_ANNOUNCE: job_status_announce,
+    wire.JOB_STATUS_REQ: job_status_req,
+    wire.JOB_COMPLETE_ANNOUNCE: job_complete_announce,
+    wire.JOB_COMPLETE_REQ: job_complete_req,
+}
