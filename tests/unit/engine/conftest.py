@@ -1,4 +1,4 @@
-"""An engine at a fixed time, with a journal that remembers."""
+"""An engine at a fixed time, with a recording journal."""
 
 import pytest
 

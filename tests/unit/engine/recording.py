@@ -1,7 +1,6 @@
-"""Doubles of the three interfaces that the engine calls, which write down what they hear.
+"""Implementations of the engine's interfaces that record every call, with the state of the job at that moment.
 
-They are the engine's real base classes with real behaviour, not mocks: what is recorded is exactly what a door
-or a store would have been told, with the state that the job had at that moment.
+They extend the base classes that doors and stores extend; nothing is mocked.
 """
 
 from collections.abc import Callable
@@ -28,7 +27,7 @@ class Heard(NamedTuple):
 
 
 class RecordingWatcher(Watcher):
-    """A client that remembers what it was told, and may answer with another verb (`react`)."""
+    """A watcher that records its calls, and may call another verb from them (`react`)."""
 
     __slots__ = ("heard", "react")
 
@@ -39,7 +38,7 @@ class RecordingWatcher(Watcher):
 
     @property
     def words(self) -> list[tuple[str, object]]:
-        """What was said, without saying of which job."""
+        """The calls without the job."""
         return [(heard.what, heard.value) for heard in self.heard]
 
     def _hear(self, what: str, job: LiveJob, value: object) -> None:
@@ -69,14 +68,14 @@ class RecordingWatcher(Watcher):
 
 
 class RecordingWorker(Worker):
-    """A worker that counts how often it was woken, and may come at once (`react`)."""
+    """A worker that counts how often it was woken, and may claim at once (`react`)."""
 
     __slots__ = ("react", "taken", "woken")
 
     def __init__(self, name: bytes = b"", door: str = "test") -> None:
         super().__init__(door, name)
         self.woken = 0
-        self.taken: list[bytes] = []  # handles of the jobs that were taken from it
+        self.taken: list[bytes] = []  # handles of the jobs that were revoked
         self.react: Callable[[], object] = int
 
     def wake(self) -> None:
@@ -85,12 +84,12 @@ class RecordingWorker(Worker):
         self.react()
 
     def revoked(self, job: LiveJob) -> None:
-        assert job.handle not in self.running, "what was taken from a worker it no longer runs"
+        assert job.handle not in self.running, "a worker does not run a revoked job"
         self.taken.append(job.handle)
 
 
 class Entry(NamedTuple):
-    """One call to the journal, with what a store would have written then."""
+    """One call to the journal, with what a store would have written."""
 
     what: str
     handle: bytes
@@ -104,7 +103,7 @@ class Entry(NamedTuple):
 
 
 class RecordingJournal(Journal):
-    """A store's ear. It refuses to hear of foreground jobs."""
+    """A journal that records its calls, and refuses foreground jobs."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -142,7 +141,7 @@ def hire(
     broadcast: bool = False,
     asleep: bool = False,
 ) -> RecordingWorker:
-    """A worker that offers these functions, and sleeps if asked."""
+    """Return a worker that offers these functions; with `asleep`, an idle one."""
     worker = RecordingWorker(name)
     for function in functions:
         engine.register(worker, function, timeout, on_timeout, broadcast)
@@ -152,14 +151,14 @@ def hire(
 
 
 def claim(engine: Engine, worker: Worker) -> LiveJob:
-    """Claim a job that must be there."""
+    """Claim a job; there must be one."""
     job = engine.claim(worker)
     assert job is not None, "there should be a job"
     return job
 
 
 def payloads(engine: Engine, worker: Worker) -> list[bytes]:
-    """Claim until nothing is left; the payloads in the order in which they came."""
+    """Claim all jobs; return their payloads in order."""
     order = []
     while (job := engine.claim(worker)) is not None:
         order.append(job.payload)
@@ -169,7 +168,7 @@ def payloads(engine: Engine, worker: Worker) -> list[bytes]:
 def job_in(
     engine: Engine, state: JobState, watcher: RecordingWatcher | None = None, background: bool = False
 ) -> tuple[LiveJob, RecordingWorker]:
-    """A job with a unique key that has come to this state, and the worker of its function."""
+    """Return a job with a unique key in this state, and the worker of its function."""
     worker = hire(engine, b"f")
     run_at = NOW + 50 if state is JobState.SCHEDULED else 0.0
     job = engine.submit(b"f", b"key", b"in", background=background, watcher=watcher, run_at=run_at)

@@ -1,4 +1,4 @@
-"""Broadcast functions: all who wait get the job; the first completion ends it, the last failure fails it."""
+"""Broadcasts: every idle worker gets a copy; the first completion ends the job, the last failure fails it."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def spread(engine: Engine, workers: list[RecordingWorker], watcher: RecordingWat
     return job
 
 
-def test_the_first_claim_brings_every_waiting_worker(engine: Engine) -> None:
+def test_the_first_claim_wakes_every_idle_worker(engine: Engine) -> None:
     one, two, three = crowd(engine, 3)
     busy = hire(engine, b"b", broadcast=True)
     job = engine.submit(b"b", background=True)
@@ -47,7 +47,7 @@ def test_one_job_with_many_copies_counts_once(engine: Engine, watcher: Recording
     assert job.owner is None
 
 
-def test_waiting_workers_of_other_crews_get_it_too(engine: Engine) -> None:
+def test_idle_workers_of_other_crews_get_a_copy(engine: Engine) -> None:
     one = hire(engine, b"b", broadcast=True, asleep=True)
     other = hire(engine, b"b", b"x", broadcast=True, asleep=True)
     stranger = hire(engine, b"x", broadcast=True, asleep=True)
@@ -76,7 +76,7 @@ def test_the_first_completion_completes_the_job(
 
 
 @pytest.mark.parametrize("end", ["complete", "fail", "raise_exception"])
-def test_the_journal_hears_who_ended_it(
+def test_the_journal_gets_the_worker_that_ended_the_broadcast(
     engine: Engine, watcher: RecordingWatcher, journal: RecordingJournal, end: str
 ) -> None:
     one, two = crowd(engine, 2)
@@ -155,7 +155,7 @@ def test_progress_and_data_of_every_copy_reach_the_client(engine: Engine, watche
     assert watcher.words == [("data", b"from one"), ("data", b"from two")]
 
 
-def test_a_worker_that_comes_too_late_finds_nothing(engine: Engine) -> None:
+def test_a_worker_that_claims_too_late_gets_nothing(engine: Engine) -> None:
     one, two = crowd(engine, 2)
     job = engine.submit(b"b", background=True)
     assert claim(engine, one) is job
@@ -165,7 +165,7 @@ def test_a_worker_that_comes_too_late_finds_nothing(engine: Engine) -> None:
     assert not two.is_forgiven(job.handle), "it never had it"
 
 
-def test_a_worker_that_sleeps_instead_of_coming_is_woken_again(engine: Engine) -> None:
+def test_a_worker_that_sleeps_with_a_copy_in_its_inbox_is_woken(engine: Engine) -> None:
     one, two = crowd(engine, 2)
     job = engine.submit(b"b", background=True)
     claim(engine, one)
@@ -175,7 +175,7 @@ def test_a_worker_that_sleeps_instead_of_coming_is_woken_again(engine: Engine) -
     assert claim(engine, two) is job
 
 
-def test_who_has_not_fetched_its_copy_gets_no_second_one(engine: Engine) -> None:
+def test_a_worker_with_a_copy_in_its_inbox_gets_no_second_one(engine: Engine) -> None:
     one, two = crowd(engine, 2)
     first = engine.submit(b"b", background=True)
     claim(engine, one)
@@ -185,9 +185,7 @@ def test_who_has_not_fetched_its_copy_gets_no_second_one(engine: Engine) -> None
     assert engine.claim(two) is None
 
 
-def test_a_job_whose_only_worker_was_not_waiting_is_a_broadcast_of_one(
-    engine: Engine, watcher: RecordingWatcher
-) -> None:
+def test_without_idle_workers_a_broadcast_has_one_copy(engine: Engine, watcher: RecordingWatcher) -> None:
     lonely = hire(engine, b"b", broadcast=True)
     job = engine.submit(b"b", background=True, watcher=watcher)
     assert claim(engine, lonely) is job
@@ -195,7 +193,7 @@ def test_a_job_whose_only_worker_was_not_waiting_is_a_broadcast_of_one(
     assert job.state is JobState.FAILED
 
 
-def test_when_the_lease_runs_out_the_job_fails_for_everybody(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_an_expired_lease_fails_the_broadcast_for_all_workers(engine: Engine, watcher: RecordingWatcher) -> None:
     workers = crowd(engine, 3, timeout=5.0)
     job = spread(engine, workers, watcher)
     engine.tick(NOW + 5)
@@ -216,9 +214,7 @@ def test_cancelling_a_broadcast_ends_every_copy(engine: Engine, watcher: Recordi
 
 
 @pytest.mark.parametrize("how", ["cancelled", "expired"])
-def test_every_worker_with_a_copy_is_told_that_it_was_taken(
-    engine: Engine, watcher: RecordingWatcher, how: str
-) -> None:
+def test_every_worker_with_a_copy_gets_revoked(engine: Engine, watcher: RecordingWatcher, how: str) -> None:
     one, two, late = crowd(engine, 3, timeout=5.0)
     job = spread(engine, [one, two], watcher)
     if how == "cancelled":
@@ -240,7 +236,7 @@ def test_a_worker_that_stopped_offering_the_function_gets_no_copy(engine: Engine
     assert job.state is JobState.FAILED
 
 
-def test_a_function_is_as_broadcast_as_its_last_enrolment_says(engine: Engine) -> None:
+def test_the_last_registration_decides_whether_a_function_broadcasts(engine: Engine) -> None:
     crowd(engine, 2)
     plain = hire(engine, b"b", on_timeout=Expiry.FAIL)
     job = engine.submit(b"b", background=True)
@@ -248,7 +244,7 @@ def test_a_function_is_as_broadcast_as_its_last_enrolment_says(engine: Engine) -
     assert job.owner is plain
 
 
-def test_who_claims_gets_no_job_that_is_over_already(engine: Engine) -> None:
+def test_a_claim_does_not_return_a_finished_job(engine: Engine) -> None:
     first, quick = crowd(engine, 2)
     quick.react = lambda: engine.complete(quick, claim(engine, quick), b"quick")
     job = engine.submit(b"b", background=True)

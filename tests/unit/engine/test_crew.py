@@ -1,4 +1,4 @@
-"""Crews: who shares them, whose turn it is, and that no function with jobs is ever missing from their lists."""
+"""Crews: which workers share one, in which order functions are served, and which queues are listed."""
 
 from geartrain.engine.engine import Engine
 from geartrain.model import Priority
@@ -25,7 +25,7 @@ def test_workers_with_the_same_functions_are_one_crew_whatever_the_order(engine:
     assert list(one.crew.idle) == [one, two]
 
 
-def test_a_crew_begins_when_a_worker_asks_for_work_and_ends_with_its_last_worker(engine: Engine) -> None:
+def test_a_crew_exists_from_the_first_claim_to_the_last_worker(engine: Engine) -> None:
     one, two = hire(engine, b"f"), hire(engine, b"f")
     assert engine.crews == {}
     engine.claim(one)
@@ -57,12 +57,12 @@ def test_priority_is_global_over_the_functions_of_a_worker(engine: Engine) -> No
     assert payloads(engine, worker) == [b"g2!", b"f3!", b"f2", b"g3", b"f1-", b"g1-"]
 
 
-def test_a_crew_that_begins_late_finds_all_the_jobs(engine: Engine) -> None:
+def test_a_new_crew_lists_queues_that_have_jobs(engine: Engine) -> None:
     fill(engine, "f1-", "g1", "h1!", "f2")
     assert payloads(engine, hire(engine, b"f", b"g", b"h")) == [b"h1!", b"f2", b"g1", b"f1-"]
 
 
-def test_the_workers_of_a_crew_share_the_turns(engine: Engine) -> None:
+def test_the_workers_of_a_crew_share_the_order_of_functions(engine: Engine) -> None:
     one, two = hire(engine, b"f", b"g"), hire(engine, b"g", b"f")
     engine.claim(one)
     fill(engine, "f1", "f2", "g1", "g2")
@@ -70,7 +70,7 @@ def test_the_workers_of_a_crew_share_the_turns(engine: Engine) -> None:
     assert order == [b"f1", b"g1", b"f2", b"g2"]
 
 
-def test_every_crew_has_its_own_turns(engine: Engine) -> None:
+def test_every_crew_has_its_own_order_of_functions(engine: Engine) -> None:
     both, all_three = hire(engine, b"f", b"g"), hire(engine, b"f", b"g", b"h")
     engine.claim(both)
     engine.claim(all_three)
@@ -83,7 +83,7 @@ def test_every_crew_has_its_own_turns(engine: Engine) -> None:
     assert claim(engine, both).payload == b"f3"
 
 
-def test_a_function_that_others_emptied_is_passed_over_and_found_again(engine: Engine) -> None:
+def test_a_queue_that_another_crew_emptied_is_parked_and_unparked(engine: Engine) -> None:
     both, other = hire(engine, b"f", b"g"), hire(engine, b"f")
     engine.claim(both)
     fill(engine, "f1", "g1")
@@ -94,7 +94,7 @@ def test_a_function_that_others_emptied_is_passed_over_and_found_again(engine: E
     assert claim(engine, both).payload == b"f2"
 
 
-def test_a_function_that_was_served_waits_while_another_has_waited_all_along(engine: Engine) -> None:
+def test_functions_with_jobs_alternate(engine: Engine) -> None:
     worker = hire(engine, b"f", b"g")
     engine.claim(worker)
     fill(engine, "f1", "g1", "f2", "f3")
@@ -113,7 +113,7 @@ def test_many_jobs_of_one_function_do_not_starve_another(engine: Engine) -> None
     assert b"g1" in [claim(engine, worker).payload for _ in range(2)]
 
 
-def test_a_paused_function_is_struck_off_and_listed_again(engine: Engine) -> None:
+def test_a_paused_function_is_parked_until_it_is_resumed(engine: Engine) -> None:
     worker = hire(engine, b"f", b"g")
     fill(engine, "f1", "f2-", "g1")
     engine.pause(b"f")
@@ -137,7 +137,7 @@ def test_has_work_agrees_with_next_ready(engine: Engine) -> None:
     assert crew.next_ready() is None
 
 
-def test_the_crew_remembers_when_it_last_got_a_job(engine: Engine) -> None:
+def test_last_claim_at_is_the_time_of_the_last_assignment(engine: Engine) -> None:
     worker = hire(engine, b"f")
     assert engine.claim(worker) is None
     assert worker.crew is not None

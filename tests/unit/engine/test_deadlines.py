@@ -1,4 +1,4 @@
-"""Jobs by time: due when their time has come, in order, and stale entries do no harm."""
+"""Deadline heaps: jobs are due in the order of their times, and stale entries are skipped."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def due_ids(heap: DeadlineHeap, now: float) -> list[int]:
     return ids
 
 
-def test_the_bare_mechanism_does_not_know_what_stands() -> None:
+def test_the_base_class_does_not_define_is_current() -> None:
     heap = DeadlineHeap()
     heap.add(1.0, scheduled(1, 1.0))
     with pytest.raises(NotImplementedError):
@@ -47,7 +47,7 @@ def test_the_bare_mechanism_does_not_know_what_stands() -> None:
 
 
 @pytest.mark.parametrize("heap", [ScheduledJobs(), Leases()])
-def test_an_empty_agenda(heap: DeadlineHeap) -> None:
+def test_an_empty_heap(heap: DeadlineHeap) -> None:
     assert heap.next_time() == NEVER
     assert heap.pop_due(1e12) is None
     assert len(heap) == 0
@@ -69,7 +69,7 @@ def test_equal_times_come_due_in_the_order_of_submission() -> None:
     assert due_ids(schedule, 5.0) == [1, 2, 3]
 
 
-def test_two_objects_of_one_handle_may_stand_at_the_same_time() -> None:
+def test_two_objects_with_one_handle_can_have_the_same_time() -> None:
     schedule, (old,) = planned(5.0)
     old.state = JobState.CANCELLED
     schedule.count_stale()
@@ -79,7 +79,7 @@ def test_two_objects_of_one_handle_may_stand_at_the_same_time() -> None:
     assert len(schedule) == 0
 
 
-def test_the_length_counts_what_stands() -> None:
+def test_the_length_counts_current_entries() -> None:
     schedule, jobs = planned(1.0, 2.0, 3.0)
     jobs[1].state = JobState.CANCELLED
     schedule.count_stale()
@@ -96,7 +96,7 @@ def test_jobs_are_listed_soonest_first() -> None:
     assert len(schedule) == 3, "listing removes nothing"
 
 
-def test_a_job_that_was_put_off_again_is_due_at_its_new_time_only() -> None:
+def test_a_rescheduled_job_is_due_only_at_its_new_time() -> None:
     schedule, (job,) = planned(5.0)
     assert schedule.pop_due(5.0) is job
     job.run_at = 8.0
@@ -105,7 +105,7 @@ def test_a_job_that_was_put_off_again_is_due_at_its_new_time_only() -> None:
     assert schedule.pop_due(8.0) is job
 
 
-def test_a_lease_stands_while_the_job_runs_with_that_deadline() -> None:
+def test_a_lease_is_current_while_the_job_runs_with_that_deadline() -> None:
     leases = Leases()
     job = leased(1, 50.0)
     leases.add(50.0, job)
@@ -120,7 +120,7 @@ def test_a_lease_stands_while_the_job_runs_with_that_deadline() -> None:
     assert len(leases) == 0
 
 
-def test_a_job_that_comes_back_for_the_same_time_is_on_the_agenda_once() -> None:
+def test_a_job_that_is_rescheduled_to_the_same_time_is_listed_once() -> None:
     schedule, (job, *others) = planned(*[50.0] * 200)
     job.state = JobState.QUEUED
     schedule.count_stale()
@@ -137,7 +137,7 @@ def test_a_job_that_comes_back_for_the_same_time_is_on_the_agenda_once() -> None
     assert schedule.next_time() == NEVER
 
 
-def test_void_entries_are_swept_before_they_outnumber_the_others() -> None:
+def test_stale_entries_are_removed_before_they_outnumber_the_others() -> None:
     schedule, jobs = planned(*(float(n) for n in range(1, 1001)))
     for count, job in enumerate(jobs[5:], 1):
         job.state = JobState.CANCELLED
@@ -147,7 +147,7 @@ def test_void_entries_are_swept_before_they_outnumber_the_others() -> None:
     assert due_ids(schedule, 1e9) == [1, 2, 3, 4, 5]
 
 
-def test_the_order_survives_a_sweep() -> None:
+def test_the_order_is_right_after_stale_entries_are_removed() -> None:
     times = [float(n * 37 % 300) for n in range(300)]
     schedule, jobs = planned(*times)
     for job in jobs[::2] + jobs[1:100:2]:

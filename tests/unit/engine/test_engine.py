@@ -1,4 +1,4 @@
-"""The operators' verbs, and time."""
+"""The verbs of operators, and tick."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def kill(engine: Engine, job: LiveJob) -> None:
 # Pausing
 
 
-def test_a_paused_function_hands_out_nothing_until_it_is_resumed(engine: Engine) -> None:
+def test_a_paused_function_assigns_nothing_until_it_is_resumed(engine: Engine) -> None:
     worker = hire(engine, b"f")
     engine.submit(b"f", payload=b"before", background=True)
     engine.pause(b"f")
@@ -48,7 +48,7 @@ def test_a_paused_function_hands_out_nothing_until_it_is_resumed(engine: Engine)
     assert payloads(engine, worker) == [b"urgent", b"before", b"after"]
 
 
-def test_pausing_does_not_touch_what_runs(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_pausing_does_not_affect_running_jobs(engine: Engine, watcher: RecordingWatcher) -> None:
     worker = hire(engine, b"f")
     job = engine.submit(b"f", watcher=watcher)
     claim(engine, worker)
@@ -82,7 +82,7 @@ def test_resuming_wakes_as_many_as_there_are_jobs(engine: Engine) -> None:
     assert [worker.woken for worker in workers] == [1, 1, 0, 0]
 
 
-def test_resuming_what_runs_anyway_changes_nothing(engine: Engine) -> None:
+def test_resuming_a_function_that_is_not_paused_changes_nothing(engine: Engine) -> None:
     worker = hire(engine, b"f", asleep=True)
     engine.resume(b"f")
     engine.resume(b"unknown")
@@ -110,7 +110,7 @@ def test_only_a_function_without_workers_and_jobs_is_dropped(engine: Engine) -> 
     assert not engine.drop(b"f")
 
 
-def test_a_dropped_function_may_come_back(engine: Engine) -> None:
+def test_a_dropped_function_can_be_used_again(engine: Engine) -> None:
     worker = hire(engine, b"f", asleep=True)
     engine.submit(b"f", background=True)
     claim(engine, worker)
@@ -125,9 +125,7 @@ def test_a_dropped_function_may_come_back(engine: Engine) -> None:
 # The dead
 
 
-def test_a_retried_job_lives_again_with_its_handle_and_all_its_attempts(
-    engine: Engine, journal: RecordingJournal
-) -> None:
+def test_a_retried_job_keeps_its_handle_and_starts_with_no_attempts(engine: Engine, journal: RecordingJournal) -> None:
     job = die(engine, b"in", background=True, unique=b"key")
     handle = job.handle
     engine.now = NOW + 9
@@ -142,7 +140,7 @@ def test_a_retried_job_lives_again_with_its_handle_and_all_its_attempts(
     assert journal.names == ["accepted", "changed", "changed", "finished"]
 
 
-def test_a_retried_job_wakes_somebody_and_stands_last(engine: Engine) -> None:
+def test_a_retried_job_wakes_a_worker_and_is_queued_last(engine: Engine) -> None:
     job = die(engine, b"dead", background=True)
     engine.submit(b"f", payload=b"waiting", background=True)
     engine.pause(b"f")
@@ -180,7 +178,7 @@ def test_a_deleted_job_is_gone(engine: Engine, journal: RecordingJournal) -> Non
 
 
 @pytest.mark.parametrize("verb", ["retry", "delete"])
-def test_only_the_dead_can_be_retried_or_deleted(engine: Engine, journal: RecordingJournal, verb: str) -> None:
+def test_only_dead_jobs_can_be_retried_or_deleted(engine: Engine, journal: RecordingJournal, verb: str) -> None:
     job = engine.submit(b"f", background=True)
     with pytest.raises(KeyError):
         getattr(engine, verb)(job)
@@ -189,20 +187,20 @@ def test_only_the_dead_can_be_retried_or_deleted(engine: Engine, journal: Record
     assert payloads(engine, hire(engine, b"f")) == [b""]
 
 
-def test_only_so_many_dead_foreground_jobs_are_remembered(engine: Engine) -> None:
+def test_dead_foreground_jobs_are_limited(engine: Engine) -> None:
     engine.policy.dead_foreground_limit = 3
     kept = [die(engine, background=True) for _ in range(5)]
     dead = [die(engine) for _ in range(5)]
     assert list(engine.dead.values()) == kept + dead[2:]
 
 
-def test_no_dead_foreground_job_is_remembered_if_the_limit_says_so(engine: Engine) -> None:
+def test_a_limit_of_zero_keeps_no_dead_foreground_job(engine: Engine) -> None:
     engine.policy.dead_foreground_limit = 0
     die(engine)
     assert engine.dead == {}
 
 
-def test_a_lower_limit_holds_from_the_next_death_on(engine: Engine) -> None:
+def test_a_lower_limit_applies_from_the_next_dead_job_on(engine: Engine) -> None:
     dead = [die(engine) for _ in range(6)]
     engine.policy.dead_foreground_limit = 2
     last = die(engine)
@@ -234,7 +232,7 @@ def test_deleted_foreground_jobs_leave_room_for_others(engine: Engine) -> None:
 # Time
 
 
-def test_with_nothing_to_wait_for_there_is_no_deadline(engine: Engine) -> None:
+def test_the_deadline_of_an_idle_engine_is_never(engine: Engine) -> None:
     engine.submit(b"f", background=True)
     assert engine.tick(NOW) == float("inf")
     assert engine.deadline() == float("inf")
@@ -262,7 +260,7 @@ def test_the_deadline_is_the_soonest_of_all(engine: Engine) -> None:
     assert engine.deadline() == NOW + 20
 
 
-def test_a_tick_moves_a_bounded_number_of_jobs_and_comes_back_at_once(engine: Engine) -> None:
+def test_a_tick_moves_a_bounded_number_of_jobs_and_is_due_again_at_once(engine: Engine) -> None:
     total = 4500
     for _ in range(total):
         engine.submit(b"f", background=True, run_at=NOW + 1)
@@ -282,7 +280,7 @@ def test_a_tick_moves_a_bounded_number_of_jobs_and_comes_back_at_once(engine: En
     assert ids == sorted(ids), "the order holds over several ticks"
 
 
-def test_a_tick_takes_back_a_bounded_number_of_leases_and_comes_back_at_once(engine: Engine) -> None:
+def test_a_tick_expires_a_bounded_number_of_leases_and_is_due_again_at_once(engine: Engine) -> None:
     worker = hire(engine, b"f", timeout=1.0, on_timeout=Expiry.REQUEUE)
     total = 4500
     for _ in range(total):
@@ -300,7 +298,7 @@ def test_a_tick_takes_back_a_bounded_number_of_leases_and_comes_back_at_once(eng
     assert max(taken) < total / 2
 
 
-def test_leases_that_end_at_once_do_not_hold_up_a_tick(engine: Engine) -> None:
+def test_leases_that_expire_at_once_do_not_keep_a_tick_busy(engine: Engine) -> None:
     """A worker that fetches its job again as soon as it loses it must not keep the tick busy for ever."""
     engine.now = 1.7e9  # here the smallest step of a float is longer than the timeout
     engine.policy.max_attempts = 10_000

@@ -31,7 +31,7 @@ def test_the_counters_follow_the_jobs(engine: Engine) -> None:
     assert (f.queued, f.running, f.scheduled, f.total) == (2, 0, 0, 2)
 
 
-def test_the_queue_is_listed_as_it_will_be_handed_out(engine: Engine) -> None:
+def test_queued_jobs_are_listed_in_the_order_of_assignment(engine: Engine) -> None:
     for payload, priority, run_at in (
         (b"low", Priority.LOW, 0.0),
         (b"normal", Priority.NORMAL, 0.0),

@@ -18,7 +18,7 @@ def test_at_the_same_time_the_one_submitted_first_comes_first() -> None:
     assert not job(2, 5.0) < job(1, 5.0)
 
 
-def test_a_job_is_itself_and_no_other() -> None:
+def test_jobs_compare_by_identity() -> None:
     one, same_words = job(1, 1.0), job(1, 1.0)
     assert len({one, same_words}) == 2
     assert not one < same_words
@@ -31,5 +31,5 @@ def test_a_new_job_has_neither_owner_nor_watchers() -> None:
     assert (new.attempts, new.count, new.timeout, new.deadline, new.reason) == (0, 0, 0.0, 0.0, "")
 
 
-def test_progress_without_further_words() -> None:
+def test_progress_defaults() -> None:
     assert Progress(1, 4) == (1, 4, 0, b"")

@@ -1,10 +1,10 @@
-"""The table is what a dictionary by id would be, whatever the order in which jobs come and go."""
+"""JobTable and HeldJobs behave like dictionaries."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from geartrain.engine.job import LiveJob
-from geartrain.engine.job_table import JobTable
+from geartrain.engine.job_table import HeldJobs, JobTable
 
 IDS = st.one_of(st.integers(0, 300), st.integers(2**40, 2**40 + 70), st.integers(0, 2**62 - 1))
 
@@ -14,10 +14,10 @@ def made(id: int) -> LiveJob:
 
 
 @given(st.lists(IDS))
-def test_it_is_what_a_dictionary_would_be(ids: list[int]) -> None:
+def test_job_table_behaves_like_a_dictionary(ids: list[int]) -> None:
     table = JobTable()
     model: dict[int, LiveJob] = {}
-    for id in ids:  # each comes and goes in turn
+    for id in ids:  # add and remove in turn
         if id in model:
             table.remove(model.pop(id))
         else:
@@ -31,7 +31,7 @@ def test_it_is_what_a_dictionary_would_be(ids: list[int]) -> None:
     assert {job.id: job for job in table.values()} == model
 
 
-def test_queue_of_many_jobs_comes_and_goes() -> None:
+def test_many_jobs_are_added_and_removed() -> None:
     table = JobTable()
     jobs = [made(id) for id in range(1000)]
     for _ in range(2):
@@ -45,13 +45,13 @@ def test_queue_of_many_jobs_comes_and_goes() -> None:
         table.shrink()
 
 
-def test_ids_that_no_job_can_have_are_not_there() -> None:
+def test_invalid_ids_are_not_found() -> None:
     table = JobTable()
     table.add(made(5))
     assert [id for id in (-1, -59, 0, 5 + 64, 10**30, -(10**30)) if id in table] == []
 
 
-def test_a_new_job_takes_the_place_of_the_old_one() -> None:
+def test_a_replaced_job_can_be_added_under_the_same_id() -> None:
     table = JobTable()
     old, new = made(7), made(7)
     table.add(old)
@@ -59,3 +59,26 @@ def test_a_new_job_takes_the_place_of_the_old_one() -> None:
     table.add(new)
     assert table.get(7) is new
     assert len(table) == 1
+
+
+JOBS = [made(id) for id in range(4)]
+
+
+@given(st.lists(st.sampled_from(JOBS)))
+def test_held_jobs_behave_like_a_dictionary(steps: list[LiveJob]) -> None:
+    held = HeldJobs()
+    model: dict[bytes, LiveJob] = {}
+    for job in steps:  # add and remove in turn
+        if job.handle in model:
+            assert held.remove(job)
+            del model[job.handle]
+        else:
+            held.add(job)
+            model[job.handle] = job
+        assert held.jobs() == list(model.values())
+        assert len(held) == len(model)
+        for other in JOBS:
+            assert held.get(other.handle) is model.get(other.handle)
+            assert (other.handle in held) == (other.handle in model)
+            if other.handle not in model:
+                assert not held.remove(other)

@@ -40,11 +40,11 @@ def test_the_error_names_the_job() -> None:
 
 
 @pytest.mark.parametrize("state", [JobState.DONE, JobState.FAILED, JobState.CANCELLED])
-def test_the_ends_are_final(state: JobState) -> None:
+def test_final_states_have_no_transitions(state: JobState) -> None:
     assert not lifecycle.TRANSITIONS[state]
 
 
-def test_only_a_queued_job_can_be_given_to_a_worker() -> None:
+def test_only_a_queued_job_can_become_running() -> None:
     before_running = {state for state, after in lifecycle.TRANSITIONS.items() if JobState.RUNNING in after}
     assert before_running == {JobState.QUEUED}
 

@@ -1,4 +1,4 @@
-"""Delays between attempts grow, and stop growing."""
+"""The delay between attempts doubles up to a maximum."""
 
 import pytest
 

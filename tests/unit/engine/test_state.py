@@ -1,4 +1,4 @@
-"""The books stay consistent: crews and functions come and go, counters equal what is there."""
+"""The engine's state stays consistent; restoring jobs after a restart."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from geartrain.model import JobState, Priority
 from tests.unit.engine.recording import NOW, RecordingJournal, RecordingWatcher, claim, hire, payloads
 
 
-def test_an_engine_without_words_has_a_policy_and_a_journal() -> None:
+def test_defaults_of_a_new_engine() -> None:
     engine = Engine()
     assert engine.policy == Policy()
     assert isinstance(engine.journal, Journal)
@@ -59,7 +59,7 @@ def test_a_job_is_in_one_place_through_its_whole_life(engine: Engine) -> None:
     assert job.state is JobState.CANCELLED
 
 
-def test_every_priority_has_its_own_lane(engine: Engine) -> None:
+def test_every_priority_has_its_own_queue(engine: Engine) -> None:
     for priority in Priority:
         for _ in range(priority + 1):
             engine.submit(b"f", priority=priority, background=True)
@@ -77,7 +77,7 @@ def test_a_worker_that_changes_crews_is_idle_in_one_of_them(engine: Engine) -> N
     assert list(engine.functions[b"g"].crews) == [worker.crew]
 
 
-def test_a_moment_to_look_again_is_not_forgotten_when_the_function_is_paused(engine: Engine) -> None:
+def test_a_planned_wake_survives_a_pause(engine: Engine) -> None:
     hire(engine, b"f", asleep=True)
     second = hire(engine, b"f", asleep=True)
     engine.submit(b"f", background=True)
@@ -89,7 +89,7 @@ def test_a_moment_to_look_again_is_not_forgotten_when_the_function_is_paused(eng
     assert engine.tick(NOW + 1) == NOW + 1.05
 
 
-def test_a_shorter_grace_holds_for_jobs_that_come_after_it(engine: Engine) -> None:
+def test_a_shorter_grace_applies_to_later_jobs(engine: Engine) -> None:
     engine.policy.wake_grace = 3600.0
     for _ in range(2):
         hire(engine, b"f", asleep=True)
@@ -103,7 +103,7 @@ def test_a_shorter_grace_holds_for_jobs_that_come_after_it(engine: Engine) -> No
     assert second.woken == 1
 
 
-def test_no_grace_at_all_wakes_everybody_in_the_same_tick(engine: Engine) -> None:
+def test_a_grace_of_zero_wakes_all_workers_in_the_same_tick(engine: Engine) -> None:
     engine.policy.wake_grace = 0.0
     workers = [hire(engine, b"f", asleep=True) for _ in range(5)]
     engine.submit(b"f", background=True)
@@ -112,7 +112,7 @@ def test_no_grace_at_all_wakes_everybody_in_the_same_tick(engine: Engine) -> Non
     assert engine.deadline() == float("inf")
 
 
-def test_a_clock_that_steps_back_does_not_make_sleepers_wait_for_it(engine: Engine) -> None:
+def test_a_clock_that_steps_back_does_not_delay_planned_wakes(engine: Engine) -> None:
     for _ in range(2):
         hire(engine, b"f", asleep=True)
     engine.submit(b"f", background=True)
@@ -134,7 +134,7 @@ def from_before(id: int, run_at: float, unique: bytes = b"", state: JobState = J
     return job
 
 
-def test_jobs_from_before_stand_where_they_stood(engine: Engine, journal: RecordingJournal) -> None:
+def test_restored_jobs_keep_their_state_and_order(engine: Engine, journal: RecordingJournal) -> None:
     for id, run_at in ((1, NOW - 9), (2, NOW - 5), (4, NOW - 5), (3, NOW + 5)):
         engine.restore(from_before(id, run_at))
     engine.restore(from_before(5, NOW - 7, state=JobState.DEAD))
@@ -147,7 +147,7 @@ def test_jobs_from_before_stand_where_they_stood(engine: Engine, journal: Record
     assert (job.payload, job.attempts) == (b"3", 4)
 
 
-def test_jobs_from_before_are_found_by_whatever_handle_they_had(engine: Engine) -> None:
+def test_restored_jobs_are_found_by_any_handle(engine: Engine) -> None:
     odd = [from_before(id, NOW - 1, state=state) for id, state in ((7, JobState.QUEUED), (8, JobState.DEAD))]
     odd[0].handle, odd[1].handle = b"H:old:8", b"my own"
     for job in odd:
@@ -160,12 +160,12 @@ def test_jobs_from_before_are_found_by_whatever_handle_they_had(engine: Engine) 
 @pytest.mark.parametrize(
     "handle", [b"", b":", b"H:localhost:01", b"H:other:1", b"1", b"H:localhost:-1", b"H:localhost:" + b"9" * 5000]
 )
-def test_a_handle_is_the_whole_of_it(engine: Engine, handle: bytes) -> None:
+def test_a_handle_must_match_completely(engine: Engine, handle: bytes) -> None:
     assert engine.submit(b"f", background=True).handle == b"H:localhost:1"
     assert engine.find(handle) is None
 
 
-def test_a_key_from_before_is_in_use(engine: Engine) -> None:
+def test_the_unique_key_of_a_restored_job_is_in_use(engine: Engine) -> None:
     job = from_before(1, NOW - 1, b"key")
     engine.restore(job)
     assert engine.submit(b"f", b"key", background=True) is job
@@ -173,7 +173,7 @@ def test_a_key_from_before_is_in_use(engine: Engine) -> None:
     assert engine.submit(b"f", b"gone", background=True).handle != b"H:old:2"
 
 
-def test_a_key_that_comes_twice_belongs_to_the_first_and_both_run(engine: Engine) -> None:
+def test_a_restored_duplicate_key_belongs_to_the_first_job(engine: Engine) -> None:
     first, second = from_before(1, NOW - 2, b"key"), from_before(2, NOW - 1, b"key")
     engine.restore(first)
     engine.restore(second)
@@ -186,7 +186,7 @@ def test_a_key_that_comes_twice_belongs_to_the_first_and_both_run(engine: Engine
     assert not engine.functions[b"f"].unique_jobs
 
 
-def test_a_dead_job_from_before_can_be_retried_and_deleted(engine: Engine, journal: RecordingJournal) -> None:
+def test_a_restored_dead_job_can_be_retried_and_deleted(engine: Engine, journal: RecordingJournal) -> None:
     one, two = (from_before(id, NOW - 1, state=JobState.DEAD) for id in (1, 2))
     engine.restore(one)
     engine.restore(two)

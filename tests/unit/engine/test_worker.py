@@ -1,4 +1,4 @@
-"""The worker's side of a job that was taken from it."""
+"""Workers: defaults, and late answers that are forgiven."""
 
 import pytest
 
@@ -13,24 +13,24 @@ def test_a_new_worker_offers_nothing_and_runs_nothing() -> None:
     assert (worker.crew, worker.idle, worker.inbox) == (None, False, None)
 
 
-def test_every_door_has_to_say_how_to_wake_its_workers() -> None:
+def test_subclasses_must_define_wake() -> None:
     with pytest.raises(NotImplementedError):
         Worker("test").wake()
 
 
-def test_an_ability_without_words_has_no_timeout() -> None:
+def test_an_ability_has_no_timeout_by_default() -> None:
     ability = Ability()
     assert (ability.timeout, ability.on_timeout) == (0.0, Expiry.FAIL)
 
 
-def test_a_pardon_excuses_one_answer() -> None:
+def test_forgive_late_covers_one_answer() -> None:
     worker = RecordingWorker()
     worker.forgive_late(b"H:1")
     assert worker.is_forgiven(b"H:1")
     assert not worker.is_forgiven(b"H:1")
 
 
-def test_nothing_is_excused_without_a_pardon() -> None:
+def test_nothing_is_forgiven_by_default() -> None:
     worker = RecordingWorker()
     assert not worker.is_forgiven(b"H:1")
     worker.forgive_late(b"H:1")
@@ -38,7 +38,7 @@ def test_nothing_is_excused_without_a_pardon() -> None:
     assert worker.is_forgiven(b"H:1"), "asking for another handle uses nothing up"
 
 
-def test_two_pardons_for_one_handle_are_one() -> None:
+def test_forgiving_a_handle_twice_covers_one_answer() -> None:
     worker = RecordingWorker()
     worker.forgive_late(b"H:1")
     worker.forgive_late(b"H:1")
@@ -46,7 +46,7 @@ def test_two_pardons_for_one_handle_are_one() -> None:
     assert not worker.is_forgiven(b"H:1")
 
 
-def test_a_worker_that_never_answers_does_not_gather_pardons_for_ever() -> None:
+def test_forgiven_handles_are_bounded() -> None:
     worker = RecordingWorker()
     for number in range(5000):
         worker.forgive_late(b"H:%d" % number)

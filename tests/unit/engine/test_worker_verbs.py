@@ -1,4 +1,4 @@
-"""What workers can do: offer functions, claim jobs, report on them."""
+"""Registering functions, claiming jobs, reporting on them."""
 
 import pytest
 
@@ -14,14 +14,14 @@ from tests.unit.engine.recording import (
 )
 
 
-def test_enrolling_twice_counts_once_and_takes_the_last_word(engine: Engine) -> None:
+def test_registering_twice_counts_once_and_the_last_timeout_applies(engine: Engine) -> None:
     worker = hire(engine, b"f")
     engine.register(worker, b"f", timeout=9.0, on_timeout=Expiry.REQUEUE)
     assert engine.functions[b"f"].workers == 1
     assert (worker.abilities[b"f"].timeout, worker.abilities[b"f"].on_timeout) == (9.0, Expiry.REQUEUE)
 
 
-def test_dismissing_what_was_not_offered_is_nothing(engine: Engine) -> None:
+def test_unregistering_an_unknown_function_changes_nothing(engine: Engine) -> None:
     worker = hire(engine, b"f")
     engine.unregister(worker, b"unknown")
     engine.submit(b"g", background=True)
@@ -29,7 +29,7 @@ def test_dismissing_what_was_not_offered_is_nothing(engine: Engine) -> None:
     assert (engine.functions[b"f"].workers, engine.functions[b"g"].workers) == (1, 0)
 
 
-def test_a_dismissed_function_is_no_longer_handed_out(engine: Engine) -> None:
+def test_jobs_of_an_unregistered_function_are_not_assigned(engine: Engine) -> None:
     worker = hire(engine, b"f", b"g")
     engine.submit(b"f", payload=b"f", background=True)
     engine.submit(b"g", payload=b"g", background=True)
@@ -38,7 +38,7 @@ def test_a_dismissed_function_is_no_longer_handed_out(engine: Engine) -> None:
     assert payloads(engine, worker) == [b"g"]
 
 
-def test_a_worker_that_enrolls_between_claims_gets_the_new_function(engine: Engine) -> None:
+def test_a_function_registered_between_claims_is_served(engine: Engine) -> None:
     worker = hire(engine, b"f")
     engine.submit(b"g", background=True)
     assert engine.claim(worker) is None
@@ -46,7 +46,7 @@ def test_a_worker_that_enrolls_between_claims_gets_the_new_function(engine: Engi
     assert claim(engine, worker).function == b"g"
 
 
-def test_without_functions_there_is_no_work(engine: Engine) -> None:
+def test_a_worker_without_functions_gets_no_job(engine: Engine) -> None:
     worker = hire(engine)
     engine.submit(b"f", background=True)
     assert engine.claim(worker) is None
@@ -117,9 +117,7 @@ def test_a_retry_waits_longer_every_time_until_the_job_is_dead(engine: Engine, w
 
 
 @pytest.mark.parametrize("exhausted", [False, True])
-def test_nobody_waits_for_an_abandoned_job_to_be_tried_again(
-    engine: Engine, watcher: RecordingWatcher, exhausted: bool
-) -> None:
+def test_an_abandoned_job_is_not_retried(engine: Engine, watcher: RecordingWatcher, exhausted: bool) -> None:
     engine.policy.max_attempts = 1 if exhausted else 5
     worker = hire(engine, b"f")
     job = engine.submit(b"f", watcher=watcher)
@@ -131,7 +129,7 @@ def test_nobody_waits_for_an_abandoned_job_to_be_tried_again(
     assert not engine.dead
 
 
-def test_an_exception_is_a_failure_with_words(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_an_exception_is_a_failure_with_data(engine: Engine, watcher: RecordingWatcher) -> None:
     worker = hire(engine, b"f")
     job = engine.submit(b"f", watcher=watcher)
     claim(engine, worker)
@@ -142,7 +140,7 @@ def test_an_exception_is_a_failure_with_words(engine: Engine, watcher: Recording
     assert watcher.words == [("exception", b"\xffoh" + b"x" * 2000)]
 
 
-def test_rescheduling_counts_steps_and_forgets_attempts(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_rescheduling_counts_steps_and_resets_attempts(engine: Engine, watcher: RecordingWatcher) -> None:
     worker = hire(engine, b"f")
     job = engine.submit(b"f", watcher=watcher, count=5)
     claim(engine, worker)
@@ -157,7 +155,7 @@ def test_rescheduling_counts_steps_and_forgets_attempts(engine: Engine, watcher:
     assert job.count == 7
 
 
-def test_rescheduling_may_leave_the_attempts_as_they_were(engine: Engine, journal: RecordingJournal) -> None:
+def test_rescheduling_without_resetting_the_attempts(engine: Engine, journal: RecordingJournal) -> None:
     job = engine.submit(b"f", background=True)
     lost = hire(engine, b"f")
     claim(engine, lost)

@@ -1,4 +1,4 @@
-"""Leases: a job that takes too long is taken back, and fails or is tried again."""
+"""Leases: a job that times out fails or is requeued."""
 
 import pytest
 
@@ -78,7 +78,7 @@ def test_without_a_timeout_there_is_no_lease(engine: Engine) -> None:
     assert engine.tick(NOW + 1e9) == float("inf")
 
 
-def test_running_out_of_time_too_often_is_death(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_a_job_that_times_out_too_often_is_dead(engine: Engine, watcher: RecordingWatcher) -> None:
     engine.policy.max_attempts = 2
     worker = hire(engine, b"f", timeout=1.0, on_timeout=Expiry.REQUEUE)
     job = engine.submit(b"f", watcher=watcher, background=True)
@@ -90,7 +90,7 @@ def test_running_out_of_time_too_often_is_death(engine: Engine, watcher: Recordi
     assert worker.taken == [job.handle] * 2
 
 
-def test_an_abandoned_job_whose_time_is_up_is_dropped(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_an_abandoned_job_that_times_out_is_cancelled(engine: Engine, watcher: RecordingWatcher) -> None:
     worker = hire(engine, b"f", timeout=1.0, on_timeout=Expiry.REQUEUE)
     job = engine.submit(b"f", watcher=watcher)
     claim(engine, worker)
@@ -100,7 +100,7 @@ def test_an_abandoned_job_whose_time_is_up_is_dropped(engine: Engine, watcher: R
     assert worker.taken == [job.handle]
 
 
-def test_a_new_lease_does_not_end_with_the_old_one(engine: Engine) -> None:
+def test_a_new_lease_is_independent_of_the_old_one(engine: Engine) -> None:
     one, two = hire(engine, b"f", timeout=5.0), hire(engine, b"f", timeout=5.0)
     job = engine.submit(b"f", background=True)
     claim(engine, one)
@@ -124,7 +124,7 @@ def test_each_job_of_a_worker_has_its_own_lease(engine: Engine) -> None:
         assert [job.state for job in jobs].count(JobState.FAILED) == second + 1
 
 
-def test_a_lease_is_not_shortened_by_enrolling_again(engine: Engine) -> None:
+def test_registering_again_does_not_change_a_lease(engine: Engine) -> None:
     worker = hire(engine, b"f", timeout=5.0)
     job = engine.submit(b"f", background=True)
     claim(engine, worker)
@@ -147,9 +147,7 @@ def test_a_job_that_was_claimed_again_at_the_same_moment_has_one_lease(engine: E
     assert engine.tick(NOW + 5) == float("inf")
 
 
-def test_a_worker_whose_time_is_up_may_be_given_the_job_again_at_once(
-    engine: Engine, journal: RecordingJournal
-) -> None:
+def test_a_worker_that_timed_out_may_get_the_job_again_at_once(engine: Engine, journal: RecordingJournal) -> None:
     worker = hire(engine, b"f", timeout=1.0, on_timeout=Expiry.REQUEUE)
     job = engine.submit(b"f", background=True)
     claim(engine, worker)
@@ -162,9 +160,7 @@ def test_a_worker_whose_time_is_up_may_be_given_the_job_again_at_once(
     assert journal.names == ["accepted", "changed"]
 
 
-def test_watchers_hear_that_the_time_ran_out_before_another_worker_gets_the_job(
-    engine: Engine, watcher: RecordingWatcher
-) -> None:
+def test_expired_is_called_before_the_job_is_requeued(engine: Engine, watcher: RecordingWatcher) -> None:
     worker = hire(engine, b"f", timeout=1.0, on_timeout=Expiry.REQUEUE)
     job = engine.submit(b"f", watcher=watcher)
     claim(engine, worker)
@@ -174,9 +170,7 @@ def test_watchers_hear_that_the_time_ran_out_before_another_worker_gets_the_job(
     assert job.state is JobState.QUEUED
 
 
-def test_a_watcher_that_does_not_wait_for_another_worker_ends_the_job(
-    engine: Engine, watcher: RecordingWatcher
-) -> None:
+def test_a_watcher_may_unwatch_from_expired(engine: Engine, watcher: RecordingWatcher) -> None:
     worker = hire(engine, b"f", timeout=1.0, on_timeout=Expiry.REQUEUE)
     job = engine.submit(b"f", watcher=watcher)
     claim(engine, worker)
@@ -187,7 +181,7 @@ def test_a_watcher_that_does_not_wait_for_another_worker_ends_the_job(
     assert not engine.jobs
 
 
-def test_a_watcher_may_cancel_the_job_whose_time_ran_out(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_a_watcher_may_cancel_from_expired(engine: Engine, watcher: RecordingWatcher) -> None:
     worker = hire(engine, b"f", timeout=1.0, on_timeout=Expiry.REQUEUE)
     job = engine.submit(b"f", watcher=watcher, background=True)
     claim(engine, worker)
@@ -199,7 +193,7 @@ def test_a_watcher_may_cancel_the_job_whose_time_ran_out(engine: Engine, watcher
     assert (engine.running, len(engine.leases), len(engine.jobs)) == (0, 0, 0)
 
 
-def test_nobody_hears_of_time_that_ran_out_if_the_job_fails_by_it(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_expired_is_not_called_if_the_timeout_fails_the_job(engine: Engine, watcher: RecordingWatcher) -> None:
     worker = hire(engine, b"f", timeout=1.0, on_timeout=Expiry.FAIL)
     engine.submit(b"f", watcher=watcher)
     claim(engine, worker)
@@ -208,7 +202,7 @@ def test_nobody_hears_of_time_that_ran_out_if_the_job_fails_by_it(engine: Engine
 
 
 @pytest.mark.parametrize("verb", ["cancel", "unwatch_all"])
-def test_who_is_through_with_a_job_hears_no_more_of_its_time(
+def test_expired_is_not_called_after_an_earlier_watcher_ended_the_job(
     engine: Engine, watcher: RecordingWatcher, verb: str
 ) -> None:
     worker = hire(engine, b"f", timeout=1.0, on_timeout=Expiry.REQUEUE)

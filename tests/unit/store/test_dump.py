@@ -1,4 +1,4 @@
-"""The dump's format: whatever a job holds comes back, and a dump that is not whole or not right is refused."""
+"""The dump format and loading: every job can be read back; incomplete and invalid dumps are refused."""
 
 import base64
 import json
@@ -76,7 +76,7 @@ def read(lines: list[bytes]) -> list[Job | Record]:
 
 
 @given(jobs())
-def test_every_job_comes_back(made: Job) -> None:
+def test_every_job_can_be_read_back(made: Job) -> None:
     [found] = read(dumped(made))
     assert isinstance(found, Job)
     assert contract.row(found) == contract.row(made)
@@ -84,7 +84,7 @@ def test_every_job_comes_back(made: Job) -> None:
 
 
 @given(RECORDS)
-def test_every_record_comes_back(made: Record) -> None:
+def test_every_record_can_be_read_back(made: Record) -> None:
     assert read(dumped(made)) == [made]
 
 
@@ -115,7 +115,7 @@ def test_every_line_is_one_line_of_json(made: Job) -> None:
         json.loads(line)
 
 
-def test_a_line_reads_as_documented() -> None:
+def test_a_line_is_as_documented() -> None:
     assert dump.job_line(job(unique=b"u", payload=b"\xff", attempts=2, state=JobState.DEAD, reason="too often")) == (
         b'{"geartrain":"job","id":7,"handle":"H:host:7","function":"reverse","unique":"u",'
         b'"payload":{"base64":"/w=="},"priority":"normal","state":"dead","run_at":5.0,"submitted_at":5.0,'
@@ -142,7 +142,7 @@ def test_a_dump_of_version_2_is_read() -> None:
     ]  # fmt: skip
 
 
-def test_a_dump_of_version_2_is_written_again_as_version_3_and_means_the_same() -> None:
+def test_a_dump_of_version_2_is_the_same_when_written_as_version_3() -> None:
     entries = read(OLD_DUMP.read_bytes().splitlines(keepends=True))
     again = read(dumped(*entries))
     assert [comparable(entry) for entry in again] == [comparable(entry) for entry in entries]
@@ -152,19 +152,19 @@ def comparable(entry: Job | Record) -> tuple[object, ...]:
     return contract.row(entry) if isinstance(entry, Job) else tuple(entry)
 
 
-def test_a_door_with_that_suffix_is_a_name_like_any_other_since_version_3() -> None:
+def test_since_version_3_the_suffix_has_no_meaning() -> None:
     [found] = read(dumped(job(door="my+throw-away")))
     assert (found.door, found.keeps_result) == ("my+throw-away", True)
 
 
-def test_header_says_where_ids_go_on() -> None:
+def test_header_has_the_next_id() -> None:
     reader = dump.Reader()
     assert list(reader.read(dumped(next_id=4711))) == []
     assert reader.next_id == 4711
 
 
 @pytest.mark.parametrize("endless", [float("inf"), float("-inf"), float("nan")])
-def test_what_json_has_no_word_for_is_no_job(endless: float) -> None:
+def test_infinity_and_nan_are_refused(endless: float) -> None:
     with pytest.raises(rows.BrokenRowError, match="run_at"):
         dump.job_line(job(run_at=endless))
     with pytest.raises(rows.BrokenRowError, match="finished_at"):
@@ -172,7 +172,7 @@ def test_what_json_has_no_word_for_is_no_job(endless: float) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"priority": 9}, {"state": int(JobState.QUEUED)}, {"reason": b"\xff"}])
-def test_what_is_no_record_is_not_written_as_one(wrong: dict[str, object]) -> None:
+def test_invalid_record_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(rows.BrokenRowError):
         dump.record_line(record(**wrong))
 
@@ -249,19 +249,19 @@ def test_wrong_dump_is_refused(lines: list[bytes], complaint: str) -> None:
 
 
 @given(st.lists(jobs(), max_size=3, unique_by=(lambda job: job.id, lambda job: job.handle)), st.data())
-def test_dump_that_is_cut_off_anywhere_is_refused(made: list[Job], data: st.DataObject) -> None:
+def test_dump_truncated_anywhere_is_refused(made: list[Job], data: st.DataObject) -> None:
     whole = b"".join(dumped(*made))
     cut = whole[: data.draw(st.integers(0, len(whole) - 2))]  # all but its last line end, which says nothing
     with pytest.raises(DumpError):
         read(cut.splitlines(keepends=True) if b"\n" in cut else [cut])
 
 
-def test_last_line_needs_no_line_end() -> None:
+def test_last_line_needs_no_line_feed() -> None:
     lines = dumped(job())
     assert len(read([*lines[:-1], lines[-1].rstrip()])) == 1
 
 
-def test_name_in_a_message_cannot_move_the_cursor() -> None:
+def test_names_in_messages_have_no_control_sequences() -> None:
     assert dump.shown("H:größe\x1b[2J\n".encode() + b"\xff") == "H:größe\\x1b[2J\\n\\xff"
 
 
@@ -296,7 +296,7 @@ def handles(store: SqliteStore) -> Iterator[str]:
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(jobs(), max_size=5), st.lists(RECORDS, max_size=5))
-def test_dump_of_what_was_loaded_is_the_same_dump(
+def test_dump_of_a_loaded_dump_is_the_same(
     tmp_path_factory: pytest.TempPathFactory, made: list[Job], over: list[Record]
 ) -> None:
     """Unique ids, handles and unique keys are the engine's own rules, so the dump keeps them here too."""
@@ -312,7 +312,7 @@ def test_dump_of_what_was_loaded_is_the_same_dump(
     assert out(target) == [dump.header(1.5, end), *lines[1:]]
 
 
-def test_ids_go_on_above_all_that_were_loaded(store: SqliteStore) -> None:
+def test_next_id_is_above_all_loaded_ids(store: SqliteStore) -> None:
     assert load(store, dumped(job(500), record(700), next_id=3))[0].next_id == 701
     assert store.open() == 701
     store.close(701)
@@ -330,7 +330,7 @@ def test_wrong_line_loads_nothing(store: SqliteStore) -> None:
     assert out(store) == before
 
 
-def test_what_is_present_is_left_alone(store: SqliteStore) -> None:
+def test_present_jobs_are_not_changed(store: SqliteStore) -> None:
     load(store, dumped(job(1, payload=b"old"), record(2, result=b"old")))
     summary, notices = load(store, dumped(job(1, payload=b"new"), job(2), record(2, result=b"new")))
     assert (summary.present, summary.clashing, summary.jobs, summary.records) == (3, 0, 0, 0)
@@ -348,7 +348,7 @@ CLASHES = {
 
 
 @pytest.mark.parametrize(("rival", "complaint"), CLASHES.values(), ids=CLASHES.keys())
-def test_what_clashes_is_named_and_passed_over(store: SqliteStore, rival: Job, complaint: str) -> None:
+def test_clashing_jobs_are_skipped_with_a_notice(store: SqliteStore, rival: Job, complaint: str) -> None:
     load(store, dumped(job(1, unique=b"key"), record(2)))
     before = out(store)
     summary, notices = load(store, dumped(rival))
@@ -358,7 +358,7 @@ def test_what_clashes_is_named_and_passed_over(store: SqliteStore, rival: Job, c
 
 
 @pytest.mark.parametrize(("rival", "complaint"), CLASHES.values(), ids=CLASHES.keys())
-def test_replace_puts_the_dumps_job_in_its_place(store: SqliteStore, rival: Job, complaint: str) -> None:
+def test_replace_removes_the_clashing_job(store: SqliteStore, rival: Job, complaint: str) -> None:
     load(store, dumped(job(1, unique=b"key"), record(2)))
     summary, notices = load(store, dumped(rival), replace=True)
     assert (summary.jobs, summary.replaced, notices) == (1, 1, [])
@@ -366,14 +366,14 @@ def test_replace_puts_the_dumps_job_in_its_place(store: SqliteStore, rival: Job,
     assert sorted(handles(store)) == sorted([f"job {rival.handle.decode()}", left])
 
 
-def test_one_job_can_take_the_place_of_three(store: SqliteStore) -> None:
+def test_one_job_can_replace_three(store: SqliteStore) -> None:
     load(store, dumped(job(1), job(2), job(3, unique=b"key"), job(4)))
     summary, _ = load(store, dumped(job(1, b"H:host:2", unique=b"key")), replace=True)
     assert (summary.jobs, summary.replaced) == (1, 1)
     assert list(handles(store)) == ["job H:host:2", "job H:host:4"]
 
 
-def test_names_of_what_was_replaced_are_free_again(store: SqliteStore) -> None:
+def test_names_of_replaced_jobs_are_free(store: SqliteStore) -> None:
     load(store, dumped(job(1, unique=b"key")))
     lines = dumped(job(1, b"H:other:1"), job(8, b"H:host:1"), job(9, unique=b"key"))
     summary, _ = load(store, lines, replace=True)
@@ -387,13 +387,13 @@ def test_unique_keys_of_dead_jobs_are_free(store: SqliteStore) -> None:
     assert load(store, dumped(job(3, unique=b"key", state=JobState.DEAD)))[0].jobs == 1
 
 
-def test_unique_key_that_is_twice_in_one_dump_is_loaded_once(store: SqliteStore) -> None:
+def test_duplicate_unique_key_in_a_dump_is_loaded_once(store: SqliteStore) -> None:
     summary, notices = load(store, dumped(job(1, unique=b"key"), job(2, unique=b"key")))
     assert (summary.jobs, summary.clashing) == (1, 1)
     assert notices == ["H:host:2 was not loaded: H:host:1 has the same unique key"]
 
 
-def test_record_of_a_job_that_waits_here_is_passed_over_or_ends_it(store: SqliteStore) -> None:
+def test_record_of_an_unfinished_job_is_skipped_or_replaces_it(store: SqliteStore) -> None:
     load(store, dumped(job(1)))
     assert load(store, dumped(record(1)))[0].present == 1
     assert list(handles(store)) == ["job H:host:1"]
@@ -401,7 +401,7 @@ def test_record_of_a_job_that_waits_here_is_passed_over_or_ends_it(store: Sqlite
     assert list(handles(store)) == ["record H:host:1"]
 
 
-def test_old_records_come_before_newer_ones_so_that_pruning_takes_them_first(store: SqliteStore) -> None:
+def test_loaded_records_are_sorted_by_time_for_pruning(store: SqliteStore) -> None:
     load(store, dumped(*(record(id, finished_at=id * 10.0) for id in (11, 13, 15))))
     load(store, dumped(*(record(id, finished_at=id * 10.0) for id in (10, 12, 14))))
     assert [name[-2:] for name in handles(store)] == ["10", "11", "12", "13", "14", "15"]
@@ -414,7 +414,7 @@ def test_old_records_come_before_newer_ones_so_that_pruning_takes_them_first(sto
         store.close(100)
 
 
-def test_snapshot_is_one_moment_of_a_store_that_changes_meanwhile(store: SqliteStore) -> None:
+def test_snapshot_does_not_see_later_changes(store: SqliteStore) -> None:
     load(store, dumped(job(1), job(2), next_id=10))
     store.open()
     try:
@@ -430,7 +430,7 @@ def test_snapshot_is_one_moment_of_a_store_that_changes_meanwhile(store: SqliteS
         store.close(500)
 
 
-def test_store_in_use_is_not_loaded_into(store: SqliteStore) -> None:
+def test_store_in_use_is_refused(store: SqliteStore) -> None:
     other = SqliteStore(store.path)
     other.open()
     try:

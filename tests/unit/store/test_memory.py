@@ -1,4 +1,4 @@
-"""Records that are only noted: they are there for whoever asks, whenever that is."""
+"""Records that are added to the memory store without a batch."""
 
 import threading
 
@@ -9,7 +9,7 @@ from geartrain.store.memory import MemoryRecord, MemoryStore
 from tests.contract.stores.factories import batch, record, records
 
 
-def memo(id: int, finished_at: float = 0.0) -> MemoryRecord:
+def memory_record(id: int, finished_at: float = 0.0) -> MemoryRecord:
     return MemoryRecord(
         id, b"H:host:%d" % id, b"f", b"", 1, 3, 1.0, 2.0, finished_at or float(id), 1, "gearman", "gearman", b"ann", 0,
         "", b"result", None, True,
@@ -19,45 +19,45 @@ def memo(id: int, finished_at: float = 0.0) -> MemoryRecord:
 def noted(*ids: int) -> MemoryStore:
     store = MemoryStore()
     for id in ids:
-        store.add_record(memo(id))
+        store.add_record(memory_record(id))
     return store
 
 
-def test_a_note_is_found_like_any_record() -> None:
+def test_added_record_is_found() -> None:
     store = noted(1, 2)
     (found,) = store.records(Query(handle=b"H:host:2"))
     assert (found.id, found.worker, found.result, found.failed_attempts) == (2, b"ann", b"result", b"")
-    store.add_record(memo(3))
+    store.add_record(memory_record(3))
     assert records(store) == [3, 2, 1]
     assert store.records(Query(handle=b"H:host:4")) == []
 
 
-def test_notes_and_batches_keep_their_order() -> None:
+def test_order_of_added_and_committed_records() -> None:
     store = noted(5)
     store.commit(batch(finished=[record(2)]))
-    store.add_record(memo(4))
+    store.add_record(memory_record(4))
     assert records(store) == [4, 2, 5]
 
 
 @pytest.mark.parametrize("asked", [(), (3,), (3, 6)], ids=["never", "once", "twice"])
 @pytest.mark.parametrize("keep", [0, 2, 4, 6, 10])
-def test_the_oldest_go_first_whether_they_were_asked_for_or_not(asked: tuple[int, ...], keep: int) -> None:
+def test_prune_removes_the_oldest_whether_indexed_or_not(asked: tuple[int, ...], keep: int) -> None:
     store = MemoryStore()
     for id in range(1, 7):
-        store.add_record(memo(id))
+        store.add_record(memory_record(id))
         if id in asked:
             records(store)
     assert store.prune(0.0, keep) == max(6 - keep, 0)
     assert records(store) == list(range(6, max(6 - keep, 0), -1))
 
 
-def test_what_ended_before_a_time_goes() -> None:
+def test_prune_by_time() -> None:
     store = noted(1, 2, 3)
     assert store.prune(3.0, 10) == 2
     assert records(store) == [3]
 
 
-def test_another_thread_may_ask_while_more_is_noted() -> None:
+def test_query_from_another_thread_while_records_are_added() -> None:
     store = MemoryStore()
     count = 20_000
     sizes: list[int] = []
@@ -70,7 +70,7 @@ def test_another_thread_may_ask_while_more_is_noted() -> None:
     thread = threading.Thread(target=ask)
     thread.start()
     for id in range(1, count + 1):
-        store.add_record(memo(id))
+        store.add_record(memory_record(id))
     done.set()
     thread.join()
     assert sizes == sorted(sizes)

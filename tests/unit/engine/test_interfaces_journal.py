@@ -9,7 +9,7 @@ from geartrain.model import Duplicate, Expiry, JobState
 from tests.unit.engine.recording import NOW, RecordingJournal, RecordingWatcher, claim, hire
 
 
-def test_the_base_keeps_nothing_and_refuses_nothing() -> None:
+def test_the_base_class_does_nothing() -> None:
     engine = Engine(journal=Journal())
     job = engine.submit(b"f", background=True)
     worker = hire(engine, b"f")
@@ -42,7 +42,9 @@ def test_failures_are_finished_with_their_reason(engine: Engine, journal: Record
     ]
 
 
-def test_a_lost_worker_is_a_change_with_the_attempt_counted(engine: Engine, journal: RecordingJournal) -> None:
+def test_a_lost_worker_is_journalled_as_changed_with_the_attempt_counted(
+    engine: Engine, journal: RecordingJournal
+) -> None:
     job = engine.submit(b"f", background=True)
     worker = hire(engine, b"f")
     claim(engine, worker)
@@ -53,7 +55,7 @@ def test_a_lost_worker_is_a_change_with_the_attempt_counted(engine: Engine, jour
     assert journal.calls == [("accepted", job.handle), ("changed", job.handle)]
 
 
-def test_a_death_is_a_change_with_the_reason(engine: Engine, journal: RecordingJournal) -> None:
+def test_a_dead_job_is_journalled_as_changed_with_the_reason(engine: Engine, journal: RecordingJournal) -> None:
     engine.policy.max_attempts = 1
     job = engine.submit(b"f", background=True)
     worker = hire(engine, b"f")
@@ -64,7 +66,7 @@ def test_a_death_is_a_change_with_the_reason(engine: Engine, journal: RecordingJ
     assert "worker disconnected" in journal.entries[-1].reason
 
 
-def test_a_retry_is_a_change_and_a_deletion_an_end(engine: Engine, journal: RecordingJournal) -> None:
+def test_a_retry_is_journalled_as_changed_and_a_deletion_as_finished(engine: Engine, journal: RecordingJournal) -> None:
     engine.policy.max_attempts = 1
     job = engine.submit(b"f", background=True)
     for _ in range(2):
@@ -79,7 +81,7 @@ def test_a_retry_is_a_change_and_a_deletion_an_end(engine: Engine, journal: Reco
     assert (journal.entries[-1].state, journal.entries[-1].worker) == (JobState.CANCELLED, None)
 
 
-def test_postponing_is_a_change_with_the_new_time(engine: Engine, journal: RecordingJournal) -> None:
+def test_rescheduling_is_journalled_as_changed_with_the_new_time(engine: Engine, journal: RecordingJournal) -> None:
     worker = hire(engine, b"f")
     job = engine.submit(b"f", background=True)
     claim(engine, worker)
@@ -92,14 +94,14 @@ def test_postponing_is_a_change_with_the_new_time(engine: Engine, journal: Recor
     assert len(journal.entries) == 3, "coming due is not written down: the time says it"
 
 
-def test_a_replaced_job_is_a_change_and_not_an_end(engine: Engine, journal: RecordingJournal) -> None:
+def test_a_replaced_job_is_journalled_as_changed(engine: Engine, journal: RecordingJournal) -> None:
     old = engine.submit(b"f", b"key", b"old", background=True)
     engine.submit(b"f", b"key", b"new", background=True, duplicate=Duplicate.REPLACE)
     assert journal.calls == [("accepted", old.handle), ("changed", old.handle)]
     assert journal.entries[-1].payload == b"new"
 
 
-def test_cancellation_is_an_end(engine: Engine, journal: RecordingJournal) -> None:
+def test_cancellation_is_journalled_as_finished(engine: Engine, journal: RecordingJournal) -> None:
     worker = hire(engine, b"f")
     queued = engine.submit(b"f", background=True)
     running = engine.submit(b"f", background=True)
@@ -115,7 +117,7 @@ def test_cancellation_is_an_end(engine: Engine, journal: RecordingJournal) -> No
     ]
 
 
-def test_joining_in_the_background_is_accepted_once(
+def test_coalescing_in_the_background_is_journalled_as_accepted_once(
     engine: Engine, journal: RecordingJournal, watcher: RecordingWatcher
 ) -> None:
     job = engine.submit(b"f", b"key", watcher=watcher)
@@ -125,7 +127,7 @@ def test_joining_in_the_background_is_accepted_once(
     assert journal.calls == [("accepted", job.handle)]
 
 
-def test_expiry_reaches_the_journal_as_what_it_led_to(engine: Engine, journal: RecordingJournal) -> None:
+def test_expiry_is_journalled_by_its_consequence(engine: Engine, journal: RecordingJournal) -> None:
     strict = hire(engine, b"f", timeout=5.0, on_timeout=Expiry.FAIL)
     kind = hire(engine, b"g", timeout=5.0, on_timeout=Expiry.REQUEUE)
     engine.submit(b"f", background=True)
@@ -139,7 +141,7 @@ def test_expiry_reaches_the_journal_as_what_it_led_to(engine: Engine, journal: R
     ]
 
 
-def test_foreground_jobs_are_never_mentioned(engine: Engine, journal: RecordingJournal) -> None:
+def test_foreground_jobs_are_not_journalled(engine: Engine, journal: RecordingJournal) -> None:
     engine.policy.max_attempts = 2
     watcher = RecordingWatcher()
     worker = hire(engine, b"f")
@@ -163,7 +165,7 @@ def test_foreground_jobs_are_never_mentioned(engine: Engine, journal: RecordingJ
     assert journal.entries == []
 
 
-def test_a_dead_foreground_job_is_mentioned_when_it_is_retried(
+def test_a_dead_foreground_job_is_journalled_when_it_is_retried(
     engine: Engine, journal: RecordingJournal, watcher: RecordingWatcher
 ) -> None:
     engine.policy.max_attempts = 1
@@ -177,7 +179,7 @@ def test_a_dead_foreground_job_is_mentioned_when_it_is_retried(
     assert job.background
 
 
-def test_the_end_of_very_many_jobs_is_told_once(engine: Engine) -> None:
+def test_drained_is_called_once_after_many_jobs(engine: Engine) -> None:
     told = []
 
     class Tidy(Journal):

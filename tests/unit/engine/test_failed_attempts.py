@@ -1,4 +1,4 @@
-"""Attempts that did not end their job, and workers that ask for another one."""
+"""Failed attempts, and the verbs that record them: reschedule_failed and mark_dead."""
 
 from geartrain.engine.engine import Engine
 from geartrain.engine.state import ATTEMPTS_KEPT
@@ -6,12 +6,12 @@ from geartrain.model import Attempt, Expiry, JobState, pack_attempts, unpack_att
 from tests.unit.engine.recording import NOW, RecordingJournal, claim, hire, job_in
 
 
-def test_a_job_that_succeeds_at_once_has_none(engine: Engine) -> None:
+def test_a_job_that_succeeds_at_once_has_no_failed_attempts(engine: Engine) -> None:
     job, _ = job_in(engine, JobState.DONE)
     assert job.failed_attempts is None
 
 
-def test_a_lost_worker(engine: Engine) -> None:
+def test_a_lost_worker_is_a_failed_attempt(engine: Engine) -> None:
     worker = hire(engine, b"f", name=b"bob")
     job = engine.submit(b"f", background=True)
     claim(engine, worker)
@@ -20,7 +20,7 @@ def test_a_lost_worker(engine: Engine) -> None:
     assert job.failed_attempts == [Attempt(NOW, NOW + 5, "test", b"bob", "worker disconnected")]
 
 
-def test_a_lease_that_ran_out(engine: Engine) -> None:
+def test_an_expired_lease_is_a_failed_attempt(engine: Engine) -> None:
     worker = hire(engine, b"f", timeout=3.0, on_timeout=Expiry.REQUEUE)
     job = engine.submit(b"f", background=True)
     claim(engine, worker)
@@ -28,7 +28,7 @@ def test_a_lease_that_ran_out(engine: Engine) -> None:
     assert job.failed_attempts == [Attempt(NOW, NOW + 3, "test", b"", "timed out after 3.0 s")]
 
 
-def test_failures_that_are_tried_again_and_the_last_one(engine: Engine) -> None:
+def test_every_retried_failure_is_recorded(engine: Engine) -> None:
     engine.policy.max_attempts = 2
     worker = hire(engine, b"f")
     job = engine.submit(b"f", background=True)
@@ -40,7 +40,7 @@ def test_failures_that_are_tried_again_and_the_last_one(engine: Engine) -> None:
     assert [trial.reason for trial in job.failed_attempts or ()] == ["first", "second"]
 
 
-def test_what_counts_as_never_given_is_none(engine: Engine) -> None:
+def test_a_returned_or_rescheduled_job_has_no_failed_attempt(engine: Engine) -> None:
     worker = hire(engine, b"f")
     job = engine.submit(b"f", background=True)
     claim(engine, worker)
@@ -50,7 +50,7 @@ def test_what_counts_as_never_given_is_none(engine: Engine) -> None:
     assert job.failed_attempts is None
 
 
-def test_only_the_last_are_kept(engine: Engine) -> None:
+def test_only_the_latest_attempts_are_kept(engine: Engine) -> None:
     engine.policy.max_attempts = 0
     worker = hire(engine, b"f")
     job = engine.submit(b"f", background=True)
@@ -63,7 +63,9 @@ def test_only_the_last_are_kept(engine: Engine) -> None:
     ]
 
 
-def test_postponing_frees_the_worker_in_silence(engine: Engine, journal: RecordingJournal) -> None:
+def test_reschedule_failed_takes_the_job_without_informing_the_worker(
+    engine: Engine, journal: RecordingJournal
+) -> None:
     job, worker = job_in(engine, JobState.RUNNING, background=True)
     assert engine.reschedule_failed(job, NOW + 60, "busy")
     assert (job.state, job.run_at, job.attempts) == (JobState.SCHEDULED, NOW + 60, 1)
@@ -73,14 +75,14 @@ def test_postponing_frees_the_worker_in_silence(engine: Engine, journal: Recordi
     assert claim(engine, worker) is job
 
 
-def test_burying_sets_it_aside(engine: Engine) -> None:
+def test_mark_dead_moves_the_job_to_the_dead(engine: Engine) -> None:
     job, worker = job_in(engine, JobState.RUNNING, background=True)
     assert engine.mark_dead(job, "hopeless")
     assert (job.state, job.reason, worker.running.jobs(), worker.taken) == (JobState.DEAD, "hopeless", [], [])
     assert [trial.reason for trial in job.failed_attempts or ()] == ["hopeless"]
 
 
-def test_only_what_one_worker_runs_can_be_put_off(engine: Engine) -> None:
+def test_only_a_job_with_one_owner_can_be_rescheduled_as_failed(engine: Engine) -> None:
     for state in (JobState.QUEUED, JobState.SCHEDULED, JobState.DEAD):
         job, _ = job_in(engine, state, background=True)
         assert not engine.reschedule_failed(job, NOW + 1, "")
@@ -94,7 +96,7 @@ def test_only_what_one_worker_runs_can_be_put_off(engine: Engine) -> None:
     assert not engine.mark_dead(job, "")
 
 
-def test_nonsense_is_no_past() -> None:
+def test_invalid_packed_attempts_are_ignored() -> None:
     for nonsense in (
         b"\0",
         b"{}",

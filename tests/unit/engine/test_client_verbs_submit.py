@@ -1,4 +1,4 @@
-"""What clients can do: submit jobs, within limits, with unique keys."""
+"""Submitting jobs: limits, unique keys, times."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_any_bytes_name_a_function(engine: Engine) -> None:
         assert payloads(engine, hire(engine, name)) == [name]
 
 
-def test_a_future_time_waits_and_a_past_one_goes_ahead(engine: Engine) -> None:
+def test_a_future_time_is_scheduled_and_a_past_time_goes_first(engine: Engine) -> None:
     for payload, run_at in ((b"now", 0.0), (b"past", NOW - 5), (b"future", NOW + 5), (b"exact", NOW)):
         engine.submit(b"f", payload=payload, background=True, run_at=run_at)
     worker = hire(engine, b"f")
@@ -66,7 +66,7 @@ def test_a_future_time_waits_and_a_past_one_goes_ahead(engine: Engine) -> None:
     assert payloads(engine, worker) == [b"future"]
 
 
-def test_jobs_whose_time_has_come_stand_by_their_time(engine: Engine) -> None:
+def test_due_jobs_are_queued_in_the_order_of_their_times(engine: Engine) -> None:
     engine.submit(b"f", payload=b"at 3", background=True, run_at=NOW + 3)
     engine.submit(b"f", payload=b"at 1", background=True, run_at=NOW + 1)
     engine.now = NOW + 2
@@ -123,7 +123,9 @@ def test_other_functions_have_their_own_limits(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("state", ALIVE)
-def test_a_key_that_waits_or_runs_is_shared(engine: Engine, watcher: RecordingWatcher, state: JobState) -> None:
+def test_a_key_of_a_waiting_or_running_job_coalesces(
+    engine: Engine, watcher: RecordingWatcher, state: JobState
+) -> None:
     job, _ = job_in(engine, state, RecordingWatcher())
     twin = engine.submit(b"f", b"key", b"other", Priority.HIGH, watcher=watcher, run_at=NOW + 99)
     assert twin is job
@@ -133,13 +135,13 @@ def test_a_key_that_waits_or_runs_is_shared(engine: Engine, watcher: RecordingWa
 
 
 @pytest.mark.parametrize("state", [*OVER, JobState.DEAD])
-def test_a_key_is_free_when_its_job_is_over(engine: Engine, state: JobState) -> None:
+def test_a_key_is_free_when_its_job_is_finished(engine: Engine, state: JobState) -> None:
     job, _ = job_in(engine, state, RecordingWatcher())
     assert engine.functions[b"f"].unique_jobs == {}
     assert engine.submit(b"f", b"key", background=True).handle != job.handle
 
 
-def test_keys_belong_to_their_function_and_the_empty_key_to_nobody(engine: Engine) -> None:
+def test_keys_are_per_function_and_an_empty_key_is_none(engine: Engine) -> None:
     jobs = [engine.submit(name, key, background=True) for name in (b"f", b"g") for key in (b"key", b"", b"")]
     assert len({job.handle for job in jobs}) == 6
 
@@ -175,7 +177,7 @@ def test_replacing_a_waiting_job_keeps_its_handle_and_watchers(
     assert engine.claim(worker) is None, "the old one is gone"
 
 
-def test_replacing_gives_a_new_place_in_the_line(engine: Engine) -> None:
+def test_replacing_gives_a_new_position_in_the_queue(engine: Engine) -> None:
     engine.submit(b"f", b"key", b"old", background=True)
     engine.now = NOW + 1
     engine.submit(b"f", payload=b"between", background=True)
@@ -206,7 +208,9 @@ def test_replacing_in_the_background_makes_a_foreground_job_durable(
     assert engine.find(new.handle) is new
 
 
-def test_who_replaces_hears_of_it_even_if_a_worker_is_quick(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_the_replacing_watcher_is_called_even_if_a_worker_completes_at_once(
+    engine: Engine, watcher: RecordingWatcher
+) -> None:
     quick = hire(engine, b"f", asleep=True)
     engine.submit(b"f", b"key", b"old", background=True, run_at=NOW + 5)
 
@@ -219,7 +223,7 @@ def test_who_replaces_hears_of_it_even_if_a_worker_is_quick(engine: Engine, watc
     assert watcher.watching == set()
 
 
-def test_find_knows_what_is_not_over(engine: Engine) -> None:
+def test_find_returns_unfinished_jobs(engine: Engine) -> None:
     assert engine.find(b"H:localhost:1") is None
     for state in ALIVE:
         fresh = Engine()

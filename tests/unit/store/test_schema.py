@@ -1,4 +1,4 @@
-"""Files of other versions, and files of other programs."""
+"""Migrations, files of other versions, and files of other programs."""
 
 import contextlib
 import logging
@@ -39,7 +39,7 @@ def old_file(path: Path, version: int, *, wal: bool = True) -> None:
 
 
 @pytest.mark.parametrize("version", range(1, KNOWN + 1))
-def test_older_layout_is_brought_up_to_date_with_its_jobs(path: Path, opened: Opened, version: int) -> None:
+def test_older_layout_is_migrated_with_its_jobs(path: Path, opened: Opened, version: int) -> None:
     old_file(path, version)
     store = SqliteStore(path)
     assert store.open() == 77
@@ -51,7 +51,7 @@ def test_older_layout_is_brought_up_to_date_with_its_jobs(path: Path, opened: Op
 
 
 @pytest.mark.parametrize("version", range(1, KNOWN + 1))
-def test_older_layout_can_be_looked_at_without_being_changed(path: Path, version: int) -> None:
+def test_older_layout_is_read_without_being_changed(path: Path, version: int) -> None:
     old_file(path, version)
     with Snapshot(path) as snapshot:
         assert [facts(found) for found in snapshot.jobs(pytest.fail)] == [
@@ -85,7 +85,7 @@ def flags(entries: Iterable[Job | Record]) -> list[tuple[int, str, bool]]:
     return [(entry.id, entry.door, entry.keeps_result) for entry in entries]
 
 
-def test_file_of_0_1_is_brought_up_to_date(path: Path, opened: Opened) -> None:
+def test_file_of_0_1_is_migrated(path: Path, opened: Opened) -> None:
     """Its doors end in "+throw-away" where the result is not kept."""
     install_0_1(path)
     store = SqliteStore(path)
@@ -104,7 +104,7 @@ def test_file_of_0_1_is_brought_up_to_date(path: Path, opened: Opened) -> None:
     assert flags(store.records(Query())) == [(11, "gearman", False), *RECORDS_0_1]
 
 
-def test_file_of_0_1_can_be_looked_at_without_being_changed(path: Path) -> None:
+def test_file_of_0_1_is_read_without_being_changed(path: Path) -> None:
     install_0_1(path)
     with Snapshot(path) as snapshot:
         assert flags(snapshot.jobs(pytest.fail)) == JOBS_0_1
@@ -121,7 +121,7 @@ def test_damaged_file_of_0_1_keeps_its_jobs(path: Path, opened: Opened) -> None:
     assert store.saved_values() == {"periodic/config": b"value"}
 
 
-def test_text_that_is_no_text_keeps_no_job_of_0_1_from_being_salvaged(path: Path, opened: Opened) -> None:
+def test_invalid_utf8_in_a_file_of_0_1_is_salvaged(path: Path, opened: Opened) -> None:
     install_0_1(path)
     with contextlib.closing(apsw.Connection(str(path))) as connection:
         connection.execute("UPDATE jobs SET door = CAST(x'ff' || '+throw-away' AS TEXT) WHERE id = 6")
@@ -130,9 +130,7 @@ def test_text_that_is_no_text_keeps_no_job_of_0_1_from_being_salvaged(path: Path
 
 
 @pytest.mark.parametrize("version", range(1, KNOWN))
-def test_bringing_a_file_up_to_date_is_reported(
-    path: Path, opened: Opened, version: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_migration_is_logged(path: Path, opened: Opened, version: int, caplog: pytest.LogCaptureFixture) -> None:
     old_file(path, version)
     with caplog.at_level(logging.INFO, "geartrain.store"):
         opened()
@@ -155,7 +153,7 @@ def test_migration_that_fails_changes_nothing(path: Path, version: int, monkeypa
         assert connection.execute("SELECT count(*) FROM jobs").get == 3
 
 
-def test_newer_layout_is_refused_and_left_alone(path: Path) -> None:
+def test_newer_layout_is_refused_and_not_changed(path: Path) -> None:
     old_file(path, KNOWN, wal=False)
     with contextlib.closing(apsw.Connection(str(path))) as connection:
         connection.pragma("user_version", KNOWN + 1)
@@ -170,7 +168,7 @@ def test_newer_layout_is_refused_and_left_alone(path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1, KNOWN])
-def test_database_of_another_program_is_refused_and_left_alone(path: Path, version: int) -> None:
+def test_database_of_another_program_is_refused_and_not_changed(path: Path, version: int) -> None:
     with contextlib.closing(apsw.Connection(str(path))) as connection:
         connection.execute("CREATE TABLE recipes (name, text); INSERT INTO recipes VALUES ('soup', 'boil')")
         connection.pragma("user_version", version)
@@ -189,7 +187,7 @@ def test_new_file_has_the_latest_layout_and_our_name(path: Path, opened: Opened)
         assert connection.pragma("journal_mode") == "wal"
 
 
-def test_file_whose_making_was_cut_short_is_made_again(path: Path, opened: Opened) -> None:
+def test_file_whose_creation_was_interrupted_is_completed(path: Path, opened: Opened) -> None:
     """The server was killed when the file was there and its tables were not."""
     with contextlib.closing(apsw.Connection(str(path))) as connection:
         connection.pragma("journal_mode", "WAL")
@@ -199,7 +197,7 @@ def test_file_whose_making_was_cut_short_is_made_again(path: Path, opened: Opene
     assert ids(store) == [1]
 
 
-def test_folder_is_made(tmp_path: Path) -> None:
+def test_folder_is_created(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "a" / "b" / "jobs.db")
     assert store.open() == 1
     store.close(1)

@@ -1,4 +1,4 @@
-"""Clients come and go, and cancel: what becomes of their jobs in every state."""
+"""Watching, unwatching and cancelling jobs in every state."""
 
 import pytest
 
@@ -19,9 +19,7 @@ from tests.unit.engine.recording import (
 
 
 @pytest.mark.parametrize("state", ALIVE)
-def test_a_background_job_does_not_die_because_a_watcher_left(
-    engine: Engine, watcher: RecordingWatcher, state: JobState
-) -> None:
+def test_a_background_job_survives_its_last_watcher(engine: Engine, watcher: RecordingWatcher, state: JobState) -> None:
     job, _ = job_in(engine, state, watcher, background=True)
     engine.unwatch_all(watcher)
     assert job.state is state
@@ -30,7 +28,7 @@ def test_a_background_job_does_not_die_because_a_watcher_left(
 
 
 @pytest.mark.parametrize("state", ALIVE)
-def test_nor_does_a_foreground_job_that_a_background_submission_joined(
+def test_a_foreground_job_survives_after_a_background_submission_joined(
     engine: Engine, watcher: RecordingWatcher, journal: RecordingJournal, state: JobState
 ) -> None:
     job, _ = job_in(engine, state, watcher)
@@ -61,7 +59,7 @@ def test_a_waiting_foreground_job_is_dropped_with_its_last_watcher(
     assert engine.submit(b"f", b"key", watcher=fresh).handle != job.handle
 
 
-def test_a_running_foreground_job_runs_on_and_its_result_is_swallowed(
+def test_a_running_foreground_job_without_watchers_is_not_interrupted(
     engine: Engine, watcher: RecordingWatcher
 ) -> None:
     job, worker = job_in(engine, JobState.RUNNING, watcher)
@@ -74,7 +72,7 @@ def test_a_running_foreground_job_runs_on_and_its_result_is_swallowed(
     assert watcher.heard == []
 
 
-def test_an_abandoned_running_job_may_find_a_new_watcher(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_an_abandoned_running_job_can_get_a_new_watcher(engine: Engine, watcher: RecordingWatcher) -> None:
     job, worker = job_in(engine, JobState.RUNNING, RecordingWatcher())
     assert job.watchers is not None
     engine.unwatch_all(job.watchers[0])
@@ -83,7 +81,7 @@ def test_an_abandoned_running_job_may_find_a_new_watcher(engine: Engine, watcher
     assert watcher.words == [("complete", b"out")]
 
 
-def test_forgetting_a_client_ends_all_that_only_it_waited_for(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_unwatch_all_cancels_the_jobs_without_other_watchers(engine: Engine, watcher: RecordingWatcher) -> None:
     other = RecordingWatcher()
     mine = engine.submit(b"f", watcher=watcher)
     shared = engine.submit(b"f", b"key", watcher=watcher)
@@ -99,7 +97,7 @@ def test_forgetting_a_client_ends_all_that_only_it_waited_for(engine: Engine, wa
     engine.unwatch_all(watcher)  # twice does no harm
 
 
-def test_a_dropped_job_leaves_the_rest_of_the_line_as_it_was(engine: Engine) -> None:
+def test_a_dropped_job_does_not_change_the_order_of_the_queue(engine: Engine) -> None:
     clients = [RecordingWatcher() for _ in range(5)]
     for number, client in enumerate(clients):
         engine.submit(b"f", payload=b"%d" % number, watcher=client)
@@ -109,16 +107,14 @@ def test_a_dropped_job_leaves_the_rest_of_the_line_as_it_was(engine: Engine) -> 
 
 
 @pytest.mark.parametrize("state", [*OVER, JobState.DEAD])
-def test_not_waiting_for_a_job_that_is_over_changes_nothing(
-    engine: Engine, watcher: RecordingWatcher, state: JobState
-) -> None:
+def test_unwatching_a_finished_job_changes_nothing(engine: Engine, watcher: RecordingWatcher, state: JobState) -> None:
     job, _ = job_in(engine, state, watcher)
     engine.unwatch(job, watcher)
     assert job.state is state
     assert (engine.find_dead(job.handle) is job) == (state is JobState.DEAD)
 
 
-def test_a_stranger_cannot_end_a_job_by_not_waiting_for_it(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_unwatching_a_job_that_is_not_watched_changes_nothing(engine: Engine, watcher: RecordingWatcher) -> None:
     nobodys = engine.submit(b"f")
     engine.unwatch(nobodys, watcher)
     assert nobodys.state is JobState.QUEUED
@@ -151,7 +147,7 @@ def test_cancelling_a_dead_job_ends_it_too(engine: Engine, journal: RecordingJou
 
 
 @pytest.mark.parametrize("state", OVER)
-def test_what_is_over_cannot_be_cancelled(
+def test_a_finished_job_cannot_be_cancelled(
     engine: Engine, watcher: RecordingWatcher, journal: RecordingJournal, state: JobState
 ) -> None:
     job, _ = job_in(engine, state, watcher, background=True)
@@ -161,7 +157,7 @@ def test_what_is_over_cannot_be_cancelled(
     assert (job.state, journal.calls, watcher.heard) == (state, calls, heard)
 
 
-def test_the_worker_of_a_cancelled_job_is_told_and_excused(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_the_worker_of_a_cancelled_job_gets_revoked_and_is_forgiven(engine: Engine, watcher: RecordingWatcher) -> None:
     job, worker = job_in(engine, JobState.RUNNING, watcher)
     engine.cancel(job)
     assert worker.taken == [job.handle]
@@ -169,14 +165,14 @@ def test_the_worker_of_a_cancelled_job_is_told_and_excused(engine: Engine, watch
     assert worker.is_forgiven(job.handle)
 
 
-def test_a_waiting_job_has_no_worker_to_tell(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_cancelling_a_queued_job_informs_no_worker(engine: Engine, watcher: RecordingWatcher) -> None:
     job, worker = job_in(engine, JobState.QUEUED, watcher)
     engine.cancel(job)
     assert worker.taken == []
     assert not worker.is_forgiven(job.handle)
 
 
-def test_a_cancelled_lease_no_longer_ticks(engine: Engine) -> None:
+def test_cancelling_removes_the_lease(engine: Engine) -> None:
     worker = hire(engine, b"f", timeout=5.0)
     job = engine.submit(b"f", background=True)
     claim(engine, worker)

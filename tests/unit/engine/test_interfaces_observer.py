@@ -1,4 +1,4 @@
-"""Whoever wants to hear of every job hears three things of each, foreground and background alike."""
+"""The events that observers receive, for foreground and background jobs alike."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from geartrain.model import Duplicate, JobState
 from tests.unit.engine.recording import NOW, RecordingWatcher, claim, hire
 
 
-class RecordingAudience(Observer):
+class RecordingObserver(Observer):
     def __init__(self) -> None:
         self.heard: list[tuple[object, ...]] = []
 
@@ -25,12 +25,12 @@ class RecordingAudience(Observer):
 
 
 @pytest.fixture
-def audience(engine: Engine) -> RecordingAudience:
-    engine.observer = audience = RecordingAudience()
-    return audience
+def observer(engine: Engine) -> RecordingObserver:
+    engine.observer = observer = RecordingObserver()
+    return observer
 
 
-def test_the_base_hears_everything_and_says_nothing(engine: Engine) -> None:
+def test_the_base_class_does_nothing(engine: Engine) -> None:
     engine.observer = Observer()
     worker = hire(engine, b"f")
     job = engine.submit(b"f", background=True)
@@ -40,36 +40,36 @@ def test_the_base_hears_everything_and_says_nothing(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("background", [False, True])
-def test_a_job_is_created_started_and_finished(engine: Engine, audience: RecordingAudience, background: bool) -> None:
+def test_a_job_is_created_started_and_finished(engine: Engine, observer: RecordingObserver, background: bool) -> None:
     worker = hire(engine, b"f")
     job = engine.submit(b"f", background=background, watcher=RecordingWatcher())
     claim(engine, worker)
     engine.complete(worker, job, b"out")
     handle = job.handle
-    assert audience.heard == [
+    assert observer.heard == [
         ("created", handle),
         ("started", handle),
         ("finished", handle, JobState.DONE, b"out"),
     ]
 
 
-def test_joining_and_replacing_create_nothing(engine: Engine, audience: RecordingAudience) -> None:
+def test_coalescing_and_replacing_are_not_created_events(engine: Engine, observer: RecordingObserver) -> None:
     job = engine.submit(b"f", b"key", background=True)
     engine.submit(b"f", b"key", background=True)
     engine.submit(b"f", b"key", background=True, duplicate=Duplicate.REPLACE)
-    assert audience.heard == [("created", job.handle)]
+    assert observer.heard == [("created", job.handle)]
 
 
-def test_a_lost_worker_is_a_second_start(engine: Engine, audience: RecordingAudience) -> None:
+def test_a_lost_worker_leads_to_a_second_started_event(engine: Engine, observer: RecordingObserver) -> None:
     job = engine.submit(b"f", background=True)
     for _ in range(2):
         worker = hire(engine, b"f")
         claim(engine, worker)
         engine.remove_worker(worker)
-    assert audience.heard == [("created", job.handle), ("started", job.handle), ("started", job.handle)]
+    assert observer.heard == [("created", job.handle), ("started", job.handle), ("started", job.handle)]
 
 
-def test_every_end_is_heard_once(engine: Engine, audience: RecordingAudience) -> None:
+def test_every_job_has_one_finished_event(engine: Engine, observer: RecordingObserver) -> None:
     engine.policy.max_attempts = 1
     watcher = RecordingWatcher()
     worker = hire(engine, b"f")
@@ -88,7 +88,7 @@ def test_every_end_is_heard_once(engine: Engine, audience: RecordingAudience) ->
             engine.cancel(job)
         elif end == "die":
             engine.remove_worker(worker)
-        ends.append([words[2:] for words in audience.heard if words[:2] == ("finished", job.handle)])
+        ends.append([words[2:] for words in observer.heard if words[:2] == ("finished", job.handle)])
     assert ends == [
         [(JobState.FAILED, b"")],
         [(JobState.FAILED, b"oh")],
@@ -98,7 +98,7 @@ def test_every_end_is_heard_once(engine: Engine, audience: RecordingAudience) ->
     ]
 
 
-class Everything(RecordingAudience):
+class Everything(RecordingObserver):
     def progress(self, job: LiveJob, progress: Progress) -> None:
         self.heard.append(("progress", job.handle, progress))
 
@@ -109,9 +109,9 @@ class Everything(RecordingAudience):
         self.heard.append(("rescheduled", job.handle, why))
 
 
-def test_what_happens_between_start_and_end_is_heard(engine: Engine) -> None:
-    audience = Everything()
-    engine.subscribe(audience)
+def test_requeued_and_rescheduled_events_have_reasons(engine: Engine) -> None:
+    observer = Everything()
+    engine.subscribe(observer)
     worker = hire(engine, b"f")
     job = engine.submit(b"f", background=True)
     claim(engine, worker)
@@ -124,16 +124,16 @@ def test_what_happens_between_start_and_end_is_heard(engine: Engine) -> None:
     claim(engine, worker)
     engine.mark_dead(job, "hopeless")
     engine.retry(job)
-    assert [words[0] for words in audience.heard] == [
+    assert [words[0] for words in observer.heard] == [
         "created", "started", "progress", "requeued", "started", "rescheduled", "started", "finished", "requeued",
     ]  # fmt: skip
-    assert [words[2] for words in audience.heard if words[0] in ("requeued", "rescheduled")] == [
+    assert [words[2] for words in observer.heard if words[0] in ("requeued", "rescheduled")] == [
         "worker disconnected", "not today", "retried",
     ]  # fmt: skip
 
 
-def test_several_may_attend_and_leave(engine: Engine) -> None:
-    first, second = RecordingAudience(), RecordingAudience()
+def test_several_observers_can_subscribe_and_unsubscribe(engine: Engine) -> None:
+    first, second = RecordingObserver(), RecordingObserver()
     engine.subscribe(first)
     one = engine.submit(b"f")
     engine.subscribe(second)
@@ -146,7 +146,7 @@ def test_several_may_attend_and_leave(engine: Engine) -> None:
     assert [words[1] for words in second.heard] == [two.handle, three.handle]
 
 
-def test_a_hall_passes_everything_on(engine: Engine) -> None:
+def test_a_group_passes_every_event_on(engine: Engine) -> None:
     members = [Everything(), Everything()]
     for member in members:
         engine.subscribe(member)
@@ -165,10 +165,10 @@ def test_a_hall_passes_everything_on(engine: Engine) -> None:
     ]  # fmt: skip
 
 
-def test_a_broadcast_is_one_job(engine: Engine, audience: RecordingAudience) -> None:
+def test_a_broadcast_has_the_events_of_one_job(engine: Engine, observer: RecordingObserver) -> None:
     workers = [hire(engine, b"b", broadcast=True, asleep=True) for _ in range(3)]
     job = engine.submit(b"b", background=True, run_at=NOW)
     for worker in workers:
         claim(engine, worker)
     engine.complete(workers[0], job, b"")
-    assert [words[0] for words in audience.heard] == ["created", "started", "finished"]
+    assert [words[0] for words in observer.heard] == ["created", "started", "finished"]

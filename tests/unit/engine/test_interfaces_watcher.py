@@ -1,4 +1,4 @@
-"""What a watching client hears, and that it may answer with another verb at once."""
+"""The calls that a watcher receives, and verbs that it calls from them."""
 
 from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Watcher
@@ -7,7 +7,7 @@ from geartrain.model import JobState
 from tests.unit.engine.recording import NOW, RecordingWatcher, claim, hire
 
 
-def test_the_base_hears_everything_and_says_nothing(engine: Engine) -> None:
+def test_the_base_class_does_nothing(engine: Engine) -> None:
     deaf = Watcher()
     worker = hire(engine, b"f")
     for end in (engine.complete, engine.raise_exception):
@@ -21,9 +21,7 @@ def test_the_base_hears_everything_and_says_nothing(engine: Engine) -> None:
     assert deaf.watching == set()
 
 
-def test_news_come_while_the_job_runs_and_the_end_comes_when_it_is_over(
-    engine: Engine, watcher: RecordingWatcher
-) -> None:
+def test_progress_data_and_warnings_come_before_the_end(engine: Engine, watcher: RecordingWatcher) -> None:
     worker = hire(engine, b"f")
     job = engine.submit(b"f", watcher=watcher)
     assert watcher.watching == {job}
@@ -45,7 +43,7 @@ def test_news_come_while_the_job_runs_and_the_end_comes_when_it_is_over(
     assert job.watchers is None
 
 
-def test_every_watcher_hears_it_in_the_order_in_which_they_came(engine: Engine) -> None:
+def test_watchers_are_called_in_the_order_in_which_they_were_added(engine: Engine) -> None:
     order: list[str] = []
     watchers = [RecordingWatcher() for _ in range(3)]
     for name, watcher in zip("abc", watchers, strict=True):
@@ -60,7 +58,9 @@ def test_every_watcher_hears_it_in_the_order_in_which_they_came(engine: Engine) 
     assert order == ["adata", "bdata", "cdata", "acomplete", "bcomplete", "ccomplete"]
 
 
-def test_who_asks_twice_hears_twice_and_leaves_once(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_a_watcher_that_submitted_twice_is_called_twice_and_removed_once(
+    engine: Engine, watcher: RecordingWatcher
+) -> None:
     job = engine.submit(b"f", b"key", watcher=watcher)
     engine.submit(b"f", b"key", watcher=watcher)
     worker = hire(engine, b"f")
@@ -73,7 +73,7 @@ def test_who_asks_twice_hears_twice_and_leaves_once(engine: Engine, watcher: Rec
     assert len(watcher.heard) == 2
 
 
-def test_nobody_listening_is_no_trouble(engine: Engine) -> None:
+def test_a_job_without_watchers(engine: Engine) -> None:
     worker = hire(engine, b"f")
     job = engine.submit(b"f", background=True)
     claim(engine, worker)
@@ -84,7 +84,7 @@ def test_nobody_listening_is_no_trouble(engine: Engine) -> None:
     assert job.state is JobState.FAILED
 
 
-def test_a_watcher_may_submit_the_next_job_when_it_hears_the_end(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_a_watcher_may_submit_a_job_from_complete(engine: Engine, watcher: RecordingWatcher) -> None:
     worker = hire(engine, b"f")
     submitted: list[LiveJob] = []
 
@@ -106,7 +106,7 @@ def test_a_watcher_may_submit_the_next_job_when_it_hears_the_end(engine: Engine,
     assert len({job.handle for job in submitted}) == 3
 
 
-def test_a_watcher_may_leave_while_it_listens(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_a_watcher_may_unwatch_from_a_call(engine: Engine, watcher: RecordingWatcher) -> None:
     other = RecordingWatcher()
     worker = hire(engine, b"f")
     job = engine.submit(b"f", b"key", watcher=watcher)
@@ -119,9 +119,7 @@ def test_a_watcher_may_leave_while_it_listens(engine: Engine, watcher: Recording
     assert other.words == [("data", b"one"), ("data", b"two")]
 
 
-def test_a_watcher_may_cancel_the_other_jobs_of_a_worker_that_is_leaving(
-    engine: Engine, watcher: RecordingWatcher
-) -> None:
+def test_a_watcher_may_cancel_the_other_jobs_of_a_lost_worker(engine: Engine, watcher: RecordingWatcher) -> None:
     engine.policy.max_attempts = 1
     worker = hire(engine, b"f")
     one, two = engine.submit(b"f", watcher=watcher), engine.submit(b"f", watcher=watcher)
@@ -138,7 +136,9 @@ def test_a_watcher_may_cancel_the_other_jobs_of_a_worker_that_is_leaving(
     assert (engine.running, worker.running.jobs(), list(engine.jobs)) == (0, [], [])
 
 
-def test_a_watcher_may_cancel_the_other_jobs_of_a_dismissed_function(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_a_watcher_may_cancel_the_other_jobs_of_an_unregistered_function(
+    engine: Engine, watcher: RecordingWatcher
+) -> None:
     engine.policy.max_attempts = 1
     worker = hire(engine, b"f")
     jobs = [engine.submit(b"f", watcher=watcher) for _ in range(2)]
@@ -149,7 +149,7 @@ def test_a_watcher_may_cancel_the_other_jobs_of_a_dismissed_function(engine: Eng
     assert [job.state for job in jobs] == [JobState.DEAD, JobState.CANCELLED]
 
 
-def test_a_watcher_may_cancel_other_jobs_whose_time_is_up_as_well(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_a_watcher_may_cancel_other_jobs_whose_leases_expire_too(engine: Engine, watcher: RecordingWatcher) -> None:
     worker = hire(engine, b"f", timeout=5.0)
     jobs = [engine.submit(b"f", watcher=watcher) for _ in range(3)]
     for _ in jobs:

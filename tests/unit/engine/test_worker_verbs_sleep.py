@@ -1,4 +1,4 @@
-"""Sleeping and waking: nobody sleeps beside work, and one job does not wake everybody."""
+"""Idle workers: who is woken for a job, and when."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def woken(*workers: RecordingWorker) -> list[int]:
     return [worker.woken for worker in workers]
 
 
-def test_sleeping_with_work_wakes_at_once_every_time(engine: Engine) -> None:
+def test_a_worker_that_sleeps_is_woken_at_once_if_there_are_jobs(engine: Engine) -> None:
     worker = hire(engine, b"f")
     engine.submit(b"f", background=True)
     engine.sleep(worker)
@@ -26,7 +26,7 @@ def test_sleeping_with_work_wakes_at_once_every_time(engine: Engine) -> None:
     assert (worker.woken, worker.idle) == (2, False)
 
 
-def test_sleeping_twice_is_sleeping_once(engine: Engine) -> None:
+def test_sleeping_twice_is_the_same_as_once(engine: Engine) -> None:
     worker = hire(engine, b"f", asleep=True)
     engine.sleep(worker)
     engine.submit(b"f", background=True)
@@ -36,7 +36,7 @@ def test_sleeping_twice_is_sleeping_once(engine: Engine) -> None:
     assert worker.woken == 1, "who is awake is not woken"
 
 
-def test_one_job_wakes_one_sleeper_the_one_that_slept_longest(engine: Engine) -> None:
+def test_one_job_wakes_the_worker_that_has_been_idle_longest(engine: Engine) -> None:
     workers = [hire(engine, b"f", asleep=True) for _ in range(4)]
     engine.submit(b"f", background=True)
     assert woken(*workers) == [1, 0, 0, 0]
@@ -52,7 +52,7 @@ def test_one_job_wakes_as_many_as_the_policy_says(engine: Engine, count: int, ex
     assert sum(woken(*workers)) == expected
 
 
-def test_only_those_who_offer_the_function_are_woken(engine: Engine) -> None:
+def test_only_workers_of_the_function_are_woken(engine: Engine) -> None:
     other, right = hire(engine, b"g", asleep=True), hire(engine, b"f", b"g", asleep=True)
     engine.submit(b"f", background=True)
     assert woken(other, right) == [0, 1]
@@ -69,7 +69,7 @@ def test_crews_take_turns_in_being_woken(engine: Engine) -> None:
     assert order == [0, 2, 1, 3]
 
 
-def test_the_next_sleeper_is_woken_if_the_first_does_not_come(engine: Engine) -> None:
+def test_another_worker_is_woken_if_the_first_does_not_claim(engine: Engine) -> None:
     one, two, three = (hire(engine, b"f", asleep=True) for _ in range(3))
     job = engine.submit(b"f", background=True)
     assert engine.tick(NOW) == NOW + GRACE
@@ -82,7 +82,7 @@ def test_the_next_sleeper_is_woken_if_the_first_does_not_come(engine: Engine) ->
     assert woken(one, two, three) == [1, 1, 0]
 
 
-def test_nobody_else_is_woken_for_a_job_that_was_fetched(engine: Engine) -> None:
+def test_no_other_worker_is_woken_for_a_job_that_was_claimed(engine: Engine) -> None:
     one, two = hire(engine, b"f", asleep=True), hire(engine, b"f", asleep=True)
     engine.submit(b"f", background=True)
     claim(engine, one)
@@ -91,7 +91,7 @@ def test_nobody_else_is_woken_for_a_job_that_was_fetched(engine: Engine) -> None
     assert two.idle
 
 
-def test_leftovers_wake_one_sleeper_for_each_job(engine: Engine) -> None:
+def test_after_the_grace_one_worker_is_woken_for_each_queued_job(engine: Engine) -> None:
     engine.pause(b"f")
     workers = [hire(engine, b"f", asleep=True) for _ in range(5)]
     for _ in range(3):
@@ -103,7 +103,7 @@ def test_leftovers_wake_one_sleeper_for_each_job(engine: Engine) -> None:
     assert woken(*workers) == [1, 1, 1, 1, 1]
 
 
-def test_no_timer_runs_when_there_is_nobody_to_wake(engine: Engine) -> None:
+def test_no_wake_is_planned_without_idle_workers(engine: Engine) -> None:
     one = hire(engine, b"f", asleep=True)
     engine.submit(b"f", background=True)
     engine.submit(b"f", background=True)
@@ -113,7 +113,7 @@ def test_no_timer_runs_when_there_is_nobody_to_wake(engine: Engine) -> None:
     assert one.woken == 2, "who sleeps again finds the work"
 
 
-def test_a_woken_worker_that_leaves_does_not_strand_the_job(engine: Engine) -> None:
+def test_a_job_is_not_lost_if_the_woken_worker_is_removed(engine: Engine) -> None:
     one, two = hire(engine, b"f", asleep=True), hire(engine, b"f", asleep=True)
     engine.submit(b"f", background=True)
     engine.remove_worker(one)
@@ -121,7 +121,7 @@ def test_a_woken_worker_that_leaves_does_not_strand_the_job(engine: Engine) -> N
     assert two.woken == 1
 
 
-def test_a_job_whose_time_has_come_wakes_somebody(engine: Engine) -> None:
+def test_a_due_job_wakes_a_worker(engine: Engine) -> None:
     worker = hire(engine, b"f", asleep=True)
     engine.submit(b"f", background=True, run_at=NOW + 5)
     assert worker.woken == 0
@@ -129,7 +129,7 @@ def test_a_job_whose_time_has_come_wakes_somebody(engine: Engine) -> None:
     assert worker.woken == 1
 
 
-def test_a_requeued_job_wakes_somebody_else(engine: Engine) -> None:
+def test_a_requeued_job_wakes_another_worker(engine: Engine) -> None:
     first = hire(engine, b"f")
     engine.submit(b"f", background=True)
     claim(engine, first)
@@ -138,14 +138,14 @@ def test_a_requeued_job_wakes_somebody_else(engine: Engine) -> None:
     assert second.woken == 1
 
 
-def test_a_sleeper_that_enrolls_a_function_with_jobs_is_woken(engine: Engine) -> None:
+def test_an_idle_worker_that_registers_a_function_with_jobs_is_woken(engine: Engine) -> None:
     worker = hire(engine, b"f", asleep=True)
     engine.submit(b"g", background=True)
     engine.register(worker, b"g")
     assert (worker.woken, worker.idle) == (1, False)
 
 
-def test_a_sleeper_that_enrolls_a_function_without_jobs_sleeps_on(engine: Engine) -> None:
+def test_an_idle_worker_that_registers_a_function_without_jobs_stays_idle(engine: Engine) -> None:
     worker = hire(engine, b"f", asleep=True)
     engine.register(worker, b"g")
     assert (worker.woken, worker.idle) == (0, True)
@@ -153,7 +153,7 @@ def test_a_sleeper_that_enrolls_a_function_without_jobs_sleeps_on(engine: Engine
     assert worker.woken == 1
 
 
-def test_a_sleeper_that_dismisses_a_function_sleeps_on_for_the_others(engine: Engine) -> None:
+def test_an_idle_worker_that_unregisters_a_function_stays_idle_for_the_others(engine: Engine) -> None:
     worker = hire(engine, b"f", b"g", asleep=True)
     engine.unregister(worker, b"g")
     engine.submit(b"g", background=True)
@@ -162,7 +162,7 @@ def test_a_sleeper_that_dismisses_a_function_sleeps_on_for_the_others(engine: En
     assert worker.woken == 1
 
 
-def test_claiming_ends_the_sleep(engine: Engine) -> None:
+def test_a_worker_that_claims_is_no_longer_idle(engine: Engine) -> None:
     worker = hire(engine, b"f", asleep=True)
     assert engine.claim(worker) is None
     assert not worker.idle
@@ -170,7 +170,7 @@ def test_claiming_ends_the_sleep(engine: Engine) -> None:
     assert worker.woken == 0
 
 
-def test_rousing_ends_the_sleep_without_a_word(engine: Engine) -> None:
+def test_stop_sleeping_does_not_wake_the_worker(engine: Engine) -> None:
     worker, other = hire(engine, b"f", asleep=True), hire(engine, b"f", asleep=True)
     engine.stop_sleeping(worker)
     engine.stop_sleeping(worker)
@@ -180,7 +180,7 @@ def test_rousing_ends_the_sleep_without_a_word(engine: Engine) -> None:
     engine.stop_sleeping(RecordingWorker())  # who never asked for anything
 
 
-def test_a_paused_function_wakes_nobody(engine: Engine) -> None:
+def test_a_paused_function_wakes_no_worker(engine: Engine) -> None:
     engine.pause(b"f")
     worker = hire(engine, b"f", asleep=True)
     engine.submit(b"f", background=True)
@@ -191,7 +191,7 @@ def test_a_paused_function_wakes_nobody(engine: Engine) -> None:
     assert worker.woken == 0
 
 
-def test_a_worker_that_comes_at_once_when_woken_gets_the_job(engine: Engine) -> None:
+def test_a_worker_may_claim_from_wake(engine: Engine) -> None:
     worker = hire(engine, b"f", asleep=True)
     got = []
     worker.react = lambda: got.append(engine.claim(worker))
@@ -200,7 +200,7 @@ def test_a_worker_that_comes_at_once_when_woken_gets_the_job(engine: Engine) -> 
     assert engine.tick(NOW) == float("inf"), "the job was fetched: no need to look again"
 
 
-def test_workers_that_come_at_once_share_the_leftovers(engine: Engine) -> None:
+def test_workers_that_claim_from_wake_share_the_queued_jobs(engine: Engine) -> None:
     engine.policy.wake_count = 3
     workers = [hire(engine, b"f", asleep=True) for _ in range(3)]
     got = []

@@ -1,4 +1,4 @@
-"""Rows that are no jobs are moved to the table `broken`, reported, and keep no other job from its place."""
+"""Invalid rows are moved to the table `broken` and logged; the other jobs are loaded."""
 
 import contextlib
 from pathlib import Path
@@ -33,7 +33,7 @@ def broken(path: Path) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize(("statement", "complaint"), BREAKS.values(), ids=BREAKS)
-def test_broken_row_is_set_aside_and_the_rest_loads(
+def test_invalid_row_is_quarantined_and_the_others_are_loaded(
     path: Path, opened: Opened, statement: str, complaint: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     opened().commit(batch(job(id) for id in range(1, 6)))
@@ -49,7 +49,7 @@ def test_broken_row_is_set_aside_and_the_rest_loads(
     assert entry.__dict__["fields"]["why"] == f"id 3: {complaint}"
 
 
-def test_broken_row_is_reported_once(path: Path, opened: Opened, caplog: pytest.LogCaptureFixture) -> None:
+def test_invalid_row_is_logged_once(path: Path, opened: Opened, caplog: pytest.LogCaptureFixture) -> None:
     opened().commit(batch([job(1), job(2)]))
     opened().close(3)
     edit(path, "UPDATE jobs SET state = 77 WHERE id = 1")
@@ -59,7 +59,7 @@ def test_broken_row_is_reported_once(path: Path, opened: Opened, caplog: pytest.
     assert len(caplog.records) == 1
 
 
-def test_many_broken_rows_among_many(path: Path, opened: Opened) -> None:
+def test_many_invalid_rows(path: Path, opened: Opened) -> None:
     """More than are read at once, broken at the seams between two readings as well."""
     opened().commit(batch(job(id) for id in range(1, 6001)))
     opened().close(6001)
@@ -72,7 +72,7 @@ def test_many_broken_rows_among_many(path: Path, opened: Opened) -> None:
 
 
 @pytest.mark.parametrize("id", [0, -1, -(2**63) + 1])
-def test_row_with_an_impossible_id(path: Path, opened: Opened, id: int) -> None:
+def test_row_with_an_invalid_id(path: Path, opened: Opened, id: int) -> None:
     opened().commit(batch([job(1), job(2)]))
     opened().close(3)
     edit(path, f"UPDATE jobs SET id = {id} WHERE id = 1")
@@ -80,7 +80,7 @@ def test_row_with_an_impossible_id(path: Path, opened: Opened, id: int) -> None:
     assert [row[:2] for row in broken(path)] == [("invalid id or empty handle", id)]
 
 
-def test_broken_row_that_cannot_be_moved_keeps_nothing_from_loading(path: Path, opened: Opened) -> None:
+def test_invalid_row_that_cannot_be_quarantined_is_skipped(path: Path, opened: Opened) -> None:
     opened().commit(batch([job(1), job(2), job(3)]))
     opened().close(4)
     edit(path, "UPDATE jobs SET state = 77 WHERE id = 2; DROP TABLE broken")

@@ -1,4 +1,4 @@
-"""The verbs of workers that only some doors need, and the codes of failures."""
+"""claim_from, lease, hand_back, and failure codes."""
 
 from geartrain.engine.engine import Engine
 from geartrain.model import JobState
@@ -24,7 +24,7 @@ def test_claiming_from_one_queue_takes_nothing_else(engine: Engine) -> None:
     assert payloads(engine, worker) == [b"f high", b"g"]
 
 
-def test_claiming_from_one_queue_ends_the_sleep_only_with_a_job(engine: Engine) -> None:
+def test_a_worker_stays_idle_if_claim_from_finds_no_job(engine: Engine) -> None:
     worker = hire(engine, b"f", b"g", asleep=True)
     assert engine.claim_from(worker, b"f", 1) is None
     assert worker.idle
@@ -44,7 +44,7 @@ def test_claiming_from_one_queue_gives_a_lease(engine: Engine) -> None:
     assert engine.tick(NOW) == NOW + 5
 
 
-def test_a_running_job_can_be_given_a_lease_once(engine: Engine) -> None:
+def test_lease_does_not_change_an_existing_deadline(engine: Engine) -> None:
     worker = hire(engine, b"f")
     job = engine.submit(b"f", background=True)
     engine.lease(job, 1.0)
@@ -58,7 +58,7 @@ def test_a_running_job_can_be_given_a_lease_once(engine: Engine) -> None:
     assert worker.taken == [job.handle]
 
 
-def test_a_job_that_is_handed_back_was_never_given(engine: Engine, journal: RecordingJournal) -> None:
+def test_a_returned_job_does_not_count_the_attempt(engine: Engine, journal: RecordingJournal) -> None:
     engine.policy.max_attempts = 1
     worker = hire(engine, b"f", timeout=5.0)
     other = hire(engine, b"f", asleep=True)
@@ -71,7 +71,7 @@ def test_a_job_that_is_handed_back_was_never_given(engine: Engine, journal: Reco
     assert claim(engine, other) is job
 
 
-def test_an_abandoned_job_that_is_handed_back_is_dropped(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_an_abandoned_job_that_is_returned_is_cancelled(engine: Engine, watcher: RecordingWatcher) -> None:
     worker = hire(engine, b"f")
     job = engine.submit(b"f", watcher=watcher)
     claim(engine, worker)
@@ -81,7 +81,7 @@ def test_an_abandoned_job_that_is_handed_back_is_dropped(engine: Engine, watcher
     assert not engine.jobs
 
 
-def test_a_copy_of_a_broadcast_that_is_handed_back_is_given_up(engine: Engine) -> None:
+def test_a_returned_copy_of_a_broadcast_is_dropped(engine: Engine) -> None:
     worker = hire(engine, b"b", broadcast=True)
     job = engine.submit(b"b", background=True)
     claim(engine, worker)

@@ -1,4 +1,4 @@
-"""The verbs of clients that only some doors need."""
+"""run_now, retract, reserve_id, watch(first=True) and keep_result."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from tests.unit.engine.recording import (
 )
 
 
-def test_a_hastened_job_runs_now_and_only_once(engine: Engine, journal: RecordingJournal) -> None:
+def test_run_now_queues_a_scheduled_job_once(engine: Engine, journal: RecordingJournal) -> None:
     job, worker = job_in(engine, JobState.SCHEDULED, background=True)
     engine.sleep(worker)
     engine.now = NOW + 10
@@ -29,7 +29,7 @@ def test_a_hastened_job_runs_now_and_only_once(engine: Engine, journal: Recordin
     assert engine.claim(worker) is None
 
 
-def test_a_hastened_job_may_go_back_to_its_old_time(engine: Engine) -> None:
+def test_after_run_now_a_job_can_be_rescheduled_to_its_old_time(engine: Engine) -> None:
     job, worker = job_in(engine, JobState.SCHEDULED, background=True)
     time = job.run_at
     engine.run_now(job)
@@ -43,7 +43,7 @@ def test_a_hastened_job_may_go_back_to_its_old_time(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("state", [JobState.QUEUED, JobState.RUNNING, *OVER, JobState.DEAD])
-def test_only_a_scheduled_job_can_be_hastened(
+def test_run_now_ignores_jobs_that_are_not_scheduled(
     engine: Engine, watcher: RecordingWatcher, journal: RecordingJournal, state: JobState
 ) -> None:
     job, _ = job_in(engine, state, watcher, background=True)
@@ -53,9 +53,7 @@ def test_only_a_scheduled_job_can_be_hastened(
 
 
 @pytest.mark.parametrize("state", [JobState.SCHEDULED, JobState.QUEUED])
-def test_a_withdrawn_job_that_nobody_waits_for_was_never_there(
-    engine: Engine, journal: RecordingJournal, state: JobState
-) -> None:
+def test_retract_removes_a_job_without_watchers(engine: Engine, journal: RecordingJournal, state: JobState) -> None:
     job, worker = job_in(engine, state, background=True)
     engine.retract(job)
     assert not engine.jobs
@@ -67,7 +65,7 @@ def test_a_withdrawn_job_that_nobody_waits_for_was_never_there(
 
 
 @pytest.mark.parametrize("state", ALIVE)
-def test_a_withdrawn_job_that_somebody_waits_for_goes_on_in_the_foreground(
+def test_a_retracted_job_with_watchers_becomes_a_foreground_job(
     engine: Engine, watcher: RecordingWatcher, journal: RecordingJournal, state: JobState
 ) -> None:
     job, _ = job_in(engine, state, watcher, background=True)
@@ -78,7 +76,7 @@ def test_a_withdrawn_job_that_somebody_waits_for_goes_on_in_the_foreground(
     assert watcher.words == [("fail", "cancelled")]
 
 
-def test_a_withdrawn_job_that_runs_runs_on(engine: Engine, journal: RecordingJournal) -> None:
+def test_a_retracted_job_that_runs_is_not_interrupted(engine: Engine, journal: RecordingJournal) -> None:
     job, worker = job_in(engine, JobState.RUNNING, background=True)
     engine.retract(job)
     assert worker.running.jobs() == [job]
@@ -87,13 +85,13 @@ def test_a_withdrawn_job_that_runs_runs_on(engine: Engine, journal: RecordingJou
 
 
 @pytest.mark.parametrize("state", OVER)
-def test_withdrawing_what_is_over_changes_nothing(engine: Engine, watcher: RecordingWatcher, state: JobState) -> None:
+def test_retracting_a_finished_job_changes_nothing(engine: Engine, watcher: RecordingWatcher, state: JobState) -> None:
     job, _ = job_in(engine, state, watcher, background=True)
     engine.retract(job)
     assert job.state is state
 
 
-def test_a_reserved_id_is_given_to_nobody_else(engine: Engine) -> None:
+def test_a_reserved_id_is_not_used_for_other_jobs(engine: Engine) -> None:
     number = engine.reserve_id()
     other = engine.submit(b"f", background=True)
     reserved = engine.submit(b"f", background=True, reserved_id=number)
@@ -102,7 +100,7 @@ def test_a_reserved_id_is_given_to_nobody_else(engine: Engine) -> None:
     assert engine.submit(b"f", background=True).id not in (number, other.id)
 
 
-def test_who_watches_first_hears_first(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_watch_first_is_called_before_other_watchers(engine: Engine, watcher: RecordingWatcher) -> None:
     order: list[int] = []
     watchers = [watcher, RecordingWatcher(), RecordingWatcher()]
     for number, each in enumerate(watchers):
@@ -114,7 +112,7 @@ def test_who_watches_first_hears_first(engine: Engine, watcher: RecordingWatcher
     assert order == [2, 0, 1]
 
 
-def test_the_first_watcher_of_a_job_may_ask_to_be_first(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_watch_first_works_without_other_watchers(engine: Engine, watcher: RecordingWatcher) -> None:
     job = engine.submit(b"f", background=True)
     engine.watch(job, watcher, first=True)
     assert job.watchers == [watcher]

@@ -1,4 +1,4 @@
-"""Lost workers: their jobs go back, and are given up after too many attempts."""
+"""Lost workers: their jobs are requeued, and dead after too many attempts."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.unit.engine.recording import (
 
 
 @pytest.mark.parametrize("how", ["leave", "unregister"])
-def test_a_lost_job_goes_to_the_end_of_its_lane(engine: Engine, how: str) -> None:
+def test_a_lost_job_goes_to_the_end_of_its_queue(engine: Engine, how: str) -> None:
     worker = hire(engine, b"f")
     for payload in (b"1", b"2"):
         engine.submit(b"f", payload=payload, background=True)
@@ -30,7 +30,7 @@ def test_a_lost_job_goes_to_the_end_of_its_lane(engine: Engine, how: str) -> Non
     assert job.attempts == 2
 
 
-def test_losing_a_worker_says_nothing_to_the_client(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_a_lost_worker_does_not_call_watchers(engine: Engine, watcher: RecordingWatcher) -> None:
     worker = hire(engine, b"f")
     job = engine.submit(b"f", watcher=watcher)
     claim(engine, worker)
@@ -39,7 +39,7 @@ def test_losing_a_worker_says_nothing_to_the_client(engine: Engine, watcher: Rec
     assert job.watchers == [watcher]
 
 
-def test_dismissing_loses_only_the_jobs_of_that_function(engine: Engine) -> None:
+def test_unregistering_requeues_only_the_jobs_of_that_function(engine: Engine) -> None:
     worker = hire(engine, b"f", b"g")
     f, g = engine.submit(b"f", background=True), engine.submit(b"g", background=True)
     claim(engine, worker)
@@ -49,7 +49,7 @@ def test_dismissing_loses_only_the_jobs_of_that_function(engine: Engine) -> None
     assert worker.running.jobs() == [g]
 
 
-def test_an_abandoned_job_of_a_lost_worker_is_dropped(engine: Engine, watcher: RecordingWatcher) -> None:
+def test_an_abandoned_job_of_a_lost_worker_is_cancelled(engine: Engine, watcher: RecordingWatcher) -> None:
     worker = hire(engine, b"f")
     job = engine.submit(b"f", b"key", watcher=watcher)
     claim(engine, worker)
@@ -78,7 +78,7 @@ def test_after_too_many_lost_workers_the_job_is_dead(engine: Engine, watcher: Re
     assert engine.functions[b"f"].unique_jobs == {}
 
 
-def test_without_a_limit_a_job_never_dies(engine: Engine) -> None:
+def test_without_a_limit_a_job_is_never_dead(engine: Engine) -> None:
     engine.policy.max_attempts = 0
     job = engine.submit(b"f", background=True)
     for _ in range(50):
@@ -88,7 +88,7 @@ def test_without_a_limit_a_job_never_dies(engine: Engine) -> None:
     assert (job.state, job.attempts) == (JobState.QUEUED, 50)
 
 
-def test_leaving_takes_everything_back(engine: Engine) -> None:
+def test_remove_worker_removes_abilities_and_jobs(engine: Engine) -> None:
     worker = hire(engine, b"f", b"g", asleep=True)
     engine.remove_worker(worker)
     assert (worker.idle, worker.crew, worker.abilities) == (False, None, {})
@@ -99,7 +99,7 @@ def test_leaving_takes_everything_back(engine: Engine) -> None:
     assert engine.functions[b"f"].workers == 0
 
 
-def test_a_worker_that_left_may_come_back(engine: Engine) -> None:
+def test_a_removed_worker_can_register_again(engine: Engine) -> None:
     worker = hire(engine, b"f")
     engine.remove_worker(worker)
     engine.submit(b"g", background=True)

@@ -1,4 +1,4 @@
-"""What the engine counts, so that nobody has to count again."""
+"""Counters and histograms of the engine, and the list of workers."""
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,7 @@ from geartrain.model import Duplicate, JobState
 from tests.unit.engine.recording import NOW, claim, hire, job_in
 
 
-def test_every_end_has_its_count(engine: Engine) -> None:
+def test_every_outcome_is_counted(engine: Engine) -> None:
     ends = [JobState.DONE, JobState.DONE, JobState.FAILED, JobState.CANCELLED, JobState.DEAD]
     for state in ends:
         job_in(engine, state, background=True)
@@ -24,21 +24,21 @@ def test_every_end_has_its_count(engine: Engine) -> None:
     assert engine.dead_counts == {b"f": 1}
 
 
-def test_joining_and_replacing_is_no_second_submission(engine: Engine) -> None:
+def test_coalescing_and_replacing_do_not_count_as_submissions(engine: Engine) -> None:
     for duplicate in (Duplicate.COALESCE, Duplicate.REPLACE):
         engine.submit(b"f", b"key", duplicate=duplicate)
         engine.submit(b"f", b"key", duplicate=duplicate)
     assert (engine.submitted, engine.functions[b"f"].submitted, engine.outcomes.total) == (1, 1, 0)
 
 
-def test_a_retried_job_was_submitted_once(engine: Engine) -> None:
+def test_a_retry_does_not_count_as_a_submission(engine: Engine) -> None:
     job, _ = job_in(engine, JobState.DEAD, background=True)
     engine.retry(job)
     assert (engine.submitted, engine.functions[b"f"].submitted) == (1, 1)
     assert engine.dead_counts == {}
 
 
-def test_jobs_from_before_were_not_submitted_now(engine: Engine) -> None:
+def test_restored_jobs_do_not_count_as_submissions(engine: Engine) -> None:
     for number, state in enumerate((JobState.QUEUED, JobState.SCHEDULED, JobState.DEAD), 1):
         before = Engine(first_id=number)
         before.now = NOW
@@ -55,7 +55,7 @@ def test_dead_jobs_are_counted_when_their_function_is_dropped(engine: Engine) ->
     assert engine.dead_counts == {}
 
 
-def test_oldest_is_when_the_first_was_ready(engine: Engine) -> None:
+def test_oldest_ready_at_is_that_of_the_first_job(engine: Engine) -> None:
     assert engine.function(b"f").oldest_ready_at() == 0.0
     first = engine.submit(b"f", run_at=NOW - 500)  # a place ahead: it waits since now all the same
     engine.now = NOW + 10
@@ -68,7 +68,7 @@ def test_oldest_is_when_the_first_was_ready(engine: Engine) -> None:
     assert f.oldest_ready_at() == 0.0
 
 
-def test_oldest_is_right_where_jobs_came_out_of_order(engine: Engine) -> None:
+def test_oldest_ready_at_with_jobs_out_of_order(engine: Engine) -> None:
     late = engine.submit(b"f", run_at=NOW - 1)
     early = engine.submit(b"f", run_at=NOW - 2)
     engine.now = NOW + 5
@@ -80,7 +80,7 @@ def test_oldest_is_right_where_jobs_came_out_of_order(engine: Engine) -> None:
     assert f.oldest_ready_at() == NOW + 5
 
 
-def test_waiting_and_running_are_measured(engine: Engine) -> None:
+def test_wait_and_run_times_are_measured(engine: Engine) -> None:
     worker = hire(engine, b"f")
     engine.submit(b"f")
     engine.now = NOW + 0.25
@@ -91,7 +91,7 @@ def test_waiting_and_running_are_measured(engine: Engine) -> None:
     assert (measured(engine.run_times), engine.run_times.total_seconds) == ({20: 1}, 1.0)
 
 
-def test_a_clock_that_was_moved_spoils_nothing(engine: Engine) -> None:
+def test_negative_durations_do_not_change_the_sums(engine: Engine) -> None:
     worker = hire(engine, b"f")
     engine.submit(b"f")
     engine.now = NOW - 3600
@@ -105,7 +105,7 @@ def test_a_clock_that_was_moved_spoils_nothing(engine: Engine) -> None:
 NUMBERS = [float("-inf"), -1.0, 0.0, 1e-9, 1e-6, 1.0, 3600.0, 4e12 - 1, 4e12, 1e300, float("inf"), float("nan")]
 
 
-def test_every_number_has_a_bucket() -> None:
+def test_every_float_has_a_bucket() -> None:
     meter = DurationHistogram()
     for number in NUMBERS:
         meter.add(number)
@@ -113,7 +113,7 @@ def test_every_number_has_a_bucket() -> None:
 
 
 @given(st.lists(st.sampled_from(NUMBERS[1:7])), st.data())
-def test_a_meter_counts_whatever_the_order(numbers: list[float], data: st.DataObject) -> None:
+def test_add_and_remove_cancel_out_in_any_order(numbers: list[float], data: st.DataObject) -> None:
     meter = DurationHistogram()
     for number in numbers:
         meter.add(number)
@@ -129,7 +129,7 @@ def measured(meter: DurationHistogram) -> dict[int, int]:
     return {bucket: count for bucket, count in enumerate(meter.counts()) if count}
 
 
-def test_workers_are_listed_from_their_first_function_until_they_leave(engine: Engine) -> None:
+def test_workers_are_listed_from_their_first_function_until_they_are_removed(engine: Engine) -> None:
     first, second = hire(engine, b"f"), hire(engine, b"f", b"g")
     assert engine.workers == {1: first, 2: second}
     assert (first.number, first.since) == (1, NOW)
@@ -143,7 +143,7 @@ def test_workers_are_listed_from_their_first_function_until_they_leave(engine: E
     assert first.since == NOW
 
 
-def test_alarms_are_part_of_the_deadline_and_called_at_every_tick(engine: Engine) -> None:
+def test_timers_are_part_of_the_deadline_and_fire_at_every_tick(engine: Engine) -> None:
     class Recording(Timer):
         def __init__(self) -> None:
             super().__init__()
