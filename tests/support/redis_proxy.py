@@ -15,13 +15,18 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from geartrain.client.redis import replies
+from geartrain.client.redis import replies, scripts
 from geartrain.wire import resp
 from tests.support import serving
 
 PATIENCE = 20.0  # seconds
 # What is said when a connection is made says nothing about jobs.
 _GREETINGS = frozenset({"SELECT", "HELLO", "CLIENT ID", "CLIENT SETINFO", "CLIENT MAINT_NOTIFICATIONS"})
+
+
+RENEWAL = "EVALSHA renewal"
+# What a worker runs three times per lease, at any moment.
+_RENEWALS = frozenset(script.sha1.encode() for script in (scripts.REGISTER, scripts.HOLD, scripts.RETURN_LOST))
 
 
 class RedisProxy:
@@ -35,6 +40,7 @@ class RedisProxy:
         self._changed = threading.Condition()
         self._strike: Callable[[], None] | None = None
         self._strike_after = -1
+        self._count_renewals = True
         self._struck = False
         self._sockets: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
@@ -43,9 +49,10 @@ class RedisProxy:
     def url(self) -> str:
         return f"gearmonkey://{serving.HOST}:{self._listener.getsockname()[1]}/0"
 
-    def strike_after(self, more_answers: int, strike: Callable[[], None]) -> None:
-        """Strike instead of passing on the answer that comes after so many more."""
+    def strike_after(self, more_answers: int, strike: Callable[[], None], count_renewals: bool = True) -> None:
+        """Strike instead of passing on the answer that comes after this many more, with or without renewals."""
         with self._changed:
+            self._count_renewals = count_renewals
             self._strike_after = len(self.answered) + more_answers
             self._strike = strike
 
@@ -117,7 +124,7 @@ class RedisProxy:
             near.shutdown(socket.SHUT_WR)
 
     def _count(self, name: str) -> None:
-        if name in _GREETINGS or self._struck:
+        if name in _GREETINGS or self._struck or (name == RENEWAL and not self._count_renewals):
             return
         self.answered.append(name)
         if self._strike is not None and len(self.answered) > self._strike_after:
@@ -128,5 +135,7 @@ class RedisProxy:
 
 def _name(arguments: list[bytes]) -> str:
     """A command, with its subcommand where it has one."""
+    if arguments[0].upper() == b"EVALSHA" and arguments[1] in _RENEWALS:
+        return RENEWAL
     words = arguments[: 2 if arguments[0].upper() in (b"CLIENT", b"SCRIPT") else 1]
     return b" ".join(words).decode().upper()
