@@ -300,7 +300,7 @@ class SqliteStore:
 
     def _quarantine(self, row: tuple[Any, ...], problem: str) -> None:
         """Move an invalid row to the table `broken`; if that fails, it is logged again at the next start."""
-        _log.error("invalid row moved to the table `broken`", extra=_fields(self.path, f"id {row[0]}: {problem}"))
+        _log.error("invalid row moved to table broken", extra=_fields(self.path, f"id {row[0]}: {problem}"))
         values = (time.time(), problem, *row)
         connection = self._connected()
         with contextlib.suppress(apsw.Error), connection:

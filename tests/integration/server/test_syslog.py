@@ -20,10 +20,10 @@ def test_syslog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         daemon.settimeout(10)
         daemon.bind(path)
         with log.opened("syslog", "info", "text"):
-            SERVER.warning("a clock was moved", extra={"fields": {"seconds": 3}})
+            SERVER.warning("wall clock changed", extra={"fields": {"seconds": 3}})
             message = daemon.recv(4096).decode()
     # Facility daemon (3 * 8) and severity warning (4).
-    assert message == f"<28>geartrain[{os.getpid()}]: warning server  a clock was moved  seconds=3"
+    assert message == f"<28>geartrain[{os.getpid()}]: warning server  wall clock changed  seconds=3"
 
 
 def test_missing_syslog_is_a_start_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

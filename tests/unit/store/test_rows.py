@@ -45,7 +45,7 @@ def test_invalid_row_is_quarantined_and_the_others_are_loaded(
     assert (said, id, payload) == (complaint, 3, b"payload 3")
     assert handle == (b"" if "handle =" in statement else b"H:host:3")
     (entry,) = caplog.records
-    assert entry.getMessage() == "invalid row moved to the table `broken`"
+    assert entry.getMessage() == "invalid row moved to table broken"
     assert entry.__dict__["fields"]["why"] == f"id 3: {complaint}"
 
 

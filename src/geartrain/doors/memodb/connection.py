@@ -126,7 +126,7 @@ class MemodbConnection(Connection):
             self.close()
             return
         # One line shows what a peer does wrong; thousands would hide everything else.
-        self.log(logging.DEBUG if self._ignored else logging.WARNING, "a message was ignored", str(error))
+        self.log(logging.DEBUG if self._ignored else logging.WARNING, "message ignored", str(error))
         self._ignored += 1
 
     def lost(self) -> None:

@@ -48,7 +48,7 @@ class MemodbWatcher(Watcher):
     def fail(self, job: LiveJob, reason: str) -> None:
         """Silence: the protocol has no word for it."""
         self.over()
-        self.connection.log(logging.INFO, "a job failed and its client cannot be told", reason)
+        self.connection.log(logging.INFO, "job failed, not reported to client", reason)
 
     def exception(self, job: LiveJob, data: bytes) -> None:
         """The same."""
@@ -85,7 +85,7 @@ class MemodbWatcher(Watcher):
         """Give up: silence, and a closed pipe if that hurts nobody else."""
         self.over()
         self.connection.engine.unwatch_all(self)
-        self.connection.log(logging.INFO, "a request was dropped", why)
+        self.connection.log(logging.INFO, "request dropped", why)
         self.connection.close_if_unused()
 
     def over(self) -> None:

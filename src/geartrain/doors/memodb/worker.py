@@ -110,7 +110,7 @@ class MemodbWorker(Worker):
                 if isinstance(watcher, MemodbWatcher):
                     watcher.lost(job)
         self.connection.engine.remove_worker(self)
-        self.connection.log(logging.DEBUG, "a worker has left", why)
+        self.connection.log(logging.DEBUG, "worker removed", why)
 
     def _set_timer(self, seconds: float) -> None:
         self._cancel_timer()

@@ -109,7 +109,7 @@ def set_config(connection: "PeriodicConnection", message_id: bytes, arguments: w
     """CONFIG_SET: change a value; an unknown one changes nothing."""
     key, value = arguments.short(), arguments.value()
     if connection.periodic.config.set(key, value):
-        connection.log(logging.INFO, "a value was set", f"{key.decode('utf-8', 'replace')} = {value}")
+        connection.log(logging.INFO, "configuration changed", f"{key.decode('utf-8', 'replace')} = {value}")
         connection.periodic.apply_config()
     connection.answer_durably(message_id)
 
@@ -119,7 +119,7 @@ def shutdown(connection: "PeriodicConnection", message_id: bytes, arguments: wir
     if connection.by_socket_file or connection.peer.startswith(_LOOPBACK):
         connection.periodic.control.shutdown(graceful=False)
     else:
-        connection.log(logging.WARNING, "a shutdown was refused", "it came from another machine")
+        connection.log(logging.WARNING, "shutdown refused", "it came from another machine")
 
 
 def _submit(connection: "PeriodicConnection", work: wire.PeriodicJob, watcher: RunWatcher | None) -> LiveJob | None:

@@ -136,7 +136,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = ""
     http_without_token: Annotated[
         bool,
-        Description("HTTP", types.FLAG, "Listen for HTTP on addresses of other machines although no token is set."),
+        Description("HTTP", types.FLAG, "Let other machines connect by HTTP although no token is set."),
     ] = False
     http_hosts: Annotated[
         tuple[str, ...],
