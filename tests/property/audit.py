@@ -1,4 +1,4 @@
-"""Recount everything that the engine keeps, from the jobs and workers up, and compare it with its books."""
+"""Recompute all counters and indexes of the engine from its jobs and workers, and compare them."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from geartrain.model import JobState
 
 
 def audit(engine: Engine, workers: Iterable[Worker]) -> None:
-    """Fail on the first thing that is not as it should be."""
+    """Fail on the first difference."""
     everybody = list(workers)
     jobs = list(engine.jobs.values())
     _places(engine, jobs, everybody)
@@ -29,7 +29,7 @@ def _in(jobs: Iterable[LiveJob], state: JobState) -> list[LiveJob]:
 
 
 def _places(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> None:
-    """Every job is in the one place that its state names, and nowhere else."""
+    """Every job is in the one place of its state, and nowhere else."""
     assert all(engine.jobs.get(job.id) is job for job in jobs)
     assert len(engine.jobs) == len(jobs)
     assert all(id == job.id for id, job in engine.dead.items())
@@ -79,7 +79,7 @@ def _places(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> None:
 
 
 def _functions(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> None:
-    """Counters are what one gets by counting."""
+    """Counters equal a recount."""
     assert {job.function for job in jobs} <= engine.functions.keys()
     for name, function in engine.functions.items():
         mine = [job for job in jobs if job.function == name]
@@ -111,7 +111,7 @@ def _unique_keys(engine: Engine, jobs: list[LiveJob]) -> None:
 
 
 def _crews(engine: Engine, workers: list[Worker]) -> None:
-    """Crews are exactly what their members offer, and miss no function that has jobs."""
+    """Crews match the abilities of their members, and list every queue that has jobs."""
     members = Counter(worker.crew for worker in workers if worker.crew is not None)
     assert set(engine.crews.values()) == set(members)
     for key, crew in engine.crews.items():
@@ -141,7 +141,7 @@ def _crews(engine: Engine, workers: list[Worker]) -> None:
 
 
 def _sleepers(engine: Engine, workers: list[Worker]) -> None:
-    """Who sleeps is known to sleep, and does not sleep beside work for longer than the grace."""
+    """Idle workers are listed, and are not idle beside queued jobs for longer than the grace period."""
     asleep = [worker for crew in engine.crews.values() for worker in crew.idle]
     assert len(asleep) == len(set(asleep))
     assert set(asleep) == {worker for worker in workers if worker.idle}
@@ -164,7 +164,7 @@ def _watchers(jobs: list[LiveJob]) -> None:
 
 
 def _heads(function: Function) -> list[LiveJob]:
-    """The first of those that were put in order, and of those that came with an earlier time, of each lane."""
+    """The first job of the linked list, and of the heap, of each queue."""
     return [
         line[0]
         for queue in function.queues
@@ -178,6 +178,6 @@ def _early(queue: JobQueue) -> list[LiveJob]:
 
 
 def _same(some: list[LiveJob], others: list[LiveJob]) -> None:
-    """The same jobs, none twice."""
+    """Fail unless both have the same jobs, none twice."""
     assert Counter(some) == Counter(others)
     assert len(set(some)) == len(some)

@@ -1,4 +1,4 @@
-"""How hard hypothesis looks: the same examples every time in CI, new ones on every other run."""
+"""Profiles of hypothesis: the same examples every time in CI, new ones elsewhere."""
 
 import os
 

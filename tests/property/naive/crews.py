@@ -1,4 +1,4 @@
-"""The naive model's crews: who works together, whose turn it is, who is woken, and who hears what."""
+"""The naive model: its state, crews, waking, and calls to watchers and workers."""
 
 import itertools
 from collections import defaultdict
@@ -6,8 +6,8 @@ from collections import defaultdict
 from tests.property.naive.records import NEVER, NaiveCrew, NaiveFunction, NaiveJob, NaiveWatcher, NaiveWorker
 
 
-class Floorplan:
-    """Everything that is known, in lists; how workers are found, woken and given their turn."""
+class NaiveState:
+    """The state in plain lists, and how workers are found and woken."""
 
     def __init__(
         self, max_attempts: int, wake_count: int, wake_grace: float, dead_limit: int, moves_per_tick: int
@@ -16,17 +16,17 @@ class Floorplan:
         self.wake_grace, self.dead_limit, self.moves_per_tick = wake_grace, dead_limit, moves_per_tick
         self.now = 0.0
         self.workers: list[NaiveWorker] = []
-        self.jobs: list[NaiveJob] = []  # every job there ever was
+        self.jobs: list[NaiveJob] = []  # including finished ones
         self.functions: defaultdict[bytes, NaiveFunction] = defaultdict(NaiveFunction)
         self.crews: list[NaiveCrew] = []
-        self.look_again: list[tuple[float, bytes | None]] = []  # None: the function was dropped
+        self.planned_wakes: list[tuple[float, bytes | None]] = []  # None: the function was dropped
         self.dead_foreground: list[NaiveJob] = []
         self.numbers = itertools.count(1)
         self.clock = itertools.count(1)  # orders what happens at the same time
         self.heard: defaultdict[str, list[tuple[object, ...]]] = defaultdict(list)
-        self.handed: list[bytes] = []  # what the engine has handed out in this step
+        self.handed: list[bytes] = []  # jobs that the engine assigned in this step
 
-    # What those who are woken or told may come back with; the verbs are in verbs.py
+    # Verbs that workers and watchers may call; implemented in verbs.py
 
     def submit(
         self,
@@ -58,7 +58,7 @@ class Floorplan:
     def unwatch(self, job: NaiveJob, watcher: NaiveWatcher) -> None:
         raise NotImplementedError
 
-    # Looking
+    # Queries
 
     def alive(self) -> list[NaiveJob]:
         return [job for job in self.jobs if job.state in ("scheduled", "queued", "running")]
@@ -79,10 +79,10 @@ class Floorplan:
     def deadline(self) -> float:
         times = [job.run_at for job in self.jobs if job.state == "scheduled"]
         times += [job.deadline for job in self.jobs if job.state == "running"]
-        times += [when for when, _ in self.look_again]
+        times += [when for when, _ in self.planned_wakes]
         return min(times, default=NEVER)
 
-    # Crews, turns and waking
+    # Crews and waking
 
     def crew_of(self, worker: NaiveWorker) -> NaiveCrew:
         if worker.crew is None:
@@ -95,7 +95,7 @@ class Floorplan:
                 self.crews.append(crew)
                 for function in worker.abilities:
                     self.functions[function].crews.append(crew)
-                    self.take_note(crew, function)
+                    self.list_queues(crew, function)
             crew.members.append(worker)
             worker.crew = crew
         return worker.crew
@@ -104,7 +104,7 @@ class Floorplan:
         if worker.crew is not None and worker in worker.crew.asleep:
             worker.crew.asleep.remove(worker)
 
-    def part(self, worker: NaiveWorker) -> None:
+    def leave_crew(self, worker: NaiveWorker) -> None:
         self.stop_sleeping(worker)
         crew, worker.crew = worker.crew, None
         if crew is None:
@@ -112,18 +112,18 @@ class Floorplan:
         crew.members.remove(worker)
         if not crew.members:
             self.crews.remove(crew)
-            for home in self.functions.values():
-                home.crews = [other for other in home.crews if other is not crew]
-                home.calls = [other for other in home.calls if other is not crew]
+            for naive_function in self.functions.values():
+                naive_function.crews = [other for other in naive_function.crews if other is not crew]
+                naive_function.idle_crews = [other for other in naive_function.idle_crews if other is not crew]
 
-    def regroup(self, worker: NaiveWorker) -> None:
+    def change_crew(self, worker: NaiveWorker) -> None:
         asleep = worker.crew is not None and worker in worker.crew.asleep
-        self.part(worker)
+        self.leave_crew(worker)
         if asleep:
             self.sleep(worker)
 
-    def take_note(self, crew: NaiveCrew, function: bytes) -> None:
-        """A function with jobs is on the crew's list: at the end, if it was not there."""
+    def list_queues(self, crew: NaiveCrew, function: bytes) -> None:
+        """List the queues of a function that have jobs at the crew: at the end, if they are not listed."""
         if self.functions[function].paused:
             return
         for priority in range(3):
@@ -131,7 +131,7 @@ class Floorplan:
                 crew.turns[priority].append(function)
 
     def look(self, crew: NaiveCrew) -> tuple[int, bytes] | None:
-        """Whose turn it is; who is found to have nothing loses its turn."""
+        """Return the next queue that has jobs; empty ones lose their turn."""
         for priority in range(3):
             while crew.turns[priority]:
                 function = crew.turns[priority][0]
@@ -144,38 +144,38 @@ class Floorplan:
         """No function is served twice while another has waited all the time."""
         before = crew.served.get((priority, function))
         for other in crew.key - {function}:
-            home = self.functions[other]
-            if before is None or home.paused or not self.queue(other, priority):
+            naive_function = self.functions[other]
+            if before is None or naive_function.paused or not self.queue(other, priority):
                 continue
-            waited = home.waiting_since[priority] < before
+            waited = naive_function.waiting_since[priority] < before
             assert not waited or crew.served.get((priority, other), 0) > before, "functions take turns"
         for higher in range(priority):
             for other in crew.key:
                 assert self.functions[other].paused or not self.queue(other, higher), "priority is global"
         crew.served[priority, function] = next(self.clock)
 
-    def next_sleeper(self, function: bytes) -> NaiveWorker | None:
-        """Who is found to have nobody asleep is not asked again before somebody there falls asleep."""
-        calls = self.functions[function].calls
-        while calls:
-            crew = calls.pop(0)
+    def pop_idle_worker(self, function: bytes) -> NaiveWorker | None:
+        """Return the next idle worker; a crew without one is not asked again before one of its workers becomes idle."""
+        idle_crews = self.functions[function].idle_crews
+        while idle_crews:
+            crew = idle_crews.pop(0)
             sleeper = crew.asleep.pop(0) if crew.asleep else None
             if crew.asleep:
-                calls.append(crew)
+                idle_crews.append(crew)
             if sleeper is not None:
                 return sleeper
         return None
 
     def wake_some(self, function: bytes, count: int) -> None:
         for _ in range(count):
-            worker = self.next_sleeper(function)
+            worker = self.pop_idle_worker(function)
             if worker is None:
                 return
             self.wake(worker)
-            if self.queue(function) and all(function != waiting for _, waiting in self.look_again):
-                self.look_again.append((self.now + self.wake_grace, function))
+            if self.queue(function) and all(function != waiting for _, waiting in self.planned_wakes):
+                self.planned_wakes.append((self.now + self.wake_grace, function))
 
-    # Who hears what
+    # Calls to workers, watchers and the journal
 
     def wake(self, worker: NaiveWorker) -> None:
         self.hear(worker, "wake")
@@ -188,7 +188,7 @@ class Floorplan:
                 self.complete(worker, job)
 
     def tell(self, watchers: list[NaiveWatcher], what: str, job: NaiveJob) -> None:
-        state = job.state  # a watcher that was told before may have had the job retried
+        state = job.state  # an earlier watcher may have retried the job
         for watcher in watchers:
             self.heard[f"watcher {watcher.number}"].append((what, job.handle, state))
             self.react(watcher, what, job)

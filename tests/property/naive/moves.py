@@ -1,30 +1,30 @@
-"""How a job moves in the naive model, from one state to the next."""
+"""The naive model: transitions of jobs between states."""
 
 from geartrain.model import Expiry
-from tests.property.naive.crews import Floorplan
+from tests.property.naive.crews import NaiveState
 from tests.property.naive.records import NEVER, NaiveJob, NaiveWatcher, NaiveWorker
 
 
-class Moves(Floorplan):
-    """The moves that the verbs are made of."""
+class Moves(NaiveState):
+    """The transitions that the verbs are made of."""
 
     def place(self, job: NaiveJob, run_at: float) -> None:
         job.run_at = run_at or self.now
         if job.run_at > self.now:
             job.state = "scheduled"
         else:
-            self.line_up(job, timed=bool(run_at))
+            self.enqueue(job, timed=bool(run_at))
 
-    def line_up(self, job: NaiveJob, timed: bool = False, taken_from: NaiveWorker | None = None) -> None:
-        home = self.functions[job.function]
+    def enqueue(self, job: NaiveJob, timed: bool = False, taken_from: NaiveWorker | None = None) -> None:
+        naive_function = self.functions[job.function]
         if not self.queue(job.function, job.priority):
-            home.waiting_since[job.priority] = next(self.clock)
+            naive_function.waiting_since[job.priority] = next(self.clock)
         job.state, job.arrived, job.timed = "queued", next(self.clock), timed
-        for crew in home.crews:
-            self.take_note(crew, job.function)
+        for crew in naive_function.crews:
+            self.list_queues(crew, job.function)
         if taken_from is not None:
             self.hear(taken_from, "revoked", job.handle)
-        if not home.paused:
+        if not naive_function.paused:
             self.wake_some(job.function, self.wake_count)
 
     def start(self, worker: NaiveWorker, job: NaiveJob) -> None:
@@ -35,18 +35,18 @@ class Moves(Floorplan):
         job.shared = self.functions[job.function].broadcast
         if job.shared:
             sleepers = []
-            while (sleeper := self.next_sleeper(job.function)) is not None:
+            while (sleeper := self.pop_idle_worker(job.function)) is not None:
                 sleepers.append(sleeper)
                 sleeper.invited.append(job)
             for sleeper in sleepers:
                 self.wake(sleeper)
 
     def stop(self, job: NaiveJob) -> None:
-        """Nobody runs the job any more, and nobody may fetch a copy of it."""
+        """Take the job and its copies from all workers."""
         for worker in self.holders(job):
             worker.holding.remove(job)
             if job.shared:
-                worker.pardoned.add(job.handle)
+                worker.forgiven.add(job.handle)
         job.deadline = NEVER
 
     def end(self, job: NaiveJob, state: str, worker: NaiveWorker | None = None) -> list[NaiveWatcher]:
@@ -91,7 +91,7 @@ class Moves(Floorplan):
                 self.lost(worker, job, told=False)
 
     def give_up(self, worker: NaiveWorker, job: NaiveJob) -> bool:
-        """One copy of a broadcast less; true if that was the last."""
+        """Drop a copy of a broadcast; return whether it was the last."""
         worker.holding = [other for other in worker.holding if other is not job]
         return not self.holders(job) and not self.guests(job)
 
@@ -104,7 +104,7 @@ class Moves(Floorplan):
             self.stop(job)
             job.run_at = self.now
             self.note("changed", job)
-            self.line_up(job, taken_from=worker if told else None)
+            self.enqueue(job, taken_from=worker if told else None)
             return
         if told:
             self.hear(worker, "revoked", job.handle)
@@ -131,7 +131,7 @@ class Moves(Floorplan):
         return [worker for worker in self.workers if job in worker.invited]
 
     def first(self, queue: list[NaiveJob]) -> NaiveJob:
-        """The job whose turn it is; the engine's choice if the promise leaves one."""
+        """Return the next job; where several are allowed, the one that the engine chose."""
         time = min(job.run_at for job in queue)
         tied = [job for job in queue if job.run_at == time]
         if not any(job.timed for job in tied):

@@ -1,4 +1,4 @@
-"""What the naive model knows of watchers, workers, jobs, crews and functions: plain records."""
+"""The naive model: watchers, workers, jobs, crews and functions as plain data."""
 
 import dataclasses
 
@@ -10,22 +10,22 @@ NEVER = float("inf")
 @dataclasses.dataclass(eq=False)
 class NaiveWatcher:
     number: int
-    # "quiet"; "again": submits anew when a job ends, does not wait for one whose time ran out;
-    # "angry": cancels its others when one fails, and one whose time ran out.
+    # "quiet"; "again": submits another job when one ends, and unwatches a job that times out;
+    # "angry": cancels its other jobs when one fails, and a job that times out.
     manner: str
-    patience: int = 2  # how often it submits anew
+    patience: int = 2  # how often it submits another job
 
 
 @dataclasses.dataclass(eq=False)
 class NaiveWorker:
     number: int
-    # When woken: "slow" does nothing yet, "quick" claims, "parked" claims or sleeps on, "swift" completes.
+    # When woken: "slow" does nothing yet, "quick" claims, "parked" claims or sleeps again, "swift" completes.
     manner: str
     abilities: dict[bytes, tuple[float, Expiry]] = dataclasses.field(default_factory=dict)
     crew: "NaiveCrew | None" = None
-    holding: "list[NaiveJob]" = dataclasses.field(default_factory=list)  # what it runs, oldest claim first
-    invited: "list[NaiveJob]" = dataclasses.field(default_factory=list)  # broadcasts that it may fetch
-    pardoned: set[bytes] = dataclasses.field(default_factory=set)
+    holding: "list[NaiveJob]" = dataclasses.field(default_factory=list)  # running jobs, the oldest claim first
+    invited: "list[NaiveJob]" = dataclasses.field(default_factory=list)  # copies of broadcasts that it may claim
+    forgiven: set[bytes] = dataclasses.field(default_factory=set)
 
 
 @dataclasses.dataclass(eq=False)
@@ -44,8 +44,8 @@ class NaiveJob:
     keeps_result: bool = True
     state: str = "new"
     attempts: int = 0
-    arrived: int = 0  # when it got its place in the line
-    timed: bool = False  # somebody chose its time
+    arrived: int = 0  # when it was queued
+    timed: bool = False  # it was submitted with a time
     shared: bool = False  # it runs as a broadcast
     started_at: float = 0.0
     deadline: float = NEVER
@@ -72,5 +72,5 @@ class NaiveFunction:
         self.broadcast = False
         self.limits = (0, 0, 0)
         self.crews: list[NaiveCrew] = []
-        self.calls: list[NaiveCrew] = []  # whose turn it is to be woken
-        self.waiting_since = [0, 0, 0]  # by priority: since when there has been a job to hand out
+        self.idle_crews: list[NaiveCrew] = []  # crews that may have idle workers, in turn
+        self.waiting_since = [0, 0, 0]  # by priority: since when jobs are queued

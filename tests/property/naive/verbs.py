@@ -1,11 +1,9 @@
-"""The engine's promises once more, as slowly and plainly as possible.
+"""A naive model of the engine, as simple as possible: lists and linear scans, no counters.
 
-Lists and linear scans, nothing kept that could be counted, no cleverness to go wrong. The state machine drives
-this model and the real engine side by side and compares what everybody heard. It is written from what the
-verbs promise; where a promise leaves a choice (jobs with the very same time that came by the schedule), it
-accepts any and follows the engine's (`handed`).
+It is written from the specification of the verbs. Where the specification allows several results (jobs with the very
+same time that were scheduled), the model accepts any of them and follows the engine (`handed`).
 
-Whoever is woken or told may come back with another verb at once, here as there: see `NaiveWorker.manner` and
+Workers and watchers that are called may call another verb at once, as with the engine: see `NaiveWorker.manner` and
 `NaiveWatcher.manner`.
 """
 
@@ -33,17 +31,17 @@ class Naive(Moves):
         count: int = 0,
         keeps_result: bool = True,
     ) -> NaiveJob | None:
-        home = self.functions[function]
-        for twin in self.alive() if unique else ():
-            if twin.function == function and twin.unique == unique:
-                self.join(twin, background, watcher)
-                if replace and twin.state != "running":
-                    twin.payload, twin.priority, twin.timeout, twin.count = payload, priority, timeout, count
-                    twin.attempts, twin.state = 0, "new"
-                    self.note("changed", twin)
-                    self.place(twin, run_at)
-                return twin
-        if home.limits[priority] and self.total(function) >= home.limits[priority]:
+        naive_function = self.functions[function]
+        for model in self.alive() if unique else ():
+            if model.function == function and model.unique == unique:
+                self.join(model, background, watcher)
+                if replace and model.state != "running":
+                    model.payload, model.priority, model.timeout, model.count = payload, priority, timeout, count
+                    model.attempts, model.state = 0, "new"
+                    self.note("changed", model)
+                    self.place(model, run_at)
+                return model
+        if naive_function.limits[priority] and self.total(function) >= naive_function.limits[priority]:
             return None
         number = next(self.numbers)
         watchers = [] if watcher is None else [watcher]
@@ -76,7 +74,7 @@ class Naive(Moves):
     def cancel(self, job: NaiveJob) -> None:
         holders = self.holders(job)
         for worker in holders:
-            worker.pardoned.add(job.handle)
+            worker.forgiven.add(job.handle)
         self.fail_all(job, "cancelled")
         for worker in holders:
             self.hear(worker, "revoked", job.handle)
@@ -85,7 +83,7 @@ class Naive(Moves):
         if job.state == "scheduled":
             job.run_at = self.now
             self.note("changed", job)
-            self.line_up(job)
+            self.enqueue(job)
 
     def keep_result(self, job: NaiveJob) -> None:
         if not job.keeps_result:
@@ -106,18 +104,18 @@ class Naive(Moves):
         known = function in worker.abilities
         worker.abilities[function] = (timeout, on_timeout)
         if not known:
-            self.regroup(worker)
+            self.change_crew(worker)
 
     def unregister(self, worker: NaiveWorker, function: bytes) -> None:
         if worker.abilities.pop(function, None) is None:
             return
-        self.regroup(worker)
+        self.change_crew(worker)
         lost = [job for job in worker.holding + worker.invited if job.function == function]
         worker.invited = [job for job in worker.invited if job.function != function]
         self.lose(worker, lost)
 
     def remove_worker(self, worker: NaiveWorker) -> None:
-        self.part(worker)
+        self.leave_crew(worker)
         worker.abilities.clear()
         lost = worker.holding + worker.invited
         worker.invited = []
@@ -161,8 +159,8 @@ class Naive(Moves):
         else:
             crew.asleep.append(worker)
             for function in crew.key:
-                if crew not in self.functions[function].calls:
-                    self.functions[function].calls.append(crew)
+                if crew not in self.functions[function].idle_crews:
+                    self.functions[function].idle_crews.append(crew)
 
     def complete(self, worker: NaiveWorker, job: NaiveJob) -> None:
         worker.holding.remove(job)
@@ -190,7 +188,7 @@ class Naive(Moves):
             self.stop(job)
             job.run_at = self.now
             self.note("changed", job)
-            self.line_up(job)
+            self.enqueue(job)
 
     def reschedule(self, worker: NaiveWorker, job: NaiveJob, run_at: float, step: int) -> None:
         if job.shared:
@@ -206,11 +204,11 @@ class Naive(Moves):
         self.functions[function].paused = True
 
     def resume(self, function: bytes) -> None:
-        home = self.functions[function]
-        home.paused = False
-        home.waiting_since = [next(self.clock)] * 3
-        for crew in home.crews:
-            self.take_note(crew, function)
+        naive_function = self.functions[function]
+        naive_function.paused = False
+        naive_function.waiting_since = [next(self.clock)] * 3
+        for crew in naive_function.crews:
+            self.list_queues(crew, function)
         self.wake_some(function, len(self.queue(function)))
 
     def drop(self, function: bytes) -> bool:
@@ -218,7 +216,7 @@ class Naive(Moves):
         if function not in self.functions or offered or self.total(function):
             return False
         del self.functions[function]
-        self.look_again = [(when, None if name == function else name) for when, name in self.look_again]
+        self.planned_wakes = [(when, None if name == function else name) for when, name in self.planned_wakes]
         return True
 
     def retry(self, job: NaiveJob) -> bool:
@@ -239,8 +237,8 @@ class Naive(Moves):
         self.note("finished", job, None)
 
     def restart(self, kept: list[bytes], attempts: dict[bytes, int]) -> None:
-        """All workers and watchers are gone; what was kept stands in line again."""
-        self.workers, self.crews, self.look_again, self.dead_foreground = [], [], [], []
+        """All workers and watchers are gone; stored jobs are queued again."""
+        self.workers, self.crews, self.planned_wakes, self.dead_foreground = [], [], [], []
         self.functions.clear()
         by_handle = {job.handle: job for job in self.alive() + self.dead()}
         for job in by_handle.values():
@@ -261,13 +259,13 @@ class Naive(Moves):
         for _ in range(self.moves_per_tick):
             due = [job for job in self.jobs if job.state == "scheduled" and job.run_at <= now]
             if due:
-                self.line_up(min(due, key=lambda job: (job.run_at, job.number)), timed=True)
+                self.enqueue(min(due, key=lambda job: (job.run_at, job.number)), timed=True)
         for _ in range(self.moves_per_tick):
             late = [job for job in self.jobs if job.state == "running" and job.deadline <= now]
             if late:
                 self.expire(min(late, key=lambda job: (job.deadline, job.number)))
-        while self.look_again and self.look_again[0][0] <= now:
-            _, function = self.look_again.pop(0)
+        while self.planned_wakes and self.planned_wakes[0][0] <= now:
+            _, function = self.planned_wakes.pop(0)
             if function is not None and not self.functions[function].paused:
                 self.wake_some(function, len(self.queue(function)))
         return self.deadline()

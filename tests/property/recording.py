@@ -1,4 +1,4 @@
-"""Clients, workers and a store that the real engine talks to: they behave as their naive twins, and say so aloud."""
+"""Watchers, workers and a journal for the real engine: they behave as their naive models, and record every call."""
 
 from collections import defaultdict
 from typing import NamedTuple, Protocol
@@ -11,52 +11,52 @@ from geartrain.errors import QueueFullError
 from geartrain.model import JobState
 from tests.property.naive.records import NaiveWatcher, NaiveWorker
 
-Heard = defaultdict[str, list[tuple[object, ...]]]  # what was said to whom
+Heard = defaultdict[str, list[tuple[object, ...]]]  # the calls that each of them received
 
 
-class Day(Protocol):
-    """What they need of the machine that drives them."""
+class Machine(Protocol):
+    """What they need from the state machine."""
 
     engine: Engine
     heard: Heard
 
-    def hand_out(self, worker: "LoudWorker") -> LiveJob | None:
+    def claim_for(self, worker: "RecordingWorker") -> LiveJob | None:
         """Claim a job for this worker."""
 
 
-class LoudWatcher(Watcher):
-    """A client of the engine that behaves as its naive twin."""
+class RecordingWatcher(Watcher):
+    """A watcher that behaves as its naive model."""
 
-    __slots__ = ("day", "patience", "twin")
+    __slots__ = ("machine", "model", "patience")
 
-    def __init__(self, day: "Day", twin: NaiveWatcher) -> None:
+    def __init__(self, machine: "Machine", model: NaiveWatcher) -> None:
         super().__init__()
-        self.day, self.twin, self.patience = day, twin, twin.patience
+        self.machine, self.model, self.patience = machine, model, model.patience
 
-    def _hear(self, what: str, job: LiveJob, news: bool = False) -> None:
-        self.day.heard[f"watcher {self.twin.number}"].append((what, job.handle, job.state.name.lower()))
-        if news:
+    def _hear(self, what: str, job: LiveJob, report: bool = False) -> None:
+        self.machine.heard[f"watcher {self.model.number}"].append((what, job.handle, job.state.name.lower()))
+        if report:
             return
-        engine = self.day.engine
-        if self.twin.manner == "again" and self.patience:
+        engine = self.machine.engine
+        if self.model.manner == "again" and self.patience:
             self.patience -= 1
             try:
                 engine.submit(job.function, b"", b"again", job.priority, False, self)
             except QueueFullError:
                 pass
-        elif self.twin.manner == "angry" and what != "complete":
+        elif self.model.manner == "angry" and what != "complete":
             for other in sorted(self.watching, key=lambda job: job.id):
                 if engine.find(other.handle) is other and other in self.watching:
                     engine.cancel(other)
 
     def progress(self, job: LiveJob, progress: Progress) -> None:
-        self._hear("progress", job, news=True)
+        self._hear("progress", job, report=True)
 
     def data(self, job: LiveJob, data: bytes) -> None:
-        self._hear("data", job, news=True)
+        self._hear("data", job, report=True)
 
     def warning(self, job: LiveJob, data: bytes) -> None:
-        self._hear("warning", job, news=True)
+        self._hear("warning", job, report=True)
 
     def complete(self, job: LiveJob, result: bytes) -> None:
         self._hear("complete", job)
@@ -70,38 +70,38 @@ class LoudWatcher(Watcher):
         self._hear("exception", job)
 
     def expired(self, job: LiveJob) -> None:
-        self._hear("expired", job, news=True)
-        if self.twin.manner == "angry":
-            self.day.engine.cancel(job)
-        elif self.twin.manner == "again":
-            self.day.engine.unwatch(job, self)
+        self._hear("expired", job, report=True)
+        if self.model.manner == "angry":
+            self.machine.engine.cancel(job)
+        elif self.model.manner == "again":
+            self.machine.engine.unwatch(job, self)
 
 
-class LoudWorker(Worker):
-    """A worker of the engine that behaves as its naive twin."""
+class RecordingWorker(Worker):
+    """A worker that behaves as its naive model."""
 
-    __slots__ = ("day", "twin")
+    __slots__ = ("machine", "model")
 
-    def __init__(self, day: "Day", twin: NaiveWorker) -> None:
-        super().__init__("test", b"%d" % twin.number)
-        self.day, self.twin = day, twin
+    def __init__(self, machine: "Machine", model: NaiveWorker) -> None:
+        super().__init__("test", b"%d" % model.number)
+        self.machine, self.model = machine, model
 
     def hear(self, *words: object) -> None:
-        self.day.heard[f"worker {self.twin.number}"].append(words)
+        self.machine.heard[f"worker {self.model.number}"].append(words)
 
     def wake(self) -> None:
         assert not self.idle
         self.hear("wake")
-        if self.twin.manner != "slow":
-            job = self.day.hand_out(self)
+        if self.model.manner != "slow":
+            job = self.machine.claim_for(self)
             self.hear("got", job and job.handle)
-            if job is None and self.twin.manner == "parked":
-                self.day.engine.sleep(self)
-            elif job is not None and self.twin.manner == "swift":
-                self.day.engine.complete(self, job, b"swift")
+            if job is None and self.model.manner == "parked":
+                self.machine.engine.sleep(self)
+            elif job is not None and self.model.manner == "swift":
+                self.machine.engine.complete(self, job, b"swift")
 
     def runs(self, handle: bytes) -> LiveJob:
-        """The job of that handle, which it must have."""
+        """Return the job of that handle, which it must run."""
         job = self.running.get(handle)
         assert job is not None
         return job
@@ -112,7 +112,7 @@ class LoudWorker(Worker):
 
 
 class Row(NamedTuple):
-    """What a store keeps of a job, and what a restart makes of it."""
+    """A job as a store keeps it, and as a restart restores it."""
 
     id: int
     function: bytes
@@ -148,11 +148,11 @@ class Row(NamedTuple):
         return job
 
 
-class LoudJournal(Journal):
-    """Keeps what a store would keep, and refuses what would make no sense to it."""
+class RecordingJournal(Journal):
+    """Keeps what a store would keep, and fails on calls that would be inconsistent."""
 
-    def __init__(self, day: "Day") -> None:
-        self.day = day
+    def __init__(self, machine: "Machine") -> None:
+        self.machine = machine
         self.kept: dict[bytes, Row] = {}
 
     def accepted(self, job: LiveJob) -> None:
@@ -166,10 +166,10 @@ class LoudJournal(Journal):
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
         assert job.state in (JobState.DONE, JobState.FAILED, JobState.CANCELLED)
         del self.kept[job.handle]
-        number = worker.twin.number if isinstance(worker, LoudWorker) else None
-        self.day.heard["journal"].append(("finished", job.handle, number))
+        number = worker.model.number if isinstance(worker, RecordingWorker) else None
+        self.machine.heard["journal"].append(("finished", job.handle, number))
 
     def _keep(self, what: str, job: LiveJob) -> None:
         assert job.background
         self.kept[job.handle] = Row.of(job)
-        self.day.heard["journal"].append((what, job.handle, None))
+        self.machine.heard["journal"].append((what, job.handle, None))
