@@ -243,7 +243,7 @@ def grow(count: int, unique: bool) -> float:
     """Queue so many background jobs with a 64-byte payload each."""
     engine = Engine()
     engine.now = 1000.0
-    garbage.settle()
+    garbage.tune_collector()
     before = _resident()
     for number in range(count):
         engine.submit(COMMON, b"key %d" % number if unique else b"", b"%064d" % number, 1, True)
@@ -261,7 +261,7 @@ def say(text: str) -> None:
 
 def measure(rounds: int) -> tuple[list[Cost], dict[str, float]]:
     began = time.monotonic()
-    garbage.settle()
+    garbage.tune_collector()
     costs: list[Cost] = []
     for name, small, large, action in scenarios():
         if time.monotonic() - began > SECONDS:
