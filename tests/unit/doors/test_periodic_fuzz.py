@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from geartrain.address import parse
 from geartrain.doors.door import Limits
-from geartrain.doors.periodic import names
+from geartrain.doors.periodic import job_names
 from geartrain.doors.periodic.connection import PeriodicConnection
 from geartrain.doors.periodic.door import Options, PeriodicDoor
 from geartrain.engine.engine import Engine
@@ -148,7 +148,7 @@ def held(peer: PeriodicConnection, place: int) -> tuple[bytes, bytes, bytes]:
     if not jobs:
         return b"f", b"a", b"H:t:1"
     job = jobs[place % len(jobs)]
-    return job.function, names.name(job), job.handle
+    return job.function, job_names.name(job), job.handle
 
 
 def check_answers(peer: PeriodicConnection) -> None:

@@ -1,1 +1,1 @@
-"""The Periodic door: scheduled jobs by function and name, in both dialects, over TCP and socket files."""
+"""The Periodic door: both dialects, over TCP and socket files."""

@@ -1,7 +1,6 @@
-"""The values that Periodic clients can read and set while the server runs, and what each of them governs.
+"""The configuration that Periodic clients can read and set while the server runs.
 
-They are kept in the store, so a value that was set is still in force after a restart. Names that the protocol has
-changed over the years are names of the same value.
+Values are kept in the store, so they survive a restart. Older names of a key are names of the same value.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,14 +9,14 @@ from typing import Final
 _PREFIX: Final = "periodic."
 _MOST: Final = 2**32 - 1
 
-# In seconds, but for the last two. The defaults are the original server's.
+# In seconds, except the last two. The defaults are those of the original server.
 DEFAULTS: Final[dict[bytes, int]] = {
-    b"poll-interval": 300,  # the schedule is looked at no less often than this, should the clock have been moved
-    b"revert-interval": 300,  # how often waits that have taken too long are looked for
-    b"timeout": 600,  # a job that says nothing of its own may run so long
-    b"keepalive": 300,  # a connection that is silent for so long is closed
-    b"lock-timeout": 300,  # a job that waits for a lock is tried again after so long in any case
-    b"max-batch-size": 250,  # so many jobs whose time has come are moved at once
+    b"poll-interval": 300,  # at most this long until a change of the wall clock is noticed
+    b"revert-interval": 300,  # at most this long between two checks for silent connections
+    b"timeout": 600,  # of a job without a timeout of its own
+    b"keepalive": 300,  # a connection that is silent for longer is closed
+    b"lock-timeout": 300,  # a job that waits for a lock is tried again after this time
+    b"max-batch-size": 250,  # due jobs that are moved to their queues at once
     b"expiration": 300,
     b"assign-wait": 2,
     b"max-pool-size": 10,
@@ -30,8 +29,8 @@ _OLD_NAMES: Final = {
 }
 
 
-class Config:
-    """The values in force."""
+class PeriodicConfig:
+    """The current values."""
 
     def __init__(self, saved: Mapping[str, bytes], save: Callable[[str, bytes], None]) -> None:
         self._save = save
@@ -42,11 +41,11 @@ class Config:
                 self._values[key] = min(int(value), _MOST)
 
     def get(self, key: bytes) -> int:
-        """A value; 0 for a key that does not exist, as the original server answers."""
+        """The value of a key; 0 for an unknown key, as in the original server."""
         return self._values.get(_OLD_NAMES.get(key, key), 0)
 
     def set(self, key: bytes, value: int) -> bool:
-        """Change a value and save it; false for a key that does not exist, which changes nothing."""
+        """Set and save the value of a key; false for an unknown key, which is ignored."""
         key = _OLD_NAMES.get(key, key)
         if key not in self._values:
             return False

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from geartrain.address import PATH_SCHEMES, Address
 from geartrain.doors.connection import Connection
-from geartrain.doors.periodic import names, table
+from geartrain.doors.periodic import commands, job_names
 from geartrain.doors.periodic.watcher import RunWatcher
 from geartrain.doors.periodic.worker import PeriodicWorker
 from geartrain.engine.job import LiveJob
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PeriodicConnection(Connection):
-    """Reads frames, and hands each command to its handler. The protocol has no errors: what is wrong closes."""
+    """The protocol has no errors: what is wrong closes the connection."""
 
     def __init__(self, door: "PeriodicDoor", address: Address) -> None:
         super().__init__(door)
@@ -29,7 +29,7 @@ class PeriodicConnection(Connection):
         self.is_worker = False
         self.registered = False
         self.name = b""
-        self.heard_at = door.tick_loop.loop.time()  # the wall clock may be moved, and nobody has been silent then
+        self.heard_at = door.tick_loop.loop.time()  # by the loop's clock, which is never set
         self.worker: PeriodicWorker | None = None
         self.waiters: set[RunWatcher] = set()
 
@@ -48,7 +48,7 @@ class PeriodicConnection(Connection):
                 self._register(wire.Arguments(reader.data, reader.start, reader.end))
 
     def _register(self, arguments: wire.Arguments) -> None:
-        """The first frame: who comes in. The answer is a connection id."""
+        """Handle the first frame: the type of the peer. The answer is a connection id."""
         self.dialect = self.reader.dialect
         kind = arguments.kind()
         if kind in (wire.NAMED_CLIENT, wire.NAMED_WORKER):
@@ -56,7 +56,7 @@ class PeriodicConnection(Connection):
         elif kind in (wire.CLIENT, wire.WORKER):
             token = b""
         else:
-            raise WireError("TYPE", f"there is no type of client {kind}")
+            raise WireError("TYPE", f"there is no peer type {kind}")
         if not self.periodic.admits(token):
             self._send(bytes((wire.NO_WORKER,)))
             raise WireError("TOKEN", "the token is wrong")
@@ -69,7 +69,7 @@ class PeriodicConnection(Connection):
             raise WireError("TRUNCATED", "a frame has a message id and a command")
         message_id = data[start : start + 4]
         command = data[start + 4]
-        row = table.COMMANDS.get(command)
+        row = commands.COMMANDS.get(command)
         if row is None or command > self.dialect.commands:
             self.answer(message_id, wire.UNKNOWN)
             return
@@ -82,7 +82,7 @@ class PeriodicConnection(Connection):
     def confirms(self, command: int, message_id: bytes) -> bool:
         """Whether this command of a worker is answered with SUCCESS.
 
-        Not where the answer would be taken for a job: on the message id of a grab that is still out.
+        Not with the message id of a grab that waits, whose client would take the answer for a job.
         """
         if command not in self.dialect.confirmed:
             return False
@@ -94,7 +94,7 @@ class PeriodicConnection(Connection):
         return message_id not in worker.assigned and message_id not in worker.grabs
 
     def confirm(self, command: int, message_id: bytes) -> None:
-        """SUCCESS, where this dialect has it."""
+        """Answer SUCCESS, if this dialect has it."""
         if self.confirms(command, message_id):
             self.answer(message_id, wire.SUCCESS)
 
@@ -106,31 +106,31 @@ class PeriodicConnection(Connection):
             worker.name = self.name
         return worker
 
-    def handle_of(self, arguments: wire.Arguments) -> LiveJob | None:
-        """The job that a worker means; None if it does not have it (any more), which is passed over."""
+    def job_of(self, arguments: wire.Arguments) -> LiveJob | None:
+        """The job that a worker reports on; None if the worker does not run it (any more)."""
         running = self.work().running
         if self.dialect.opaque_handle:
             return running.get(arguments.short())
-        job = names.find(self.engine, arguments.short(), arguments.short())
+        job = job_names.find(self.engine, arguments.short(), arguments.short())
         return job if job is not None and job.handle in running else None
 
     def answer(self, message_id: bytes, command: int, arguments: bytes = b"") -> None:
-        """A command in answer to a message."""
+        """Answer a message with a command."""
         self._send(b"%b%c%b" % (message_id, command, arguments))
 
     def answer_data(self, message_id: bytes, data: bytes) -> None:
-        """Bytes in answer to a message."""
+        """Answer a message with data."""
         self._send(b"%b%b%b" % (message_id, self.dialect.data, data))
 
     def answer_durably(self, message_id: bytes, word: int = wire.SUCCESS, otherwise: int = wire.UNKNOWN) -> None:
-        """SUCCESS when what was submitted is on disk; UNKNOWN, which no client takes for it, if it cannot be."""
+        """Answer SUCCESS when the change is on disk; UNKNOWN, which no client takes for success, if it cannot be."""
         dialect = self.dialect
         done = wire.frame(dialect, wire.RESPONSE, b"%b%c" % (message_id, word))
         instead = wire.frame(dialect, wire.RESPONSE, b"%b%c" % (message_id, otherwise))
         self.acknowledge(done, instead)
 
     def close(self) -> None:
-        """It gets no more jobs, and is told what it still has to be told."""
+        """Assign no more jobs, write what is left, and close."""
         worker = self.worker
         if worker is not None:
             worker.grabs.clear()
@@ -138,7 +138,7 @@ class PeriodicConnection(Connection):
         super().close()
 
     def lost(self) -> None:
-        """Its jobs go back to their queues at once, and jobs that only it waited for are dropped."""
+        """Requeue the jobs that it ran, and cancel foreground jobs that only it waited for."""
         worker = self.worker
         if worker is not None:
             worker.grabs.clear()
@@ -150,7 +150,7 @@ class PeriodicConnection(Connection):
             waiter.cancel_timer()
             self.engine.unwatch_all(waiter)
         if self.waiters:
-            self.periodic.unexpect(self)
+            self.periodic.forget_expected(self)
 
     def incomplete(self) -> tuple[int, int]:
         """Which incomplete frame is arriving, and how many bytes of it are there."""

@@ -1,4 +1,4 @@
-"""The Periodic door: what its connections share."""
+"""The Periodic door: its options, and what its connections share."""
 
 import dataclasses
 import hmac
@@ -9,9 +9,9 @@ from typing import Final
 
 from geartrain.address import Address
 from geartrain.doors import door
-from geartrain.doors.periodic.calendar import Calendar
-from geartrain.doors.periodic.config import Config
+from geartrain.doors.periodic.config import PeriodicConfig
 from geartrain.doors.periodic.connection import PeriodicConnection
+from geartrain.doors.periodic.first_due import FirstDueTimes
 from geartrain.doors.periodic.locks import Locks
 from geartrain.doors.periodic.watcher import DataWatcher
 from geartrain.runtime import tick
@@ -23,16 +23,16 @@ _SHORTEST_INTERVAL: Final = 0.1
 
 @dataclasses.dataclass
 class Options:
-    """How this door speaks Periodic."""
+    """Settings of this door."""
 
-    # What peers have to show when they come in; empty admits everybody.
+    # What every peer has to present; empty: nothing.
     token: str = ""
-    # Addresses at which workers' requests are not confirmed: old Node clients fall over it.
+    # Addresses at which commands of workers are not confirmed: old Node clients cannot handle it.
     quiet: frozenset[Address] = frozenset()
 
 
 class PeriodicDoor(door.Door):
-    """Both dialects at every address, told apart by what a peer says first."""
+    """Both dialects at every address; the first frame tells which."""
 
     name = "periodic"
 
@@ -47,20 +47,20 @@ class PeriodicDoor(door.Door):
         super().__init__(tick_loop, limits)
         self.options = options
         self.control = control
-        self.config = Config(kept, tick_loop.engine.journal.save_value)
+        self.config = PeriodicConfig(kept, tick_loop.engine.journal.save_value)
         self.locks = Locks(tick_loop.engine)
-        self.calendar = Calendar(tick_loop.engine)
+        self.first_due = FirstDueTimes(tick_loop.engine)
         self._expected: dict[tuple[bytes, bytes], list[DataWatcher]] = {}
         self._keepalive_check: DelayedCall | None = None
-        self.timeout = 0  # seconds for a job that says nothing of its own
+        self.timeout = 0  # seconds for a job without a timeout of its own
         self.apply_config()
 
     def connect(self, address: Address) -> PeriodicConnection:
-        """A connection object for a peer that has just come in."""
+        """A connection for a new peer."""
         return PeriodicConnection(self, address)
 
     def is_quiet(self, address: Address) -> bool:
-        """Whether workers' requests are not confirmed at this address, or at the name that it was opened by."""
+        """Whether commands of workers are not confirmed at this address, or at the host name that it was opened by."""
         return any(
             (quiet.scheme, quiet.port, quiet.path) == (address.scheme, address.port, address.path)
             and (quiet.host == address.host or not _is_numeric(quiet.host))
@@ -68,30 +68,30 @@ class PeriodicDoor(door.Door):
         )
 
     def admits(self, token: bytes) -> bool:
-        """Whether a peer that shows this token may come in."""
+        """Whether a peer with this token may connect."""
         return not self.options.token or hmac.compare_digest(token, self.options.token.encode())
 
     def apply_config(self) -> None:
-        """Let the configured values govern what they name."""
+        """Apply the configuration."""
         poll = max(float(self.config.get(b"poll-interval")), _SHORTEST_INTERVAL)
-        self.tick_loop.longest_wait = min(poll, LONGEST_WAIT)  # more often than asked for is no harm
+        self.tick_loop.longest_wait = min(poll, LONGEST_WAIT)
         self.timeout = self.config.get(b"timeout")
         self.tick_loop.engine.policy.moves_per_tick = max(self.config.get(b"max-batch-size"), 1)
         self._check_keepalive_later()
 
     def expect(self, function: bytes, name: bytes, watcher: DataWatcher) -> None:
-        """A client wants the data of a job that is not there yet."""
+        """A client wants the data of a job that does not exist yet."""
         self._expected.setdefault((function, name), []).append(watcher)
 
-    def expecting(self, function: bytes, name: bytes) -> list[DataWatcher]:
-        """Who has asked for the data of a job that has just come; each is given out once."""
+    def take_expected(self, function: bytes, name: bytes) -> list[DataWatcher]:
+        """The watchers that wait for a job which exists now; each is returned once."""
         if not self._expected:
             return []
-        found = self._expected.pop((function, name), [])
-        return [watcher for watcher in found if not watcher.connection.closing]
+        watchers = self._expected.pop((function, name), [])
+        return [watcher for watcher in watchers if not watcher.connection.closing]
 
-    def unexpect(self, connection: PeriodicConnection) -> None:
-        """A client is gone."""
+    def forget_expected(self, connection: PeriodicConnection) -> None:
+        """Forget the watchers of a client that is gone."""
         for key, watchers in list(self._expected.items()):
             left = [watcher for watcher in watchers if watcher.connection is not connection]
             if left:
@@ -108,7 +108,7 @@ class PeriodicDoor(door.Door):
         self._cancel_keepalive_check()
         keepalive = self.config.get(b"keepalive")
         if keepalive:
-            interval = max(keepalive / 2, _SHORTEST_INTERVAL)
+            interval = max(min(keepalive / 2, self.config.get(b"revert-interval") or keepalive), _SHORTEST_INTERVAL)
             self._keepalive_check = self.tick_loop.timers.call_later(interval, self._check_keepalive)
 
     def _cancel_keepalive_check(self) -> None:

@@ -1,11 +1,11 @@
 """Locks: how many jobs may run under a name at once.
 
-A worker that has a job asks for the lock. If too many have it, the job is taken back and waits; when one of the
-holders is done with its job, or gives the lock back, the job that has waited longest runs again and asks again.
-A waiting job also comes back by itself after a while, so that nothing is lost with a lock that is never released.
+A worker asks for a lock on behalf of its job. If too many jobs hold it, the job is taken from the worker and waits.
+When a holder ends or gives the lock back, the job that has waited longest runs again and asks again. A waiting job also
+runs again after `lock-timeout`, so that a lock that is never released blocks nothing for ever.
 
-A job waits for a lock as long as it is scheduled for the time until which it was put off. One that has come back
-by itself, and has been put off since by its worker, is no longer meant.
+A job waits for a lock as long as it is scheduled for the time at which it would run again. If it ran and was
+rescheduled since, its entry here is stale and is skipped.
 """
 
 from collections import Counter
@@ -17,14 +17,14 @@ from geartrain.engine.worker import Worker
 
 
 class Lock:
-    """One name: who holds it, and who waits."""
+    """One name, the jobs that hold it and the jobs that wait for it."""
 
     __slots__ = ("holders", "limit", "waiting")
 
     def __init__(self) -> None:
-        self.limit = 1  # a lock that nobody may hold would keep its jobs for ever
+        self.limit = 1  # with 0 its jobs would wait for ever
         self.holders: set[LiveJob] = set()
-        self.waiting: dict[LiveJob, float] = {}  # until when each was put off, the longest waiting first
+        self.waiting: dict[LiveJob, float] = {}  # when each runs again; the one that waits longest is first
 
 
 class Locks:
@@ -33,9 +33,9 @@ class Locks:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._locks: dict[bytes, Lock] = {}
-        self._held: dict[LiveJob, set[bytes]] = {}  # what each job holds
+        self._held: dict[LiveJob, set[bytes]] = {}  # the locks of each job
 
-    def acquire(self, name: bytes, limit: int, worker: Worker, job: LiveJob, patience: float) -> bool:
+    def acquire(self, name: bytes, limit: int, worker: Worker, job: LiveJob, longest_wait: float) -> bool:
         """Whether the job has the lock now; if not, it was taken from its worker and waits."""
         lock = self._locks.setdefault(name, Lock())
         lock.limit = max(lock.limit, limit)
@@ -45,7 +45,7 @@ class Locks:
             lock.holders.add(job)
             self._held.setdefault(job, set()).add(name)
             return True
-        until = self._engine.now + patience
+        until = self._engine.now + longest_wait
         lock.waiting.pop(job, None)
         lock.waiting[job] = until
         self.release_all(job)
@@ -53,7 +53,7 @@ class Locks:
         return False
 
     def release(self, name: bytes, job: LiveJob) -> None:
-        """The job gives the lock back; the next one may try."""
+        """Give a lock back, and let the next job run."""
         lock = self._locks.get(name)
         if lock is None or job not in lock.holders:
             return
@@ -68,12 +68,12 @@ class Locks:
             del self._locks[name]
 
     def release_all(self, job: LiveJob) -> None:
-        """The job is over, put off, or lost."""
+        """Give all locks of a job back."""
         for name in list(self._held.get(job, ())):
             self.release(name, job)
 
     def waiting(self) -> Counter[bytes]:
-        """How many jobs of each function wait for a lock."""
+        """The number of jobs of each function that wait for a lock."""
         return Counter(
             job.function
             for lock in self._locks.values()
@@ -89,5 +89,5 @@ class Locks:
                 return
 
     def _waits(self, job: LiveJob, until: float) -> bool:
-        """Whether it still does: it may have been cancelled, replaced, or come back by itself."""
+        """Whether the job still waits: it may have been cancelled or replaced, or have run."""
         return job.state is SCHEDULED and job.run_at == until and self._engine.find(job.handle) is job

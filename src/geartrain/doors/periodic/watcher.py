@@ -1,4 +1,4 @@
-"""What a Periodic client hears of a job that it waits for: one answer, or, if it asked for data, several."""
+"""The answers that a Periodic client gets about a job: one, or, if it asked for data, several."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +14,7 @@ _EXPIRED: Final = b"expired"
 
 
 class RunWatcher(Watcher):
-    """One per RUN_JOB: the result is the answer. A failure is a word, because there is nothing else to say it."""
+    """One per RUN_JOB: the answer is the result, or a word for a failure."""
 
     __slots__ = ("_timer", "connection", "message_id")
 
@@ -25,24 +25,24 @@ class RunWatcher(Watcher):
         self._timer: DelayedCall | None = None
 
     def expire_in(self, seconds: float) -> None:
-        """Wait no longer than that."""
+        """Answer after this time if there is no result."""
         self._timer = self.connection.tick_loop.timers.call_later(seconds, self._expire)
 
     def complete(self, job: LiveJob, result: bytes) -> None:
-        """The result itself."""
+        """Answer with the result."""
         self.finish(result)
 
     def exception(self, job: LiveJob, data: bytes) -> None:
-        """The worker's words are not for here: a result could be the same."""
+        """The same as a failure: the data could be mistaken for a result."""
         self.fail(job, "")
 
     def fail(self, job: LiveJob, reason: str) -> None:
-        """Today's clients get a word; those of the document know nothing but results, and get an empty one."""
+        """A word for today's clients. Clients of the document know only results, and get an empty one."""
         word = b"removed" if job.state is CANCELLED else b"failed"
         self.finish(word if self.connection.dialect.data else b"")
 
     def finish(self, answer: bytes) -> None:
-        """Answer, and wait no more."""
+        """Answer, and stop waiting."""
         self.cancel_timer()
         self.connection.waiters.discard(self)
         self.connection.answer_data(self.message_id, answer)
@@ -59,18 +59,18 @@ class RunWatcher(Watcher):
 
 
 class DataWatcher(RunWatcher):
-    """One per RECV_DATA: every part as it comes, then EOF. The result is for those who asked to run the job."""
+    """One per RECV_DATA: each part of the result, then EOF. The result itself goes to clients of RUN_JOB."""
 
     __slots__ = ()
 
     def data(self, job: LiveJob, data: bytes) -> None:
-        """A part."""
+        """Answer with a part of the result."""
         self.connection.answer_data(self.message_id, data)
 
     def complete(self, job: LiveJob, result: bytes) -> None:
-        """There will be no more."""
+        """Answer with EOF."""
         self.finish(b"EOF")
 
     def fail(self, job: LiveJob, reason: str) -> None:
-        """There will be no more."""
+        """Answer with EOF."""
         self.finish(b"EOF")

@@ -1,12 +1,12 @@
-"""A Periodic worker: its grabs wait here until there are jobs for them.
+"""A Periodic worker: its grabs wait here for jobs.
 
-A worker has as many grabs out as it can run jobs, each with a message id of its own. A grab that is repeated, as
-clients do every second, is still one grab.
+A worker sends one grab for each job that it can run, each with its own message id. A grab that is repeated, as clients
+do every second, still counts once.
 """
 
 from typing import TYPE_CHECKING
 
-from geartrain.doors.periodic import names
+from geartrain.doors.periodic import job_names
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
 from geartrain.wire import periodic as wire
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class PeriodicWorker(Worker):
-    """Asleep as long as it has grabs and no jobs."""
+    """Asleep while it has grabs and there are no jobs."""
 
     __slots__ = ("assigned", "connection", "grabbed_by", "grabs")
 
@@ -25,10 +25,10 @@ class PeriodicWorker(Worker):
         self.connection = connection
         self.grabs: dict[bytes, None] = {}  # message ids that wait for a job, the oldest first
         self.assigned: dict[bytes, LiveJob] = {}  # by the message id of the grab that got it
-        self.grabbed_by: dict[LiveJob, bytes] = {}  # the same the other way round
+        self.grabbed_by: dict[LiveJob, bytes] = {}  # the inverse of `assigned`
 
     def wake(self) -> None:
-        """Give its grabs what there is, and wait with the rest."""
+        """Assign jobs to its grabs, and sleep if grabs are left."""
         engine = self.connection.engine
         while self.grabs:
             job = engine.claim(self)
@@ -40,23 +40,23 @@ class PeriodicWorker(Worker):
             self._assign(message_id, job)
 
     def grab(self, message_id: bytes) -> None:
-        """One more job is wanted."""
+        """Add a grab."""
         if message_id not in self.grabs:
             self.grabs[message_id] = None
             if not self.idle:
                 self.wake()
 
     def done(self, job: LiveJob) -> None:
-        """It no longer has this job."""
+        """Forget a job that the worker no longer runs, and release its locks."""
         self._forget(job)
         self.connection.periodic.locks.release_all(job)
 
     def revoked(self, job: LiveJob) -> None:
-        """Its time ran out, or it was removed."""
+        """The job timed out, or was cancelled."""
         self.done(job)
 
     def forgive_late(self, handle: bytes) -> None:
-        """A broadcast is over because another worker completed it; what this one says of it is passed over."""
+        """A broadcast has ended because another worker completed it; ignore reports of this one."""
         for job in [job for job in self.grabbed_by if job.handle == handle]:
             self._forget(job)
 
@@ -73,6 +73,6 @@ class PeriodicWorker(Worker):
         if timeout:
             connection.engine.lease(job, timeout)
         today = connection.dialect is wire.TODAY
-        travelling = wire.job(names.travelling(job, timeout if today else 0))
+        job_argument = wire.job(job_names.to_wire(job, timeout if today else 0))
         handle = b"" if today else wire.short(job.handle)
-        connection.answer(message_id, wire.JOB_ASSIGN, handle + travelling)
+        connection.answer(message_id, wire.JOB_ASSIGN, handle + job_argument)

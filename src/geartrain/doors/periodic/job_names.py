@@ -1,7 +1,7 @@
-"""What a job is called here: by its function and a name.
+"""Periodic names a job by its function and a name.
 
-A Periodic job's name is its unique key. A job of another door that has none, or one that does not fit, is called
-by its handle.
+The name is the unique key. A job of another door without a unique key, or with one that is too long, has its handle as
+its name.
 """
 
 from typing import Final
@@ -14,21 +14,21 @@ LONGEST: Final = 255  # bytes of a function or a name
 
 
 def name(job: LiveJob) -> bytes:
-    """What a job is called beside its function."""
+    """The name of a job."""
     return job.unique if 0 < len(job.unique) <= LONGEST else job.handle
 
 
 def find(engine: Engine, function: bytes, name: bytes) -> LiveJob | None:
-    """The job of that function and name, while it waits or runs."""
-    home = engine.functions.get(function)
-    job = home.unique_jobs.get(name) if home is not None else None
+    """The live job of that function and name."""
+    jobs_of = engine.functions.get(function)
+    job = jobs_of.unique_jobs.get(name) if jobs_of is not None else None
     if job is None:
         job = engine.find(name)
     return job if job is not None and job.function == function else None
 
 
-def travelling(job: LiveJob, timeout: int) -> wire.PeriodicJob:
-    """A job as it travels; `timeout` is for one that has none of its own."""
+def to_wire(job: LiveJob, timeout: int) -> wire.PeriodicJob:
+    """A job for a frame; `timeout` is used if it has none of its own."""
     return wire.PeriodicJob(
         job.function, name(job), job.payload, int(job.run_at), job.count, int(job.timeout) or timeout
     )

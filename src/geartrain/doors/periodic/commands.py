@@ -1,0 +1,315 @@
+"""Every command that a server receives: what it does, and the table of all of them.
+
+A handler reads the arguments, calls one verb of the engine, and answers.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from geartrain.doors.periodic import job_names
+from geartrain.doors.periodic.watcher import DataWatcher, RunWatcher
+from geartrain.engine.job import LiveJob
+from geartrain.errors import QueueFullError
+from geartrain.model import Duplicate, Priority
+from geartrain.wire import periodic as wire
+
+if TYPE_CHECKING:
+    from geartrain.doors.periodic.connection import PeriodicConnection
+
+Handler = Callable[["PeriodicConnection", bytes, wire.Arguments], None]
+
+_NORMAL: Final = int(Priority.NORMAL)
+_LOOPBACK: Final = ("127.", "::1", "::ffff:127.")
+_SHORTEST_LOCK_WAIT: Final = 1.0  # seconds; a job that waits for less would ask for its lock again and again
+
+
+def ping(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """PING: PONG."""
+    connection.answer(message_id, wire.PONG)
+
+
+def submit_job(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """SUBMIT_JOB: queue a job, in place of a waiting job of the same name."""
+    if _submit(connection, arguments.job(), None) is None:
+        connection.answer(message_id, wire.UNKNOWN)
+    else:
+        connection.answer_durably(message_id)
+
+
+def run_job(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """RUN_JOB: the same, and the answer is the result."""
+    _run(connection, message_id, arguments.job())
+
+
+def receive_data(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """RECV_DATA: each part of the result is an answer. Clients send it just before they submit the job."""
+    request = arguments.job()
+    if _has_no_worker(connection, request.function):
+        connection.answer(message_id, wire.NO_WORKER)
+        return
+    watcher = DataWatcher(connection, message_id)
+    connection.waiters.add(watcher)
+    job = job_names.find(connection.engine, request.function, request.name)
+    if job is not None:
+        connection.engine.watch(job, watcher, first=True)
+    else:
+        connection.periodic.expect(request.function, request.name, watcher)
+    connection.answer(message_id, wire.SUCCESS)
+
+
+def status(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """STATUS: one line per function."""
+    door = connection.periodic
+    door.first_due.refresh()
+    locked = door.locks.waiting() if connection.dialect.locked_column else {}
+    lines = []
+    for function in connection.engine.functions.values():
+        first = door.first_due.of(function)
+        row: list[object] = [function.workers, function.total, function.running]
+        if connection.dialect.locked_column:
+            row.append(locked.get(function.name, 0))
+        row.append(int(first if first is not None else connection.engine.now))
+        lines.append(function.name + b"," + ",".join(map(str, row)).encode())
+    connection.answer_data(message_id, b"\n".join(lines))
+
+
+def drop_function(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """DROP_FUNC: drop a function that no worker offers, and cancel its waiting jobs."""
+    function = connection.engine.functions.get(arguments.short())
+    if function is not None and not function.workers:
+        for job in [job for job in connection.engine.jobs.values() if job.function == function.name]:
+            if job.owner is None:
+                connection.engine.cancel(job, "function dropped")
+        connection.engine.drop(function.name)
+    connection.answer_durably(message_id)
+
+
+def remove_job(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """REMOVE_JOB: cancel a job; SUCCESS also if there is none of that name."""
+    job = job_names.find(connection.engine, arguments.short(), arguments.short())
+    if job is not None:
+        connection.engine.cancel(job, "removed")
+    connection.answer_durably(message_id)
+
+
+def dump(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """DUMP: every live job whose function's name fits into the protocol."""
+    live = connection.engine.jobs.values()
+    jobs = [job_names.to_wire(job, 0) for job in live if len(job.function) <= job_names.LONGEST]
+    connection.answer_data(message_id, wire.jobs(jobs))
+
+
+def load(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """LOAD: submit every job of a dump; UNKNOWN if a queue was full for one of them."""
+    jobs = [_submit(connection, request, None) for request in arguments.jobs()]
+    connection.answer_durably(message_id, wire.UNKNOWN if None in jobs else wire.SUCCESS)
+
+
+def get_config(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """CONFIG_GET: the value of a key."""
+    value = connection.periodic.config.get(arguments.short())
+    connection.answer(message_id, wire.CONFIG, wire.value(value))
+
+
+def set_config(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """CONFIG_SET: set the value of a key; an unknown key is ignored."""
+    key, value = arguments.short(), arguments.value()
+    if connection.periodic.config.set(key, value):
+        connection.log(logging.INFO, "configuration changed", f"{key.decode('utf-8', 'replace')} = {value}")
+        connection.periodic.apply_config()
+    connection.answer_durably(message_id)
+
+
+def shutdown(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """SHUTDOWN: stop the server, without an answer; only from the server's own machine."""
+    if connection.by_socket_file or connection.peer.startswith(_LOOPBACK):
+        connection.periodic.control.shutdown(graceful=False)
+    else:
+        connection.log(logging.WARNING, "shutdown refused", "the peer is on another machine")
+
+
+def _submit(connection: "PeriodicConnection", request: wire.PeriodicJob, watcher: RunWatcher | None) -> LiveJob | None:
+    try:
+        job = connection.engine.submit(
+            request.function, request.name, request.payload, _NORMAL, watcher is None, watcher,
+            float(max(request.run_at, 0)), "periodic", float(max(request.timeout, 0)), Duplicate.REPLACE, request.steps,
+        )  # fmt: skip
+    except QueueFullError:
+        return None
+    for data_watcher in connection.periodic.take_expected(request.function, request.name):
+        connection.engine.watch(job, data_watcher, first=True)
+    return job
+
+
+def _run(connection: "PeriodicConnection", message_id: bytes, request: wire.PeriodicJob) -> None:
+    """Submit a job, and wait for its end."""
+    watcher = RunWatcher(connection, message_id)
+    no_worker = connection.dialect.says_no_worker and _has_no_worker(connection, request.function)
+    if no_worker or _submit(connection, request, watcher) is None:
+        if connection.dialect.says_no_worker:
+            connection.answer(message_id, wire.NO_WORKER)
+        else:
+            connection.answer_data(message_id, b"")  # its clients take every answer for a result
+        return
+    connection.waiters.add(watcher)
+    if request.timeout > 0:
+        watcher.expire_in(request.timeout)
+
+
+def _has_no_worker(connection: "PeriodicConnection", function: bytes) -> bool:
+    return not connection.engine.worker_count(function)
+
+
+def can_do(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """CAN_DO: the worker offers a function; each job of it goes to one worker."""
+    connection.engine.register(connection.work(), arguments.short())
+
+
+def broadcast(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """BROADCAST: the same, but each job goes to every idle worker."""
+    connection.engine.register(connection.work(), arguments.short(), broadcast=True)
+
+
+def cant_do(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """CANT_DO: the worker no longer offers a function."""
+    worker, function = connection.work(), arguments.short()
+    jobs = [job for job in worker.running.jobs() if job.function == function]
+    connection.engine.unregister(worker, function)
+    for job in jobs:
+        worker.done(job)
+
+
+def sleep(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """SLEEP: NOOP at once, as from the original server; grabs wait by themselves."""
+    connection.answer(message_id, wire.NOOP)
+
+
+def grab_job(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """GRAB_JOB: JOB_ASSIGN as soon as there is a job."""
+    connection.work().grab(message_id)
+
+
+def work_done(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """WORK_DONE: complete the job; the rest of the frame is its result."""
+    job = connection.job_of(arguments)
+    connection.confirm(wire.WORK_DONE, message_id)
+    if job is not None:
+        worker = connection.work()
+        connection.engine.complete(worker, job, arguments.rest())
+        worker.done(job)
+
+
+def work_fail(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """WORK_FAIL: retry the job later.
+
+    As with the original server, a foreground job ends, and its clients get an answer. Only clients of the document
+    wait on: they know no other answer than a result.
+    """
+    job = connection.job_of(arguments)
+    connection.confirm(wire.WORK_FAIL, message_id)
+    if job is not None:
+        worker = connection.work()
+        connection.engine.fail(worker, job, retry=job.background or _has_document_client(job))
+        worker.done(job)
+
+
+def schedule_later(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """SCHED_LATER: run the job again after a delay, and add a step to its count. Confirmed when it is on disk."""
+    job = connection.job_of(arguments)
+    delay, step = arguments.later()
+    confirmed = connection.confirms(wire.SCHED_LATER, message_id)
+    if job is not None:
+        worker = connection.work()
+        connection.engine.reschedule(worker, job, connection.engine.now + max(delay, 0), step)
+        worker.done(job)
+    if confirmed:
+        connection.answer_durably(message_id, otherwise=wire.SUCCESS)
+
+
+def work_data(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """WORK_DATA: a part of the result."""
+    job = connection.job_of(arguments)
+    if job is not None:
+        connection.engine.data(job, arguments.rest())
+
+
+def acquire(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """ACQUIRE: take a lock for a job; if it is held, the job is taken from the worker and waits."""
+    name, limit = arguments.short(), arguments.limit()
+    job = connection.job_of(arguments)
+    granted = True
+    if job is not None:
+        worker = connection.work()
+        door = connection.periodic
+        longest_wait = max(float(door.config.get(b"lock-timeout")), _SHORTEST_LOCK_WAIT)
+        granted = door.locks.acquire(name, limit, worker, job, longest_wait)
+        if not granted:
+            worker.done(job)
+    connection.answer(message_id, wire.ACQUIRED, bytes((granted,)))
+
+
+def release(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """RELEASE: give a lock back."""
+    name = arguments.short()
+    job = connection.job_of(arguments)
+    if job is not None:
+        connection.periodic.locks.release(name, job)
+
+
+def job_assigned(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """JOB_ASSIGNED: nothing to do, since every job counts as received until the connection breaks."""
+
+
+def job_unassigned(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+    """JOB_UNASSIGNED: the worker does not take the job that this grab got."""
+    worker = connection.work()
+    job = worker.assigned.get(message_id)
+    if job is not None:
+        worker.done(job)
+        connection.engine.hand_back(worker, job)
+
+
+def _has_document_client(job: LiveJob) -> bool:
+    """Whether a client of the document waits for the job."""
+    watchers = [watcher for watcher in job.watchers or () if isinstance(watcher, RunWatcher)]
+    return any(watcher.connection.dialect is wire.DOCUMENT for watcher in watchers)
+
+
+class Command(NamedTuple):
+    """A row of the table."""
+
+    handler: Handler
+    for_workers: bool = False
+    # SUCCESS is sent before the command is carried out: that of a grab must come before the job. Handlers whose answer
+    # depends on the outcome, or on the job, confirm by themselves.
+    confirmed_first: bool = False
+
+
+COMMANDS: Final[dict[int, Command]] = {
+    wire.PING: Command(ping),
+    wire.SUBMIT_JOB: Command(submit_job),
+    wire.RUN_JOB: Command(run_job),
+    wire.RECV_DATA: Command(receive_data),
+    wire.STATUS: Command(status),
+    wire.DROP_FUNC: Command(drop_function),
+    wire.REMOVE_JOB: Command(remove_job),
+    wire.DUMP: Command(dump),
+    wire.LOAD: Command(load),
+    wire.SHUTDOWN: Command(shutdown),
+    wire.CONFIG_GET: Command(get_config),
+    wire.CONFIG_SET: Command(set_config),
+    wire.CAN_DO: Command(can_do, for_workers=True, confirmed_first=True),
+    wire.CANT_DO: Command(cant_do, for_workers=True, confirmed_first=True),
+    wire.BROADCAST: Command(broadcast, for_workers=True, confirmed_first=True),
+    wire.SLEEP: Command(sleep, for_workers=True),
+    wire.GRAB_JOB: Command(grab_job, for_workers=True, confirmed_first=True),
+    wire.WORK_DONE: Command(work_done, for_workers=True),
+    wire.WORK_FAIL: Command(work_fail, for_workers=True),
+    wire.SCHED_LATER: Command(schedule_later, for_workers=True),
+    wire.WORK_DATA: Command(work_data, for_workers=True, confirmed_first=True),
+    wire.ACQUIRE: Command(acquire, for_workers=True),
+    wire.RELEASE: Command(release, for_workers=True, confirmed_first=True),
+    wire.JOB_ASSIGNED: Command(job_assigned, for_workers=True),
+    wire.JOB_UNASSIGNED: Command(job_unassigned, for_workers=True),
+}
