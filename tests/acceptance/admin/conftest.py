@@ -1,4 +1,4 @@
-"""One server with all five doors, and the same question asked through each of them."""
+"""One server with five doors, and the control function through each of them."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""The control function: asked through every door, and seen by nobody who lists functions and workers."""
+"""The control function works through every door, and does not appear in lists."""
 
 import json
 
@@ -31,7 +31,7 @@ def test_pause_and_resume(ports: Ports, door: str, peer: Peer, function: bytes) 
     peer.send(Kind.WORK_COMPLETE, handle, b"")
 
 
-def test_nobody_sees_it(peer: Peer, ask: Ask) -> None:
+def test_the_control_function_is_hidden(peer: Peer, ask: Ask) -> None:
     answers = [ask("overview")["answer"] for _ in range(3)]
     # Only this function is looked for: workers of earlier tests may still be on their way out.
     for command in ("status", "workers", "prioritystatus"):
@@ -42,7 +42,7 @@ def test_nobody_sees_it(peer: Peer, ask: Ask) -> None:
     assert peer.text("show unique jobs").block() == []
 
 
-def test_nobody_else_can_offer_it(peer: Peer, ask: Ask) -> None:
+def test_no_worker_can_register_the_control_function(peer: Peer, ask: Ask) -> None:
     peer.register(CONTROL)
     peer.sleep()
     peer.silence()
@@ -77,7 +77,7 @@ def test_bad_requests_are_answered(peer: Peer, payload: bytes, words: str) -> No
     assert words in error["text"]
 
 
-def test_what_is_not_there_is_not_found(ask: Ask) -> None:
+def test_unknown_names_are_not_found(ask: Ask) -> None:
     for verb, arguments in {
         "function": {"name": "nobody's"},
         "resume": {"function": "nobody's"},

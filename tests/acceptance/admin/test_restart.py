@@ -1,4 +1,4 @@
-"""What was ordered is in force after a kill -9, and a graceful stop waits for nobody who only listens."""
+"""Changes survive kill -9, and a graceful stop does not wait for tails."""
 
 import contextlib
 import json
@@ -25,7 +25,7 @@ def start(tmp_path: Path) -> Start:
     return serve
 
 
-def test_what_was_answered_outlives_a_kill(start: Start) -> None:
+def test_answered_changes_survive_a_kill(start: Start) -> None:
     with start("--max-attempts", "2") as server:
         ask = asker(ports_of(server))
         ask("pause", function="f")
@@ -58,7 +58,7 @@ def test_what_was_answered_outlives_a_kill(start: Start) -> None:
         assert len(ask("job", handle=handle.decode())["answer"]["trials"]) == 2
 
 
-def test_a_graceful_stop_does_not_wait_for_a_listener(start: Start) -> None:
+def test_a_graceful_stop_does_not_wait_for_tails(start: Start) -> None:
     with start() as server, Peer(server.port) as listener:
         handle = listener.submit(CONTROL, b"", b'{"do": "tail"}')
         listener.silence()
@@ -67,7 +67,7 @@ def test_a_graceful_stop_does_not_wait_for_a_listener(start: Start) -> None:
         assert server.wait() == 0
 
 
-def test_it_can_be_switched_off(start: Start) -> None:
+def test_the_control_function_can_be_turned_off(start: Start) -> None:
     with start("--no-control") as server, Peer(server.port) as client, Peer(server.port) as worker:
         worker.register(CONTROL)
         client.send(Kind.SUBMIT_JOB, CONTROL, b"", json.dumps({"do": "ping"}).encode())

@@ -1,4 +1,4 @@
-"""Who may do what: tokens and scopes, the dashboard's login, names of the server, other sites' pages."""
+"""Access control: tokens and scopes, sessions of the dashboard, hosts, cross-site requests."""
 
 import socket
 import subprocess
@@ -35,7 +35,7 @@ ENDING = [wanted for wanted in routes.ROUTES if wanted.path != f"{route.API}/eve
 
 
 @pytest.mark.parametrize("wanted", ENDING, ids=lambda wanted: wanted.operation)
-def test_every_route_keeps_to_its_scopes(locked: str, wanted: route.Route) -> None:
+def test_every_route_requires_its_scopes(locked: str, wanted: route.Route) -> None:
     body = b"{}" if wanted.body is not None else None
     for scope, token in TOKENS.items():
         status = Peer(locked, token).ask(wanted.method, filled(wanted.path), body, JSON).status
@@ -46,7 +46,7 @@ def test_every_route_keeps_to_its_scopes(locked: str, wanted: route.Route) -> No
         assert without == 401
 
 
-def test_events_are_for_readers(locked: str) -> None:
+def test_events_require_the_scope_read(locked: str) -> None:
     assert Peer(locked).call("GET", "/events").status == 401
     assert Peer(locked, TOKENS["work"]).call("GET", "/events").status == 403
     with Peer(locked, TOKENS["read"]).stream("/events") as stream:
@@ -59,7 +59,7 @@ def test_a_wrong_token_is_refused(locked: str) -> None:
     assert answer.headers["www-authenticate"].startswith("Bearer")
 
 
-def test_only_admins_steer_through_the_control_function(locked: str) -> None:
+def test_the_control_function_requires_the_scope_admin(locked: str) -> None:
     order = {"function": "geartrain.control", "payload": '{"do": "ping"}', "background": False, "wait": 15}
     assert Peer(locked, TOKENS["submit"]).call("POST", "/jobs", order).status == 403
 
@@ -90,18 +90,18 @@ def test_logging_in_with_a_wrong_token(locked: str) -> None:
     assert "set-cookie" not in answer.headers
 
 
-def test_where_no_token_is_needed_everybody_may_do_everything(peer: Peer) -> None:
+def test_without_tokens_every_client_has_all_scopes(peer: Peer) -> None:
     session = peer.get("/session")
     assert (session["locked"], session["scopes"]) == (False, list(tokens.SCOPES))
 
 
 @pytest.mark.parametrize("path", ["/", "/api/v1/overview", "/metrics", "/healthz"])
-def test_a_foreign_name_gets_nothing(peer: Peer, path: str) -> None:
+def test_a_foreign_host_is_refused(peer: Peer, path: str) -> None:
     answer = peer.ask("GET", path, headers={"Host": "evil.example"})
     assert (answer.status, answer.json["kind"]) == (421, "misdirected")
 
 
-def test_a_name_can_be_added() -> None:
+def test_a_host_can_be_added() -> None:
     with serving.serve("--store", "memory", "--listen", HTTP, "--http-hosts", "jobs.example") as server:
         peer = Peer(server.url)
         assert peer.ask("GET", "/api/v1/overview", headers={"Host": "jobs.example"}).status == 200
@@ -111,7 +111,7 @@ def test_a_name_can_be_added() -> None:
 @pytest.mark.parametrize(
     "headers", [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}]
 )
-def test_a_page_of_another_site_changes_nothing(peer: Peer, function: str, headers: dict[str, str]) -> None:
+def test_cross_site_changes_are_refused(peer: Peer, function: str, headers: dict[str, str]) -> None:
     body = b'{"function": "%b"}' % function.encode()
     answer = peer.ask("POST", "/api/v1/jobs", body, {**JSON, **headers})
     assert (answer.status, answer.json["kind"]) == (403, "forbidden")
@@ -119,19 +119,19 @@ def test_a_page_of_another_site_changes_nothing(peer: Peer, function: str, heade
     assert "access-control-allow-origin" not in answer.headers
 
 
-def test_our_own_page_may(peer: Peer, function: str) -> None:
+def test_same_site_changes_are_accepted(peer: Peer, function: str) -> None:
     headers = {"Origin": f"http://127.0.0.1:{peer.port}", "Sec-Fetch-Site": "same-origin"}
     body = b'{"function": "%b"}' % function.encode()
     assert peer.ask("POST", "/api/v1/jobs", body, {**JSON, **headers}).status == 201
 
 
-def test_a_form_of_another_site_is_no_json(peer: Peer, function: str) -> None:
+def test_a_cross_site_form_is_refused(peer: Peer, function: str) -> None:
     body = b'{"function": "%b"}' % function.encode()
     answer = peer.ask("POST", "/api/v1/jobs", body, {"Content-Type": "text/plain"})
     assert (answer.status, answer.json["kind"]) == (415, "unsupported-media-type")
 
 
-def test_every_answer_has_the_headers_that_keep_browsers_careful(peer: Peer) -> None:
+def test_every_answer_has_the_security_headers(peer: Peer) -> None:
     for path in ("/", "/api/v1/overview", "/api/v1/none", "/metrics"):
         headers = peer.ask("GET", path).headers
         assert headers["x-content-type-options"] == "nosniff"
@@ -150,14 +150,14 @@ def serve_in_vain(home: Path, *arguments: str) -> str:
     return ended.stderr
 
 
-def test_other_machines_are_not_let_in_without_a_token(tmp_path: Path) -> None:
+def test_a_public_address_requires_tokens(tmp_path: Path) -> None:
     assert "no token is configured" in serve_in_vain(tmp_path, "--listen", "http://0.0.0.0:0")
 
 
 @pytest.mark.parametrize(
     "flags", [("--http-tokens", f"read:{TOKENS['read']}"), ("--http-without-token",)], ids=["token", "without"]
 )
-def test_other_machines_are_let_in_when_that_was_said(flags: tuple[str, ...]) -> None:
+def test_a_public_address_without_tokens_can_be_allowed(flags: tuple[str, ...]) -> None:
     with serving.serve("--store", "memory", "--listen", "http://0.0.0.0:0", *flags) as server:
         peer = Peer(f"http://127.0.0.1:{server.port}")
         assert peer.ask("GET", "/healthz", headers={"Host": socket.gethostname()}).status == 200

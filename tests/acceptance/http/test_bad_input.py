@@ -1,4 +1,4 @@
-"""Whatever a peer sends, the answer is a problem that says what was wrong, and nobody else notices."""
+"""Invalid input is answered with a problem that says what is wrong, and affects no other client."""
 
 import contextlib
 import socket
@@ -78,7 +78,7 @@ def rest(connection: socket.socket) -> bytes:
         ("GET", "/functions/none", 404, "not-found"),
     ],
 )
-def test_what_cannot_be_asked(peer: Peer, method: str, path: str, status: int, kind: str) -> None:
+def test_invalid_requests(peer: Peer, method: str, path: str, status: int, kind: str) -> None:
     answer = peer.call(method, path)
     assert answer.status == status, answer
     assert answer.headers["content-type"] == "application/problem+json"
@@ -87,14 +87,14 @@ def test_what_cannot_be_asked(peer: Peer, method: str, path: str, status: int, k
         assert (answer.json["kind"], answer.json["status"]) == (kind, status)
 
 
-def test_what_a_path_allows_is_said(peer: Peer) -> None:
+def test_allow_lists_the_methods_of_a_path(peer: Peer) -> None:
     assert peer.call("PATCH", "/jobs").headers["allow"] == "GET, HEAD, POST"
 
 
 @pytest.mark.parametrize(
     "body", [b"{", b"\xff", b"[" * 100_000, b'{"function": "\\ud800"}', b"nan", b'"' + b"x" * 60_000]
 )
-def test_a_body_that_is_no_json(peer: Peer, body: bytes) -> None:
+def test_a_body_that_is_not_json(peer: Peer, body: bytes) -> None:
     answer = peer.call("POST", "/jobs", data=body[:64_000], content_type="application/json")
     assert (answer.status, answer.json["kind"]) == (400, "bad-request")
     assert len(answer.json["detail"]) <= 300
@@ -105,7 +105,7 @@ def test_a_body_that_is_too_large(peer: Peer) -> None:
     assert (answer.status, answer.json["kind"]) == (413, "too-large")
 
 
-def test_a_body_in_parts_that_is_too_large(peer: Peer) -> None:
+def test_a_chunked_body_that_is_too_large(peer: Peer) -> None:
     head = b"POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     with raw(peer, head, b"10000\r\n", b"x" * 65536, b"\r\n1\r\nx\r\n") as connection:
         assert rest(connection).startswith(b"HTTP/1.1 413 ")
@@ -130,7 +130,7 @@ def test_a_head_that_is_too_large(peer: Peer) -> None:
         b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
     ],
 )
-def test_what_is_no_http(peer: Peer, data: bytes) -> None:
+def test_bytes_that_are_not_http(peer: Peer, data: bytes) -> None:
     with raw(peer, data) as connection:
         said = rest(connection)
     assert said.startswith(b"HTTP/1.1 400 ")
@@ -146,12 +146,12 @@ def test_what_is_no_http(peer: Peer, data: bytes) -> None:
     ],
     ids=["silence", "head", "body"],
 )
-def test_a_request_that_does_not_go_on_is_ended(peer: Peer, data: bytes, said: bytes) -> None:
+def test_a_request_that_does_not_continue_times_out(peer: Peer, data: bytes, said: bytes) -> None:
     with raw(peer, data) as connection:
         assert rest(connection)[: len(said) or 1] == said
 
 
-def test_a_listener_that_never_reads_is_dropped(peer: Peer, server: serving.ServerProcess) -> None:
+def test_a_client_that_never_reads_is_dropped(peer: Peer, server: serving.ServerProcess) -> None:
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.settimeout(20)
@@ -168,7 +168,7 @@ def test_a_listener_that_never_reads_is_dropped(peer: Peer, server: serving.Serv
     worker.complete(job["handle"])
 
 
-def test_listeners_are_bounded(peer: Peer) -> None:
+def test_event_streams_are_bounded(peer: Peer) -> None:
     with contextlib.ExitStack() as stack:
         for _ in range(3):
             stack.enter_context(peer.stream("/events")).next("overview")
@@ -183,13 +183,13 @@ def test_several_requests_on_one_connection(peer: Peer) -> None:
         assert rest(connection).count(b'{"status":"ok"') == 3
 
 
-def test_a_wish_for_another_protocol_is_passed_over(peer: Peer) -> None:
+def test_an_upgrade_is_ignored(peer: Peer) -> None:
     wish = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n\r\n"
     with raw(peer, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + wish) as connection:
         assert rest(connection).startswith(b"HTTP/1.1 200 ")
 
 
-def test_after_all_that_the_server_is_well(peer: Peer, server: serving.ServerProcess) -> None:
+def test_the_server_is_healthy_afterwards(peer: Peer, server: serving.ServerProcess) -> None:
     assert peer.ask("GET", "/healthz").status == 200
     assert "request failed" not in server.stderr
     assert "Traceback" not in server.stderr

@@ -1,4 +1,4 @@
-"""HTTP and Gearman on one engine: submit by one, run by the other. (The table of all pairs is in tests/crossing.)"""
+"""Jobs submitted by HTTP and executed by Gearman, and the reverse. (tests/crossing has the table of all pairs.)"""
 
 import concurrent.futures
 import json
@@ -31,7 +31,7 @@ def test_submitted_by_http_and_run_by_gearman(peer: Peer, gearman: gearman_peer.
     assert (view["state"], view["result"], view["handle"]) == ("done", "olleh", job.handle.decode())
 
 
-def test_a_gearman_workers_news_are_events(peer: Peer, gearman: gearman_peer.Peer, function: str) -> None:
+def test_reports_of_a_gearman_worker_are_events(peer: Peer, gearman: gearman_peer.Peer, function: str) -> None:
     handle = peer.submit(function)["handle"].encode()
     gearman.register(function.encode())
     gearman.send(Kind.GRAB_JOB)

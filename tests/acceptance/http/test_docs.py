@@ -1,4 +1,4 @@
-"""The curl commands of docs/http.md, as they are written, against a real server on another port."""
+"""The curl commands of docs/http.md, executed against a real server."""
 
 import re
 import shlex
@@ -44,7 +44,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
 
 
 @pytest.mark.peer("curl")
-def test_the_tour(fresh: Peer) -> None:
+def test_the_commands_of_the_page(fresh: Peer) -> None:
     worker = "WORKER"
     assert len(steps()) > 8
     for step in steps():

@@ -1,4 +1,4 @@
-"""What was acknowledged by HTTP is on disk."""
+"""Changes that HTTP acknowledged are durable."""
 
 import os
 import time
@@ -13,7 +13,7 @@ from tests.support.http_peer import Peer
 FAULTY_DISK = Path(__file__).parents[2] / "crash" / "faulty_disk"
 
 
-def test_acknowledged_jobs_reports_and_orders_survive_a_kill(tmp_path: Path) -> None:
+def test_acknowledged_jobs_reports_and_changes_survive_a_kill(tmp_path: Path) -> None:
     store = ("--store", f"sqlite://{tmp_path}/jobs.db", "--listen", HTTP)
     with serving.serve(*store) as server:
         peer = Peer(server.url)
@@ -38,7 +38,7 @@ def test_acknowledged_jobs_reports_and_orders_survive_a_kill(tmp_path: Path) -> 
         assert [schedule["name"] for schedule in peer.get("/schedules")] == ["daily"]
 
 
-def test_a_disk_that_fails_is_said_and_nothing_is_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_acknowledged_while_the_disk_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     switch = tmp_path / "switch"
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(FAULTY_DISK), os.environ.get("PYTHONPATH", "")]))
     monkeypatch.setenv("FAULTY_DISK", f"switch {switch}")
@@ -60,7 +60,7 @@ def test_a_disk_that_fails_is_said_and_nothing_is_acknowledged(tmp_path: Path, m
         assert peer.ask("GET", "/readyz").status == 200
 
 
-def test_a_stop_answers_those_who_wait(tmp_path: Path) -> None:
+def test_a_stop_answers_requests_that_wait(tmp_path: Path) -> None:
     """Long polls and streams do not hold up a stop, and who waits is told."""
     with serving.serve("--store", "memory", "--listen", HTTP) as server:
         peer = Peer(server.url)

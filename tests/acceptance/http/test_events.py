@@ -1,4 +1,4 @@
-"""Streams of events: of one job, and of the server."""
+"""Event streams of one job and of the server."""
 
 import time
 
@@ -7,7 +7,7 @@ from tests.support import serving
 from tests.support.http_peer import Event, Peer
 
 
-def test_following_a_job_to_its_end(peer: Peer, function: str) -> None:
+def test_events_of_a_job_until_its_end(peer: Peer, function: str) -> None:
     job = peer.submit(function)
     worker = peer.worker(function)
     worker.claim()
@@ -27,7 +27,7 @@ def test_following_a_job_to_its_end(peer: Peer, function: str) -> None:
     assert (last.name, last.data["state"], last.data["result"]) == ("done", "done", "whole")
 
 
-def test_following_hears_at_once_how_far_it_is(peer: Peer, function: str) -> None:
+def test_the_first_event_is_the_current_progress(peer: Peer, function: str) -> None:
     job = peer.submit(function)
     worker = peer.worker(function)
     worker.claim()
@@ -36,7 +36,7 @@ def test_following_hears_at_once_how_far_it_is(peer: Peer, function: str) -> Non
         assert stream.next("progress") == {"numerator": 3, "denominator": 4}
 
 
-def test_following_a_job_that_fails(peer: Peer, function: str) -> None:
+def test_events_of_a_job_that_fails(peer: Peer, function: str) -> None:
     job = peer.submit(function)
     with peer.stream(f"/jobs/{job['handle']}/events") as stream:
         peer.post(f"/jobs/{job['handle']}/cancel")
@@ -44,7 +44,7 @@ def test_following_a_job_that_fails(peer: Peer, function: str) -> None:
     assert (last.name, last.data["state"]) == ("failed", "cancelled")
 
 
-def test_following_a_job_that_is_over_says_how_it_ended(peer: Peer, function: str) -> None:
+def test_events_of_a_job_that_has_ended(peer: Peer, function: str) -> None:
     job = peer.submit(function)
     worker = peer.worker(function)
     worker.claim()
@@ -54,24 +54,24 @@ def test_following_a_job_that_is_over_says_how_it_ended(peer: Peer, function: st
     assert (last.name, last.data["result"]) == ("done", "long ago")
 
 
-def test_following_a_job_that_never_was(peer: Peer) -> None:
+def test_events_of_an_unknown_job(peer: Peer) -> None:
     assert peer.call("GET", "/jobs/H:nowhere:1/events").status == 404
 
 
-def test_a_listener_that_leaves_does_not_end_the_job(peer: Peer, function: str) -> None:
+def test_a_disconnect_of_a_stream_does_not_end_the_job(peer: Peer, function: str) -> None:
     job = peer.submit(function)
     with peer.stream(f"/jobs/{job['handle']}/events"):
         pass
     assert peer.get(f"/jobs/{job['handle']}")["state"] == "queued"
 
 
-def test_the_overview_comes_at_once_and_again(peer: Peer) -> None:
+def test_the_overview_is_sent_at_once_and_repeatedly(peer: Peer) -> None:
     with peer.stream("/events") as stream:
         first, second = stream.next("overview"), stream.next("overview")
     assert second["now"] > first["now"]
 
 
-def test_events_of_jobs_come_only_when_asked_for(peer: Peer, function: str) -> None:
+def test_job_events_are_sent_only_if_requested(peer: Peer, function: str) -> None:
     with peer.stream("/events") as plain, peer.stream("/events?jobs=1") as jobs:
         job = peer.submit(function)
         assert jobs.next("job")["handle"] == job["handle"]
@@ -79,7 +79,7 @@ def test_events_of_jobs_come_only_when_asked_for(peer: Peer, function: str) -> N
     assert heard == ["overview", "overview"]
 
 
-def test_events_of_jobs_by_function_and_moment(peer: Peer, function: str) -> None:
+def test_job_events_by_function_and_kind(peer: Peer, function: str) -> None:
     with peer.stream(f"/events?jobs=1&function={function}&what=done,failed") as stream:
         peer.submit("another-function")
         peer.submit(function)
@@ -111,7 +111,7 @@ def test_an_unknown_event_name_is_refused(peer: Peer) -> None:
     assert "'nonsense'" in answer.json["detail"]
 
 
-def test_listeners_that_left_are_forgotten(peer: Peer) -> None:
+def test_closed_streams_are_removed(peer: Peer) -> None:
     before = peer.get("/overview")["connections"]
     for _ in range(3):
         with peer.stream("/events?jobs=1") as stream:

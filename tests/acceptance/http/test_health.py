@@ -1,4 +1,4 @@
-"""Health and readiness, and HTTP over TLS."""
+"""Health checks, and HTTP over TLS."""
 
 import http.client
 import os
@@ -14,14 +14,14 @@ from tests.support import serving
 from tests.support.http_peer import Peer
 
 
-def test_health_says_so(peer: Peer) -> None:
+def test_health_checks(peer: Peer) -> None:
     for path in ("/healthz", "/readyz"):
         answer = peer.ask("GET", path)
         assert (answer.status, answer.json) == (200, {"status": "ok", "version": geartrain.__version__})
     assert peer.ask("HEAD", "/healthz").data == b""
 
 
-def test_a_server_that_drains_is_well_but_not_ready() -> None:
+def test_a_draining_server_is_healthy_but_not_ready() -> None:
     with serving.serve("--store", "memory", "--listen", HTTP) as server:
         peer = Peer(server.url)
         job = peer.submit("f")

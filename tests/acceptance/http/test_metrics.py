@@ -1,4 +1,4 @@
-"""Metrics, read by Prometheus' own library; the board and the rules in deploy/ may name only what there is."""
+"""Metrics, parsed by Prometheus' own library; the board and the rules in deploy/ use only existing metrics."""
 
 import json
 import re
@@ -55,7 +55,7 @@ def value(found: dict[str, list[Sample]], name: str, **labels: str) -> float:
     return float(sample.value)
 
 
-def test_a_functions_jobs(peer: Peer, function: str) -> None:
+def test_metrics_of_a_function(peer: Peer, function: str) -> None:
     for _ in range(3):
         peer.submit(function)
     peer.submit(function, delay=100)
@@ -72,7 +72,7 @@ def test_a_functions_jobs(peer: Peer, function: str) -> None:
     assert value(found, "geartrain_oldest_job_age_seconds", function=function) > 0
 
 
-def test_what_the_users_of_gearman_exporter_know(peer: Peer, function: str) -> None:
+def test_metrics_of_gearman_exporter(peer: Peer, function: str) -> None:
     peer.submit(function)
     peer.submit(function)
     peer.worker(function).claim()
@@ -83,7 +83,7 @@ def test_what_the_users_of_gearman_exporter_know(peer: Peer, function: str) -> N
     assert [value(found, name, function=function) for name in names] == [2, 1, 1, 1]
 
 
-def test_how_long_jobs_wait_and_run(peer: Peer, function: str) -> None:
+def test_histograms_of_wait_and_run_times(peer: Peer, function: str) -> None:
     before = scrape(peer)
     peer.submit(function)
     worker = peer.worker(function)
@@ -98,12 +98,12 @@ def test_how_long_jobs_wait_and_run(peer: Peer, function: str) -> None:
 
 
 @pytest.mark.parametrize("name", ['say "hi"', "back\\slash", "line\nend", "ünï", "<b>"])
-def test_names_that_are_hard_to_write(peer: Peer, name: str) -> None:
+def test_names_that_need_escapes(peer: Peer, name: str) -> None:
     peer.submit(name)
     assert value(scrape(peer), "gearman_jobs", function=name) == 1
 
 
-def test_names_that_look_alike_do_not_make_a_series_twice(peer: Peer) -> None:
+def test_names_with_the_same_label_make_one_series(peer: Peer) -> None:
     peer.post("/jobs", {"function": {"base64": "/w=="}})
     peer.submit("\\xff")
     peer.submit("_other")
@@ -117,7 +117,7 @@ def bounded() -> Iterator[Peer]:
         yield Peer(server.url)
 
 
-def test_series_are_bounded_and_nothing_is_left_out_of_the_sum(bounded: Peer) -> None:
+def test_series_are_bounded_and_sums_are_complete(bounded: Peer) -> None:
     for number in range(6):
         for _ in range(number + 1):
             bounded.submit(f"f{number}")
@@ -145,14 +145,16 @@ def _panels(panels: list[Any]) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("where", "query"), list(queries()), ids=lambda value: value[:40])
-def test_the_board_and_the_rules_name_only_what_there_is(peer: Peer, function: str, where: str, query: str) -> None:
+def test_the_grafana_board_and_the_rules_use_existing_metrics(
+    peer: Peer, function: str, where: str, query: str
+) -> None:
     peer.submit(function)
     named = {SUFFIXES.sub("", name) for name in NAME.findall(query)}
     assert named, where
     assert named <= {SUFFIXES.sub("", name) for name in scrape(peer)}
 
 
-def test_alerts_say_how_bad_they_are_and_what_it_is_about() -> None:
+def test_alerts_have_a_severity_and_a_summary() -> None:
     rules = yaml.safe_load((DEPLOY / "prometheus-alerts.yml").read_text())
     for group in rules["groups"]:
         for rule in group["rules"]:
@@ -160,7 +162,7 @@ def test_alerts_say_how_bad_they_are_and_what_it_is_about() -> None:
             assert {"summary", "description"} <= rule["annotations"].keys()
 
 
-def test_the_page_names_every_metric_and_no_other(peer: Peer, function: str) -> None:
+def test_the_page_lists_exactly_the_metrics(peer: Peer, function: str) -> None:
     peer.submit(function)
     found = {SUFFIXES.sub("", name) for name in scrape(peer)}
     rows = re.findall(r"^\| `([a-z_]+)`", PAGE.read_text(), re.MULTILINE)

@@ -44,17 +44,17 @@ def test_the_life_of_a_schedule(peer: Peer) -> None:
         {"more": 1},
     ],
 )
-def test_a_schedule_that_makes_no_sense(peer: Peer, wrong: dict[str, Any]) -> None:
+def test_an_invalid_schedule(peer: Peer, wrong: dict[str, Any]) -> None:
     answer = peer.call("PUT", "/schedules/wrong", {**NIGHTLY, **wrong})
     assert (answer.status, answer.json["kind"]) == (400, "bad-request"), answer
     assert peer.call("GET", "/schedules/wrong").status == 404
 
 
 @pytest.mark.parametrize("verb", ["run", "pause", "resume"])
-def test_a_schedule_that_is_not_there(peer: Peer, verb: str) -> None:
+def test_an_unknown_schedule(peer: Peer, verb: str) -> None:
     assert peer.call("POST", f"/schedules/none/{verb}").status == 404
     assert peer.call("DELETE", "/schedules/none").status == 404
 
 
-def test_the_name_of_a_schedule_is_text(peer: Peer) -> None:
+def test_the_name_of_a_schedule_must_be_utf8(peer: Peer) -> None:
     assert peer.call("PUT", "/schedules/%FF", NIGHTLY).status == 400

@@ -37,7 +37,7 @@ def test_several_claims_of_one_worker_get_a_job_each(peer: Peer, function: str) 
         assert sorted(claim.result()["payload"] for claim in claims) == ["a", "b", "c"]
 
 
-def test_a_claim_whose_connection_is_gone_gets_no_job(peer: Peer, function: str) -> None:
+def test_a_claim_of_a_closed_connection_gets_no_job(peer: Peer, function: str) -> None:
     worker = peer.worker(function)
     connection = peer.send("POST", f"/api/v1{worker.path}/claim?wait=60")
     until_idle(peer, function)
@@ -47,7 +47,7 @@ def test_a_claim_whose_connection_is_gone_gets_no_job(peer: Peer, function: str)
     assert peer.get(f"/jobs/{job['handle']}")["state"] == "queued"
 
 
-def test_reports_are_heard(peer: Peer, function: str) -> None:
+def test_reports_reach_the_client(peer: Peer, function: str) -> None:
     job = peer.submit(function)
     worker = peer.worker(function, name="nina")
     worker.claim()
@@ -61,7 +61,7 @@ def test_reports_are_heard(peer: Peer, function: str) -> None:
     assert peer.call("GET", f"/jobs/{job['handle']}/result").data == b"done"
 
 
-def test_a_failed_job_may_be_tried_again(peer: Peer, function: str) -> None:
+def test_a_failed_job_is_retried(peer: Peer, function: str) -> None:
     job = peer.submit(function)
     worker = peer.worker(function)
     worker.claim()
@@ -71,7 +71,7 @@ def test_a_failed_job_may_be_tried_again(peer: Peer, function: str) -> None:
     assert worker.claim()["attempts"] == 2
 
 
-def test_a_job_may_be_put_off(peer: Peer, function: str) -> None:
+def test_a_job_is_rescheduled(peer: Peer, function: str) -> None:
     job = peer.submit(function)
     worker = peer.worker(function)
     worker.claim()
@@ -82,14 +82,14 @@ def test_a_job_may_be_put_off(peer: Peer, function: str) -> None:
 
 
 @pytest.mark.parametrize("wish", [{}, {"delay": 1, "run_at": 1}])
-def test_a_time_is_needed_to_put_a_job_off(peer: Peer, function: str, wish: dict[str, float]) -> None:
+def test_rescheduling_needs_a_time(peer: Peer, function: str, wish: dict[str, float]) -> None:
     job = peer.submit(function)
     worker = peer.worker(function)
     worker.claim()
     assert worker.report(job["handle"], "reschedule", wish).status == 400
 
 
-def test_a_worker_that_leaves_gives_its_jobs_back(peer: Peer, function: str) -> None:
+def test_jobs_of_an_unregistered_worker_return_to_their_queues(peer: Peer, function: str) -> None:
     job = peer.submit(function)
     worker = peer.worker(function)
     worker.claim()
@@ -99,7 +99,7 @@ def test_a_worker_that_leaves_gives_its_jobs_back(peer: Peer, function: str) -> 
     assert peer.call("POST", f"{worker.path}/claim").status == 404
 
 
-def test_a_silent_worker_is_gone_and_its_late_answer_is_refused(peer: Peer, function: str) -> None:
+def test_a_late_report_after_the_lease_is_refused(peer: Peer, function: str) -> None:
     job = peer.submit(function)
     silent, other = peer.worker(function, lease=1), peer.worker(function)
     assert silent.claim()["handle"] == job["handle"]
@@ -109,7 +109,7 @@ def test_a_silent_worker_is_gone_and_its_late_answer_is_refused(peer: Peer, func
     assert peer.get(f"/jobs/{job['handle']}")["state"] == "running"
 
 
-def test_a_worker_that_is_heard_of_stays(peer: Peer, function: str) -> None:
+def test_requests_renew_the_lease(peer: Peer, function: str) -> None:
     job = peer.submit(function)
     worker = peer.worker(function, lease=1)
     assert worker.claim()["handle"] == job["handle"]
@@ -119,7 +119,7 @@ def test_a_worker_that_is_heard_of_stays(peer: Peer, function: str) -> None:
     worker.complete(job["handle"])
 
 
-def test_a_job_that_takes_too_long_goes_to_another_worker(peer: Peer, function: str) -> None:
+def test_a_job_that_times_out_goes_to_another_worker(peer: Peer, function: str) -> None:
     job = peer.submit(function, timeout=0.2)
     slow, other = peer.worker(function), peer.worker(function)
     assert slow.claim()["deadline"] is not None
@@ -130,7 +130,7 @@ def test_a_job_that_takes_too_long_goes_to_another_worker(peer: Peer, function: 
     assert peer.get(f"/jobs/{job['handle']}")["result"] == "in time"
 
 
-def test_another_workers_job_cannot_be_reported_on(peer: Peer, function: str) -> None:
+def test_reports_on_jobs_of_other_workers_are_refused(peer: Peer, function: str) -> None:
     job = peer.submit(function)
     worker, other = peer.worker(function), peer.worker(function)
     worker.claim()
@@ -157,7 +157,7 @@ def test_workers_are_listed(peer: Peer, function: str) -> None:
         ({"functions": ["geartrain.control"]}, 409),
     ],
 )
-def test_a_registration_that_makes_no_sense(peer: Peer, registration: object, status: int) -> None:
+def test_an_invalid_registration(peer: Peer, registration: object, status: int) -> None:
     assert peer.call("POST", "/workers", registration).status == status
 
 

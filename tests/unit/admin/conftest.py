@@ -1,4 +1,4 @@
-"""A steward over an engine at a fixed time, on a site that is whatever the test says."""
+"""Admin over an engine at a fixed time, with a server and an archive that the test controls."""
 
 import dataclasses
 from typing import Any
@@ -17,24 +17,24 @@ from tests.support.eager_loop import EagerLoop
 NOW = 1_800_000_000.0  # 15 January 2027, 08:00 UTC
 
 
-class Keeper(Journal):
-    """A journal that keeps values, and tells what came in one go with them."""
+class SavingJournal(Journal):
+    """A journal that saves values, and records the order of calls."""
 
     def __init__(self) -> None:
-        self.kept: dict[str, bytes] = {}
+        self.saved: dict[str, bytes] = {}
         self.calls: list[str] = []
 
     def accepted(self, job: object) -> None:
         self.calls.append("accepted")
 
     def save_value(self, name: str, value: bytes) -> None:
-        self.calls.append("kept")
-        self.kept[name] = value
+        self.calls.append("saved")
+        self.saved[name] = value
 
 
 @dataclasses.dataclass
-class FakeSite:
-    """Time is what the test sets."""
+class FakeServer:
+    """A server whose time the test sets."""
 
     now: float = NOW
 
@@ -69,24 +69,24 @@ class FakeArchive:
 
 
 @pytest.fixture
-def keeper() -> Keeper:
-    return Keeper()
+def journal() -> SavingJournal:
+    return SavingJournal()
 
 
 @pytest.fixture
-def engine(keeper: Keeper) -> Engine:
-    engine = Engine(journal=keeper)
+def engine(journal: SavingJournal) -> Engine:
+    engine = Engine(journal=journal)
     engine.now = NOW
     return engine
 
 
 @pytest.fixture
-def server() -> FakeSite:
-    return FakeSite()
+def server() -> FakeServer:
+    return FakeServer()
 
 
 @pytest.fixture
-def tick_loop(engine: Engine, server: FakeSite) -> TickLoop:
+def tick_loop(engine: Engine, server: FakeServer) -> TickLoop:
     return server.tick_loop(engine)
 
 
@@ -96,11 +96,11 @@ def archive() -> FakeArchive:
 
 
 @pytest.fixture
-def admin(tick_loop: TickLoop, server: FakeSite, archive: FakeArchive, keeper: Keeper) -> Admin:
-    return Admin(tick_loop, server, archive, keeper.kept)
+def admin(tick_loop: TickLoop, server: FakeServer, archive: FakeArchive, journal: SavingJournal) -> Admin:
+    return Admin(tick_loop, server, archive, journal.saved)
 
 
-def restarted(engine: Engine, server: FakeSite, keeper: Keeper) -> tuple[Engine, Admin]:
-    """The same server after a stop, with what was kept."""
-    again = Engine(journal=keeper, first_id=engine.next_id)
-    return again, Admin(server.tick_loop(again), server, FakeArchive(), dict(keeper.kept))
+def restarted(engine: Engine, server: FakeServer, journal: SavingJournal) -> tuple[Engine, Admin]:
+    """The same server after a restart, with the values that it saved."""
+    again = Engine(journal=journal, first_id=engine.next_id)
+    return again, Admin(server.tick_loop(again), server, FakeArchive(), dict(journal.saved))

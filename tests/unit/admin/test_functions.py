@@ -1,16 +1,16 @@
-"""Pauses and limits outlive a restart; what a protocol's own client set does not."""
+"""Pauses and limits survive a restart; limits that clients set do not."""
 
 from geartrain.admin.service import Admin
 from geartrain.engine.engine import Engine
-from tests.unit.admin.conftest import FakeSite, Keeper, restarted
+from tests.unit.admin.conftest import FakeServer, SavingJournal, restarted
 from tests.unit.engine.recording import claim, hire
 
 ODD = bytes(range(256))
 
 
-def test_pause(admin: Admin, engine: Engine, server: FakeSite, keeper: Keeper) -> None:
+def test_pause(admin: Admin, engine: Engine, server: FakeServer, journal: SavingJournal) -> None:
     admin.pause(ODD)
-    again, _ = restarted(engine, server, keeper)
+    again, _ = restarted(engine, server, journal)
     job = again.submit(ODD)
     worker = hire(again, ODD)
     assert again.claim(worker) is None
@@ -18,51 +18,53 @@ def test_pause(admin: Admin, engine: Engine, server: FakeSite, keeper: Keeper) -
     assert claim(again, worker) is job
 
 
-def test_resume_is_kept_as_well(admin: Admin, engine: Engine, server: FakeSite, keeper: Keeper) -> None:
+def test_resume_is_saved(admin: Admin, engine: Engine, server: FakeServer, journal: SavingJournal) -> None:
     admin.pause(b"f")
     admin.resume(b"f")
-    again, _ = restarted(engine, server, keeper)
+    again, _ = restarted(engine, server, journal)
     assert b"f" not in again.functions
 
 
-def test_limits(admin: Admin, engine: Engine, server: FakeSite, keeper: Keeper) -> None:
+def test_limits(admin: Admin, engine: Engine, server: FakeServer, journal: SavingJournal) -> None:
     admin.limit(b"f", 3, 2, 1)
     admin.pause(b"f")
     admin.resume(b"f")
-    again, other = restarted(engine, server, keeper)
+    again, other = restarted(engine, server, journal)
     assert again.functions[b"f"].limits == (3, 2, 1)
     other.limit(b"f", 0, 0, 0)
-    assert b"f" not in restarted(again, server, keeper)[0].functions
+    assert b"f" not in restarted(again, server, journal)[0].functions
 
 
-def test_a_limit_of_the_engine_is_not_kept(admin: Admin, engine: Engine, server: FakeSite, keeper: Keeper) -> None:
+def test_a_limit_set_by_a_client_is_not_saved(
+    admin: Admin, engine: Engine, server: FakeServer, journal: SavingJournal
+) -> None:
     admin.pause(b"f")
     engine.limit(b"f", 1, 1, 1)
-    again, _ = restarted(engine, server, keeper)
+    again, _ = restarted(engine, server, journal)
     assert (again.functions[b"f"].paused, again.functions[b"f"].limits) == (True, (0, 0, 0))
 
 
-def test_dropping_forgets(admin: Admin, engine: Engine, server: FakeSite, keeper: Keeper) -> None:
+def test_drop_deletes_the_settings(admin: Admin, engine: Engine, server: FakeServer, journal: SavingJournal) -> None:
     admin.pause(b"f")
     admin.drop(b"f")
-    assert restarted(engine, server, keeper)[0].functions == {}
+    assert restarted(engine, server, journal)[0].functions == {}
 
 
-def test_names_that_come_and_go_take_one_place(admin: Admin, keeper: Keeper) -> None:
+def test_a_cleared_slot_is_reused(admin: Admin, journal: SavingJournal) -> None:
     for number in range(100):
         name = b"f%d" % number
         admin.pause(name)
         admin.drop(name)
-    assert len(keeper.kept) == 1
+    assert len(journal.saved) == 1
 
 
-def test_a_place_that_is_no_order_is_left_alone(engine: Engine, server: FakeSite, keeper: Keeper) -> None:
-    keeper.kept = {"order.0": b"nonsense", "order.7": b"", "periodic.timeout": b"5"}
-    again, admin = restarted(engine, server, keeper)
+def test_an_unreadable_slot_is_left_alone(engine: Engine, server: FakeServer, journal: SavingJournal) -> None:
+    journal.saved = {"order.0": b"nonsense", "order.7": b"", "periodic.timeout": b"5"}
+    again, admin = restarted(engine, server, journal)
     admin.pause(b"f")
     admin.pause(b"g")
-    assert keeper.kept["order.0"] == b"nonsense"
-    assert keeper.kept["order.7"]
-    assert len(keeper.kept) == 4
-    third, _ = restarted(again, server, keeper)
+    assert journal.saved["order.0"] == b"nonsense"
+    assert journal.saved["order.7"]
+    assert len(journal.saved) == 4
+    third, _ = restarted(again, server, journal)
     assert sorted(third.functions) == [b"f", b"g"]

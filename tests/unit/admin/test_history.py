@@ -6,11 +6,11 @@ from geartrain.admin.history import KEPT, percentile
 from geartrain.admin.service import Admin
 from geartrain.engine.counters import BUCKETS, DurationHistogram
 from geartrain.engine.engine import Engine
-from tests.unit.admin.conftest import NOW, FakeSite
+from tests.unit.admin.conftest import NOW, FakeServer
 from tests.unit.engine.recording import claim, hire
 
 
-def let_pass(engine: Engine, server: FakeSite, seconds: int, jobs: int = 0, took: float = 0.0) -> None:
+def let_pass(engine: Engine, server: FakeServer, seconds: int, jobs: int = 0, took: float = 0.0) -> None:
     """Some seconds, in each of which so many jobs are done."""
     worker = hire(engine, b"f")
     for _ in range(seconds):
@@ -24,7 +24,7 @@ def let_pass(engine: Engine, server: FakeSite, seconds: int, jobs: int = 0, took
         engine.tick(server.now)
 
 
-def test_history_is_a_sample_a_second(admin: Admin, engine: Engine, server: FakeSite) -> None:
+def test_history_has_one_sample_per_second(admin: Admin, engine: Engine, server: FakeServer) -> None:
     assert admin.history(60) == []
     let_pass(engine, server, 3, jobs=5)
     engine.submit(b"f", background=True)
@@ -37,19 +37,19 @@ def test_history_is_a_sample_a_second(admin: Admin, engine: Engine, server: Fake
     assert admin.history(2) == history[-2:]
 
 
-def test_history_is_bounded(admin: Admin, engine: Engine, server: FakeSite) -> None:
+def test_history_is_bounded(admin: Admin, engine: Engine, server: FakeServer) -> None:
     let_pass(engine, server, KEPT + 20)
     assert len(admin.history(10**9)) == KEPT
 
 
-def test_rates_are_of_the_last_seconds(admin: Admin, engine: Engine, server: FakeSite) -> None:
+def test_rates_are_over_the_last_seconds(admin: Admin, engine: Engine, server: FakeServer) -> None:
     let_pass(engine, server, 10, jobs=4)
     assert (admin.overview().submitted_rate, admin.overview().completed_rate) == (4.0, 4.0)
     let_pass(engine, server, 10)
     assert (admin.overview().submitted_rate, admin.overview().completed_rate) == (0.0, 0.0)
 
 
-def test_a_clock_that_is_moved_back_does_not_end_the_samples(admin: Admin, engine: Engine, server: FakeSite) -> None:
+def test_sampling_continues_when_the_clock_is_set_back(admin: Admin, engine: Engine, server: FakeServer) -> None:
     let_pass(engine, server, 3)
     server.now -= 3600
     engine.tick(server.now)
@@ -57,7 +57,7 @@ def test_a_clock_that_is_moved_back_does_not_end_the_samples(admin: Admin, engin
     assert len(admin.history(60)) == 6
 
 
-def test_percentiles_are_of_the_last_minute(admin: Admin, engine: Engine, server: FakeSite) -> None:
+def test_percentiles_are_over_the_last_minute(admin: Admin, engine: Engine, server: FakeServer) -> None:
     assert admin.overview().run.p50 is None
     let_pass(engine, server, 5, jobs=10, took=0.010)
     run = admin.overview().run
@@ -68,7 +68,7 @@ def test_percentiles_are_of_the_last_minute(admin: Admin, engine: Engine, server
 
 
 @pytest.mark.parametrize("seconds", [0.000_5, 0.02, 1.5, 3600.0])
-def test_a_percentile_is_right_within_its_bucket(seconds: float) -> None:
+def test_a_percentile_is_within_its_bucket(seconds: float) -> None:
     meter = DurationHistogram()
     for _ in range(100):
         meter.add(seconds)

@@ -15,7 +15,7 @@ from geartrain.errors import AdminError
 from geartrain.job_query import JobQuery
 from geartrain.model import Attempt, JobState, Record, pack_attempts
 from geartrain.runtime.tick import TickLoop
-from tests.unit.admin.conftest import NOW, FakeArchive, FakeSite
+from tests.unit.admin.conftest import NOW, FakeArchive, FakeServer
 from tests.unit.engine.recording import claim, hire
 
 T = TypeVar("T")
@@ -78,7 +78,7 @@ def test_filters(admin: Admin, engine: Engine, wanted: JobQuery, expected: list[
     assert payloads(run(admin.jobs(wanted))) == expected
 
 
-def test_totals_that_are_known_are_told(admin: Admin, engine: Engine) -> None:
+def test_known_totals_are_returned(admin: Admin, engine: Engine) -> None:
     everything(engine)
     for state in ("queued", "running", "scheduled", "dead"):
         assert run(admin.jobs(JobQuery.parse(state=state))).total == 1
@@ -127,7 +127,9 @@ def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.usefixtures("many")
-def test_many_jobs_do_not_hold_up_the_loop(admin: Admin, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listing_many_jobs_does_not_block_the_loop(
+    admin: Admin, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The loop comes round after each slice, as far as the clock is concerned."""
     monkeypatch.setattr(job_scan, "_SLICE_SECONDS", -1.0)
     for _ in range(10 * job_scan._SLICE):
@@ -144,7 +146,7 @@ def test_many_jobs_do_not_hold_up_the_loop(admin: Admin, engine: Engine, monkeyp
     assert run(listed()) >= 10
 
 
-def test_a_live_job(admin: Admin, engine: Engine) -> None:
+def test_view_of_a_job_that_has_not_ended(admin: Admin, engine: Engine) -> None:
     found = everything(engine)
     view = run(admin.job(found["running"].handle))
     assert (view.state, view.worker, view.worker_door, view.started_at, view.attempts) == (
@@ -155,7 +157,7 @@ def test_a_live_job(admin: Admin, engine: Engine) -> None:
     assert [(trial.worker, trial.why) for trial in dead.trials] == [("bob", "hopeless")]
 
 
-def test_a_job_that_is_over(admin: Admin, archive: FakeArchive) -> None:
+def test_view_of_a_job_that_has_ended(admin: Admin, archive: FakeArchive) -> None:
     archive.records = [record(3)]
     view = run(admin.job(b"H:localhost:3"))
     assert (view.state, view.result, view.result_size, view.payload, view.finished_at) == (
@@ -165,7 +167,7 @@ def test_a_job_that_is_over(admin: Admin, archive: FakeArchive) -> None:
     assert [(trial.worker, trial.door, trial.why) for trial in view.trials] == [("al", "periodic", "it left")]
 
 
-def test_lists_cut_and_sizes_are_whole(admin: Admin, engine: Engine, archive: FakeArchive) -> None:
+def test_lists_cut_bytes_but_not_sizes(admin: Admin, engine: Engine, archive: FakeArchive) -> None:
     engine.submit(b"f", payload=b"x" * 100_000, background=True)
     archive.records = [record(0, result=b"y" * 1000)]
     first, second = run(admin.jobs(JobQuery())).items
@@ -173,7 +175,7 @@ def test_lists_cut_and_sizes_are_whole(admin: Admin, engine: Engine, archive: Fa
     assert (second.result, second.result_size) == ("y" * 256, 1000)
 
 
-def test_bytes_are_to_be_had_whole(admin: Admin, engine: Engine, archive: FakeArchive) -> None:
+def test_payload_and_result_are_complete(admin: Admin, engine: Engine, archive: FakeArchive) -> None:
     job = engine.submit(b"f", payload=b"\xff" * 100_000, background=True)
     assert run(admin.payload(job.handle)) == job.payload
     archive.records = [record(900, result=b"\xff" * 1000), record(901, door="gearman", keeps_result=False)]
@@ -191,7 +193,7 @@ def test_bytes_are_to_be_had_whole(admin: Admin, engine: Engine, archive: FakeAr
         assert refused.value.kind == kind
 
 
-def test_actions_on_one(admin: Admin, engine: Engine) -> None:
+def test_actions_on_one_job(admin: Admin, engine: Engine) -> None:
     found = everything(engine)
     admin.hasten(found["scheduled"].handle)
     assert found["scheduled"].state is JobState.QUEUED
@@ -219,7 +221,7 @@ def test_actions_in_the_wrong_state_are_conflicts(admin: Admin, engine: Engine) 
         assert found[state].state.name.lower() == state
 
 
-def test_a_key_that_is_taken_again_is_a_conflict(admin: Admin, engine: Engine) -> None:
+def test_retry_with_a_unique_key_in_use_is_a_conflict(admin: Admin, engine: Engine) -> None:
     job = engine.submit(b"f", b"key", background=True)
     claim(engine, hire(engine, b"f"))
     engine.mark_dead(job, "")
@@ -231,7 +233,7 @@ def test_a_key_that_is_taken_again_is_a_conflict(admin: Admin, engine: Engine) -
     assert (report.done, report.refused, report.more) == (0, 1, False)
 
 
-def test_bulk_is_bounded_and_says_so(admin: Admin, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bulk_is_bounded(admin: Admin, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "BULK_MOST", 4)
     for _ in range(6):
         engine.submit(b"f", background=True)
@@ -240,7 +242,7 @@ def test_bulk_is_bounded_and_says_so(admin: Admin, engine: Engine, monkeypatch: 
     assert [(each.done, each.more) for each in (first, second)] == [(4, True), (2, False)]
 
 
-def test_bulk_touches_only_what_it_is_for(admin: Admin, engine: Engine, tick_loop: TickLoop) -> None:
+def test_bulk_acts_only_on_jobs_in_the_right_state(admin: Admin, engine: Engine, tick_loop: TickLoop) -> None:
     ticks: list[float] = []
     tick_loop.after.append(lambda: ticks.append(engine.now))
     found = everything(engine)
@@ -268,7 +270,7 @@ def test_invalid_queries_are_refused(arguments: dict[str, Any], words: str) -> N
 
 
 @pytest.mark.parametrize("name", ["handle", "unique", "handle as unique", "id"])
-def test_a_worker_names_its_job_in_its_own_way(admin: Admin, engine: Engine, name: str) -> None:
+def test_a_running_job_by_every_kind_of_name(admin: Admin, engine: Engine, name: str) -> None:
     worker = hire(engine, b"f")
     job = engine.submit(b"f", b"key" if name == "unique" else b"", background=True)
     ways: dict[str, dict[str, Any]] = {
@@ -289,7 +291,7 @@ def test_a_worker_names_its_job_in_its_own_way(admin: Admin, engine: Engine, nam
     assert refused.value.kind == "not-found"
 
 
-def test_what_does_not_run_cannot_be_put_off(admin: Admin, engine: Engine) -> None:
+def test_only_running_jobs_can_be_postponed(admin: Admin, engine: Engine) -> None:
     job = engine.submit(b"f", background=True)
     for seconds, kind in ((5.0, "conflict"), (-1.0, "bad-request"), (float("nan"), "bad-request")):
         with pytest.raises(AdminError) as refused:
@@ -305,9 +307,7 @@ def ids(admin: Admin, **wanted: Any) -> list[int]:
 
 
 @pytest.mark.usefixtures("many")
-def test_jobs_from_before_are_found_whatever_they_are_called(
-    admin: Admin, engine: Engine, server: FakeSite, archive: FakeArchive
-) -> None:
+def test_restored_jobs_are_listed(admin: Admin, engine: Engine, server: FakeServer, archive: FakeArchive) -> None:
     before = [engine.submit(b"f", background=True, run_at=NOW + 100 - number) for number in range(5)]
     before[3].handle = b"H:another-host:4"
     again = Engine(first_id=10_000_000)
@@ -325,9 +325,7 @@ def test_jobs_from_before_are_found_whatever_they_are_called(
     assert ids(other, after="10000001", limit=2) == [10_000_000, 5]
 
 
-def test_ids_that_lie_far_apart_are_not_looked_up_one_by_one(
-    admin: Admin, engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sparse_ids_are_not_looked_up_one_by_one(admin: Admin, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_scan, "FILTERED_AT_ONCE", 2)
     queued = []
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Schedules: when they run, what a run is, and what becomes of them in a crash, a pause and a moved clock."""
+"""Schedules: when they run, what a run is, and what a crash, a pause and a changed clock do to them."""
 
 import datetime
 import zoneinfo
@@ -13,19 +13,19 @@ from geartrain.engine.engine import Engine
 from geartrain.errors import AdminError
 from geartrain.model import JobState
 from geartrain.runtime.tick import TickLoop
-from tests.unit.admin.conftest import NOW, FakeSite, Keeper, restarted
+from tests.unit.admin.conftest import NOW, FakeServer, SavingJournal, restarted
 from tests.unit.engine.recording import claim, hire
 
 MINUTE = 60.0
 
 
 @pytest.fixture
-def clock(engine: Engine, server: FakeSite) -> "Clock":
+def clock(engine: Engine, server: FakeServer) -> "Clock":
     return Clock(engine, server)
 
 
 class Clock:
-    def __init__(self, engine: Engine, server: FakeSite) -> None:
+    def __init__(self, engine: Engine, server: FakeServer) -> None:
         self.engine, self.server = engine, server
 
     def go(self, seconds: float) -> None:
@@ -65,48 +65,48 @@ def test_a_run_is_a_background_job(admin: Admin, engine: Engine, clock: Clock) -
 
 
 def test_a_run_and_the_next_time_are_journalled_together(
-    admin: Admin, engine: Engine, keeper: Keeper, clock: Clock
+    admin: Admin, engine: Engine, journal: SavingJournal, clock: Clock
 ) -> None:
     every_minute(admin)
-    keeper.calls.clear()
+    journal.calls.clear()
     engine.tick(NOW + MINUTE)
-    assert keeper.calls == ["accepted", "kept"]
+    assert journal.calls == ["accepted", "saved"]
 
 
-def test_schedules_outlive_a_restart(admin: Admin, engine: Engine, server: FakeSite, keeper: Keeper) -> None:
+def test_schedules_survive_a_restart(admin: Admin, engine: Engine, server: FakeServer, journal: SavingJournal) -> None:
     every_minute(admin, payload=b"\xff", unique=True, timezone="Europe/Berlin")
     every_minute(admin, name="other", expression="0 3 * * 1")
     admin.cron_pause("other")
-    _, again = restarted(engine, server, keeper)
+    _, again = restarted(engine, server, journal)
     assert again.crons() == admin.crons()
 
 
-def test_runs_that_were_missed_are_one(admin: Admin, engine: Engine, server: FakeSite, keeper: Keeper) -> None:
+def test_missed_runs_become_one_run(admin: Admin, engine: Engine, server: FakeServer, journal: SavingJournal) -> None:
     every_minute(admin)
     server.now += 3 * 24 * 3600 + 10
-    other, again = restarted(engine, server, keeper)
+    other, again = restarted(engine, server, journal)
     assert other.deadline() <= server.now
     other.tick(server.now)
     assert len(other.jobs) == 1
     assert again.cron("tick").next_at == server.now - 10 + MINUTE
 
 
-def test_a_crash_before_the_commit_loses_and_doubles_nothing(
-    admin: Admin, engine: Engine, server: FakeSite, keeper: Keeper
+def test_a_crash_before_the_commit_neither_loses_nor_repeats_a_run(
+    admin: Admin, engine: Engine, server: FakeServer, journal: SavingJournal
 ) -> None:
     every_minute(admin)
-    before = dict(keeper.kept)
+    before = dict(journal.saved)
     server.now += MINUTE
     engine.tick(server.now)
     assert len(engine.jobs) == 1
-    keeper.kept = before  # neither the job nor the next time reached the disk
-    other, _ = restarted(engine, server, keeper)
+    journal.saved = before  # neither the job nor the next time reached the disk
+    other, _ = restarted(engine, server, journal)
     other.tick(server.now)
     assert len(other.jobs) == 1
 
 
 @pytest.mark.parametrize("unique", [True, False])
-def test_unique_leaves_a_run_out_while_the_last_is_not_over(
+def test_unique_skips_a_run_while_the_previous_job_has_not_ended(
     admin: Admin, engine: Engine, clock: Clock, unique: bool
 ) -> None:
     every_minute(admin, unique=unique)
@@ -122,7 +122,7 @@ def test_unique_leaves_a_run_out_while_the_last_is_not_over(
     assert engine.find(job.handle) is None
 
 
-def test_running_one_now_changes_no_time(admin: Admin, engine: Engine, clock: Clock) -> None:
+def test_running_now_does_not_change_the_next_time(admin: Admin, engine: Engine, clock: Clock) -> None:
     every_minute(admin, unique=True)
     handle = admin.cron_run("tick")
     job = engine.find(handle)
@@ -134,7 +134,7 @@ def test_running_one_now_changes_no_time(admin: Admin, engine: Engine, clock: Cl
     assert refused.value.kind == "conflict"
 
 
-def test_a_pause_is_not_made_up_for(admin: Admin, engine: Engine, clock: Clock) -> None:
+def test_runs_missed_while_paused_are_not_repeated(admin: Admin, engine: Engine, clock: Clock) -> None:
     every_minute(admin)
     admin.cron_pause("tick")
     assert admin.cron("tick").next_at is None
@@ -146,7 +146,7 @@ def test_a_pause_is_not_made_up_for(admin: Admin, engine: Engine, clock: Clock) 
     assert len(engine.jobs) == 1
 
 
-def test_a_full_queue_leaves_a_run_out(
+def test_a_full_queue_skips_the_run(
     admin: Admin, engine: Engine, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     every_minute(admin)
@@ -158,7 +158,7 @@ def test_a_full_queue_leaves_a_run_out(
         admin.cron_run("tick")
 
 
-def test_a_run_that_cannot_be_made_durable_is_tried_again(
+def test_a_run_that_cannot_be_made_durable_is_repeated(
     admin: Admin, engine: Engine, tick_loop: TickLoop, clock: Clock
 ) -> None:
     every_minute(admin, expression="1 8 * * *")
@@ -177,7 +177,7 @@ def test_a_run_that_cannot_be_made_durable_is_tried_again(
     assert len(engine.jobs) == 1
 
 
-def test_a_run_that_was_begun_with_is_not_tried_again(
+def test_a_run_that_a_worker_has_claimed_is_not_repeated(
     admin: Admin, engine: Engine, tick_loop: TickLoop, clock: Clock
 ) -> None:
     every_minute(admin, expression="1 8 * * *")
@@ -192,7 +192,7 @@ def test_a_run_that_was_begun_with_is_not_tried_again(
     assert jobs(engine) == []
 
 
-def test_changing_keeps_the_past(admin: Admin, clock: Clock) -> None:
+def test_replacing_a_schedule_keeps_its_last_run(admin: Admin, clock: Clock) -> None:
     every_minute(admin)
     clock.go(MINUTE)
     last = admin.cron("tick")
@@ -203,19 +203,19 @@ def test_changing_keeps_the_past(admin: Admin, clock: Clock) -> None:
     assert admin.cron("tick").last_handle == last.last_handle
 
 
-def test_removed_ones_run_no_more_and_leave_no_trace(
-    admin: Admin, engine: Engine, server: FakeSite, keeper: Keeper, clock: Clock
+def test_removed_schedules_do_not_run_and_are_not_saved(
+    admin: Admin, engine: Engine, server: FakeServer, journal: SavingJournal, clock: Clock
 ) -> None:
     for number in range(50):
         every_minute(admin, name=f"name {number}")
         admin.cron_remove(f"name {number}")
     clock.go(MINUTE)
     assert jobs(engine) == []
-    assert len(keeper.kept) == 1, "one place, used again and again"
-    assert restarted(engine, server, keeper)[1].crons() == []
+    assert len(journal.saved) == 1, "one place, used again and again"
+    assert restarted(engine, server, journal)[1].crons() == []
 
 
-def test_a_clock_moved_back_a_little_repeats_nothing(admin: Admin, engine: Engine, clock: Clock) -> None:
+def test_a_clock_set_back_a_little_repeats_no_run(admin: Admin, engine: Engine, clock: Clock) -> None:
     every_minute(admin)
     clock.go(MINUTE)
     clock.jump(-30 * MINUTE)
@@ -225,7 +225,7 @@ def test_a_clock_moved_back_a_little_repeats_nothing(admin: Admin, engine: Engin
     assert len(engine.jobs) == 2
 
 
-def test_a_clock_that_was_far_ahead_is_followed(admin: Admin, engine: Engine, clock: Clock) -> None:
+def test_schedules_follow_a_clock_set_back_by_hours(admin: Admin, engine: Engine, clock: Clock) -> None:
     every_minute(admin)
     clock.jump(365 * 24 * 3600)
     assert len(engine.jobs) == 1
@@ -234,7 +234,7 @@ def test_a_clock_that_was_far_ahead_is_followed(admin: Admin, engine: Engine, cl
     assert len(engine.jobs) == 4
 
 
-def test_many_at_once_are_all_run(admin: Admin, engine: Engine, clock: Clock) -> None:
+def test_many_due_schedules_all_run(admin: Admin, engine: Engine, clock: Clock) -> None:
     count = schedules._RUNS_PER_TICK + 7
     for number in range(count):
         every_minute(admin, name=str(number), expression="1 8 * * *")
@@ -262,23 +262,23 @@ def test_many_at_once_are_all_run(admin: Admin, engine: Engine, clock: Clock) ->
         ({"priority": "urgent"}, "unknown priority 'urgent'"),
     ],
 )
-def test_nonsense_is_refused(admin: Admin, changes: dict[str, Any], words: str) -> None:
+def test_invalid_arguments_are_refused(admin: Admin, changes: dict[str, Any], words: str) -> None:
     with pytest.raises(AdminError, match=words) as refused:
         every_minute(admin, **changes)
     assert refused.value.kind == "bad-request"
     assert admin.crons() == []
 
 
-def test_a_schedule_that_cannot_be_read_is_reported_and_left_alone(
-    engine: Engine, server: FakeSite, keeper: Keeper, caplog: pytest.LogCaptureFixture
+def test_an_unreadable_schedule_is_logged_and_left_in_the_store(
+    engine: Engine, server: FakeServer, journal: SavingJournal, caplog: pytest.LogCaptureFixture
 ) -> None:
-    keeper.kept = {"cron.0": b'{"from": "the future"}'}
-    _, admin = restarted(engine, server, keeper)
+    journal.saved = {"cron.0": b'{"from": "the future"}'}
+    _, admin = restarted(engine, server, journal)
     assert admin.crons() == []
     assert [entry.getMessage() for entry in caplog.records] == ["schedule cannot be read and does not run"]
     every_minute(admin)
-    assert keeper.kept["cron.0"] == b'{"from": "the future"}'
-    assert "cron.1" in keeper.kept
+    assert journal.saved["cron.0"] == b'{"from": "the future"}'
+    assert "cron.1" in journal.saved
 
 
 def moments(expression: str, zone: str, start: datetime.datetime, count: int) -> list[str]:
@@ -293,7 +293,7 @@ def moments(expression: str, zone: str, start: datetime.datetime, count: int) ->
     return found
 
 
-def test_summer_time() -> None:
+def test_daylight_saving_time() -> None:
     """A daily time that does not exist comes an hour later, one that comes twice is taken once."""
     spring = moments("30 2 * * *", "Europe/Berlin", datetime.datetime(2026, 3, 28, 12), 2)
     assert spring == ["2026-03-29T03:00:00+02:00", "2026-03-30T02:30:00+02:00"]
@@ -301,6 +301,6 @@ def test_summer_time() -> None:
     assert autumn == ["2026-10-25T02:30:00+02:00", "2026-10-26T02:30:00+01:00"]
 
 
-def test_zones_differ() -> None:
+def test_time_zones() -> None:
     assert CronExpression("0 9 * * *").after(NOW) == NOW + 3600
     assert CronExpression("0 9 * * *", "Europe/Berlin").after(NOW) == NOW + 24 * 3600

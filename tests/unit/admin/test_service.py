@@ -1,4 +1,4 @@
-"""The server at a glance, functions, workers, events, and what is durable."""
+"""The overview, functions, workers and events."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from geartrain.admin.service import Admin
 from geartrain.admin.views import JobEvent
 from geartrain.engine.engine import Engine
 from geartrain.errors import AdminError
-from tests.unit.admin.conftest import NOW, FakeSite
+from tests.unit.admin.conftest import NOW, FakeServer
 from tests.unit.engine.recording import claim, hire
 
 
@@ -14,7 +14,7 @@ def names(admin: Admin, **wanted: str | int) -> list[object]:
     return [view.name for view in admin.functions(**wanted).items]  # type: ignore[arg-type]
 
 
-def test_overview(admin: Admin, engine: Engine, server: FakeSite) -> None:
+def test_overview(admin: Admin, engine: Engine, server: FakeServer) -> None:
     worker = hire(engine, b"f")
     for function in (b"f", b"g", b"g"):
         engine.submit(function, background=True)
@@ -28,7 +28,7 @@ def test_overview(admin: Admin, engine: Engine, server: FakeSite) -> None:
     assert (view.submitted, view.completed, view.failed) == (4, 0, 0)
 
 
-def test_oldest_is_looked_for_at_most_once_a_second(admin: Admin, engine: Engine, server: FakeSite) -> None:
+def test_oldest_job_is_searched_at_most_once_a_second(admin: Admin, engine: Engine, server: FakeServer) -> None:
     assert admin.overview().oldest is None
     engine.submit(b"f")
     assert admin.overview().oldest is None
@@ -88,7 +88,7 @@ def test_workers_are_searched_and_paged(admin: Admin, engine: Engine) -> None:
     assert seen == [1, 2, 3, 4, 5]
 
 
-def test_a_worker_with_much_to_do_is_cut_short(admin: Admin, engine: Engine) -> None:
+def test_lists_of_a_worker_are_cut(admin: Admin, engine: Engine) -> None:
     worker = hire(engine, *(b"f%d" % number for number in range(150)))
     for number in range(120):
         engine.submit(b"f%d" % number)
@@ -99,7 +99,7 @@ def test_a_worker_with_much_to_do_is_cut_short(admin: Admin, engine: Engine) -> 
     assert view.running_since == NOW + 1
 
 
-def test_dropping(admin: Admin, engine: Engine) -> None:
+def test_drop(admin: Admin, engine: Engine) -> None:
     engine.submit(b"f")
     with pytest.raises(AdminError, match="has workers or jobs") as refused:
         admin.drop(b"f")
@@ -111,7 +111,7 @@ def test_dropping(admin: Admin, engine: Engine) -> None:
     assert unknown.value.kind == "not-found"
 
 
-def test_nonsense_is_refused(admin: Admin) -> None:
+def test_invalid_arguments_are_refused(admin: Admin) -> None:
     for call in (
         lambda: admin.functions(sort="age"),
         lambda: admin.functions(limit=0),
@@ -125,7 +125,7 @@ def test_nonsense_is_refused(admin: Admin) -> None:
         assert refused.value.kind == "bad-request"
 
 
-def test_events_are_told_only_while_somebody_attends(admin: Admin, engine: Engine) -> None:
+def test_the_engine_is_observed_only_while_there_are_listeners(admin: Admin, engine: Engine) -> None:
     heard: list[JobEvent] = []
     others: list[JobEvent] = []
     assert engine.observer is None

@@ -17,7 +17,7 @@ from geartrain.cli import job_verbs
 from geartrain.doors.http import openapi, static_files, verb_routes
 from geartrain.engine.engine import Engine
 from geartrain.runtime.tick import TickLoop
-from tests.unit.admin.conftest import FakeArchive, FakeSite
+from tests.unit.admin.conftest import FakeArchive, FakeServer
 from tests.unit.engine.recording import RecordingWatcher
 
 CALLED = [verb for verb in verbs.VERBS.values() if not verb.streams]
@@ -89,7 +89,7 @@ class GreetingAdmin(Admin):
         return [f"hello {function.decode()}"] * times
 
 
-def test_a_new_row_is_a_control_verb(engine: Engine, server: FakeSite, archive: FakeArchive) -> None:
+def test_a_new_row_is_a_control_verb(engine: Engine, server: FakeServer, archive: FakeArchive) -> None:
     async def answer() -> object:
         tick_loop = TickLoop(asyncio.get_running_loop(), engine, lambda: server.now)
         worker = ControlWorker(tick_loop, GreetingAdmin(tick_loop, server, archive, {}), TABLE)

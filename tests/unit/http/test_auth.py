@@ -1,4 +1,4 @@
-"""The fences: names of the server, other sites' pages, and scopes."""
+"""Access control: hosts, cross-site requests, and scopes."""
 
 from typing import Any
 
@@ -33,22 +33,22 @@ def test_not_loopback(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["localhost:4780", "127.0.0.1:4780", "[::1]:4780", "localhost", "box.lan:80"])
-def test_names_of_this_machine_are_answered(host: str) -> None:
+def test_names_of_this_machine_are_accepted(host: str) -> None:
     fence(hosts=("Box.lan",)).check_host(request(host=host))
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.nip.io:4780", "", "[::2]:4780"])
-def test_other_names_are_not(host: str) -> None:
+def test_other_names_are_refused(host: str) -> None:
     with pytest.raises(Refusal) as refused:
         fence().check_host(request(host=host))
     assert refused.value.kind == "misdirected"
 
 
-def test_names_do_not_matter_where_a_token_is_needed() -> None:
+def test_any_name_is_accepted_where_a_token_is_required() -> None:
     fence(f"read:{SECRET}").check_host(request(host="jobs.example"))
 
 
-def test_names_do_not_matter_where_the_door_is_open_to_all() -> None:
+def test_any_name_is_accepted_where_the_door_is_open_to_all() -> None:
     made = fence()
     made.everywhere = True
     made.check_host(request(host="jobs.example"))
@@ -64,7 +64,7 @@ def test_names_do_not_matter_where_the_door_is_open_to_all() -> None:
         {"sec_fetch_site": "none"},
     ],
 )
-def test_changes_from_here_are_let_through(headers: dict[str, str]) -> None:
+def test_same_site_changes_are_accepted(headers: dict[str, str]) -> None:
     fence().check_origin(request("POST", **headers))
 
 
@@ -79,17 +79,17 @@ def test_changes_from_here_are_let_through(headers: dict[str, str]) -> None:
     ],
 )
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
-def test_changes_from_other_sites_are_refused(method: str, headers: dict[str, str]) -> None:
+def test_cross_site_changes_are_refused(method: str, headers: dict[str, str]) -> None:
     with pytest.raises(Refusal) as refused:
         fence().check_origin(request(method, **headers))
     assert refused.value.kind == "forbidden"
 
 
-def test_reading_is_not_a_change() -> None:
+def test_cross_site_reads_are_accepted() -> None:
     fence().check_origin(request("GET", sec_fetch_site="cross-site"))
 
 
-def test_without_tokens_everybody_may_do_everything() -> None:
+def test_without_tokens_every_client_has_all_scopes() -> None:
     assert fence().scopes(request()) == tokens.EVERYTHING
 
 
@@ -101,14 +101,14 @@ def test_scopes_of_a_token() -> None:
 
 
 @pytest.mark.parametrize("word", ["Bearer wrong", f"Basic {SECRET}", SECRET, "Bearer"])
-def test_what_is_no_token_is_refused_even_where_none_is_needed(word: str) -> None:
+def test_an_unknown_token_is_refused(word: str) -> None:
     with pytest.raises(Refusal) as refused:
         fence(f"read:{SECRET}").scopes(request(authorization=word))
     assert refused.value.kind == "unauthorized"
     assert refused.value.headers == {"WWW-Authenticate": 'Bearer realm="geartrain"'}
 
 
-def test_a_session_counts_as_its_token() -> None:
+def test_a_session_has_the_scopes_of_its_token() -> None:
     made = fence(f"read:{SECRET}")
     session = made.keyring.log_in(frozenset({tokens.READ}))
     assert made.scopes(request(cookie=f"{auth.COOKIE}={session}")) == {tokens.READ}
@@ -121,7 +121,7 @@ def test_one_of_the_scopes_is_enough() -> None:
 
 
 @pytest.mark.parametrize(("has", "kind"), [(frozenset(), "unauthorized"), (frozenset({tokens.READ}), "forbidden")])
-def test_the_wrong_scope_is_not(has: frozenset[str], kind: str) -> None:
+def test_the_wrong_scope_is_refused(has: frozenset[str], kind: str) -> None:
     with pytest.raises(Refusal) as refused:
         fence().require(has, frozenset({tokens.ADMIN}))
     assert refused.value.kind == kind

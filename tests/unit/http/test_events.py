@@ -1,4 +1,4 @@
-"""Feeds: nothing is kept without bound, and whoever is too slow hears that it missed something."""
+"""Queues of events are bounded, and a slow client is told how many events it missed."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -26,7 +26,7 @@ def test_frames_are_taken_together() -> None:
 
 
 @pytest.mark.parametrize(("frame", "kept"), [(b"x", events.FRAMES_MOST), (b"x" * 4096, events.BYTES_MOST // 4096)])
-def test_what_is_too_much_is_left_out_and_counted(frame: bytes, kept: int) -> None:
+def test_events_above_the_limit_are_left_out_and_counted(frame: bytes, kept: int) -> None:
     async def check() -> None:
         queue = EventQueue(asyncio.get_running_loop())
         for _ in range(kept + 7):
@@ -40,7 +40,7 @@ def test_what_is_too_much_is_left_out_and_counted(frame: bytes, kept: int) -> No
     run(check())
 
 
-def test_the_last_frame_is_never_left_out_and_nothing_comes_after_it() -> None:
+def test_the_last_event_is_never_left_out() -> None:
     async def check() -> None:
         queue = EventQueue(asyncio.get_running_loop())
         for _ in range(events.FRAMES_MOST + 1):
@@ -54,7 +54,7 @@ def test_the_last_frame_is_never_left_out_and_nothing_comes_after_it() -> None:
     run(check())
 
 
-def test_not_empty_is_done_when_there_is_something_to_take() -> None:
+def test_not_empty_is_done_when_there_is_an_event() -> None:
     async def check() -> None:
         queue = EventQueue(asyncio.get_running_loop())
         not_empty = queue.not_empty()
@@ -69,7 +69,7 @@ def test_not_empty_is_done_when_there_is_something_to_take() -> None:
     run(check())
 
 
-def test_an_end_is_not_empty() -> None:
+def test_not_empty_is_done_when_the_queue_has_ended() -> None:
     async def check() -> None:
         queue = EventQueue(asyncio.get_running_loop())
         queue.put_frame(b"x", last=True)

@@ -8,7 +8,7 @@ from geartrain.doors.http import metrics
 from geartrain.doors.http.metrics import MetricFamily
 
 
-def test_labels_come_back_as_they_were() -> None:
+def test_labels_round_trip() -> None:
     family = MetricFamily("jobs", "gauge", "Jobs.")
     names = [b"plain", b'say "hi"', b"back\\slash", b"line\nend", "café".encode(), b"{x=1},", b"nul\0"]
     for number, name in enumerate(names):
@@ -20,7 +20,7 @@ def test_labels_come_back_as_they_were() -> None:
     assert [sample.value for sample in read.samples] == list(range(len(names)))
 
 
-def test_bytes_that_are_no_text_are_written_out() -> None:
+def test_labels_of_bytes_that_are_not_utf8() -> None:
     assert metrics.label(b"\xff") == r"\\xff"
 
 

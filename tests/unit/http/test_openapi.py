@@ -1,4 +1,4 @@
-"""The description: made from the table, complete, and without loose ends."""
+"""The OpenAPI document is made from the table of routes, complete and consistent."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,12 +23,12 @@ def references(part: Any) -> Iterator[str]:
             yield from references(value)
 
 
-def test_every_reference_leads_somewhere_and_every_schema_is_used() -> None:
+def test_every_reference_resolves_and_every_schema_is_used() -> None:
     named = {name.rpartition("/")[2] for name in references(DOCUMENT)}
     assert named == set(DOCUMENT["components"]["schemas"])
 
 
-def test_operations_have_different_names() -> None:
+def test_operation_ids_are_unique() -> None:
     names = [route.operation for route in routes.ROUTES]
     assert len(set(names)) == len(names)
 
@@ -46,7 +46,7 @@ def test_every_route_is_described(route: Route) -> None:
         assert {"401", "403"} <= operation["responses"].keys()
 
 
-def test_parameters_have_types_limits_and_words() -> None:
+def test_parameters_have_types_limits_and_descriptions() -> None:
     listed = DOCUMENT["paths"]["/api/v1/jobs"]["get"]["parameters"]
     by_name = {parameter["name"]: parameter for parameter in listed}
     assert by_name["limit"]["schema"] == {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}

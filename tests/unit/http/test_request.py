@@ -1,4 +1,4 @@
-"""Reading parameters."""
+"""Query parameters."""
 
 from typing import Annotated, Any
 
@@ -31,7 +31,7 @@ def test_values() -> None:
     assert read(b"search=") == Query()
 
 
-def test_a_functions_name_may_be_any_bytes() -> None:
+def test_the_name_of_a_function_may_be_any_bytes() -> None:
     assert request.raw(read(b"function=%FF%00").function) == b"\xff\0"
     assert request.raw(read("function=ü".encode()).function) == "ü".encode()
     assert request.raw(read(b"function=\xff").function) == b"\xff"
@@ -49,13 +49,13 @@ def test_a_functions_name_may_be_any_bytes() -> None:
         (b"limit=1&limit=2", "duplicate parameter"),
     ],
 )
-def test_what_makes_no_sense_is_named(query: bytes, why: str) -> None:
+def test_invalid_parameters_are_named(query: bytes, why: str) -> None:
     with pytest.raises(Refusal, match=why) as refused:
         read(query)
     assert refused.value.kind == "bad-request"
 
 
-def test_where_there_are_no_parameters_none_may_be_given() -> None:
+def test_unknown_parameters_are_refused() -> None:
     with pytest.raises(Refusal, match="unknown parameter x"):
         read(b"x=1", None)
 

@@ -1,4 +1,4 @@
-"""Paths: words, names of any bytes, and what leads nowhere."""
+"""Routes by path: fixed parts, names of any bytes, and unknown paths."""
 
 from typing import Any
 
@@ -36,15 +36,15 @@ ROUTER = Router([LIST, BULK, ONE, EVENTS, REPORT])
         (b"/jobs/..", {"GET": ONE}, [b".."]),
     ],
 )
-def test_found(path: bytes, routes: dict[str, Route], names: list[bytes]) -> None:
+def test_routes_are_found(path: bytes, routes: dict[str, Route], names: list[bytes]) -> None:
     assert ROUTER.find(path) == (routes, names)
 
 
 @pytest.mark.parametrize("path", [b"/", b"", b"/job", b"/jobs/", b"/jobs//events", b"/jobs/h/other", b"/workers/w"])
-def test_not_found(path: bytes) -> None:
+def test_unknown_paths_are_not_found(path: bytes) -> None:
     assert ROUTER.find(path)[0] == {}
 
 
-def test_a_route_knows_its_names_and_a_name_for_itself() -> None:
+def test_names_and_operation_of_a_route() -> None:
     assert REPORT.names == ["id", "handle"]
     assert route("PUT", "/api/v1/functions/{name}/limits").operation == "put_functions_name_limits"

@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return shown
 
 
-def test_the_page_itself() -> None:
+def test_the_index_page() -> None:
     answer = ask("/")
     assert (answer.status_code, answer.body) == (200, b"<!doctype html>")
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
@@ -57,7 +57,7 @@ def test_the_verbs_are_a_module() -> None:
     assert "overview" not in table
 
 
-def test_what_has_not_changed_is_not_sent_again() -> None:
+def test_an_unchanged_file_is_not_sent_again() -> None:
     tag = ask("/").headers["etag"]
     again = ask("/", if_none_match=tag)
     assert (again.status_code, again.body) == (304, b"")
@@ -76,11 +76,11 @@ def test_what_has_not_changed_is_not_sent_again() -> None:
         "//etc",
     ],
 )
-def test_what_is_not_there_is_not_found(path: str) -> None:
+def test_unknown_names_are_not_found(path: str) -> None:
     assert ask(path).status_code == 404
 
 
-def test_a_place_in_the_page_is_the_page() -> None:
+def test_a_path_of_a_view_gets_the_index_page() -> None:
     assert ask("/functions/mail", accept="text/html,*/*").body == b"<!doctype html>"
     assert ask("/functions/mail", accept="application/json").status_code == 404
 

@@ -22,7 +22,7 @@ def ring(*words: str) -> tokens.Keyring:
     return tokens.Keyring(tokens.read(words), Clock())
 
 
-def test_a_token_opens_what_its_scopes_say() -> None:
+def test_a_token_has_its_scopes() -> None:
     keyring = ring(f"read+submit:{SECRET}")
     assert keyring.locked
     assert keyring.scopes_of_token(SECRET) == {tokens.READ, tokens.SUBMIT}
@@ -30,7 +30,7 @@ def test_a_token_opens_what_its_scopes_say() -> None:
     assert keyring.scopes_of_token("") is None
 
 
-def test_an_admin_may_do_everything() -> None:
+def test_admin_has_all_scopes() -> None:
     assert ring(f"admin:{SECRET}").scopes_of_token(SECRET) == tokens.EVERYTHING
 
 
@@ -72,7 +72,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         tokens.read([], str(tmp_path / "none"))
 
 
-def test_a_session_has_the_scopes_that_it_was_made_with_until_it_ends() -> None:
+def test_a_session_expires() -> None:
     clock = Clock()
     keyring = tokens.Keyring(tokens.read([f"read:{SECRET}"]), clock)
     session = keyring.log_in(frozenset({tokens.READ}))
@@ -89,7 +89,7 @@ def test_logging_out_ends_a_session() -> None:
     assert keyring.scopes_of_session(session) is None
 
 
-def test_sessions_do_not_grow_without_bound() -> None:
+def test_the_number_of_sessions_is_bounded() -> None:
     keyring = ring(f"read:{SECRET}")
     first = keyring.log_in(frozenset({tokens.READ}))
     for _ in range(1000):

@@ -1,4 +1,4 @@
-"""What operators see and do by HTTP: functions, lists of jobs, verbs on one job and on many."""
+"""Operators' verbs by HTTP: functions, lists of jobs, actions on one job and on many."""
 
 from typing import Any
 from urllib.parse import quote
@@ -54,7 +54,7 @@ def test_functions_by_depth(peer: Peer, function: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["with/slash", "with space", "ünïcode", "100%", "a?b#c", '<script>"', "%2F"])
-def test_any_name_can_be_asked_for(peer: Peer, name: str) -> None:
+def test_percent_encoded_names(peer: Peer, name: str) -> None:
     peer.submit(name)
     path = f"/functions/{quote(name, safe='')}"
     assert peer.get(path)["name"] == name
@@ -63,7 +63,7 @@ def test_any_name_can_be_asked_for(peer: Peer, name: str) -> None:
     assert job["function"] == name
 
 
-def test_a_name_that_is_no_text(peer: Peer) -> None:
+def test_a_name_that_is_not_utf8(peer: Peer) -> None:
     job = peer.post("/jobs", {"function": {"base64": "/wA="}})
     assert peer.get("/functions/%FF%00")["name"] == {"base64": "/wA="}
     [found] = peer.get("/jobs?function=%FF%00")["items"]
@@ -110,7 +110,7 @@ def test_jobs_by_text(peer: Peer, function: str) -> None:
     assert found["unique"] == "needle-in-it"
 
 
-def test_jobs_that_are_over(peer: Peer, function: str) -> None:
+def test_jobs_that_have_ended(peer: Peer, function: str) -> None:
     job = peer.submit(function)
     worker = peer.worker(function)
     worker.claim()
@@ -132,7 +132,7 @@ def dead(peer: Peer, function: str, payload: str = "") -> str:
     return handle
 
 
-def test_a_dead_job_lives_again(peer: Peer, function: str) -> None:
+def test_a_dead_job_is_retried(peer: Peer, function: str) -> None:
     handle = dead(peer, function)
     assert "gave up after" in peer.get(f"/jobs/{handle}")["reason"]
     assert peer.post(f"/jobs/{handle}/retry")["state"] == "queued"
@@ -146,31 +146,31 @@ def test_a_dead_job_is_deleted(peer: Peer, function: str) -> None:
     assert peer.get(f"/jobs?function={function}&state=dead")["items"] == []
 
 
-def test_following_a_dead_job(peer: Peer, function: str) -> None:
+def test_events_of_a_dead_job(peer: Peer, function: str) -> None:
     with peer.stream(f"/jobs/{dead(peer, function)}/events") as stream:
         [last] = list(stream)
     assert (last.name, last.data["state"]) == ("failed", "dead")
 
 
 @pytest.mark.parametrize("verb", ["cancel", "retry", "run"])
-def test_verbs_on_a_job_that_is_not_there(peer: Peer, verb: str) -> None:
+def test_verbs_on_an_unknown_job(peer: Peer, verb: str) -> None:
     answer = peer.call("POST", f"/jobs/H:nowhere:1/{verb}")
     assert (answer.status, answer.json["kind"]) == (404, "not-found")
 
 
-def test_a_job_that_is_not_there(peer: Peer) -> None:
+def test_an_unknown_job(peer: Peer) -> None:
     for path in ("", "/payload", "/result"):
         assert peer.call("GET", f"/jobs/H:nowhere:1{path}").status == 404
     assert peer.call("DELETE", "/jobs/H:nowhere:1").status == 404
 
 
-def test_the_result_of_a_job_that_is_not_over(peer: Peer, function: str) -> None:
+def test_the_result_of_a_job_that_has_not_ended(peer: Peer, function: str) -> None:
     job = peer.submit(function)
     answer = peer.call("GET", f"/jobs/{job['handle']}/result")
     assert (answer.status, answer.json["kind"]) == (409, "conflict")
 
 
-def test_cancelling_what_is_filtered(peer: Peer, function: str) -> None:
+def test_bulk_cancel(peer: Peer, function: str) -> None:
     for number in range(3):
         peer.submit(function, unique=f"wanted-{number}")
     kept = peer.submit(function, unique="other")
@@ -180,7 +180,7 @@ def test_cancelling_what_is_filtered(peer: Peer, function: str) -> None:
     assert left["handle"] == kept["handle"]
 
 
-def test_reviving_all_the_dead_of_a_function(peer: Peer, function: str) -> None:
+def test_bulk_retry(peer: Peer, function: str) -> None:
     dead(peer, function, "one")
     order: dict[str, Any] = {"action": "retry", "filter": {"function": function, "state": "dead"}}
     assert peer.post("/jobs/bulk", order)["done"] == 1
@@ -188,5 +188,5 @@ def test_reviving_all_the_dead_of_a_function(peer: Peer, function: str) -> None:
 
 
 @pytest.mark.parametrize("order", [{}, {"action": "explode", "filter": {}}, {"action": "cancel", "filter": {"x": 1}}])
-def test_a_bulk_order_that_makes_no_sense(peer: Peer, order: Any) -> None:
+def test_an_invalid_bulk_action(peer: Peer, order: Any) -> None:
     assert peer.call("POST", "/jobs/bulk", order).status == 400

@@ -1,4 +1,4 @@
-"""The live server keeps to its own description: requests made from it at random never break it or surprise it."""
+"""The server conforms to its OpenAPI document: random requests made from it cause no errors and no surprises."""
 
 from typing import Any
 
@@ -34,16 +34,16 @@ SCHEMA = schemathesis.openapi.from_dict(openapi.document(routes.ROUTES)).exclude
 OPERATIONS = [found.ok() for found in SCHEMA.get_all_operations()]
 
 
-def test_the_description_that_is_served_is_the_one_that_is_tested(peer: Peer) -> None:
+def test_the_served_document_is_the_tested_one(peer: Peer) -> None:
     assert peer.get("/openapi.json") == openapi.document(routes.ROUTES)
 
 
-def test_every_route_but_the_streams_is_tried() -> None:
+def test_every_route_but_the_streams_is_tested() -> None:
     assert len(OPERATIONS) == sum(route.answer is not ServerSentEvents for route in routes.ROUTES)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)
-def test_every_route_keeps_to_its_description(peer: Peer, operation: Any) -> None:
+def test_every_route_conforms_to_its_description(peer: Peer, operation: Any) -> None:
     @BOUNDED
     @given(case=operation.as_strategy())
     def check(case: schemathesis.Case) -> None:
@@ -57,6 +57,6 @@ def test_every_route_keeps_to_its_description(peer: Peer, operation: Any) -> Non
     check()
 
 
-def test_afterwards_it_is_well(peer: Peer, server: serving.ServerProcess) -> None:
+def test_the_server_is_healthy_afterwards(peer: Peer, server: serving.ServerProcess) -> None:
     assert peer.ask("GET", "/readyz").status == 200
     assert "Traceback" not in server.stderr

@@ -1,4 +1,4 @@
-"""Jobs that come in by HTTP."""
+"""Submitting jobs by HTTP."""
 
 import base64
 import threading
@@ -10,7 +10,7 @@ import pytest
 from tests.support.http_peer import Peer
 
 
-def test_a_background_job_is_taken_and_can_be_looked_at(peer: Peer, function: str) -> None:
+def test_a_background_job_is_accepted_and_shown(peer: Peer, function: str) -> None:
     answer = peer.call("POST", "/jobs", {"function": function, "payload": "hello", "unique": "u", "priority": "high"})
     assert answer.status == 201
     job = answer.json
@@ -21,7 +21,7 @@ def test_a_background_job_is_taken_and_can_be_looked_at(peer: Peer, function: st
     assert peer.ask("GET", path).json["handle"] == job["handle"]
 
 
-def test_bytes_that_are_no_text(peer: Peer, function: str) -> None:
+def test_bytes_that_are_not_utf8(peer: Peer, function: str) -> None:
     data = bytes(range(256))
     encoded = base64.b64encode(data).decode()
     for order in ({"payload_base64": encoded}, {"payload": {"base64": encoded}}):
@@ -34,14 +34,14 @@ def test_bytes_that_are_no_text(peer: Peer, function: str) -> None:
         assert raw.headers["x-content-type-options"] == "nosniff"
 
 
-def test_a_unique_key_joins_the_job_that_is_there(peer: Peer, function: str) -> None:
+def test_a_unique_key_joins_the_existing_job(peer: Peer, function: str) -> None:
     first = peer.submit(function, "one", unique="same")
     second = peer.submit(function, "two", unique="same")
     assert second["handle"] == first["handle"]
     assert second["payload"] == "one"
 
 
-def test_a_job_for_later(peer: Peer, function: str) -> None:
+def test_a_delayed_job(peer: Peer, function: str) -> None:
     now = peer.get("/overview")["now"]
     later = peer.submit(function, delay=3600)
     assert later["state"] == "scheduled"
@@ -92,7 +92,7 @@ def test_waiting_for_an_exception(peer: Peer, function: str) -> None:
     assert (job["state"], job["code"], job["result"]) == ("failed", 7, "Traceback")
 
 
-def test_a_result_larger_than_a_view_is_whole_for_who_waits(peer: Peer, function: str) -> None:
+def test_a_client_that_waits_gets_a_large_result_whole(peer: Peer, function: str) -> None:
     result = b"x" * 300_000
     thread = run_one(peer, function, "complete", data=result)
     job = peer.submit(function, wait=15)
@@ -101,20 +101,20 @@ def test_a_result_larger_than_a_view_is_whole_for_who_waits(peer: Peer, function
     assert job["result_size"] == len(result)
 
 
-def test_a_background_job_that_is_not_over_in_time_goes_on(peer: Peer, function: str) -> None:
+def test_a_background_job_continues_after_the_wait(peer: Peer, function: str) -> None:
     answer = peer.call("POST", "/jobs", {"function": function, "wait": 0.05})
     assert answer.status == 202
     assert answer.json["state"] == "queued"
     assert peer.get(f"/jobs/{answer.json['handle']}")["state"] == "queued"
 
 
-def test_a_foreground_job_that_is_not_over_in_time_is_given_up(peer: Peer, function: str) -> None:
+def test_a_foreground_job_is_abandoned_after_the_wait(peer: Peer, function: str) -> None:
     answer = peer.call("POST", "/jobs", {"function": function, "wait": 0.05, "background": False})
     assert (answer.status, answer.json["kind"]) == (504, "not-over")
     assert peer.get(f"/functions/{function}")["queued"] == 0
 
 
-def test_a_foreground_job_ends_with_the_connection_that_waits_for_it(peer: Peer, function: str) -> None:
+def test_a_foreground_job_is_abandoned_when_its_client_disconnects(peer: Peer, function: str) -> None:
     body = b'{"function": "%b", "wait": 60, "background": false}' % function.encode()
     with peer.stream("/events?jobs=1&what=submitted,cancelled") as events:
         connection = peer.send("POST", "/api/v1/jobs", body, {"Content-Type": "application/json"})
@@ -124,7 +124,7 @@ def test_a_foreground_job_ends_with_the_connection_that_waits_for_it(peer: Peer,
     assert (event["what"], event["function"]) == ("cancelled", function)
 
 
-def test_a_full_queue_is_said(peer: Peer, function: str) -> None:
+def test_a_full_queue_is_a_problem(peer: Peer, function: str) -> None:
     assert peer.call("PUT", f"/functions/{function}/limits", {"high": 1, "normal": 1, "low": 1}).status == 200
     peer.submit(function)
     answer = peer.call("POST", "/jobs", {"function": function})
@@ -149,7 +149,7 @@ def test_a_full_queue_is_said(peer: Peer, function: str) -> None:
         "f",
     ],
 )
-def test_an_order_that_makes_no_sense(peer: Peer, order: Any) -> None:
+def test_an_invalid_submission(peer: Peer, order: Any) -> None:
     answer = peer.call("POST", "/jobs", order)
     assert (answer.status, answer.json["kind"]) == (400, "bad-request")
     assert answer.headers["content-type"] == "application/problem+json"
