@@ -317,8 +317,8 @@ SCHEDULE_VERBS: Final = (
         command=CliCommand(
             "add", "cron", report="{name} runs next at {next_at}",
             epilog="""
-**The expression** has five fields: minute, hour, day of the month, month, day of the week; or it is `@hourly`, `@daily`
-and the like. Runs that were missed while the server was down are replaced by a single run.
+**The expression** has five fields: minute, hour, day of the month, month, day of the week. Names such as `@hourly` are
+not supported. Runs that were missed while the server was down are replaced by a single run.
 
 **Examples**
 

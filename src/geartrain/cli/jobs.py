@@ -41,7 +41,7 @@ in epoch seconds. A finished job is selected by when it ended, any other by when
 - `geartrain jobs --state dead --json | jq -r .reason` prints one JSON object per line
 """
 
-_COLUMNS: Final = ("HANDLE", "FUNCTION", "STATE", "SUBMITTED", "STARTED", "TOOK", "TRIES", "CODE", "OUTCOME")
+_COLUMNS: Final = ("HANDLE", "FUNCTION", "STATE", "SUBMITTED", "STARTED", "TOOK", "ATTEMPTS", "CODE", "OUTCOME")
 _LONGEST_OUTCOME: Final = 60
 _LONGEST_NAME: Final = 40
 _PAGE: Final = 1000  # jobs per request

@@ -5,11 +5,11 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from geartrain.cli import exit_codes, formatting, remote, tables
+from geartrain.cli import exit_codes, formatting, progress, remote, tables
 
 EPILOG = f"""
-**Columns.** WAITING jobs are ready for a worker. LATER ones are scheduled for a later time. DEAD ones failed for good;
-see `geartrain retry` and `geartrain delete`. OLDEST is the age of the oldest waiting job. DONE and FAILED count since
+**Columns.** QUEUED jobs are ready for a worker. SCHEDULED ones are not due yet. DEAD ones failed for good; see
+`geartrain retry` and `geartrain delete`. OLDEST is the age of the oldest queued job. DONE and FAILED count since
 the start of the server.
 
 It also works with a C gearmand, which reports less.
@@ -25,7 +25,7 @@ It also works with a C gearmand, which reports less.
 """
 
 HEAD: Final = (
-    "FUNCTION", "WAITING", "RUNNING", "LATER", "DEAD", "WORKERS", "OLDEST", "SUBMITTED", "DONE", "FAILED", "",
+    "FUNCTION", "QUEUED", "RUNNING", "SCHEDULED", "DEAD", "WORKERS", "OLDEST", "SUBMITTED", "DONE", "FAILED", "",
 )  # fmt: skip
 _NUMBERS: Final = frozenset(HEAD[1:-1])
 
@@ -67,10 +67,10 @@ async def _ask(client: Any, search: str, sort: str, limit: int) -> tuple[Any, An
 
 def _summary(overview: dict[str, Any]) -> str:
     return (
-        f"up {formatting.duration(overview['uptime'])}, {overview['connections']:,} connections,"
-        f" {overview['workers']:,} workers;"
-        f" in {overview['submitted_rate']:,.1f}/s, done {overview['completed_rate']:,.1f}/s;"
-        f" {overview['queued']:,} waiting, {overview['running']:,} running, {overview['scheduled']:,} later,"
+        f"up {formatting.duration(overview['uptime'])}, {progress.count_of(overview['connections'], 'connection')},"
+        f" {progress.count_of(overview['workers'], 'worker')};"
+        f" {overview['submitted_rate']:,.1f} submitted/s, {overview['completed_rate']:,.1f} completed/s;"
+        f" {overview['queued']:,} queued, {overview['running']:,} running, {overview['scheduled']:,} scheduled,"
         f" {overview['dead']:,} dead"
     )
 

@@ -10,7 +10,8 @@ from geartrain.cli import exit_codes, formatting, remote, tables
 EPILOG = f"""
 **Events:** submitted, started, progress, requeued, scheduled, done, failed, cancelled, dead.
 
-**URLs.** It works over `gearman://`, `periodic://` and `http://`. The other protocols cannot send events.
+**URLs.** It works over `gearman://`, `periodic://`, `periodic+unix://` and `http://`. The other protocols cannot send
+events.
 
 **Limits.** The server sends at most 1000 events a second, 200 over `http://`, and reports how many it left out.
 

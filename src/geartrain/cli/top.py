@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from geartrain.cli import exit_codes, formatting, remote, status, tables
+from geartrain.cli import exit_codes, formatting, progress, remote, status, tables
 from geartrain.errors import GeartrainError
 
 EPILOG = f"""
@@ -13,6 +13,11 @@ The live view needs another package: `pip install 'geartrain[top]'`. `--once` do
 **Keys.** `s` sorts by the next column, `/` searches, `p` pauses or resumes the function under the cursor, `q` quits.
 
 {exit_codes.EPILOG}
+**Examples**
+
+- `geartrain top`
+
+- `geartrain top --once --sort oldest` prints the functions with the oldest jobs
 """
 
 
@@ -55,11 +60,13 @@ def headline(overview: dict[str, Any]) -> list[str]:
     wait, run = overview["wait"], overview["run"]
     oldest = overview["now"] - overview["oldest"] if overview["oldest"] else None
     return [
-        f"geartrain  up {formatting.duration(overview['uptime'])}  {overview['connections']:,} connections"
-        f"  {overview['workers']:,} workers  {overview['functions']:,} functions",
-        f"in {overview['submitted_rate']:,.1f}/s  done {overview['completed_rate']:,.1f}/s  waiting"
-        f" {overview['queued']:,}  running {overview['running']:,}  later {overview['scheduled']:,}"
-        f"  dead {overview['dead']:,}",
+        f"geartrain  up {formatting.duration(overview['uptime'])}"
+        f"  {progress.count_of(overview['connections'], 'connection')}"
+        f"  {progress.count_of(overview['workers'], 'worker')}"
+        f"  {progress.count_of(overview['functions'], 'function')}",
+        f"in {overview['submitted_rate']:,.1f}/s  out {overview['completed_rate']:,.1f}/s"
+        f"  queued {overview['queued']:,}  running {overview['running']:,}"
+        f"  scheduled {overview['scheduled']:,}  dead {overview['dead']:,}",
         f"wait p50 {formatting.duration(wait['p50'])} p99 {formatting.duration(wait['p99'])}"
         f"  run p50 {formatting.duration(run['p50'])} p99 {formatting.duration(run['p99'])}"
         f"  oldest {formatting.duration(oldest)}",

@@ -12,8 +12,8 @@ from geartrain.errors import GeartrainError
 
 _SORTS: Final = ("queued", "oldest", "running", "failed", "name")
 # Columns that fit into 80 characters; `geartrain status` has more.
-_COLUMNS: Final = ("FUNCTION", "WAITING", "RUNNING", "LATER", "DEAD", "WORKERS", "OLDEST", "FAILED")
-_NAME_WIDTH: Final = 20
+_COLUMNS: Final = ("FUNCTION", "QUEUED", "RUNNING", "SCHEDULED", "DEAD", "WORKERS", "OLDEST", "FAILED")
+_NAME_WIDTH: Final = 18
 
 
 class TopScreen(App[None]):

@@ -20,7 +20,7 @@ It also works with a C gearmand, which reports less.
 - `geartrain workers --json | jq -r 'select(.idle) | .name'`
 """
 
-_HEAD: Final = ("ID", "NAME", "DOOR", "PEER", "SINCE", "FUNCTIONS", "RUNNING", "FOR")
+_HEAD: Final = ("ID", "NAME", "PROTOCOL", "PEER", "CONNECTED", "FUNCTIONS", "RUNNING", "FOR")
 
 
 def workers(

@@ -21,7 +21,7 @@ FUNCTION: Final = "geartrain.control"
 # A Geartrain server answers at once; one that has not answered after this many seconds has no such function.
 ANSWER_SECONDS: Final = 10.0
 # The URLs that `tail` works with: HTTP, and protocols that can send parts of a result.
-TAIL_URLS: Final = "gearman://, periodic:// or http://"
+TAIL_URLS: Final = "gearman://, periodic://, periodic+unix:// or http://"
 
 
 async def ask(client: AsyncClient, verb: str, answer_within: float = ANSWER_SECONDS, **arguments: Any) -> Any:

@@ -75,12 +75,12 @@ def test_only_some_events_as_json(server: serving.ServerProcess, tail: Tail, sch
 def test_other_protocols_are_refused_at_once(server: serving.ServerProcess, scheme: str) -> None:
     outcome = run(server.urls[SCHEMES.index(scheme)], "tail", code=1)
     assert outcome.out == b""
-    assert "use gearman://, periodic:// or http://" in outcome.err
+    assert "use gearman://, periodic://, periodic+unix:// or http://" in outcome.err
 
 
 def test_help_names_the_urls_that_work(geartrain: Geartrain) -> None:
     text = " ".join(geartrain("tail", "--help").text.split())
-    assert "It works over gearman://, periodic:// and http://." in text
+    assert "It works over gearman://, periodic://, periodic+unix:// and http://." in text
 
 
 @pytest.mark.parametrize("scheme", SUPPORTED)
@@ -99,6 +99,12 @@ def test_the_end_of_the_server_ends_it(tail: Tail, scheme: str, end: str, code: 
         getattr(server, end)()
         assert tailing.wait() == code
         assert ("was lost" in tailing.stderr) is (code != 0)
+
+
+def test_a_socket_file(tail: Tail, tmp_path: Path) -> None:
+    listen = ["--listen", "gearman://127.0.0.1:0", "--listen", f"periodic+unix://{tmp_path}/socket"]
+    with serving.serve("--store", "memory", *listen) as server:
+        submit_until_seen(tail(server.urls[1]), server.url, "seen")
 
 
 def test_an_http_server_with_tokens(tail: Tail) -> None:

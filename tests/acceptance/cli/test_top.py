@@ -17,7 +17,7 @@ pytestmark = pytest.mark.peer("tmux")
 
 
 class Terminal:
-    """A terminal that nobody sits at."""
+    """A pseudo-terminal."""
 
     def __init__(self, socket: Path, command: list[str]) -> None:
         self._tmux = ["tmux", "-S", str(socket), "-f", "/dev/null"]

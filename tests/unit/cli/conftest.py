@@ -1,4 +1,4 @@
-"""The command in a home of its own, and the store that it finds there."""
+"""The command with its own home directory, and the store there."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ Run = Callable[..., Outcome]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> Run:
-    """Runs the command; its doors stand at free ports unless a test says otherwise."""
+    """Runs the command. Its settings file has a free port."""
     config = tmp_path / "geartrain.toml"
     config.write_text('listen = ["gearman://127.0.0.1:0"]\n')
     for name in [name for name in os.environ if name.startswith(("GEARTRAIN_", "XDG_", "STATE_"))]:
@@ -49,13 +49,13 @@ def run(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[byte
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Of the store that is used when none is named."""
+    """The default path of the store."""
     return tmp_path / ".local" / "state" / "geartrain" / "jobs.db"
 
 
 @pytest.fixture
 def held(path: Path) -> Iterator[SqliteStore]:
-    """A store that somebody has open."""
+    """A store that is open."""
     store = SqliteStore(path)
     store.open()
     yield store

@@ -1,4 +1,4 @@
-"""Stores with jobs in them, and ways to spoil them."""
+"""Stores with jobs, and ways to damage them."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ def job(id: int, **changes: Any) -> Job:
 
 
 def fill(path: Path, *jobs: Job, over: int = 0) -> None:
-    """A file with these jobs, and with records of so many others."""
+    """A file with these jobs, and with records of `over` others."""
     store = SqliteStore(path)
     store.open()
     batch = contract.Batch()

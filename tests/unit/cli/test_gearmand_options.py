@@ -14,7 +14,7 @@ HELP_LINE = re.compile(r"  (?:-(?P<short>\w) \[ --(?P<boxed>[\w-]+) \]|--(?P<lon
 @pytest.mark.parametrize("option", options.OPTIONS, ids=lambda option: option.long)
 def test_every_syntax_of_an_option(option: options.Option) -> None:
     value = {ArgumentType.NOTHING: "", ArgumentType.TEXT: "some text", ArgumentType.NUMBER: "17"}[option.takes]
-    wanted = {option.long: value}
+    expected = {option.long: value}
     if option.takes is ArgumentType.NOTHING:
         ways = [[f"--{option.long}"]] + ([[f"-{option.short}"]] if option.short else [])
     else:
@@ -22,7 +22,7 @@ def test_every_syntax_of_an_option(option: options.Option) -> None:
         if option.short:
             ways += [[f"-{option.short}{value}"], [f"-{option.short}", value]]
     for way in ways:
-        assert options.parse(way) == wanted
+        assert options.parse(way) == expected
 
 
 def test_value_may_contain_separators() -> None:
