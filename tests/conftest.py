@@ -1,18 +1,25 @@
 """Fixtures for every test, and the account of peers that could not be tested."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # for `from tests.support import serving`, however pytest is started
 
 from geartrain import compiled  # noqa: E402
 from tests.support import compiled_core, serving  # noqa: E402
+
+# Profiles of hypothesis: no time limits, which a busy machine exceeds. CI runs the same examples every time.
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True, database=None)
+settings.load_profile("ci" if os.environ.get("CI") == "true" else "default")
 
 NOT_TESTED = pytest.StashKey[dict[str, str]]()  # why, by peer
 
