@@ -15,8 +15,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from geartrain.client.redis import replies, scripts
-from geartrain.wire import resp
+from geartrain.client.redis import scripts
+from geartrain.wire import resp, resp_client
 from tests.support import serving
 
 PATIENCE = 20.0  # seconds
@@ -112,12 +112,12 @@ class RedisProxy:
             self._changed.notify_all()
 
     def _answer(self, near: socket.socket, far: socket.socket, under_way: collections.deque[str]) -> None:
-        answers = replies.Replies()
+        answers = resp_client.ReplyReader()
         with contextlib.suppress(OSError):
             while data := far.recv(65536):
                 answers.feed(data)
                 with self._changed:
-                    while answers.next() is not replies.MORE:
+                    while answers.next() is not resp_client.MORE:
                         self._count(under_way.popleft())
                     if not self._struck:
                         near.sendall(data)

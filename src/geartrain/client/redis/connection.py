@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from geartrain import address
 from geartrain.address import Address
 from geartrain.client.redis.blocking_pops import BlockingPops
-from geartrain.client.redis.flow import BrokenError, Flow, Moves, NoScriptError, RedisCommand, RefusedError, Request
+from geartrain.client.redis.flow import BrokenError, CommandError, Flow, Moves, NoScriptError, RedisCommand, Request
 from geartrain.client.redis.pipeline import Pipeline
 from geartrain.errors import AddressError, ServerGoneError
 
@@ -94,7 +94,7 @@ class RedisConnection:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 return await pipeline.perform(command)
-        except (RefusedError, NoScriptError):
+        except (CommandError, NoScriptError):
             raise
         except BaseException:
             pipeline.abandon()  # a late reply must not be taken for the reply to the next command

@@ -58,7 +58,7 @@ class BrokenError(Exception):
     """The connection broke before the reply to a command that must not be repeated."""
 
 
-class RefusedError(Exception):
+class CommandError(Exception):
     """The server replied with an error."""
 
 

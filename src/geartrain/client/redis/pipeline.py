@@ -8,10 +8,9 @@ from typing import Any, Final, TypeVar
 
 from geartrain.address import Address
 from geartrain.client.protocols import connection
-from geartrain.client.redis import replies
-from geartrain.client.redis.flow import BrokenError, Flow, Moves, NoScriptError, RedisCommand, RefusedError, Request
+from geartrain.client.redis.flow import BrokenError, CommandError, Flow, Moves, NoScriptError, RedisCommand, Request
 from geartrain.errors import ClientError, WireError
-from geartrain.wire import resp
+from geartrain.wire import resp, resp_client
 
 T = TypeVar("T")
 OnReply = Callable[[Any], None]  # called with a reply, or with an exception in its place
@@ -31,7 +30,7 @@ class Pipeline:
         self._pushed = pushed  # called with the messages of a subscription
         self._wait = wait  # performs Moves
         self._connection = connection.ServerConnection(self._received, self._broke)
-        self._replies = replies.Replies()
+        self._replies = resp_client.ReplyReader()
         self._unanswered: collections.deque[OnReply] = collections.deque()  # in the order of the commands
         self._end: Exception | None = None  # why the connection ended
 
@@ -46,7 +45,7 @@ class Pipeline:
             await selected
         except WireError as error:
             raise ClientError(f"{address} is no Redis: {error.text}") from error
-        except RefusedError as error:
+        except CommandError as error:
             await self.close()
             raise ClientError(f"{address} refuses: {error}") from error
 
@@ -134,7 +133,7 @@ class Pipeline:
 
     def _received(self, data: bytes) -> None:
         self._replies.feed(data)
-        while (reply := self._replies.next()) is not replies.MORE:
+        while (reply := self._replies.next()) is not resp_client.MORE:
             if self._pushed is not None and isinstance(reply, list):
                 self._pushed(reply)
             elif self._unanswered:
@@ -161,9 +160,9 @@ def _encoded(argument: Any) -> bytes:
 
 def _checked(reply: Any) -> Any:
     """The reply, or for an error the exception that flows expect."""
-    if not isinstance(reply, replies.ErrorReply):
+    if not isinstance(reply, resp.ErrorReply):
         return reply
-    return NoScriptError() if reply.text.startswith("NOSCRIPT") else RefusedError(reply.text)
+    return NoScriptError() if reply.code == "NOSCRIPT" else _command_error(reply)
 
 
 def _reshaped(command: tuple[Any, ...], reply: Any) -> Any:
@@ -174,8 +173,12 @@ def _reshaped(command: tuple[Any, ...], reply: Any) -> Any:
 def _transaction_reply(reply: Any) -> Any:
     if isinstance(reply, Exception):
         return reply
-    errors = [part for part in reply or () if isinstance(part, replies.ErrorReply)]
-    return RefusedError(errors[0].text) if errors else reply
+    errors = [part for part in reply or () if isinstance(part, resp.ErrorReply)]
+    return _command_error(errors[0]) if errors else reply
+
+
+def _command_error(reply: resp.ErrorReply) -> CommandError:
+    return CommandError(f"{reply.code} {reply.text}")
 
 
 def _pairs(reply: list[bytes]) -> dict[bytes, bytes]:

@@ -80,7 +80,7 @@ class PlainWorker:
                 ("LPUSH", lock, "OK"),
                 ("EXPIRE", lock, LOCK_SECONDS),
             )
-        except flow.RefusedError:
+        except flow.CommandError:
             return False  # the server gave it to another worker when the connection broke
         return True
 

@@ -16,11 +16,11 @@ from geartrain.client.job_events import Completed, Data, Event, Failed, Progress
 from geartrain.client.order import Acceptance, Order, Status
 from geartrain.client.protocols.base import ClientProtocol, JobListener, Lost
 from geartrain.client.protocols.connection import ServerConnection
-from geartrain.client.protocols.gearman import packets
 from geartrain.client.protocols.gearman.worker import CAPABILITIES
 from geartrain.errors import RefusedError, ServerGoneError, WireError
 from geartrain.model import Priority
 from geartrain.wire import gearman as wire
+from geartrain.wire import gearman_client
 
 _EXCEPTIONS: Final = wire.request(wire.OPTION_REQ, b"exceptions")
 
@@ -33,7 +33,7 @@ class Client(ClientProtocol):
     def __init__(self, address: Address, lost: Lost) -> None:
         super().__init__(address, lost)
         self._connection = ServerConnection(self._received, self._broken)
-        self._answers = packets.Answers()
+        self._answers = gearman_client.AnswerReader()
         # Unanswered requests, in the order of sending: orders with their listeners, and futures of other requests.
         self._unanswered: deque[tuple[Order, JobListener] | asyncio.Future[bytes]] = deque()
         self._listeners: dict[bytes, JobListener | deque[JobListener]] = {}  # of foreground jobs, by handle
@@ -62,14 +62,14 @@ class Client(ClientProtocol):
         self._opened = True
 
     def submit(self, order: Order, listener: JobListener) -> None:
-        """One of the SUBMIT_JOB packets."""
+        """One of the SUBMIT_JOB gearman_client."""
         self._unanswered.append((order, listener))
         if order.run_at:
             when = b"%d" % math.ceil(order.run_at)  # never early
             packet = wire.request(wire.SUBMIT_JOB_EPOCH, order.function, order.unique, when, order.payload)
         else:
-            kind = packets.SUBMITS[order.background, order.priority]
-            packet = packets.submission(kind, order.function, order.unique, order.payload)
+            kind = gearman_client.SUBMITS[order.background, order.priority]
+            packet = gearman_client.submission(kind, order.function, order.unique, order.payload)
         self._connection.write(packet)
 
     async def status(self, acceptance: Acceptance) -> Status:

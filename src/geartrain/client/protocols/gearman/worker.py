@@ -13,9 +13,9 @@ from geartrain.address import Address
 from geartrain.client.order import Capabilities
 from geartrain.client.protocols.base import Assignment, JobRunner, Lost, WorkerProtocol, whole_numbers
 from geartrain.client.protocols.connection import ServerConnection
-from geartrain.client.protocols.gearman import packets
 from geartrain.errors import WireError
 from geartrain.wire import gearman as wire
+from geartrain.wire import gearman_client
 
 CAPABILITIES: Final = Capabilities(
     background=True, priority=True, unique=True, run_at=True, status=True, cancel=True, progress=True, data=True,
@@ -39,7 +39,7 @@ class Worker(WorkerProtocol):
     def __init__(self, address: Address, lost: Lost, runner: JobRunner, name: bytes, concurrency: int) -> None:
         super().__init__(address, lost, runner, name, concurrency)
         self._connection = ServerConnection(self._received, self._broken)
-        self._answers = packets.Answers()
+        self._answers = gearman_client.AnswerReader()
         self._held: set[Assignment] = set()  # jobs that are not answered
         self._leaving: set[bytes] = set()  # functions whose CANT_DO is sent when none of their jobs is held
         self._grabs = 0  # that are not answered
@@ -104,26 +104,26 @@ class Worker(WorkerProtocol):
     def progress(self, job: Assignment, numerator: float, denominator: float) -> None:
         """WORK_STATUS, in whole numbers."""
         numbers = b"%d\0%d" % whole_numbers(numerator, denominator)
-        self._connection.write(packets.about_job(wire.WORK_STATUS, job.handle, numbers))
+        self._connection.write(gearman_client.about_job(wire.WORK_STATUS, job.handle, numbers))
 
     def data(self, job: Assignment, data: bytes) -> None:
         """WORK_DATA."""
-        self._connection.write(packets.about_job(wire.WORK_DATA, job.handle, data))
+        self._connection.write(gearman_client.about_job(wire.WORK_DATA, job.handle, data))
 
     def warn(self, job: Assignment, data: bytes) -> None:
         """WORK_WARNING."""
-        self._connection.write(packets.about_job(wire.WORK_WARNING, job.handle, data))
+        self._connection.write(gearman_client.about_job(wire.WORK_WARNING, job.handle, data))
 
     def complete(self, job: Assignment, result: bytes) -> None:
         """WORK_COMPLETE."""
-        self._connection.write(packets.about_job(wire.WORK_COMPLETE, job.handle, result))
+        self._connection.write(gearman_client.about_job(wire.WORK_COMPLETE, job.handle, result))
         self._over(job)
 
     def fail(self, job: Assignment, reason: str, data: bytes = b"", code: int = 1) -> None:
         """WORK_EXCEPTION with the data or the reason; WORK_FAIL if there is neither."""
         text = data or reason.encode("utf-8", "replace")
         if text:
-            self._connection.write(packets.about_job(wire.WORK_EXCEPTION, job.handle, text))
+            self._connection.write(gearman_client.about_job(wire.WORK_EXCEPTION, job.handle, text))
         else:
             self._connection.write(wire.request(wire.WORK_FAIL, job.handle))
         self._over(job)
@@ -163,7 +163,7 @@ class Worker(WorkerProtocol):
             self._grabs += 1
             count += 1
         if count:
-            self._connection.write(packets.GRAB * count)
+            self._connection.write(gearman_client.GRAB * count)
 
     def _slot_free(self) -> None:
         self._wants_slot = False
@@ -183,7 +183,7 @@ class Worker(WorkerProtocol):
             return
         self._asleep = True
         self._slept_at = asyncio.get_running_loop().time()
-        self._connection.write(packets.PRE_SLEEP)
+        self._connection.write(gearman_client.PRE_SLEEP)
 
     def _wake(self) -> None:
         self._asleep = False

@@ -14,11 +14,10 @@ from geartrain.client.job_events import Completed, Event, Failed, Progressed
 from geartrain.client.order import Acceptance, Capabilities, Order, Status
 from geartrain.client.protocols.base import ClientProtocol, JobListener, Lost
 from geartrain.client.redis import client_flow, names
-from geartrain.client.redis.flow import BrokenError, NoScriptError, RefusedError
+from geartrain.client.redis.flow import BrokenError, CommandError, NoScriptError
 from geartrain.client.redis.job import Job, Options
 from geartrain.client.redis.pipeline import Pipeline
-from geartrain.errors import ClientError, ServerGoneError, UncertainError
-from geartrain.errors import RefusedError as Refusal
+from geartrain.errors import ClientError, RefusedError, ServerGoneError, UncertainError
 from geartrain.model import Priority
 
 CLIENT: Final = Capabilities(
@@ -32,7 +31,7 @@ CLIENT: Final = Capabilities(
     failure=True,
 )
 
-FLOW_ERRORS: Final = (BrokenError, RefusedError, NoScriptError)
+FLOW_ERRORS: Final = (BrokenError, CommandError, NoScriptError)
 POLL_SECONDS: Final = 1.0  # between two polls of running jobs
 _POLLS_PER_FULL_POLL: Final = 10  # after which all jobs are polled, not only running ones
 _PRIORITIES: Final = {Priority.HIGH: "high", Priority.NORMAL: "normal", Priority.LOW: "low"}
@@ -204,7 +203,7 @@ class Client(ClientProtocol):
         if isinstance(result, BrokenError | UncertainError):
             listener.gone(result if isinstance(result, UncertainError) else ServerGoneError(str(result)))
         elif isinstance(result, Exception):
-            listener.refused(Refusal(str(result)))
+            listener.refused(RefusedError(str(result)))
         else:
             watched.accepted = True
             listener.accepted(Acceptance(b"%d" % result, order.function))
@@ -338,6 +337,6 @@ def library_error(error: Exception, address: Address) -> Exception:
     """The library's error for what a flow raised."""
     if isinstance(error, BrokenError):
         return ServerGoneError(f"the connection to {address} broke: {error}")
-    if isinstance(error, RefusedError | NoScriptError):
+    if isinstance(error, CommandError | NoScriptError):
         return ClientError(f"{address} refuses: {error}")
     return error

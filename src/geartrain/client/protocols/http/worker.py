@@ -35,7 +35,7 @@ class Report(NamedTuple):
 _RELEASED: Final = Report("", last=True)  # sends nothing
 
 
-class ClaimedJob(Assignment):
+class ClaimedAssignment(Assignment):
     """A job, the id that it was claimed with, and its reports that are not sent yet."""
 
     __slots__ = ("reports", "worker")
@@ -58,7 +58,7 @@ class Worker(WorkerProtocol):
         self._functions: set[bytes] = set()
         self._id = ""  # empty: not registered
         self._lease = 0.0
-        self._held: dict[str, set[ClaimedJob]] = {}  # running jobs, by the id that they were claimed with
+        self._held: dict[str, set[ClaimedAssignment]] = {}  # running jobs, by the id that they were claimed with
         self._claims: set[asyncio.Task[Any]] = set()  # that wait for a job
         self._registering = asyncio.Lock()
         self._changed = asyncio.Event()  # the id has changed, or fetching has stopped
@@ -175,7 +175,7 @@ class Worker(WorkerProtocol):
                 self.runner.assigned(job)
                 await self._send_reports(job)
 
-    async def _claim(self, id: str) -> ClaimedJob | None:
+    async def _claim(self, id: str) -> ClaimedAssignment | None:
         claim = asyncio.ensure_future(self._http.ask("POST", f"{API}/workers/{id}/claim?wait={_CLAIM_SECONDS}"))
         self._claims.add(claim)
         try:
@@ -192,9 +192,9 @@ class Worker(WorkerProtocol):
             if id == self._id and not self._stopped_fetching:
                 raise ServerGoneError("the server does not know this worker any more")
             return None
-        return ClaimedJob(id, answer.json()) if answer.checked().status == 200 else None
+        return ClaimedAssignment(id, answer.json()) if answer.checked().status == 200 else None
 
-    async def _send_reports(self, job: ClaimedJob) -> None:
+    async def _send_reports(self, job: ClaimedAssignment) -> None:
         revoked = False
         while True:
             report = await job.reports.get()
@@ -252,7 +252,7 @@ class Worker(WorkerProtocol):
             claim.cancel()
 
     def _report(self, job: Assignment, report: Report) -> None:
-        assert isinstance(job, ClaimedJob)
+        assert isinstance(job, ClaimedAssignment)
         if not self._over:
             job.reports.put_nowait(report)
 

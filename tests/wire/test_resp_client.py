@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from geartrain.client.redis.replies import MORE, ErrorReply, Replies
 from geartrain.errors import WireError
+from geartrain.wire.resp import ErrorReply
+from geartrain.wire.resp_client import MORE, ReplyReader
 
 VECTORS: list[tuple[bytes, Any]] = [
     (b"+OK\r\n", b"OK"),
@@ -15,14 +16,14 @@ VECTORS: list[tuple[bytes, Any]] = [
     (b"$-1\r\n", None),
     (b"*-1\r\n", None),
     (b"*0\r\n", []),
-    (b"-NOSCRIPT no\r\n", ErrorReply("NOSCRIPT no")),
+    (b"-NOSCRIPT no\r\n", ErrorReply("NOSCRIPT", "no")),
     (b"*3\r\n:1\r\n*2\r\n$1\r\na\r\n*0\r\n$-1\r\n", [1, [b"a", []], None]),
-    (b"*1\r\n*1\r\n*1\r\n-ERR x\r\n", [[[ErrorReply("ERR x")]]]),
+    (b"*1\r\n*1\r\n*1\r\n-ERR x\r\n", [[[ErrorReply("ERR", "x")]]]),
 ]
 
 
 def read(pieces: list[bytes]) -> list[Any]:
-    replies, found = Replies(), []
+    replies, found = ReplyReader(), []
     for piece in pieces:
         replies.feed(piece)
         while (value := replies.next()) is not MORE:
@@ -46,7 +47,7 @@ def test_at_every_split(data: bytes, value: Any) -> None:
 
 
 def test_long_stream_is_not_kept() -> None:
-    replies, answer = Replies(), b"$60000\r\n" + b"x" * 60000 + b"\r\n"
+    replies, answer = ReplyReader(), b"$60000\r\n" + b"x" * 60000 + b"\r\n"
     for _ in range(10):
         # One and a half answers at a time, so that there always is a rest.
         replies.feed(answer + answer[:30000])

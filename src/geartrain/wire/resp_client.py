@@ -1,17 +1,18 @@
 """Cut a Redis' bytes into replies: RESP 2, from a client's side.
 
->>> replies = Replies()
+>>> replies = ReplyReader()
 >>> replies.feed(b"*2" + CRLF + b"$5" + CRLF + b"hel")
 >>> replies.next() is MORE
 True
 >>> replies.feed(b"lo" + CRLF + b":7" + CRLF + b"-ERR no" + CRLF)
 >>> replies.next(), replies.next()
-([b'hello', 7], ErrorReply(text='ERR no'))
+([b'hello', 7], ErrorReply(code='ERR', text='no'))
 """
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from geartrain.errors import WireError
+from geartrain.wire.resp import ErrorReply
 
 CRLF: Final = b"\r\n"
 _PLUS, _MINUS, _COLON, _DOLLAR, _STAR = b"+-:$*"
@@ -24,17 +25,11 @@ class More:
     """There is no whole reply yet."""
 
 
-class ErrorReply(NamedTuple):
-    """The server replied with an error."""
-
-    text: str
-
-
 MORE: Final = More()
 _BEGUN: Final = More()
 
 
-class Replies:
+class ReplyReader:
     """Bytes in, replies out: bytes, int, None, ErrorReply, or a list of these."""
 
     def __init__(self) -> None:
@@ -86,7 +81,8 @@ class Replies:
         if kind == _PLUS:
             return rest
         if kind == _MINUS:
-            return ErrorReply(rest.decode("utf-8", "replace"))
+            code, _, text = rest.decode("utf-8", "replace").partition(" ")
+            return ErrorReply(code, text)
         raise _error(f"{line[:20]!r} does not begin a reply")
 
     def _bulk(self, size: int, start: int) -> Any:

@@ -27,7 +27,7 @@ SUBMITS: Final = {
 }
 
 
-class Answers(PacketBuffer):
+class AnswerReader(PacketBuffer):
     """Cuts a server's answers into packets and lines; used like the server's own reader."""
 
     def next(self) -> int:

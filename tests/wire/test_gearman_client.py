@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
-from geartrain.client.protocols.gearman import packets as packets
 from geartrain.errors import WireError
 from geartrain.wire import gearman as wire
+from geartrain.wire import gearman_client
 
 ANSWERS = (
     wire.response(wire.JOB_CREATED, b"H:a:1")
@@ -25,7 +25,7 @@ EXPECTED = [
 
 
 def cut(*pieces: bytes) -> list[tuple[int, bytes]]:
-    answers = packets.Answers()
+    answers = gearman_client.AnswerReader()
     found = []
     for piece in pieces:
         answers.feed(piece)
@@ -52,5 +52,5 @@ def test_what_no_server_says(rubbish: bytes) -> None:
 def test_requests_are_those_of_the_wire() -> None:
     for function, unique, payload in itertools.product((b"", b"f"), (b"", b"u"), (b"", b"\0p")):
         expected = wire.request(wire.SUBMIT_JOB, function, unique, payload)
-        assert packets.submission(wire.SUBMIT_JOB, function, unique, payload) == expected
-    assert packets.about_job(wire.WORK_DATA, b"H:1", b"x") == wire.request(wire.WORK_DATA, b"H:1", b"x")
+        assert gearman_client.submission(wire.SUBMIT_JOB, function, unique, payload) == expected
+    assert gearman_client.about_job(wire.WORK_DATA, b"H:1", b"x") == wire.request(wire.WORK_DATA, b"H:1", b"x")
