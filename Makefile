@@ -8,27 +8,40 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 ARGS   ?=
-# Tests wait for processes and disks a good part of their time: one more of them than there are cores.
-PARALLEL   := --numprocesses $(shell expr $$(nproc) + 1) --dist loadfile
-# Everything runs on the compiled core where there is one; what it is made of, on the plain sources as well.
-# `GEARTRAIN_PURE=1 make test` runs everything on those.
-PURE_TESTS := tests/unit/engine tests/unit/doors tests/unit/store tests/wire tests/property
 SOURCES := $(shell find src -name '*.py')
+
+# Tests wait for processes and disks much of their time: one more worker than there are cores. The tests of a file share
+# servers, so they share a worker too; tests/support/order.py says which file comes first.
+PYTEST := $(BIN)/python -m pytest --numprocesses $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
+# Everything runs on the compiled core where there is one; the modules that it replaces also run as plain Python.
+# `GEARTRAIN_PURE=1 make test` runs everything as plain Python.
+PURE_TESTS := tests/unit/test_docstring_examples.py tests/unit/engine tests/unit/doors tests/unit/runtime \
+              tests/unit/store tests/wire tests/property tests/contract/stores
+QUICK_TESTS := tests/unit tests/wire tests/property tests/contract/stores
+QUICK := GEARTRAIN_PURE=1 $(PYTEST) --hypothesis-profile=quick
+
+# The tests start hundreds of servers, and each would compile its modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve test compile check bench clean
+.PHONY: help serve quick test compile check bench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo '  ARGS="..." adds arguments to serve, test (pytest) and bench; PYTHON=python3.12 picks the interpreter of a new .venv'
+	@echo '  ARGS="..." adds arguments to serve, quick, test (pytest) and bench; PYTHON=python3.12 picks the interpreter of a new .venv'
 
 serve: $(VENV)/.compiled ## run the server with its defaults; it keeps its jobs on disk
 	$(BIN)/geartrain serve $(ARGS)
 
-test: $(VENV)/.installed-tests $(VENV)/.installed-peers check $(VENV)/.compiled ## install real peers, run every check and every test
-	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
-	$(if $(ARGS),,GEARTRAIN_PURE=1 $(BIN)/python -m pytest $(PARALLEL) $(PURE_TESTS))
+quick: $(VENV)/.installed-tests ## the tests that start no server, in less than a minute
+	$(QUICK) $(QUICK_TESTS) $(ARGS)
+
+# Peers are downloaded while the core is compiled and the checks run.
+test: $(VENV)/.installed-tests ## install real peers, run every check and every test
+	$(MAKE) --no-print-directory --jobs 3 --output-sync $(VENV)/.compiled $(VENV)/.installed-peers check
+	$(PYTEST) $(ARGS)
+	$(if $(ARGS),,$(QUICK) $(PURE_TESTS))
 
 compile: $(VENV)/.compiled ## turn the core into C and compile it; without a compiler the pure version stays
 
@@ -37,7 +50,7 @@ check: $(VENV)/.installed-tests ## formatting, lint, types, import directions an
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python tools/check_imports.py
-	@set -ex; for page in tools/*_doc.py; do $(BIN)/python $$page --check; done
+	@set -ex; for page in tools/*_doc.py; do GEARTRAIN_PURE=1 $(BIN)/python $$page --check; done
 
 bench: $(VENV)/.installed-tests $(VENV)/.installed-peers $(VENV)/.compiled ## measure side by side with the real servers and queues
 	$(BIN)/python tools/peers.py install-bench

@@ -14,11 +14,12 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # for `from tests.support import serving`, however pytest is started
 
 from geartrain import compiled  # noqa: E402
-from tests.support import compiled_core, serving  # noqa: E402
+from tests.support import compiled_core, order, serving  # noqa: E402
 
 # Profiles of hypothesis: no time limits, which a busy machine exceeds. CI runs the same examples every time.
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, database=None)
+settings.register_profile("quick", settings.get_profile("default"), max_examples=10)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "default")
 
 NOT_TESTED = pytest.StashKey[dict[str, str]]()  # why, by peer
@@ -34,7 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip the tests of peers that are missing here, and remember why."""
+    """Put the longest files first, skip the tests of peers that are missing here, and remember why."""
+    items.sort(key=lambda item: order.rank(item.nodeid))
     needed = {item: _peers_of(item) for item in items}
     wanted = set().union(*needed.values())
     if not wanted:

@@ -9,7 +9,6 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -23,6 +22,7 @@ from tests.property.audit import audit
 from tests.property.naive.records import NEVER, NaiveJob, NaiveWatcher, NaiveWorker
 from tests.property.naive.verbs import Naive
 from tests.property.recording import Heard, RecordingJournal, RecordingWatcher, RecordingWorker, Row
+from tests.support.examples import examples
 
 # Sixteenths of a second, so that sums of times are exact and the same time comes up often.
 TIMES = st.sampled_from([0.0, 0.0625, 0.125, 1.0, 2.0, 5.0])
@@ -440,5 +440,5 @@ def sweep_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "_SWEEP_FROM", 1)
 
 
-EngineMachine.TestCase.settings = settings(max_examples=500, stateful_step_count=80)
+EngineMachine.TestCase.settings = examples(500, stateful_step_count=80)
 TestEngineMachine = EngineMachine.TestCase

@@ -1,4 +1,4 @@
-"""The rule of tests/unit holds: a process or a socket in a unit test is a failure."""
+"""Where tests are: no process and no socket in tests/unit, and no file that the order names is missing."""
 
 import asyncio
 import multiprocessing
@@ -6,10 +6,14 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from geartrain import eventloop
+from tests.support import order
+
+ROOT = Path(__file__).parents[2]
 
 
 def serve(factory: Callable[[], asyncio.AbstractEventLoop]) -> None:
@@ -43,3 +47,8 @@ def test_a_connected_pair_is_allowed() -> None:
     with near, far:
         near.sendall(b"ping")
         assert far.recv(4) == b"ping"
+
+
+@pytest.mark.parametrize("file", order.LONGEST)
+def test_the_order_names_files_that_exist(file: str) -> None:
+    assert (ROOT / file).is_file()

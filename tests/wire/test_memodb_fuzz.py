@@ -5,7 +5,7 @@ import io
 from typing import Any
 
 import cbor2
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from geartrain.errors import WireError
@@ -112,7 +112,6 @@ def frame(first: int, payload: bytes, mask: bytes) -> bytes:
     return bytes([first]) + length + mask + masked
 
 
-@settings(deadline=None)
 @given(st.lists(websocket_messages(), max_size=5), PIECES)
 def test_websocket_messages_come_out_as_they_went_in(messages: list[tuple[bytes, bytes]], sizes: list[int]) -> None:
     stream = UPGRADE + b"".join(frames for _, frames in messages)

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from geartrain.doors.connection import Connection
@@ -17,6 +17,7 @@ from geartrain.runtime.tick import TickLoop
 from geartrain.wire import danga as wire
 from geartrain.wire import gearman as gearman_wire
 from tests.support.danga_door import Transport, made, open_peer, settle
+from tests.support.examples import examples
 
 NAMES = st.sampled_from([b"f", b"g", b"\xff"])
 KEYS = st.sampled_from([b"", b"", b"k", b"-"])
@@ -61,7 +62,7 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
     loop.close()
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(steps=STEPS, shared=st.booleans())
 def test_nothing_breaks_the_door(
     loop: asyncio.AbstractEventLoop, steps: list[tuple[int, bytes, int]], shared: bool

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from geartrain.address import parse
@@ -16,6 +16,7 @@ from geartrain.engine.engine import Engine
 from geartrain.engine.lifecycle import QUEUED, RUNNING, SCHEDULED
 from geartrain.runtime.tick import TickLoop
 from geartrain.wire import gearman as wire
+from tests.support.examples import examples
 from tests.support.transport import Transport
 
 
@@ -81,7 +82,7 @@ def settle(loop: asyncio.AbstractEventLoop) -> None:
     loop.run_forever()
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(steps=STEPS, linger=st.sampled_from([0.0, 0.001]))
 def test_nothing_breaks_the_door(
     loop: asyncio.AbstractEventLoop, steps: list[tuple[int, bytes]], linger: float

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from geartrain.address import parse
@@ -18,6 +18,7 @@ from geartrain.engine.lifecycle import QUEUED, RUNNING, SCHEDULED
 from geartrain.model import Record
 from geartrain.runtime.tick import TickLoop
 from geartrain.wire import resp
+from tests.support.examples import examples
 from tests.support.transport import Transport
 
 
@@ -130,7 +131,7 @@ def settle(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_forever()
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(steps=STEPS)
 def test_nothing_breaks_the_door(loop: asyncio.AbstractEventLoop, steps: list[tuple[int, bytes]]) -> None:
     now = 1_000_000.0

@@ -6,7 +6,7 @@ from typing import Any
 
 import cbor2
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from geartrain.address import parse
@@ -20,6 +20,7 @@ from geartrain.engine.lifecycle import QUEUED, RUNNING
 from geartrain.runtime.tick import TickLoop
 from geartrain.wire import memodb as wire
 from geartrain.wire import sp
+from tests.support.examples import examples
 from tests.support.fake_loop import FakeLoop
 from tests.support.transport import Transport
 
@@ -129,7 +130,7 @@ def nth_id(room: Room, place: int) -> bytes:
     return room.ids[place] if place < len(room.ids) else b"none"
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(steps=st.lists(st.tuples(st.integers(0, 2), STEPS), max_size=60))
 def test_nothing_breaks_the_door(loop: FakeLoop, steps: list[tuple[int, tuple[Any, ...]]]) -> None:
     room = Room(loop)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from geartrain.address import parse
@@ -17,6 +17,7 @@ from geartrain.engine.engine import Engine
 from geartrain.engine.lifecycle import QUEUED, RUNNING, SCHEDULED
 from geartrain.runtime.tick import TickLoop
 from geartrain.wire import periodic as wire
+from tests.support.examples import examples
 from tests.support.fake_loop import FakeLoop
 from tests.support.transport import Transport
 
@@ -164,7 +165,7 @@ def check_answers(peer: PeriodicConnection) -> None:
         at += head + size
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(steps=STEPS)
 def test_nothing_breaks_the_door(loop: FakeLoop, steps: list[tuple[int, bytes, Any, float]]) -> None:
     records: list[logging.LogRecord] = []

@@ -1,6 +1,6 @@
 """Locks, step by step and at random: never more holders than the limit, and nobody waits for a lock that is free."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from geartrain.doors.periodic.locks import Locks
@@ -123,7 +123,6 @@ def test_nothing_is_kept_of_a_lock_that_is_free() -> None:
     assert not bench.locks._held
 
 
-@settings(deadline=None)
 @given(ACTIONS, st.sampled_from([1, 2]))
 def test_at_random(actions: list[tuple[str, int, bytes]], limit: int) -> None:
     bench = Bench(5)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from geartrain.doors.periodic.config import DEFAULTS, PeriodicConfig
@@ -103,7 +103,6 @@ class TestFirstDueTimes:
         assert first(times, engine, b"later still") == 60_000.0
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 30), st.booleans())))
 def test_the_schedule_in_order(entries: list[tuple[int, bool]]) -> None:
     engine = Engine()

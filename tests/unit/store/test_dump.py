@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from geartrain.errors import StoreError
@@ -16,6 +16,7 @@ from geartrain.store.contract import Record
 from geartrain.store.dump import DumpError
 from geartrain.store.snapshot import Snapshot
 from geartrain.store.sqlite import SqliteStore
+from tests.support.examples import examples
 
 OLD_DUMP = Path(__file__).parent / "fixtures" / "dump-0.1.jsonl"
 OCTETS = st.one_of(st.binary(max_size=40), st.text(max_size=20).map(str.encode))
@@ -294,7 +295,7 @@ def handles(store: SqliteStore) -> Iterator[str]:
             yield f"{entry['geartrain']} {entry['handle']}"
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.lists(jobs(), max_size=5), st.lists(RECORDS, max_size=5))
 def test_dump_of_a_loaded_dump_is_the_same(
     tmp_path_factory: pytest.TempPathFactory, made: list[Job], over: list[Record]
