@@ -40,7 +40,7 @@ def test_the_last_attempt(start: Start, dialect: Dialect) -> None:
         assert client.status()[b"f"][1:3] == [0, 0]
         [[_, function, attempts, reason]] = admin.listing("show dead jobs")
         assert (function, attempts) == (b"f", b"2")
-        assert reason.startswith(b"failed 2 times")
+        assert reason.startswith(b"gave up after 2 attempts")
         # The name is free again, and the new job has all its attempts before it.
         client.submit(b"f", b"name", b"new")
         given = worker.take()

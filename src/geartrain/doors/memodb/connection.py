@@ -4,7 +4,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.connection import Connection
-from geartrain.doors.memodb import table
+from geartrain.doors.memodb import commands
 from geartrain.doors.memodb.watcher import MemodbWatcher
 from geartrain.doors.memodb.worker import MemodbWorker
 from geartrain.errors import WireError
@@ -20,23 +20,23 @@ _ANY_NUMBER: Final = 2**62
 
 
 class MemodbConnection(Connection):
-    """Reads requests, hands each to its handler, and knows which wait for an answer."""
+    """A pipe, and its requests that wait for an answer."""
 
     def __init__(self, door: "MemodbDoor", pipe: sp.MessagePipe) -> None:
         super().__init__(door)
         self.memodb = door
         self.pipe = pipe
         self.outstanding: dict[bytes, MemodbWatcher | MemodbWorker] = {}  # requests, by backtrace
-        self.workers: set[MemodbWorker] = set()  # those who last spoke over this pipe
-        self.births: set[bytes] = set()  # backtraces of the READYs of workers that are still there
+        self.workers: set[MemodbWorker] = set()  # whose last request came over this pipe
+        self.ready_requests: set[bytes] = set()  # backtraces of the READYs of its workers
         self._most = door.options.requests_per_pipe or _ANY_NUMBER
-        self._held_back = False  # as many requests wait as may: what comes after them is not looked at
-        self._going_on = False  # one of them was answered, and what comes after them will be
-        self._unread: list[bytes] = []  # what arrived all the same
-        self._ignored = 0  # messages that made no sense
+        self._held_back = False  # the limit of waiting requests is reached: nothing more is parsed
+        self._resuming = False  # one of them was answered: parsing goes on in the next turn of the loop
+        self._unread: list[bytes] = []  # what arrived meanwhile
+        self._ignored = 0  # invalid messages
 
     def connection_made(self, transport: "asyncio.Transport") -> None:
-        """Say who we are, without waiting for the peer to do so."""
+        """Send our greeting, without waiting for the peer's."""
         super().connection_made(transport)
         if self.pipe.greeting:
             self.write(self.pipe.greeting)
@@ -49,7 +49,7 @@ class MemodbConnection(Connection):
             self.pipe.feed(data)
 
     def resume_writing(self) -> None:
-        """The peer reads again; that alone does not make room for its requests."""
+        """The peer reads again; its requests may still be held back."""
         super().resume_writing()
         if self._held_back and not self.closing:
             self.transport.pause_reading()
@@ -64,38 +64,38 @@ class MemodbConnection(Connection):
                 return
             more = pipe.next()
             if pipe.answers:
-                self._say_answers()
+                self._send_answers()
             if not more:
                 return
             data, end = pipe.data, pipe.end
             body = sp.body(data, pipe.start, end)
             backtrace = data[pipe.start : body]
             if backtrace in outstanding:
-                continue  # the same request, sent again because its answer takes long
+                continue  # the same request, repeated because the answer takes long
             message, payload = wire.parse(data, body, end)
-            table.HANDLERS[message.kind](self, backtrace, message, data[payload:end])
+            commands.HANDLERS[message.kind](self, backtrace, message, data[payload:end])
 
-    def _say_answers(self) -> None:
+    def _send_answers(self) -> None:
         for answer in self.pipe.answers:
             self.write(answer)
         self.pipe.answers.clear()
 
-    def settled(self, backtrace: bytes) -> None:
-        """A request does not wait any longer."""
+    def request_ended(self, backtrace: bytes) -> None:
+        """A request no longer waits for an answer."""
         self.outstanding.pop(backtrace, None)
-        if self._held_back and not self._going_on and len(self.outstanding) < self._most:
-            # Not now: the engine may be in the middle of what has settled this one.
-            self._going_on = True
-            self.tick_loop.loop.call_soon(self._go_on)
+        if self._held_back and not self._resuming and len(self.outstanding) < self._most:
+            # Later: the engine may be in the middle of the verb that ended this request.
+            self._resuming = True
+            self.tick_loop.loop.call_soon(self._resume)
 
     def _hold_back(self) -> None:
         if not self._held_back and not self.closing:
             self._held_back = True
             self.transport.pause_reading()
 
-    def _go_on(self) -> None:
-        """Look at what was read and not handled, then at what is still to come."""
-        self._held_back = self._going_on = False
+    def _resume(self) -> None:
+        """Parse what was held back, then what arrived meanwhile."""
+        self._held_back = self._resuming = False
         if self.closing:
             return
         self.tick_loop.begin_tick()
@@ -108,35 +108,35 @@ class MemodbConnection(Connection):
             self.transport.resume_reading()
 
     def reply(self, backtrace: bytes, header: bytes, payload: bytes = b"") -> None:
-        """Answer the request that came with this backtrace."""
+        """Answer the request with this backtrace."""
         for part in self.pipe.framed(backtrace + header, payload):
             self.write(part)
 
     def close_if_unused(self) -> None:
-        """Close the pipe, so that its peer sends again, if no other request and no worker depends on it."""
+        """Close the pipe, so that its peer repeats its request, if no other request and no worker uses it."""
         if not (self.outstanding or self.workers or self._held_back):
             self.close()
 
     def refuse(self, error: WireError) -> None:
-        """Ignore a message, or close the pipe if the rules say so."""
+        """Ignore an invalid message, or close the pipe if the error is fatal."""
         if error.fatal:
             level = logging.DEBUG if error.code == "CLOSED" else logging.WARNING
             self.log(level, "peer refused", str(error))
-            self._say_answers()
+            self._send_answers()
             self.close()
             return
-        # One line shows what a peer does wrong; thousands would hide everything else.
+        # The first one is a warning; thousands of warnings would hide everything else.
         self.log(logging.DEBUG if self._ignored else logging.WARNING, "message ignored", str(error))
         self._ignored += 1
 
     def lost(self) -> None:
-        """Its workers' jobs are offered to others, and jobs that only it waited for are dropped."""
+        """Requeue the jobs of its workers, and cancel jobs that only it waited for."""
         for request in list(self.outstanding.values()):
             if isinstance(request, MemodbWatcher):
-                request.over()
+                request.end()
                 self.engine.unwatch_all(request)
         for worker in list(self.workers):
-            worker.leave("its pipe was closed")
+            worker.leave("its pipe closed")
 
     def incomplete(self) -> tuple[int, int]:
         """Which incomplete message is arriving, and how many bytes are there; a greeting is due from the start."""

@@ -1,4 +1,4 @@
-"""The MemoDB door: what its pipes share."""
+"""The MemoDB door: its options, and what its pipes share."""
 
 import dataclasses
 import secrets
@@ -17,13 +17,13 @@ _ID_SIZE: Final = 4
 
 @dataclasses.dataclass
 class Options:
-    """How patient this door is, in seconds, and how much it takes on."""
+    """Settings of this door. Times are in seconds."""
 
-    heartbeat: float = 10.0  # until a worker that waits for a job gets a heartbeat instead
-    worker_timeout: float = 10.0  # until a worker that does not answer a heartbeat is given up
-    queue_timeout: float = 10.0  # until a request that no worker took is dropped
-    # From this on a pipe is not read. A program has a few hundred contexts, so this is for peers that have gone mad and
-    # for forwarders of very many; it keeps a pipe below some 100 MB of bookkeeping. 0: no limit.
+    heartbeat: float = 10.0  # until a worker that waits for a job gets a heartbeat
+    worker_timeout: float = 10.0  # until a worker that does not answer a heartbeat is removed
+    queue_timeout: float = 10.0  # until a request that no worker has taken is dropped
+    # With more waiting requests a pipe is not read. A program has a few hundred contexts, so this is for faulty peers
+    # and large forwarders; it bounds the bookkeeping of a pipe to about 100 MB. 0: no limit.
     requests_per_pipe: int = 100_000
 
 
@@ -55,15 +55,15 @@ class MemodbDoor(door.Door):
         super().__init__(tick_loop, limits)
         self.options = options
         self.workers: dict[bytes, MemodbWorker] = {}  # by id
-        # Random, so that a worker of the server's last run is not taken for one of this run.
+        # Random, so that no worker of the last run of the server is taken for one of this run.
         self._last_id = secrets.randbits(8 * _ID_SIZE)
 
     def connect(self, address: Address) -> MemodbConnection:
-        """A pipe for a peer that has just come in; the address says how its messages are framed."""
+        """A pipe for a new peer; the address tells how its messages are framed."""
         return MemodbConnection(self, _PIPES[address.scheme](address, self.limits.max_packet))
 
     def new_id(self) -> bytes:
-        """An id that no worker has."""
+        """An unused id for a worker."""
         while True:
             self._last_id = (self._last_id + 1) % 2 ** (8 * _ID_SIZE)
             id = self._last_id.to_bytes(_ID_SIZE, "little")

@@ -1,8 +1,8 @@
 """A MemoDB client's request, as the engine sees it.
 
-A client can be told nothing but a result. When there will be none, it hears nothing, and its own resend is a new
-request. Where that resend is welcome (no worker was found, or the worker was too slow) the pipe is closed too,
-unless something else depends on it: NNG then sends again at once instead of after a minute.
+The only answer to a client is a result. Without one it gets no answer, and repeats its request, which is then a new
+one. Where that is useful (no worker took the job, or the worker was too slow) the pipe is closed too, unless something
+else uses it: NNG then repeats the request at once instead of after a minute.
 """
 
 import logging
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class MemodbWatcher(Watcher):
-    """One per request: the request's backtrace is all that an answer needs."""
+    """One per request. An answer needs only the backtrace of the request."""
 
     __slots__ = ("_timer", "backtrace", "connection", "ends_at", "job")
 
@@ -27,14 +27,14 @@ class MemodbWatcher(Watcher):
         super().__init__()
         self.connection = connection
         self.backtrace = backtrace
-        self.job: LiveJob | None = None  # while it waits for it
-        self.ends_at = 0.0  # when the client's time is over, once a lost worker has made that a question
+        self.job: LiveJob | None = None  # None after the end
+        self.ends_at = 0.0  # when the client's timeout ends, once its first worker is lost
         self._timer: DelayedCall | None = None
 
     def wait(self, job: LiveJob) -> None:
-        """Its job was accepted: wait for a worker, but not for ever.
+        """Wait for the job, and give up if no worker takes it in time.
 
-        A worker of this door that has it already will say so when it is `lost`.
+        A worker of this door that runs it already calls `worker_lost` when it is lost.
         """
         self.job = job
         if job.owner is None or job.owner.door != job.door:
@@ -42,24 +42,24 @@ class MemodbWatcher(Watcher):
 
     def complete(self, job: LiveJob, result: bytes) -> None:
         """RESULT."""
-        self.over()
+        self.end()
         self.connection.reply(self.backtrace, wire.RESULT_TO_CLIENT, result)
 
     def fail(self, job: LiveJob, reason: str) -> None:
-        """Silence: the protocol has no word for it."""
-        self.over()
+        """No answer: the protocol has none for a failure."""
+        self.end()
         self.connection.log(logging.INFO, "job failed, not reported to client", reason)
 
     def exception(self, job: LiveJob, data: bytes) -> None:
-        """The same."""
+        """The same as a failure."""
         self.fail(job, job.reason)
 
     def expired(self, job: LiveJob) -> None:
-        """The client's time is over: no other worker need try."""
+        """The client's timeout has ended: no other worker needs the job."""
         self.drop("its worker did not answer in time")
 
-    def lost(self, job: LiveJob) -> None:
-        """Its worker is about to be lost: another one has what is left of the client's time."""
+    def worker_lost(self, job: LiveJob) -> None:
+        """The worker is about to be removed: the next one has the rest of the client's timeout."""
         left = max(job.deadline - self.connection.engine.now, wire.SHORTEST)
         self.ends_at = job.deadline
         job.timeout = left
@@ -82,16 +82,16 @@ class MemodbWatcher(Watcher):
             self.drop("no other worker finished it in time")
 
     def drop(self, why: str) -> None:
-        """Give up: silence, and a closed pipe if that hurts nobody else."""
-        self.over()
+        """Give up: no answer, and close the pipe if nothing else uses it."""
+        self.end()
         self.connection.engine.unwatch_all(self)
         self.connection.log(logging.INFO, "request dropped", why)
         self.connection.close_if_unused()
 
-    def over(self) -> None:
-        """From now on the same request is a new one."""
+    def end(self) -> None:
+        """Stop waiting. From now on the same request is a new one."""
         self.job = None
-        self.connection.settled(self.backtrace)
+        self.connection.request_ended(self.backtrace)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

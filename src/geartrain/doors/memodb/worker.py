@@ -1,8 +1,8 @@
 """A MemoDB worker, as the engine sees it.
 
-It speaks in requests, and is answered with a job, or after a while with a heartbeat. So it is always in one of
-three states: a request of its own waits for an answer; or it has a job and owes a RESULT; or it has a heartbeat
-and owes a HEARTBEAT. Whatever else it sends shows that the two sides are out of step, and it has to start anew.
+A worker sends requests, and is answered with a job, or after a while with a heartbeat. So it is always in one of three
+states: its request waits for an answer; or it has a job and owes a RESULT; or it has a heartbeat and owes a HEARTBEAT.
+After any other message the two sides disagree about its state, and it is disconnected to register again.
 """
 
 import logging
@@ -17,32 +17,32 @@ if TYPE_CHECKING:
     from geartrain.doors.memodb.connection import MemodbConnection
     from geartrain.runtime.timers import DelayedCall
 
-NOTHING: Final = 0  # what a worker owes whose request waits for an answer
-# What a worker is told about a job that may take as long as it likes: as much as every worker can count to.
+NOTHING: Final = 0  # what a worker owes while its request waits for an answer
+# The timeout in milliseconds of a job that has none: the largest number that every worker can store.
 _NO_LIMIT: Final = 2**31 - 1
 
 
 class MemodbWorker(Worker):
-    """Known by its id, since one pipe may have many workers."""
+    """Identified by its id, since one pipe may have many workers."""
 
-    __slots__ = ("_timer", "answered", "backtrace", "birth", "connection", "id", "job", "owes")
+    __slots__ = ("_timer", "answered", "backtrace", "connection", "id", "job", "owes", "registration")
 
     def __init__(self, connection: "MemodbConnection", ready: bytes, id: bytes) -> None:
         super().__init__(connection.door.name, peer=connection.peer)
-        self.connection = connection  # where its last request came from
-        self.birth = (connection, ready)  # where its READY came from, and with which backtrace
+        self.connection = connection  # of its last request
+        self.registration = (connection, ready)  # the pipe and the backtrace of its READY
         self.id = id
         self.owes = NOTHING  # a message type
         self.backtrace = b""  # of its request that waits for an answer
-        self.answered = b""  # of its last request that was answered: a copy may still be on its way
-        self.job: LiveJob | None = None  # what it was last given
+        self.answered = b""  # of its last answered request: a copy may still arrive
+        self.job: LiveJob | None = None  # its last job
         self._timer: DelayedCall | None = None
         connection.memodb.workers[id] = self
         connection.workers.add(self)
-        connection.births.add(ready)
+        connection.ready_requests.add(ready)
 
     def wait(self, connection: "MemodbConnection", backtrace: bytes) -> None:
-        """It asks for a job with this request, and gets one as soon as there is one."""
+        """Answer this request with a job as soon as there is one."""
         if connection is not self.connection:
             self.connection.workers.discard(self)
             self.connection = connection
@@ -55,7 +55,7 @@ class MemodbWorker(Worker):
             self._set_timer(connection.memodb.options.heartbeat)
 
     def wake(self) -> None:
-        """There may be a job for it."""
+        """Assign a job, if there still is one."""
         job = self.connection.engine.claim(self)
         if job is not None:
             self.assign(job)
@@ -71,7 +71,7 @@ class MemodbWorker(Worker):
         self._answer(wire.job(self.id, job.function, milliseconds), job.payload)
 
     def finish(self, result: bytes) -> None:
-        """It has answered its job; if that is no longer its own, the answer is passed over."""
+        """Complete its job; ignored if the job was taken away."""
         job = self.job
         self.job = None
         if job is not None and not self.is_forgiven(job.handle) and self.running.get(job.handle) is job:
@@ -81,7 +81,7 @@ class MemodbWorker(Worker):
         """Send a heartbeat to a worker that has waited for a job; give up one that has not answered its heartbeat."""
         self._timer = None
         if self.owes == wire.HEARTBEAT:
-            self.leave("it did not answer a heartbeat")
+            self.leave("no answer to a heartbeat")
             return
         self.connection.engine.stop_sleeping(self)
         self.owes = wire.HEARTBEAT
@@ -89,18 +89,18 @@ class MemodbWorker(Worker):
         self._set_timer(self.connection.memodb.options.worker_timeout)
 
     def revoked(self, job: LiveJob) -> None:
-        """Its time ran out, which means that it is gone; or the job was cancelled, of which it hears nothing."""
+        """Remove a worker whose job timed out. A cancelled job cannot be taken back, and goes on."""
         if job.handle not in (self.forgiven or ()):
-            self.leave("it did not answer a job in time")
+            self.leave("no answer to a job in time")
 
     def leave(self, why: str) -> None:
-        """Count on it no longer; what it was doing is offered to others, and its request is answered."""
+        """Remove it: requeue its job, and answer its request with DISCONNECT."""
         memodb = self.connection.memodb
         if memodb.workers.pop(self.id, None) is None:
             return
         self.connection.workers.discard(self)
-        birthplace, ready = self.birth
-        birthplace.births.discard(ready)
+        first_connection, ready = self.registration
+        first_connection.ready_requests.discard(ready)
         self._cancel_timer()
         if self.backtrace:
             self._answer(wire.disconnect(self.id))
@@ -108,7 +108,7 @@ class MemodbWorker(Worker):
         if job is not None and job.owner is self and job.deadline:
             for watcher in job.watchers or ():
                 if isinstance(watcher, MemodbWatcher):
-                    watcher.lost(job)
+                    watcher.worker_lost(job)
         self.connection.engine.remove_worker(self)
         self.connection.log(logging.DEBUG, "worker removed", why)
 
@@ -124,5 +124,5 @@ class MemodbWorker(Worker):
     def _answer(self, header: bytes, payload: bytes = b"") -> None:
         backtrace = self.answered = self.backtrace
         self.backtrace = b""
-        self.connection.settled(backtrace)
+        self.connection.request_ended(backtrace)
         self.connection.reply(backtrace, header, payload)

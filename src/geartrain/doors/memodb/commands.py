@@ -1,4 +1,4 @@
-"""What each message does: one engine verb or two, and an answer now or later."""
+"""Every message that a broker receives: what it does, and the table of all of them."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -20,9 +20,9 @@ _NORMAL: Final = int(Priority.NORMAL)
 
 
 def ready(connection: "MemodbConnection", backtrace: bytes, message: wire.Message, payload: bytes) -> None:
-    """READY: a new worker, which gets an id."""
-    if backtrace in connection.births:
-        return  # a copy that crossed its answer: nobody would hear what a second worker is told
+    """READY: register a worker, which gets an id."""
+    if backtrace in connection.ready_requests:
+        return  # a copy that crossed its answer: the answer to a second worker would be discarded
     worker = MemodbWorker(connection, backtrace, connection.memodb.new_id())
     for service in message.services:
         connection.engine.register(worker, service)
@@ -30,7 +30,7 @@ def ready(connection: "MemodbConnection", backtrace: bytes, message: wire.Messag
 
 
 def job(connection: "MemodbConnection", backtrace: bytes, message: wire.Message, payload: bytes) -> None:
-    """JOB: a client wants something done, and waits for it."""
+    """JOB: submit a job for a client, which waits for the result."""
     watcher = MemodbWatcher(connection, backtrace)
     connection.outstanding[backtrace] = watcher
     try:
@@ -44,34 +44,34 @@ def job(connection: "MemodbConnection", backtrace: bytes, message: wire.Message,
 
 
 def result(connection: "MemodbConnection", backtrace: bytes, message: wire.Message, payload: bytes) -> None:
-    """RESULT: a worker is done, and asks for its next job or says goodbye."""
+    """RESULT: complete the worker's job; it waits for the next one, or disconnects."""
     worker = _in_step(connection, backtrace, message)
     if worker is None:
         return
     worker.finish(payload)
     if message.disconnecting:
-        worker.leave("it said so")
+        worker.leave("it disconnected")
         connection.reply(backtrace, wire.disconnect(message.id))
     else:
         worker.wait(connection, backtrace)
 
 
 def heartbeat(connection: "MemodbConnection", backtrace: bytes, message: wire.Message, payload: bytes) -> None:
-    """HEARTBEAT: a worker is still there, and asks again."""
+    """HEARTBEAT: the worker is alive, and waits for a job again."""
     worker = _in_step(connection, backtrace, message)
     if worker is not None:
         worker.wait(connection, backtrace)
 
 
 def _in_step(connection: "MemodbConnection", backtrace: bytes, message: wire.Message) -> MemodbWorker | None:
-    """The worker, if this message is what it owes; otherwise it is told to start anew."""
+    """The worker, if this is the message that it owes; otherwise None, and DISCONNECT to the worker."""
     worker = connection.memodb.workers.get(message.id)
     if worker is not None:
         if worker.answered == backtrace and worker.connection is connection:
-            return None  # a copy that crossed its answer: the answer is there, or on its way
+            return None  # a copy that crossed its answer
         if worker.owes == message.kind:
             return worker
-        worker.leave("it is out of step")
+        worker.leave("it sent a message that it did not owe")
     connection.reply(backtrace, wire.disconnect(message.id))
     return None
 
