@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from geartrain.address import parse
 from geartrain.doors.door import Limits
-from geartrain.doors.gearmonkey import table
+from geartrain.doors.gearmonkey import commands
 from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
 from geartrain.doors.gearmonkey.door import GearmonkeyDoor, Options
 from geartrain.engine.engine import Engine
@@ -47,7 +47,7 @@ VALUES = st.sampled_from(
      b"5231827cd49b540660ef44969b38cc858f157824"]
 )  # fmt: skip
 WORDS = st.lists(KEYS | VALUES | NUMBERS | st.binary(max_size=8), max_size=6)
-ANYTHING = st.builds(lambda name, words: resp.request(name, *words), st.sampled_from(sorted(table.COMMANDS)), WORDS)
+ANYTHING = st.builds(lambda name, words: resp.request(name, *words), st.sampled_from(sorted(commands.COMMANDS)), WORDS)
 F, ID = st.sampled_from([b"f", b"g:h"]), NUMBERS
 
 
@@ -143,7 +143,7 @@ def test_nothing_breaks_the_door(loop: asyncio.AbstractEventLoop, steps: list[tu
         now += 0.001
         peer = peers[number]
         # One whose pop waits has yet to be told what is wrong with the bytes that it sent meanwhile.
-        others = [other for other in peers if other is not peer and not other.closing and other.wait is None]
+        others = [other for other in peers if other is not peer and not other.closing and other.blocked_pop is None]
         if step == b"BYE" or peer.closing:
             peer.connection_lost(None)
             peers[number] = open_peer(door)
@@ -163,8 +163,8 @@ def test_nothing_breaks_the_door(loop: asyncio.AbstractEventLoop, steps: list[tu
     assert not engine.crews
     assert not door.channels
     assert not door.popped
-    assert not door.waits.count
-    assert not +door.counts.enrolled
+    assert not door.blocked_pops.count
+    assert not +door.counts.registered
     assert all(door.counts.value(function) == 0 for function in engine.functions)
     door.close()
     tick_loop.close()
@@ -203,4 +203,4 @@ def check_door(door: GearmonkeyDoor) -> None:
     engine = door.tick_loop.engine
     assert door.popped == {job.handle for job in engine.jobs.values() if job.state is RUNNING}
     assert door.scheduled <= {job.handle for job in [*engine.jobs.values(), *engine.dead.values()]}
-    assert door.waits.count == sum(peer.wait is not None for peer in door.peers())
+    assert door.blocked_pops.count == sum(peer.blocked_pop is not None for peer in door.peers())

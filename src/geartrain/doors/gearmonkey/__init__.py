@@ -1,1 +1,1 @@
-"""The GearMonkey door: Redis' protocol in front of the engine, for programs that keep their jobs in Redis."""
+"""The GearMonkey door: the protocol of Redis in front of the engine."""

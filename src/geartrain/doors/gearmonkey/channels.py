@@ -1,4 +1,4 @@
-"""Publish and subscribe: `channel:{FN}` tells of every job of a function, whichever door it came by."""
+"""Publish and subscribe: `channel:{FN}` has events of all jobs of a function, from every door."""
 
 import re
 from typing import TYPE_CHECKING, Final
@@ -17,7 +17,7 @@ Subscribers = dict[bytes, dict["GearmonkeyConnection", None]]
 
 
 class Channels:
-    """Who listens where."""
+    """The subscribers of every channel and pattern."""
 
     def __init__(self) -> None:
         self.by_name: Subscribers = {}
@@ -27,7 +27,7 @@ class Channels:
         return bool(self.by_name or self.by_pattern)
 
     def publish(self, channel: bytes, message: bytes) -> int:
-        """Tell everybody who listens; returns how many that are."""
+        """Send a message to the subscribers of a channel; returns their number."""
         listeners = self.by_name.get(channel, {})
         for connection in listeners:
             connection.push([b"message", channel, message])
@@ -40,24 +40,24 @@ class Channels:
         return count
 
     def receivers(self, channel: bytes) -> int:
-        """How many listen."""
+        """The number of subscribers of a channel."""
         patterns = (others for pattern, others in self.by_pattern.items() if glob.matches(pattern, channel))
         return len(self.by_name.get(channel, ())) + sum(map(len, patterns))
 
     def relay(self, channel: bytes, message: bytes) -> int:
-        """A program publishes. The events of jobs are the engine's to tell, and each is told once."""
+        """PUBLISH from a program. Job events are dropped, because the engine publishes each of them itself."""
         if _OWN_EVENT.fullmatch(message):
             return self.receivers(channel)
         return self.publish(channel, message)
 
 
-def listen(subscribers: Subscribers, name: bytes, connection: "GearmonkeyConnection") -> None:
-    """One more listens there."""
+def add_subscriber(subscribers: Subscribers, name: bytes, connection: "GearmonkeyConnection") -> None:
+    """Add a subscriber."""
     subscribers.setdefault(name, {})[connection] = None
 
 
-def leave(subscribers: Subscribers, name: bytes, connection: "GearmonkeyConnection") -> None:
-    """One fewer."""
+def remove_subscriber(subscribers: Subscribers, name: bytes, connection: "GearmonkeyConnection") -> None:
+    """Remove a subscriber."""
     listeners = subscribers.get(name)
     if listeners is not None:
         listeners.pop(connection, None)
@@ -65,34 +65,34 @@ def leave(subscribers: Subscribers, name: bytes, connection: "GearmonkeyConnecti
             del subscribers[name]
 
 
-class Events(Observer):
-    """The engine's news: for subscribers, for clients that wait for the end of a job, and for who asks later."""
+class JobEventPublisher(Observer):
+    """Observes the engine for subscribers, for pops that wait for the end of a job, and for later reads of hashes."""
 
     def __init__(self, door: "GearmonkeyDoor") -> None:
         self._door = door
 
     def created(self, job: LiveJob) -> None:
         """`create`."""
-        self._tell(job, b"create")
+        self._publish(job, b"create")
 
     def started(self, job: LiveJob) -> None:
         """`start`."""
-        self._tell(job, b"start")
+        self._publish(job, b"start")
 
     def finished(self, job: LiveJob, result: bytes) -> None:
-        """`finish`; the hash says already what came of it."""
+        """`finish`; the hash has the result already."""
         door = self._door
         door.scheduled.discard(job.handle)
         door.outputs.pop(job.handle, None)
         ours = job.door == door.name or job.handle in door.popped
-        if ours or door.channels or door.waits.concern(job):
-            door.jobs.endings.remember(job, result, door.tick_loop.engine.now)
+        if ours or door.channels or door.blocked_pops.has_lock_of(job):
+            door.jobs.finished.add(job, result, door.tick_loop.engine.now)
             door.popped.discard(job.handle)
-        if door.waits.count:
-            door.waits.job_over(job)
-        self._tell(job, b"finish")
+        if door.blocked_pops.count:
+            door.blocked_pops.job_ended(job)
+        self._publish(job, b"finish")
 
-    def _tell(self, job: LiveJob, what: bytes) -> None:
+    def _publish(self, job: LiveJob, event: bytes) -> None:
         channels = self._door.channels
         if channels:
-            channels.publish(b"channel:" + job.function, b"%b:%d" % (what, job.id))
+            channels.publish(b"channel:" + job.function, b"%b:%d" % (event, job.id))

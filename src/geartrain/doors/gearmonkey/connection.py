@@ -1,7 +1,7 @@
 """One GearMonkey program, or anything else that speaks Redis' protocol.
 
-A command may have to wait: a pop for a job, a look at a finished job for its record. What comes after it is held back
-until it is answered, since answers come in the order of the commands.
+A command may have to wait: a blocking pop for a job, a read of a finished job for its record. Later commands are held
+back until it is answered, since replies come in the order of the commands.
 """
 
 import asyncio
@@ -10,8 +10,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.connection import Connection
-from geartrain.doors.gearmonkey import channel_commands, keys, table, transaction
-from geartrain.doors.gearmonkey.waits import Wait
+from geartrain.doors.gearmonkey import channel_commands, commands, keys, transaction
+from geartrain.doors.gearmonkey.blocked_pops import BlockedPop
 from geartrain.doors.gearmonkey.worker import GearmonkeyWorker
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
@@ -19,44 +19,44 @@ from geartrain.errors import StoreError, WireError
 from geartrain.wire import resp
 
 if TYPE_CHECKING:
+    from geartrain.doors.gearmonkey.commands import Command
     from geartrain.doors.gearmonkey.door import GearmonkeyDoor
-    from geartrain.doors.gearmonkey.table import Row
 
 _NOT_DURABLE: Final = resp.error_reply("ERR", "the job could not be written to disk; it was not queued")
 _MOST_RECORDS: Final = 1000  # looked up for one command
 _ENDS: Final = (b"success", b"error")
-# How a web page that was led here begins. Redis refuses these as well, before the page can go on.
+# First words of HTTP requests that a web page was tricked into sending. Redis refuses these as well.
 _WEB: Final = frozenset({b"POST", b"HOST:"})
 
 
 class GearmonkeyConnection(Connection):
-    """Reads commands, and answers each in its turn."""
+    """A connection of the GearMonkey door."""
 
-    SILENT: Final = resp.SimpleString(b"")  # what a handler returns that answers later, or by itself
+    NO_REPLY: Final = resp.SimpleString(b"")  # returned by handlers that reply later, or by themselves
 
     def __init__(self, door: "GearmonkeyDoor", number: int) -> None:
         super().__init__(door)
-        self.monkey = door
+        self.gearmonkey = door
         self.jobs = door.jobs
         self.number = number
         self.reader = resp.Reader(door.limits.max_packet)
         self.version = 2  # of the protocol
         self.name = b""
-        self.came_at = time.monotonic()
-        self.worker: GearmonkeyWorker | None = None  # made when it first pops from a queue
-        self.wait: Wait | None = None  # its pop that waits
-        self.must_be_durable = False  # what the current command has done, before it is answered
-        self.drafts = 0  # how many ids it took and did not use
+        self.connected_at = time.monotonic()
+        self.worker: GearmonkeyWorker | None = None  # made with its first pop from a queue
+        self.blocked_pop: BlockedPop | None = None  # that waits
+        self.must_be_durable = False  # the changes of the current command, before its reply
+        self.prepared = 0  # ids that it took and has not used
         self.counted: set[bytes] = set()  # functions whose workers it has counted
         self.channels: set[bytes] = set()
         self.patterns: set[bytes] = set()
         self.transaction: transaction.Transaction | None = None  # since MULTI
         self.in_transaction = False  # during EXEC
         self.watched: dict[bytes, object] = {}
-        self._blocked = False  # a command waits for its answer
-        self._unread: deque[bytes] = deque()  # what came since
+        self._blocked = False  # a command waits for its reply
+        self._unread: deque[bytes] = deque()  # what arrived meanwhile
         self._unread_size = 0
-        self._inquiry: asyncio.Task[None] | None = None
+        self._lookup: asyncio.Task[None] | None = None
 
     # Reading
 
@@ -68,15 +68,15 @@ class GearmonkeyConnection(Connection):
         self._unread.append(data)
         self._unread_size += len(data)
         if self._unread_size > self.door.limits.write_limit:
-            self.drop("it goes on sending while a command of its own waits")
+            self.drop("it sends more than write_limit while a command waits")
 
     def handle_packets(self) -> None:
-        """Carry out every complete command, up to one that waits."""
+        """Run every complete command, up to one that waits."""
         while not self._blocked and not self.input_ended and self.reader.next() == resp.COMMAND:
             self._handle(self.reader.arguments)
 
     def _resume(self) -> None:
-        """The command that waited was answered: go on with what came since."""
+        """Run the commands that were held back, after the one that waited was answered."""
         if self.input_ended:
             return
         self._blocked = False
@@ -90,37 +90,37 @@ class GearmonkeyConnection(Connection):
 
     def _handle(self, arguments: list[bytes]) -> None:
         name = arguments[0].upper()
-        row = table.COMMANDS.get(name)
-        objection = self._objection(row, name, arguments)
-        gathering = self.transaction
-        if row is None or objection is not None:
-            if gathering is not None:
-                gathering.failed = True
-            self.reply(objection)
-        elif gathering is not None and not row.at_once:
-            gathering.commands.append((row, arguments))
+        row = commands.COMMANDS.get(name)
+        error = self._error_of(row, name, arguments)
+        queued = self.transaction
+        if row is None or error is not None:
+            if queued is not None:
+                queued.failed = True
+            self.reply(error)
+        elif queued is not None and not row.inside_multi:
+            queued.commands.append((row, arguments))
             self.write(b"+QUEUED\r\n")
         else:
             unknown = self._unknown_jobs(row, arguments)
             if unknown:
-                self._inquire(unknown, row, arguments)
+                self._look_up(unknown, row, arguments)
             else:
-                self._perform(row, arguments)
+                self._run(row, arguments)
 
-    def _objection(self, row: "Row | None", name: bytes, arguments: list[bytes]) -> resp.ErrorReply | None:
-        """What speaks against a command before it is looked at any closer."""
+    def _error_of(self, row: "Command | None", name: bytes, arguments: list[bytes]) -> resp.ErrorReply | None:
+        """Why a command cannot run, as far as the table tells."""
         word = keys.text(arguments[0])
         if row is None:
             if name in _WEB:
                 raise WireError("ERR", "this is not a web server")
             shown = "".join(f"'{keys.text(argument)}' " for argument in arguments[1:10])
             return resp.ErrorReply("ERR", f"unknown command '{word}', with args beginning with: {shown}")
-        if not row.least <= len(arguments) <= row.most:
+        if not row.min_words <= len(arguments) <= row.max_words:
             return resp.ErrorReply("ERR", f"wrong number of arguments for '{word.lower()}' command")
         if self.version == 2 and self.is_subscriber and not row.subscribers:
             allowed = "(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET"
             return resp.ErrorReply("ERR", f"Can't execute '{word.lower()}': only {allowed} are allowed in this context")
-        if self.transaction is not None and not row.at_once:
+        if self.transaction is not None and not row.inside_multi:
             self.transaction.size += sum(map(len, arguments))
             if not row.in_transaction:
                 return resp.ErrorReply("ERR", "Command not allowed inside a transaction")
@@ -129,14 +129,14 @@ class GearmonkeyConnection(Connection):
                 return resp.ErrorReply("ERR", "the transaction is too large")
         return None
 
-    def _perform(self, row: "Row", arguments: list[bytes]) -> None:
+    def _run(self, row: "Command", arguments: list[bytes]) -> None:
         self.must_be_durable = False
         value = self.value_of(row, arguments)
-        if value is not self.SILENT:
+        if value is not self.NO_REPLY:
             self.reply(value)
 
-    def value_of(self, row: "Row", arguments: list[bytes]) -> resp.Value:
-        """What a command gives; its objection is an answer too."""
+    def value_of(self, row: "Command", arguments: list[bytes]) -> resp.Value:
+        """The reply of a command; a refusal is a reply too."""
         try:
             return row.handler(self, arguments)
         except WireError as error:
@@ -144,15 +144,15 @@ class GearmonkeyConnection(Connection):
                 raise
             return resp.ErrorReply(error.code, error.text)
 
-    # Jobs that only the records know
+    # Jobs that only the records have
 
-    def _unknown_jobs(self, row: "Row", arguments: list[bytes]) -> dict[bytes, None]:
-        """Handles of the jobs that a command, or a whole transaction, asks for and nobody here knows."""
+    def _unknown_jobs(self, row: "Command", arguments: list[bytes]) -> dict[bytes, None]:
+        """Handles of the jobs that a command, or a whole transaction, names and that only the records may have."""
         unknown: dict[bytes, None] = {}
         if row.handler is transaction.execute and self.transaction is not None:
-            for queued, words in self.transaction.commands:
-                unknown.update(self._unknown_jobs(queued, words))
-        elif row.keys is not table.Keys.NONE:
+            for command, words in self.transaction.commands:
+                unknown.update(self._unknown_jobs(command, words))
+        elif row.keys is not commands.JobKeys.NONE:
             for raw in arguments[row.keys.value][:_MOST_RECORDS]:
                 handle = self._unknown_job(raw)
                 if handle:
@@ -168,44 +168,44 @@ class GearmonkeyConnection(Connection):
             return b""
         return self.jobs.handle(key.id) if self.jobs.is_unknown(key) else b""
 
-    def _inquire(self, handles: dict[bytes, None], row: "Row", arguments: list[bytes]) -> None:
+    def _look_up(self, handles: dict[bytes, None], row: "Command", arguments: list[bytes]) -> None:
         self._blocked = True
-        inquiry = self._ask_archive(list(handles)[:_MOST_RECORDS], row, arguments)
-        self._inquiry = self.tick_loop.loop.create_task(inquiry)
+        lookup = self._read_records(list(handles)[:_MOST_RECORDS], row, arguments)
+        self._lookup = self.tick_loop.loop.create_task(lookup)
 
-    async def _ask_archive(self, handles: list[bytes], row: "Row", arguments: list[bytes]) -> None:
+    async def _read_records(self, handles: list[bytes], row: "Command", arguments: list[bytes]) -> None:
         try:
             for handle in handles:
-                record = await self.monkey.archive.find(handle)
+                record = await self.gearmonkey.archive.find(handle)
                 if record is not None:
-                    self.jobs.endings.recall(record, self.tick_loop.begin_tick().now)
+                    self.jobs.finished.add_record(record, self.tick_loop.begin_tick().now)
             if not self.input_ended:
                 self.tick_loop.begin_tick()
-                self._perform(row, arguments)
+                self._run(row, arguments)
         except StoreError as error:
             self.reply(resp.ErrorReply("ERR", f"the records cannot be read: {error}"))
         except Exception:
             self.handle_bug()
-        if self.wait is None:
+        if self.blocked_pop is None:
             self._resume()
 
-    # Waiting
+    # Blocking pops
 
-    def wait_for(self, wanted: list[keys.Key], seconds: float) -> None:
-        """A pop found nothing: wait."""
+    def block_pop(self, popped_keys: list[keys.Key], seconds: float) -> None:
+        """Wait for a value of one of these keys."""
         self._blocked = True
-        self.wait = wait = Wait(self, wanted)
-        self.monkey.waits.add(wait, seconds)
-        if wait.for_jobs:
-            self.work().look()
+        self.blocked_pop = pop = BlockedPop(self, popped_keys)
+        self.gearmonkey.blocked_pops.add(pop, seconds)
+        if pop.for_jobs:
+            self.work().try_pop()
 
-    def answer_wait(self, value: resp.Value | WireError) -> None:
-        """Its pop has waited long enough, or there is something for it. Called from inside engine verbs."""
-        wait = self.wait
-        if wait is None:
+    def answer_pop(self, value: resp.Value | WireError) -> None:
+        """End the blocking pop with this reply. Called inside verbs of the engine."""
+        pop = self.blocked_pop
+        if pop is None:
             return
-        self.wait = None
-        self.monkey.waits.end(wait)
+        self.blocked_pop = None
+        self.gearmonkey.blocked_pops.end(pop)
         if self.worker is not None:
             self.engine.stop_sleeping(self.worker)
         self.must_be_durable = False
@@ -218,10 +218,10 @@ class GearmonkeyConnection(Connection):
         else:
             self._blocked = False
 
-    # Saying
+    # Replies
 
     def reply(self, value: resp.Value) -> None:
-        """Answer the current command."""
+        """Reply to the current command, when its changes are durable."""
         data = resp.encode(value, self.version)
         if self.must_be_durable:
             self.must_be_durable = False
@@ -230,7 +230,7 @@ class GearmonkeyConnection(Connection):
             self.write(data)
 
     def push(self, values: list[resp.Value]) -> None:
-        """Tell a subscriber something."""
+        """Send a message to a subscriber."""
         self.write(resp.push(values, self.version))
 
     def send_error(self, error: WireError) -> None:
@@ -241,15 +241,15 @@ class GearmonkeyConnection(Connection):
         """What the peer is told of a bug."""
         return WireError("ERR", "internal error")
 
-    # Who it is
+    # The peer
 
     @property
     def is_subscriber(self) -> bool:
-        """Whether it listens to anything."""
+        """Whether it has subscribed to a channel or a pattern."""
         return bool(self.channels or self.patterns)
 
     def rename(self, name: bytes) -> None:
-        """What it calls itself."""
+        """Set the name of the connection and of its worker."""
         self.name = name
         if self.worker is not None:
             self.worker.name = name
@@ -260,17 +260,17 @@ class GearmonkeyConnection(Connection):
             self.worker = GearmonkeyWorker(self)
         return self.worker
 
-    def keeper(self, job: LiveJob) -> Worker | None:
-        """The worker for which this connection may report on a job.
+    def worker_of(self, job: LiveJob) -> Worker | None:
+        """The worker whose job this is, if this connection may report on it.
 
-        GearMonkey's workers may pop on one connection and report on another, so it is whoever popped it here.
+        GearMonkey's workers may pop on one connection and report on another, so any worker of this door counts.
         """
         if self.worker is not None and job.handle in self.worker.running:
             return self.worker
         return job.owner if isinstance(job.owner, GearmonkeyWorker) else None
 
-    def is_excused(self, handle: bytes, fields: dict[bytes, bytes]) -> bool:
-        """Whether this connection had the job and lost it through no fault of its own."""
+    def is_forgiven_report(self, handle: bytes, fields: dict[bytes, bytes]) -> bool:
+        """Whether a report on a job that was taken from this connection is to be ignored."""
         worker = self.worker
         if worker is None:
             return False
@@ -278,29 +278,29 @@ class GearmonkeyConnection(Connection):
             return worker.is_forgiven(handle)
         return handle in (worker.forgiven or ())
 
-    # Ending
+    # Closing
 
     def close(self) -> None:
-        """It gets no more jobs, and is told what it still has to be told."""
+        """Assign no more jobs, write what is left, and close."""
         self._stop_waiting()
         super().close()
 
     def lost(self) -> None:
-        """Its jobs go back to their queues, and its workers no longer count."""
+        """Requeue the jobs that it popped, and undo its subscriptions and counts."""
         self._stop_waiting()
         self._unread.clear()
-        if self._inquiry is not None:
-            self._inquiry.cancel()
+        if self._lookup is not None:
+            self._lookup.cancel()
         channel_commands.forget(self)
-        self.monkey.counts.forget(self)
+        self.gearmonkey.counts.forget(self)
         if self.worker is not None:
             self.worker.leave()
 
     def _stop_waiting(self) -> None:
-        wait = self.wait
-        if wait is not None:
-            self.wait = None
-            self.monkey.waits.end(wait)
+        pop = self.blocked_pop
+        if pop is not None:
+            self.blocked_pop = None
+            self.gearmonkey.blocked_pops.end(pop)
             if self.worker is not None:
                 self.engine.stop_sleeping(self.worker)
 

@@ -1,4 +1,4 @@
-"""Commands on `uid:{FN}`, which gives out job ids, and `count:{FN}`, which counts workers."""
+"""Commands on `uid:{FN}`, which assigns job ids, and `count:{FN}`, which counts workers."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -14,16 +14,16 @@ _NUMBERS: Final = (keys.Kind.UID, keys.Kind.COUNT)
 
 
 def get(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """GET: the last id, which all functions share, or how many workers there are."""
+    """GET: the last id, which all functions share, or the number of workers."""
     key = keys.expect(arguments[1], *_NUMBERS)
     if key.kind is keys.Kind.UID:
         return b"%d" % (connection.engine.next_id - 1)
-    count = connection.monkey.counts.value(key.function)
+    count = connection.gearmonkey.counts.value(key.function)
     return b"%d" % count if count or key.function in connection.engine.functions else None
 
 
 def set_(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """SET: correct a count of workers. Ids are the engine's."""
+    """SET: set a number of workers. Ids cannot be set."""
     key = keys.expect(arguments[1], *_NUMBERS)
     value = keys.integer(arguments[2])
     if key.kind is keys.Kind.UID:
@@ -31,7 +31,7 @@ def set_(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Val
     if not 0 <= value <= _MOST_WORKERS:
         raise keys.NOT_AN_INTEGER
     connection.counted.add(key.function)
-    connection.monkey.counts.reset(key.function, connection, value)
+    connection.gearmonkey.counts.reset(key.function, connection, value)
     return resp.OK
 
 
@@ -61,8 +61,8 @@ def _add(connection: "GearmonkeyConnection", raw: bytes, by: int) -> int:
         return _take_ids(connection, key, by)
     if abs(by) > _MOST_WORKERS:
         raise keys.NOT_AN_INTEGER
-    counts = connection.monkey.counts
-    connection.engine.function(key.function)  # a count that was never touched is nothing, and not 0
+    counts = connection.gearmonkey.counts
+    connection.engine.function(key.function)  # from now on its count exists
     connection.counted.add(key.function)
     counts.change(key.function, connection, by)
     worker = connection.worker
@@ -72,11 +72,11 @@ def _add(connection: "GearmonkeyConnection", raw: bytes, by: int) -> int:
 
 
 def _take_ids(connection: "GearmonkeyConnection", key: keys.Key, count: int) -> int:
-    """Reserve ids in the engine; the answer is the last of them."""
+    """Reserve ids; returns the last of them."""
     if not 1 <= count <= _MOST_IDS:
         raise keys.refusal(f"{keys.shown(key.raw)} gives out 1 to {_MOST_IDS} ids at once, and takes none back")
     number = 0
     for _ in range(count):
         number = connection.engine.reserve_id()
-        connection.jobs.drafts.add(number, key.function, connection, connection.engine.now)
+        connection.jobs.prepared.add(number, key.function, connection, connection.engine.now)
     return number

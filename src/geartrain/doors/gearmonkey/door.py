@@ -1,25 +1,25 @@
-"""The GearMonkey door: what its connections share."""
+"""The GearMonkey door: its options, and what its connections share."""
 
 import dataclasses
 import itertools
 
 from geartrain.address import Address
 from geartrain.doors import door
-from geartrain.doors.gearmonkey import table
-from geartrain.doors.gearmonkey.channels import Channels, Events
+from geartrain.doors.gearmonkey import commands
+from geartrain.doors.gearmonkey.blocked_pops import BlockedPops
+from geartrain.doors.gearmonkey.channels import Channels, JobEventPublisher
 from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
-from geartrain.doors.gearmonkey.counts import Counts
-from geartrain.doors.gearmonkey.jobs import Jobs
-from geartrain.doors.gearmonkey.waits import Waits
+from geartrain.doors.gearmonkey.job_hashes import JobHashes
+from geartrain.doors.gearmonkey.worker_counts import WorkerCounts
 from geartrain.runtime import tick
 from geartrain.runtime.records import RecordArchive
 
 
 @dataclasses.dataclass
 class Options:
-    """How this door speaks."""
+    """Settings of this door."""
 
-    version: str  # of Geartrain, by which our own library knows it
+    version: str  # of Geartrain; INFO has it, and our library recognizes the server by it
 
 
 class GearmonkeyDoor(door.Door):
@@ -31,23 +31,23 @@ class GearmonkeyDoor(door.Door):
         super().__init__(tick_loop, limits)
         self.options = options
         self.archive = archive
-        self.jobs = Jobs(tick_loop.engine)
-        self.counts = Counts(tick_loop.engine)
+        self.jobs = JobHashes(tick_loop.engine)
+        self.counts = WorkerCounts(tick_loop.engine)
         self.channels = Channels()
-        self.waits = Waits(tick_loop)
-        self.scheduled: set[bytes] = set()  # handles of jobs that were queued for a time and are not over
-        self.popped: set[bytes] = set()  # handles of jobs that are run by workers of this door
+        self.blocked_pops = BlockedPops(tick_loop)
+        self.scheduled: set[bytes] = set()  # handles of live jobs that were queued for a time
+        self.popped: set[bytes] = set()  # handles of jobs that workers of this door run
         self.outputs: dict[bytes, bytes] = {}  # by handle: written before the status that ends the job
-        self.command_count = len(table.COMMANDS)
+        self.command_count = len(commands.COMMANDS)
         self._numbers = itertools.count(1)
-        tick_loop.engine.subscribe(Events(self))
-        tick_loop.after.append(self.waits.look_again)
+        tick_loop.engine.subscribe(JobEventPublisher(self))
+        tick_loop.after.append(self.blocked_pops.recheck)
 
     def connect(self, address: Address) -> GearmonkeyConnection:
-        """A connection object for a peer that has just come in."""
+        """A connection for a new peer."""
         return GearmonkeyConnection(self, next(self._numbers))
 
     def peers(self) -> list[GearmonkeyConnection]:
-        """Everybody who is in, in the order in which they came."""
+        """The open connections, the oldest first."""
         peers = [peer for peer in self.connections if isinstance(peer, GearmonkeyConnection)]
         return sorted(peers, key=lambda peer: peer.number)

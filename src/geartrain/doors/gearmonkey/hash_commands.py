@@ -1,4 +1,4 @@
-"""Commands on `job:{FN}:{ID}`. Reading is a view of the job; writing prepares it, reports on it or ends it."""
+"""Commands on `job:{FN}:{ID}`. Reading shows the job; writing prepares it, reports on it or ends it."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +15,7 @@ Fields = dict[bytes, bytes]
 _FIELDS: Final = frozenset({b"status", b"input", b"output", b"status:dividend", b"status:divisor"})
 _ENDS: Final = frozenset({b"success", b"error"})
 _STATUSES: Final = frozenset({b"idle", b"busy"}) | _ENDS
-_LARGEST: Final = 2**31  # of a dividend or divisor, as other protocols can say it
+_LARGEST: Final = 2**31  # dividend or divisor that other protocols can represent
 
 
 def hmset(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
@@ -25,7 +25,7 @@ def hmset(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Va
 
 
 def hset(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """HSET: how many fields are new."""
+    """HSET: the number of new fields."""
     return _write(connection, arguments)
 
 
@@ -46,29 +46,29 @@ def hgetall(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.
 
 
 def hexists(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """HEXISTS: whether a field is there."""
+    """HEXISTS: whether a field exists."""
     return int(arguments[2] in _read(connection, arguments))
 
 
 def hlen(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """HLEN: how many fields there are."""
+    """HLEN: the number of fields."""
     return len(_read(connection, arguments))
 
 
 def hkeys(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """HKEYS: their names."""
+    """HKEYS: the names of the fields."""
     return list(_read(connection, arguments))
 
 
 def hdel(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """HDEL: of a job that is not queued yet; others have their fields from the engine."""
+    """HDEL: only of a job that is not queued yet."""
     key = keys.expect(arguments[1], keys.Kind.JOB)
-    draft = connection.jobs.drafts.get(key)
-    if draft is None:
+    prepared = connection.jobs.prepared.get(key)
+    if prepared is None:
         if connection.jobs.fields(key):
             raise keys.refusal(f"the fields of {keys.shown(key.raw)} cannot be taken away: the job is queued")
         return 0
-    return connection.jobs.drafts.strip(draft, arguments[2:])
+    return connection.jobs.prepared.strip(prepared, arguments[2:])
 
 
 def _read(connection: "GearmonkeyConnection", arguments: list[bytes]) -> Fields:
@@ -76,7 +76,7 @@ def _read(connection: "GearmonkeyConnection", arguments: list[bytes]) -> Fields:
 
 
 def _write(connection: "GearmonkeyConnection", arguments: list[bytes]) -> int:
-    """Write fields; returns how many were not there before."""
+    """Write fields; returns how many are new."""
     if len(arguments) % 2:
         raise keys.refusal(f"wrong number of arguments for '{keys.text(arguments[0]).lower()}' command")
     key = keys.expect(arguments[1], keys.Kind.JOB)
@@ -87,7 +87,7 @@ def _write(connection: "GearmonkeyConnection", arguments: list[bytes]) -> int:
     job = connection.jobs.live(key)
     if job is not None:
         _report(connection, key, job, fields)
-    elif connection.jobs.is_over(key):
+    elif connection.jobs.has_ended(key):
         _report_late(connection, key, fields)
     else:
         _prepare(connection, key, fields)
@@ -106,20 +106,20 @@ def _check(key: keys.Key, fields: Fields) -> None:
 
 
 def _prepare(connection: "GearmonkeyConnection", key: keys.Key, fields: Fields) -> None:
-    """A client writes the hash of a job that it is about to queue."""
-    draft = connection.jobs.drafts.get(key)
-    if draft is None:
+    """Write the hash of a job that is not queued yet."""
+    prepared = connection.jobs.prepared.get(key)
+    if prepared is None:
         raise keys.refusal(f"there is no job {key.id}; take an id with INCR uid:{keys.text(key.function)} first")
     if fields.get(b"status", b"idle") != b"idle" or b"output" in fields:
         raise keys.refusal(f"job {key.id} was not queued yet, so nobody can have worked on it")
-    connection.jobs.drafts.write(draft, fields, connection.engine.now)
+    connection.jobs.prepared.write(prepared, fields, connection.engine.now)
 
 
 def _report(connection: "GearmonkeyConnection", key: keys.Key, job: LiveJob, fields: Fields) -> None:
-    """A worker reports on a job."""
-    worker = connection.keeper(job)
+    """Write the hash of a live job: a worker reports on it."""
+    worker = connection.worker_of(job)
     if worker is None:
-        if connection.is_excused(job.handle, fields) or _changes_nothing(connection, key, fields):
+        if connection.is_forgiven_report(job.handle, fields) or _changes_nothing(connection, key, fields):
             return
         raise keys.refusal(f"job {key.id} is not yours: it waits in its queue, or somebody else runs it")
     if fields.get(b"input", job.payload) != job.payload:
@@ -127,16 +127,16 @@ def _report(connection: "GearmonkeyConnection", key: keys.Key, job: LiveJob, fie
     _progress(connection, job, fields)
     status, output = fields.get(b"status"), fields.get(b"output")
     if output is not None and status not in _ENDS:
-        connection.monkey.outputs[job.handle] = output
+        connection.gearmonkey.outputs[job.handle] = output
     elif status in _ENDS:
         if output is None:
-            output = connection.monkey.outputs.get(job.handle, b"")
+            output = connection.gearmonkey.outputs.get(job.handle, b"")
         _end(connection, worker, job, status == b"success", output)
 
 
 def _end(connection: "GearmonkeyConnection", worker: Worker, job: LiveJob, success: bool, output: bytes) -> None:
     if worker is not connection.worker:
-        worker.forgive_late(job.handle)  # should it report as well
+        worker.forgive_late(job.handle)  # its own report would be late
     if success:
         connection.engine.complete(worker, job, output)
     elif output:
@@ -155,19 +155,19 @@ def _progress(connection: "GearmonkeyConnection", job: LiveJob, fields: Fields) 
 
 
 def _report_late(connection: "GearmonkeyConnection", key: keys.Key, fields: Fields) -> None:
-    """Somebody reports on a job that is over: the same again is no harm, anything else comes too late."""
-    forgiven = connection.is_excused(connection.jobs.handle(key.id), fields)
+    """Write the hash of a finished job: the same values are accepted, others refused."""
+    forgiven = connection.is_forgiven_report(connection.jobs.handle(key.id), fields)
     if not forgiven and not _changes_nothing(connection, key, fields):
         raise keys.refusal(f"job {key.id} is over; a new one needs an id from INCR uid:{keys.text(key.function)}")
 
 
 def _changes_nothing(connection: "GearmonkeyConnection", key: keys.Key, fields: Fields) -> bool:
-    there = connection.jobs.fields(key)
-    return all(there.get(name) == value for name, value in fields.items())
+    current = connection.jobs.fields(key)
+    return all(current.get(name) == value for name, value in fields.items())
 
 
 def _amount(text: bytes) -> int:
-    """A dividend or divisor: a number of any kind, kept whole."""
+    """A dividend or divisor: any number, rounded down."""
     try:
         amount = float(text)
     except ValueError:

@@ -1,10 +1,10 @@
-"""Commands on keys of every kind: whether they are there, for how long, and taking them away."""
+"""Commands on keys of every kind: EXISTS, TYPE, DEL, EXPIRE, KEYS and the like."""
 
 import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from geartrain.doors.gearmonkey import endings, glob, keys
+from geartrain.doors.gearmonkey import finished_jobs, glob, keys
 from geartrain.wire import resp
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _TYPES: Final = {
     keys.Kind.QUEUE: b"list",
     keys.Kind.LOCK: b"list",
 }
-_MOST_LISTED: Final = 10_000  # keys in one answer, and jobs looked at for it
+_MOST_LISTED: Final = 10_000  # keys in one reply
 _LOCK_SECONDS: Final = 10
 _MILLISECONDS: Final = 1000
 _NO_KEY, _NO_EXPIRY = -2, -1
@@ -25,28 +25,28 @@ _NO_KEY, _NO_EXPIRY = -2, -1
 
 def exists(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """EXISTS: how many of them."""
-    return sum(_is_there(connection, keys.parse(raw)) for raw in arguments[1:])
+    return sum(_exists(connection, keys.parse(raw)) for raw in arguments[1:])
 
 
 def type_(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """TYPE."""
     key = keys.parse(arguments[1])
-    if not _is_there(connection, key):
+    if not _exists(connection, key):
         return resp.SimpleString(b"none")
     return resp.SimpleString(b"zset" if key.last == keys.SCHEDULED else _TYPES[key.kind])
 
 
 def delete(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """DEL, UNLINK: a job that is not over is cancelled."""
-    wanted = [keys.parse(raw) for raw in arguments[1:]]
-    for key in wanted:
+    """DEL, UNLINK: a live job is cancelled."""
+    parsed = [keys.parse(raw) for raw in arguments[1:]]
+    for key in parsed:
         if key.kind in (keys.Kind.QUEUE, keys.Kind.UID):
             raise keys.refusal(f"{keys.shown(key.raw)} cannot be deleted: cancel its jobs one by one (DEL job:...)")
-    return sum(_delete(connection, key) for key in wanted)
+    return sum(_delete(connection, key) for key in parsed)
 
 
 def expire(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """EXPIRE: forget a finished job's hash after so long. Jobs that are not over stay."""
+    """EXPIRE: delete the hash of a finished job after a time. Live jobs stay."""
     return _expire(connection, arguments, 1)
 
 
@@ -66,46 +66,46 @@ def pttl(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Val
 
 
 def persist(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """PERSIST: no, nothing that is over stays for ever here."""
+    """PERSIST: 0, since no finished job stays for ever."""
     keys.parse(arguments[1])
     return 0
 
 
 def list_keys(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """KEYS: of functions and of jobs that are not over, as many as fit into one answer."""
+    """KEYS: of functions and live jobs, up to a limit."""
     return _listed(connection, arguments[1])
 
 
 def scan(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """SCAN: the same, all at once."""
+    """SCAN: the same in one step."""
     keys.integer(arguments[1])
     options = arguments[2:]
     if len(options) % 2:
         raise keys.SYNTAX
     named = {name.upper(): value for name, value in zip(options[0::2], options[1::2], strict=True)}
-    wanted = named.get(b"TYPE", b"").lower()
-    found = _listed(connection, named.get(b"MATCH", b"*"))
-    if wanted:
-        found = [raw for raw in found if _type_name(raw) == wanted]
-    return [b"0", list(found)]
+    type_name = named.get(b"TYPE", b"").lower()
+    matching = _listed(connection, named.get(b"MATCH", b"*"))
+    if type_name:
+        matching = [raw for raw in matching if _type_name(raw) == type_name]
+    return [b"0", list(matching)]
 
 
 def dbsize(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """DBSIZE: how many jobs there are that are not over."""
+    """DBSIZE: the number of live jobs."""
     return len(connection.engine.jobs)
 
 
 def fingerprint(connection: "GearmonkeyConnection", raw: bytes) -> object:
-    """Something that changes when the key's value does, for WATCH."""
+    """A value that changes whenever the key's value does, for WATCH."""
     key = keys.parse(raw)
     if key.kind is keys.Kind.UID:
         return connection.engine.next_id
     if key.kind is keys.Kind.COUNT:
-        return connection.monkey.counts.value(key.function)
+        return connection.gearmonkey.counts.value(key.function)
     if key.kind is keys.Kind.JOB:
         return dict(connection.jobs.fields(key))
     if key.kind is keys.Kind.LOCK:
-        return connection.jobs.is_over(key)
+        return connection.jobs.has_ended(key)
     home = connection.engine.functions.get(key.function)
     if home is None or key.last == keys.SCHEDULED:
         return home.scheduled if home is not None else 0
@@ -113,13 +113,13 @@ def fingerprint(connection: "GearmonkeyConnection", raw: bytes) -> object:
     return (queue.size, queue.first())
 
 
-def _is_there(connection: "GearmonkeyConnection", key: keys.Key) -> bool:
+def _exists(connection: "GearmonkeyConnection", key: keys.Key) -> bool:
     if key.kind is keys.Kind.JOB:
         return bool(connection.jobs.fields(key))
     if key.kind is keys.Kind.LOCK:
-        return connection.jobs.is_over(key)
+        return connection.jobs.has_ended(key)
     if key.kind is keys.Kind.COUNT:
-        return connection.monkey.counts.value(key.function) > 0
+        return connection.gearmonkey.counts.value(key.function) > 0
     if key.kind is not keys.Kind.QUEUE:
         return key.kind is keys.Kind.UID
     home = connection.engine.functions.get(key.function)
@@ -129,16 +129,16 @@ def _is_there(connection: "GearmonkeyConnection", key: keys.Key) -> bool:
 
 
 def _delete(connection: "GearmonkeyConnection", key: keys.Key) -> bool:
-    there = _is_there(connection, key)
+    there = _exists(connection, key)
     if key.kind is keys.Kind.COUNT:
-        connection.monkey.counts.reset(key.function, connection, 0)
+        connection.gearmonkey.counts.reset(key.function, connection, 0)
     elif key.kind is keys.Kind.JOB and there:
         job = connection.jobs.live(key) or connection.jobs.dead(key)
         if job is not None:
             connection.engine.cancel(job, "deleted")
             connection.must_be_durable = True
-        connection.jobs.drafts.pop(key.id)
-        connection.jobs.endings.delete(key, connection.engine.now)
+        connection.jobs.prepared.pop(key.id)
+        connection.jobs.finished.delete(key, connection.engine.now)
     return there
 
 
@@ -147,28 +147,28 @@ def _expire(connection: "GearmonkeyConnection", arguments: list[bytes], unit: in
     seconds = keys.integer(arguments[2]) / unit
     if key.kind not in (keys.Kind.JOB, keys.Kind.LOCK):
         raise keys.refusal(f"{keys.shown(key.raw)} does not expire: jobs that wait and workers that are there stay")
-    ending = connection.jobs.endings.get(key, connection.engine.now)
-    if key.kind is keys.Kind.JOB and ending is not None and ending.fields:
-        ending.expires_at = connection.engine.now + min(seconds, endings.KEPT_FOR)
-    return int(_is_there(connection, key))
+    finished = connection.jobs.finished.get(key, connection.engine.now)
+    if key.kind is keys.Kind.JOB and finished is not None and finished.fields:
+        finished.expires_at = connection.engine.now + min(seconds, finished_jobs.KEPT_FOR)
+    return int(_exists(connection, key))
 
 
 def _time_left(connection: "GearmonkeyConnection", raw: bytes, unit: int) -> int:
     key = keys.parse(raw)
-    if not _is_there(connection, key):
+    if not _exists(connection, key):
         return _NO_KEY
     if key.kind is keys.Kind.LOCK:
         return _LOCK_SECONDS * unit
     now = connection.engine.now
-    ending = connection.jobs.endings.get(key, now) if key.kind is keys.Kind.JOB else None
-    if ending is None or connection.jobs.live(key) is not None:
+    finished = connection.jobs.finished.get(key, now) if key.kind is keys.Kind.JOB else None
+    if finished is None or connection.jobs.live(key) is not None:
         return _NO_EXPIRY
-    return max(round((ending.expires_at - now) * unit), 0)
+    return max(round((finished.expires_at - now) * unit), 0)
 
 
 def _listed(connection: "GearmonkeyConnection", pattern: bytes) -> list[bytes]:
-    found = (raw for raw in _all(connection) if glob.matches(pattern, raw))
-    return list(itertools.islice(found, _MOST_LISTED))
+    matching = (raw for raw in _all(connection) if glob.matches(pattern, raw))
+    return list(itertools.islice(matching, _MOST_LISTED))
 
 
 def _all(connection: "GearmonkeyConnection") -> Iterator[bytes]:
@@ -177,7 +177,7 @@ def _all(connection: "GearmonkeyConnection") -> Iterator[bytes]:
         if not name:
             continue
         yield b"uid:" + name
-        if connection.monkey.counts.value(name) > 0:
+        if connection.gearmonkey.counts.value(name) > 0:
             yield b"count:" + name
         if home.scheduled:
             yield b"queue:%b:scheduled" % name

@@ -1,4 +1,4 @@
-"""The keys that GearMonkey has. A function's name may have colons in it, so ids and priorities are cut off at the end.
+"""The keys of GearMonkey. The name of a function may have colons in it, so ids and priorities are taken from the end.
 
 >>> parse(b"queue:mail:send:high")
 Key(kind=<Kind.QUEUE: 'queue'>, function=b'mail:send', last=b'high', raw=b'queue:mail:send:high')
@@ -21,16 +21,16 @@ _LONGEST_KEY: Final = 64 * 1024
 class Kind(enum.Enum):
     """What a key holds."""
 
-    UID = "uid"  # the last id that was given out
+    UID = "uid"  # the last id
     COUNT = "count"  # of workers
     JOB = "job"
     QUEUE = "queue"
-    LOCK = "lock"  # there when its job is over
+    LOCK = "lock"  # exists when its job has ended
     CHANNEL = "channel"
 
 
 class Key(NamedTuple):
-    """A key of the protocol, taken apart."""
+    """The parts of a key."""
 
     kind: Kind
     function: bytes
@@ -48,7 +48,7 @@ _WITH_ID: Final = frozenset({Kind.JOB, Kind.LOCK})
 
 
 def parse(raw: bytes) -> Key:
-    """What a key means; a WireError, which ends nothing, if it is none of GearMonkey's."""
+    """Parse a key; a WireError that is not fatal if it is not one of GearMonkey's."""
     head, colon, rest = raw.partition(b":")
     kind = _KINDS.get(head)
     if kind is None or not colon or len(raw) > _LONGEST_KEY:
@@ -66,7 +66,7 @@ def parse(raw: bytes) -> Key:
 
 
 def expect(raw: bytes, *kinds: Kind) -> Key:
-    """The same for a command that is for these kinds of keys."""
+    """The same, and WRONGTYPE if the key is of another kind."""
     key = parse(raw)
     if key.kind not in kinds:
         raise WRONG_TYPE
@@ -85,14 +85,14 @@ SYNTAX: Final = refusal("syntax error")
 
 def integer(text: bytes) -> int:
     """A whole number, or Redis' error."""
-    found = resp.number(text)
-    if found is None:
+    number = resp.number(text)
+    if number is None:
         raise NOT_AN_INTEGER
-    return found
+    return number
 
 
 def text(raw: bytes) -> str:
-    """For people, and not too long."""
+    """Bytes for an error message, truncated."""
     return raw[:80].decode("utf-8", "backslashreplace")
 
 

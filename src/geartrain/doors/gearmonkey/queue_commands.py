@@ -1,13 +1,13 @@
 """Commands on `queue:{FN}:{PRIO}` and `lock:{FN}:{ID}`: pushing submits, popping claims.
 
-A queue has one order here, so either end gives the job that is next.
+A queue has one order here, so both ends return the next job.
 """
 
 import heapq
 import math
 from typing import TYPE_CHECKING, Final
 
-from geartrain.doors.gearmonkey import keys, waits
+from geartrain.doors.gearmonkey import blocked_pops, keys
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import QUEUED, SCHEDULED
@@ -26,25 +26,25 @@ _LIST_ENDS: Final = frozenset({keys.Kind.QUEUE, keys.Kind.LOCK})
 
 
 def lpush(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """LPUSH: queue jobs behind the others. To a lock: nothing, since the job's end is known."""
+    """LPUSH: queue jobs after the others. A push to a lock is ignored: the end of its job is known."""
     return _push(connection, arguments, ahead=False)
 
 
 def rpush(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """RPUSH: queue jobs ahead of the others."""
+    """RPUSH: queue jobs before the others."""
     return _push(connection, arguments, ahead=True)
 
 
 def pop(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """LPOP, RPOP: the next job's id, or several."""
+    """LPOP, RPOP: the id of the next job, or of several."""
     key = keys.expect(arguments[1], *_LIST_ENDS)
     if len(arguments) == 2:
-        return waits.take(connection, key)
+        return blocked_pops.take(connection, key)
     count = keys.integer(arguments[2])
     if count < 0:
         raise keys.refusal("value is out of range, must be positive")
     taken: list[resp.Value] = []
-    while len(taken) < count and (found := waits.take(connection, key)) is not None:
+    while len(taken) < count and (found := blocked_pops.take(connection, key)) is not None:
         taken.append(found)
         if key.kind is keys.Kind.LOCK:
             break
@@ -52,51 +52,51 @@ def pop(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Valu
 
 
 def blocking_pop(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """BLPOP, BRPOP: the next job's id from the first queue that has one, or wait."""
+    """BLPOP, BRPOP: the id of the next job of the first queue that has one, or wait."""
     seconds = _timeout(arguments[-1])
     wanted = [keys.expect(raw, *_LIST_ENDS) for raw in arguments[1:-1]]
     for key in wanted:
-        found = waits.take(connection, key)
+        found = blocked_pops.take(connection, key)
         if found is not None:
             return [key.raw, found]
     if connection.in_transaction:
         return resp.NULL_ARRAY
-    connection.wait_for(wanted, seconds)
-    return connection.SILENT
+    connection.block_pop(wanted, seconds)
+    return connection.NO_REPLY
 
 
 def llen(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """LLEN: how many jobs wait; of a lock, whether its job is over."""
+    """LLEN: the number of queued jobs; of a lock, whether its job has ended."""
     key = keys.expect(arguments[1], *_LIST_ENDS)
     if key.kind is keys.Kind.LOCK:
-        return int(connection.jobs.is_over(key))
-    home = _home(connection, key)
-    return home.queues[_priority(key)].size if home is not None else 0
+        return int(connection.jobs.has_ended(key))
+    function = _function(connection, key)
+    return function.queues[_priority(key)].size if function is not None else 0
 
 
 def lrange(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """LRANGE: the ids that wait, the last one first."""
+    """LRANGE: the ids of queued jobs, the last one first."""
     key = keys.expect(arguments[1], *_LIST_ENDS)
     first, last = keys.integer(arguments[2]), keys.integer(arguments[3])
     ids: list[resp.Value] = []
-    home = _home(connection, key)
+    function = _function(connection, key)
     if key.kind is keys.Kind.LOCK:
-        ids = [waits.OVER] if connection.jobs.is_over(key) else []
-    elif home is not None:
-        ids = [b"%d" % job.id for job in home.queues[_priority(key)]]
+        ids = [blocked_pops.ENDED] if connection.jobs.has_ended(key) else []
+    elif function is not None:
+        ids = [b"%d" % job.id for job in function.queues[_priority(key)]]
         ids.reverse()
     return ids[_slice(first, last, len(ids))]
 
 
 def lrem(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """LREM: cancel a job that waits."""
+    """LREM: cancel a queued job."""
     key = keys.expect(arguments[1], keys.Kind.QUEUE)
     keys.integer(arguments[2])
     return int(_cancel(connection, key, arguments[3], _priority(key)))
 
 
 def zadd(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """ZADD: queue jobs for a time."""
+    """ZADD: schedule jobs."""
     key = keys.expect(arguments[1], keys.Kind.QUEUE)
     if key.last != keys.SCHEDULED:
         raise keys.WRONG_TYPE
@@ -113,25 +113,25 @@ def zadd(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Val
 
 
 def zrem(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """ZREM: cancel jobs that wait for their time."""
+    """ZREM: cancel scheduled jobs."""
     key = _scheduled(arguments[1])
     return sum(_cancel(connection, key, number, None) for number in arguments[2:])
 
 
 def zcard(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """ZCARD: how many jobs wait for their time."""
+    """ZCARD: the number of scheduled jobs."""
     return len(_waiting(connection, _scheduled(arguments[1])))
 
 
 def zscore(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """ZSCORE: the time that a job waits for."""
+    """ZSCORE: the time of a scheduled job."""
     key = _scheduled(arguments[1])
     found = [job for job in _waiting(connection, key) if b"%d" % job.id == arguments[2]]
     return found[0].run_at if found else None
 
 
 def zrange(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """ZRANGE by rank: jobs that wait for their time, the first one first."""
+    """ZRANGE by rank: scheduled jobs, the earliest first."""
     jobs = _waiting(connection, _scheduled(arguments[1]))
     first, last = keys.integer(arguments[2]), keys.integer(arguments[3])
     with_scores = [word.upper() for word in arguments[4:]] == [b"WITHSCORES"]
@@ -158,18 +158,15 @@ def zrangebyscore(connection: "GearmonkeyConnection", arguments: list[bytes]) ->
 
 
 def claim_due(connection: "GearmonkeyConnection", key: keys.Key, now: bytes) -> LiveJob | None:
-    """What the document's script does: take the first job whose time has come.
-
-    The engine has queued it by then, ahead of whatever came later.
-    """
+    """What the document's script does: claim the first due job. The engine has queued it before later jobs."""
     if key.kind is not keys.Kind.QUEUE or key.last != keys.SCHEDULED:
         raise keys.WRONG_TYPE
     high = _bound(now)
-    home = _home(connection, key)
-    first = home.queues[Priority.HIGH].first() if home is not None else None
-    if first is None or first.handle not in connection.monkey.scheduled or first.run_at > high:
+    function = _function(connection, key)
+    first = function.queues[Priority.HIGH].first() if function is not None else None
+    if first is None or first.handle not in connection.gearmonkey.scheduled or first.run_at > high:
         return None
-    return waits.claim(connection, key.function, int(Priority.HIGH))
+    return blocked_pops.claim(connection, key.function, int(Priority.HIGH))
 
 
 def _push(connection: "GearmonkeyConnection", arguments: list[bytes], ahead: bool) -> resp.Value:
@@ -177,23 +174,23 @@ def _push(connection: "GearmonkeyConnection", arguments: list[bytes], ahead: boo
     if key.kind is keys.Kind.LOCK:
         return len(arguments) - 2
     priority = _priority(key)
-    home = connection.engine.function(key.function)
-    length = home.queues[priority].size
+    function = connection.engine.function(key.function)
+    length = function.queues[priority].size
     for number in arguments[2:]:
-        first = home.queues[priority].first() if ahead else None
+        first = function.queues[priority].first() if ahead else None
         run_at = first.run_at - _JUST_BEFORE if first is not None else 0.0
         length += _submit(connection, key, number, priority, run_at)
     return length
 
 
 def _submit(connection: "GearmonkeyConnection", key: keys.Key, number: bytes, priority: int, run_at: float) -> bool:
-    """Submit the job whose hash was written before; false if it has been submitted already, which is no harm."""
+    """Submit a prepared job; false if it was submitted before, which is not an error."""
     job_key = keys.parse(b"job:%b:%b" % (key.function, number))
     if connection.jobs.live(job_key) is not None:
         connection.must_be_durable = True
         return False
-    draft = connection.jobs.drafts.get(job_key)
-    if draft is None or not draft.fields:
+    prepared = connection.jobs.prepared.get(job_key)
+    if prepared is None or not prepared.fields:
         raise keys.refusal(
             f"job {job_key.id} of {keys.shown(key.function)} cannot be queued: INCR uid:{keys.text(key.function)} "
             f"and HMSET job:{keys.text(key.function)}:{{ID}} come first, and an id is for one job"
@@ -201,49 +198,49 @@ def _submit(connection: "GearmonkeyConnection", key: keys.Key, number: bytes, pr
     scheduled = key.last == keys.SCHEDULED
     handle = connection.engine.handle_prefix + number
     if scheduled:
-        connection.monkey.scheduled.add(handle)
-    connection.jobs.drafts.pop(job_key.id)
+        connection.gearmonkey.scheduled.add(handle)
+    connection.jobs.prepared.pop(job_key.id)
     try:
         connection.engine.submit(
-            key.function, b"", draft.fields.get(b"input", b""), priority, background=True, run_at=run_at,
+            key.function, b"", prepared.fields.get(b"input", b""), priority, background=True, run_at=run_at,
             door=DOOR, reserved_id=job_key.id,
         )  # fmt: skip
     except QueueFullError as full:
-        connection.monkey.scheduled.discard(handle)
+        connection.gearmonkey.scheduled.discard(handle)
         raise keys.refusal(str(full)) from None
     connection.must_be_durable = True
     return True
 
 
 def _cancel(connection: "GearmonkeyConnection", key: keys.Key, number: bytes, priority: int | None) -> bool:
-    """Cancel a job if it waits in this queue."""
+    """Cancel a job if it is in this queue."""
     if (resp.number(number) or 0) <= 0:
         return False
     job = connection.jobs.live(keys.parse(b"job:%b:%b" % (key.function, number)))
     if job is None:
         return False
     if priority is None:
-        waits_here = job.state is SCHEDULED or (job.state is QUEUED and job.handle in connection.monkey.scheduled)
+        waits_here = job.state is SCHEDULED or (job.state is QUEUED and job.handle in connection.gearmonkey.scheduled)
     else:
         waits_here = job.state is QUEUED and job.priority == priority
     if waits_here:
-        connection.engine.cancel(job, "taken from its queue")
+        connection.engine.cancel(job, "removed from its queue")
         connection.must_be_durable = True
     return waits_here
 
 
 def _waiting(connection: "GearmonkeyConnection", key: keys.Key) -> list[LiveJob]:
-    """Jobs of a function that wait for their time, or were queued for one that has come."""
-    home = _home(connection, key)
-    if home is None:
+    """Scheduled jobs of a function, and those that are due and queued."""
+    function = _function(connection, key)
+    if function is None:
         return []
     found = []
-    if home.scheduled:
+    if function.scheduled:
         scheduled = connection.engine.schedule.entries()
         found = [job for _, job in scheduled if job.function == key.function]
-    marked = connection.monkey.scheduled
+    marked = connection.gearmonkey.scheduled
     if marked:
-        found += [job for job in home.queues[Priority.HIGH] if job.handle in marked]
+        found += [job for job in function.queues[Priority.HIGH] if job.handle in marked]
     return heapq.nsmallest(len(found), found, key=lambda job: (job.run_at, b"%d" % job.id))
 
 
@@ -268,12 +265,12 @@ def _priority(key: keys.Key) -> int:
     return keys.PRIORITIES[key.last]
 
 
-def _home(connection: "GearmonkeyConnection", key: keys.Key) -> Function | None:
+def _function(connection: "GearmonkeyConnection", key: keys.Key) -> Function | None:
     return connection.engine.functions.get(key.function)
 
 
 def _time(score: bytes) -> float:
-    """When a job is to run. Redis takes a negative time too, and such a job never runs."""
+    """When a job is to run. Unlike Redis, a negative time is refused: such a job would never run."""
     when = _float(score)
     if not 0 <= when <= _LATEST:
         raise keys.refusal(f"{keys.shown(score)} is no time in seconds since 1970")

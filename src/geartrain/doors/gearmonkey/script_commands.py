@@ -1,4 +1,4 @@
-"""The document's one script, which takes a job whose time has come. There is no Lua here: it is known by its text."""
+"""The script of the document, which claims a due job. There is no Lua here: the script is recognized by its hash."""
 
 import hashlib
 from collections.abc import Callable
@@ -17,14 +17,14 @@ _OTHER_SCRIPT: Final = keys.refusal("only the script of GearMonkey's document is
 
 
 def evalsha(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """EVALSHA: by its hash, whether or not it was loaded."""
+    """EVALSHA: run the script, whether or not it was loaded."""
     if arguments[1].lower() != SHA1:
         raise _NO_SCRIPT
     return _run(connection, arguments)
 
 
 def eval_(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """EVAL: by its text."""
+    """EVAL: run the script by its text."""
     if _hash(arguments[1]) != SHA1:
         raise _OTHER_SCRIPT
     return _run(connection, arguments)

@@ -1,4 +1,4 @@
-"""Commands about the connection itself, and what client libraries ask when they come in."""
+"""Commands about the connection itself, and those that client libraries send first."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from geartrain.wire import resp
 if TYPE_CHECKING:
     from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
 
-# The Redis whose commands these are; libraries choose their own ways by it.
+# The version of Redis that these commands follow; client libraries adapt to it.
 REDIS_VERSION: Final = "7.0.15"
 _DATABASES: Final = 16
 _MICROSECONDS: Final = 1_000_000
@@ -55,12 +55,12 @@ def hello(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Va
 
 
 def auth(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """AUTH: there are no passwords here."""
+    """AUTH: refused, since there are no passwords."""
     raise keys.refusal(_NO_PASSWORD)
 
 
 def ping(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """PING: in version 2 subscribers hear it like a message."""
+    """PING: in version 2 subscribers get the reply as a message."""
     if connection.is_subscriber and connection.version == 2:
         return [b"pong", arguments[1] if len(arguments) > 1 else b""]
     return arguments[1] if len(arguments) > 1 else resp.SimpleString(b"PONG")
@@ -72,7 +72,7 @@ def echo(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Val
 
 
 def select(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """SELECT: all databases are the one engine."""
+    """SELECT: every database is the same engine."""
     if not 0 <= keys.integer(arguments[1]) < _DATABASES:
         raise keys.refusal("DB index is out of range")
     return resp.OK
@@ -82,11 +82,11 @@ def quit_(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Va
     """QUIT."""
     connection.reply(resp.OK)
     connection.close()
-    return connection.SILENT
+    return connection.NO_REPLY
 
 
 def reset(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """RESET: as if it had just come in; what it has popped stays its own."""
+    """RESET: the state of a new connection; popped jobs stay with it."""
     transaction.abandon(connection)
     channel_commands.forget(connection)
     connection.version = 2
@@ -95,16 +95,16 @@ def reset(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Va
 
 
 def info(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """INFO: who this is, and how much there is to do."""
+    """INFO: the version, and the number of clients and jobs."""
     engine = connection.engine
     lines = [
         "# Server",
         f"redis_version:{REDIS_VERSION}",
         "redis_mode:standalone",
-        f"geartrain_version:{connection.monkey.options.version}",
+        f"geartrain_version:{connection.gearmonkey.options.version}",
         "# Clients",
         f"connected_clients:{len(connection.door.connections)}",
-        f"blocked_clients:{connection.monkey.waits.count}",
+        f"blocked_clients:{connection.gearmonkey.blocked_pops.count}",
         "# Persistence",
         "loading:0",
         "# Replication",
@@ -117,16 +117,16 @@ def info(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Val
 
 
 def command(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """COMMAND: nothing is told about commands; redis-cli and libraries do without."""
+    """COMMAND: no details about commands; redis-cli and libraries do without."""
     if len(arguments) > 1 and arguments[1].upper() == b"COUNT":
-        return connection.monkey.command_count
+        return connection.gearmonkey.command_count
     if len(arguments) > 1 and arguments[1].upper() == b"DOCS":
         return {}
     return []
 
 
 def config(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """CONFIG GET: nothing; the settings of the server are its own."""
+    """CONFIG GET: no values."""
     if arguments[1].upper() != b"GET":
         raise _unknown_subcommand(arguments)
     return {}
@@ -139,12 +139,12 @@ def time_(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Va
 
 
 def client(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """CLIENT: what libraries say about themselves."""
+    """CLIENT: name, id, list, unblock."""
     handler = _CLIENT.get(arguments[1].upper())
     if handler is None:
         raise _unknown_subcommand(arguments)
-    least, most, handle = handler
-    if not least <= len(arguments) <= most:
+    min_words, max_words, handle = handler
+    if not min_words <= len(arguments) <= max_words:
         word = keys.text(arguments[1]).lower()
         raise keys.refusal(f"wrong number of arguments for 'client|{word}' command")
     return handle(connection, arguments)
@@ -168,23 +168,25 @@ def _noted(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.V
 
 
 def _client_list(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    now = time.monotonic()
     lines = [
-        f"id={peer.number} addr={peer.peer} name={keys.text(peer.name)} age={int(time.monotonic() - peer.came_at)}\n"
-        for peer in connection.monkey.peers()
+        f"id={peer.number} addr={peer.peer} name={keys.text(peer.name)} age={int(now - peer.connected_at)}\n"
+        for peer in connection.gearmonkey.peers()
     ]
     return resp.VerbatimText("".join(lines).encode())
 
 
 def _unblock(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """CLIENT UNBLOCK: a worker that wants to stop calls off the pop that it waits for on another connection."""
+    """CLIENT UNBLOCK: end the blocking pop of another connection; workers use it to stop."""
     if arguments[3:] and arguments[3].upper() not in (b"TIMEOUT", b"ERROR"):
         raise keys.refusal("CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
     number = keys.integer(arguments[2])
-    peer = next((peer for peer in connection.monkey.peers() if peer.number == number and peer.wait is not None), None)
+    blocked = (peer for peer in connection.gearmonkey.peers() if peer.blocked_pop is not None)
+    peer = next((peer for peer in blocked if peer.number == number), None)
     if peer is None:
         return 0
     by_error = arguments[3:] and arguments[3].upper() == b"ERROR"
-    peer.answer_wait(_UNBLOCKED if by_error else resp.NULL_ARRAY)
+    peer.answer_pop(_UNBLOCKED if by_error else resp.NULL_ARRAY)
     return 1
 
 

@@ -1,4 +1,4 @@
-"""MULTI, EXEC and WATCH. The server does one thing at a time, so a transaction is a list of commands."""
+"""MULTI, EXEC and WATCH. The server runs one command at a time, so a transaction is a list of commands."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -7,8 +7,8 @@ from geartrain.errors import WireError
 from geartrain.wire import resp
 
 if TYPE_CHECKING:
+    from geartrain.doors.gearmonkey.commands import Command
     from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
-    from geartrain.doors.gearmonkey.table import Row
 
 MOST_COMMANDS: Final = 100_000
 _MOST_WATCHED: Final = 1000
@@ -16,18 +16,18 @@ _ABORTED: Final = WireError("EXECABORT", "Transaction discarded because of previ
 
 
 class Transaction:
-    """What was said since MULTI."""
+    """The commands since MULTI."""
 
     __slots__ = ("commands", "failed", "size")
 
     def __init__(self) -> None:
-        self.commands: list[tuple[Row, list[bytes]]] = []
+        self.commands: list[tuple[Command, list[bytes]]] = []
         self.failed = False  # one of them was refused
         self.size = 0  # bytes of all arguments
 
 
 def multi(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """MULTI: gather what comes."""
+    """MULTI: queue the commands that follow."""
     if connection.transaction is not None:
         raise keys.refusal("MULTI calls can not be nested")
     connection.transaction = Transaction()
@@ -35,25 +35,25 @@ def multi(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Va
 
 
 def execute(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """EXEC: do all of it, unless a watched key has changed."""
-    gathered = connection.transaction
-    if gathered is None:
+    """EXEC: run the queued commands, unless a watched key has changed."""
+    queued = connection.transaction
+    if queued is None:
         raise keys.refusal("EXEC without MULTI")
     changed = any(key_commands.fingerprint(connection, raw) != was for raw, was in connection.watched.items())
     abandon(connection)
-    if gathered.failed:
+    if queued.failed:
         raise _ABORTED
     if changed:
         return resp.NULL_ARRAY
     connection.in_transaction = True
     try:
-        return [connection.value_of(row, words) for row, words in gathered.commands]
+        return [connection.value_of(row, words) for row, words in queued.commands]
     finally:
         connection.in_transaction = False
 
 
 def discard(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """DISCARD: do nothing of it."""
+    """DISCARD: drop the queued commands."""
     if connection.transaction is None:
         raise keys.refusal("DISCARD without MULTI")
     abandon(connection)
@@ -61,7 +61,7 @@ def discard(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.
 
 
 def watch(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """WATCH: EXEC is to do nothing if one of these has changed by then."""
+    """WATCH: EXEC fails if one of these keys changes."""
     if connection.transaction is not None:
         raise keys.refusal("WATCH inside MULTI is not allowed")
     if len(connection.watched) + len(arguments) > _MOST_WATCHED:
@@ -72,12 +72,12 @@ def watch(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Va
 
 
 def unwatch(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """UNWATCH: never mind."""
+    """UNWATCH: watch no key."""
     connection.watched.clear()
     return resp.OK
 
 
 def abandon(connection: "GearmonkeyConnection") -> None:
-    """Neither gather nor watch any more."""
+    """End the transaction, and watch no key."""
     connection.transaction = None
     connection.watched.clear()

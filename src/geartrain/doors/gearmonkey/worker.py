@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from geartrain.doors.gearmonkey import waits
+from geartrain.doors.gearmonkey import blocked_pops
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
 
@@ -11,54 +11,55 @@ if TYPE_CHECKING:
 
 
 class GearmonkeyWorker(Worker):
-    """Asleep while its pop waits."""
+    """Asleep while its connection's pop waits."""
 
-    __slots__ = ("connection", "falling_asleep")
+    __slots__ = ("connection", "going_to_sleep")
 
     def __init__(self, connection: "GearmonkeyConnection") -> None:
         super().__init__("gearmonkey", connection.name, connection.peer)
         self.connection = connection
-        self.falling_asleep = False
+        self.going_to_sleep = False
 
     def offer(self, function: bytes) -> None:
-        """It pops from a queue of this function."""
+        """Register for a function, with the first pop from one of its queues."""
         if function not in self.abilities:
             self.connection.engine.register(self, function)
-            self.connection.monkey.counts.enrolled[function] += function in self.abilities  # some are not to be had
+            # The engine refuses functions of the server itself.
+            self.connection.gearmonkey.counts.registered[function] += function in self.abilities
 
     def withdraw(self, function: bytes) -> None:
-        """It will pop no more from queues of this function."""
+        """Unregister from a function."""
         if function in self.abilities:
             self.connection.engine.unregister(self, function)
-            self.connection.monkey.counts.enrolled[function] -= 1
+            self.connection.gearmonkey.counts.registered[function] -= 1
 
     def leave(self) -> None:
-        """It is gone, and its jobs go back."""
-        monkey = self.connection.monkey
+        """Remove the worker; its jobs are requeued."""
+        door = self.connection.gearmonkey
         for function in self.abilities:
-            monkey.counts.enrolled[function] -= 1
-        monkey.popped.difference_update(job.handle for job in self.running.jobs())
+            door.counts.registered[function] -= 1
+        door.popped.difference_update(job.handle for job in self.running.jobs())
         self.connection.engine.remove_worker(self)
 
     def wake(self) -> None:
-        """There may be a job for its pop. Woken while it falls asleep, there are jobs, but none that it wants."""
-        wait = self.connection.wait
-        if wait is None:
+        """Try the pop. Woken while going to sleep, there are jobs, but of other priorities: recheck after the tick."""
+        pop = self.connection.blocked_pop
+        if pop is None:
             return
-        if self.falling_asleep:
-            self.connection.monkey.waits.choosy[wait] = None
+        if self.going_to_sleep:
+            self.connection.gearmonkey.blocked_pops.rechecked[pop] = None
         else:
-            self.look()
+            self.try_pop()
 
-    def look(self) -> None:
-        """Give its pop what there is, or let it wait on."""
-        wait = self.connection.wait
-        if wait is not None and not waits.serve(wait):
-            self.falling_asleep = True
+    def try_pop(self) -> None:
+        """Answer the pop, or let it wait."""
+        pop = self.connection.blocked_pop
+        if pop is not None and not blocked_pops.serve(pop):
+            self.going_to_sleep = True
             self.connection.engine.sleep(self)
-            self.falling_asleep = False
+            self.going_to_sleep = False
 
     def revoked(self, job: LiveJob) -> None:
-        """Its time ran out, or it was cancelled; what it says of it is passed over."""
-        self.connection.monkey.popped.discard(job.handle)
+        """The job timed out or was cancelled; later reports on it are ignored."""
+        self.connection.gearmonkey.popped.discard(job.handle)
         self.forgive_late(job.handle)

@@ -1,11 +1,11 @@
-"""Where a job's hash is: in a draft, in the engine, among the dead, or among the endings.
+"""The hash of a job: prepared, live, dead, or finished.
 
-A job's id is its number in the engine. So every job has one, whichever door it came by.
+A job's id is its number in the engine, so jobs of every door have one.
 """
 
 from geartrain.doors.gearmonkey import keys
-from geartrain.doors.gearmonkey.drafts import Drafts
-from geartrain.doors.gearmonkey.endings import Endings
+from geartrain.doors.gearmonkey.finished_jobs import FinishedJobs
+from geartrain.doors.gearmonkey.prepared_jobs import PreparedJobs
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import RUNNING
@@ -13,19 +13,19 @@ from geartrain.engine.lifecycle import RUNNING
 Fields = dict[bytes, bytes]
 
 
-class Jobs:
+class JobHashes:
     """All jobs as hashes."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.drafts = Drafts()
-        self.endings = Endings()
+        self.prepared = PreparedJobs()
+        self.finished = FinishedJobs()
         self._first_own = engine.next_id
-        # Jobs from before whose handles begin otherwise, since the prefix was changed; looked for when first needed.
+        # Restored jobs whose handles have another prefix, because the setting was changed; found on first use.
         self._others: dict[int, bytes] | None = None
 
     def handle(self, number: int) -> bytes:
-        """What the engine calls a job."""
+        """The handle of a job."""
         job = self._engine.jobs.get(number) or self._engine.dead.get(number)
         if job is not None:
             return job.handle
@@ -37,26 +37,26 @@ class Jobs:
         return self._others.get(number, handle)
 
     def live(self, key: keys.Key) -> LiveJob | None:
-        """The job while it waits or runs."""
+        """The live job of a key."""
         return self._of_function(self._engine.jobs.get(key.id), key)
 
     def dead(self, key: keys.Key) -> LiveJob | None:
-        """The job after it was given up."""
+        """The dead job of a key."""
         return self._of_function(self._engine.dead.get(key.id), key)
 
-    def is_over(self, key: keys.Key) -> bool:
-        """Whether it is known to be over."""
+    def has_ended(self, key: keys.Key) -> bool:
+        """Whether the job is known to have ended."""
         if self.live(key) is not None:
             return False
-        return self.dead(key) is not None or self.endings.get(key, self._engine.now) is not None
+        return self.dead(key) is not None or self.finished.get(key, self._engine.now) is not None
 
     def is_unknown(self, key: keys.Key) -> bool:
-        """Whether only the records can say what became of it."""
+        """Whether only the records may have the job."""
         return (
             key.id < self._engine.next_id
-            and self.drafts.get(key) is None
+            and self.prepared.get(key) is None
             and self.live(key) is None
-            and not self.is_over(key)
+            and not self.has_ended(key)
         )
 
     def fields(self, key: keys.Key) -> Fields:
@@ -67,11 +67,11 @@ class Jobs:
         job = self.dead(key)
         if job is not None:
             return {b"status": b"error", b"input": job.payload, b"output": job.reason.encode()}
-        draft = self.drafts.get(key)
-        if draft is not None:
-            return draft.fields
-        ending = self.endings.get(key, self._engine.now)
-        return ending.fields if ending is not None else {}
+        prepared = self.prepared.get(key)
+        if prepared is not None:
+            return prepared.fields
+        finished = self.finished.get(key, self._engine.now)
+        return finished.fields if finished is not None else {}
 
     def _of_function(self, job: LiveJob | None, key: keys.Key) -> LiveJob | None:
         return job if job is not None and job.function == key.function else None

@@ -1,6 +1,6 @@
-"""How many workers each function has, for roll calls.
+"""The number of workers of each function, which GearMonkey's programs count themselves.
 
-What a connection has counted up is undone when it ends. Workers of other doors count by themselves.
+What a connection has added is removed when it closes. Workers of other doors are counted too.
 """
 
 from collections import Counter
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
     from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
 
 
-class Counts:
+class WorkerCounts:
     """The values of `count:{FN}`."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._counted: dict[bytes, dict[GearmonkeyConnection, int]] = {}
-        # Connections that pop are workers to the engine as well, and must not count twice.
-        self.enrolled: Counter[bytes] = Counter()
+        # Connections that pop are workers of the engine as well, and must not count twice.
+        self.registered: Counter[bytes] = Counter()
 
     def value(self, function: bytes) -> int:
-        """How many there are."""
-        others = self._engine.worker_count(function) - self.enrolled[function]
+        """The number of workers."""
+        others = self._engine.worker_count(function) - self.registered[function]
         return others + sum(self._counted.get(function, {}).values())
 
     def change(self, function: bytes, connection: "GearmonkeyConnection", by: int) -> None:
-        """A connection counts up or down. Down it uses up its own count first, then others', and then nothing."""
+        """Add to the count of a connection. A negative number is taken from its own count first, then from others'."""
         counted = self._counted.setdefault(function, {})
         if by > 0:
             counted[connection] = counted.get(connection, 0) + by
@@ -41,14 +41,14 @@ class Counts:
             del self._counted[function]
 
     def reset(self, function: bytes, connection: "GearmonkeyConnection", value: int) -> None:
-        """Somebody says how many there are; as much of it as other doors do not have is that connection's."""
+        """Set the number of workers; what exceeds those of other doors is counted for the connection."""
         self._counted.pop(function, None)
         rest = value - self.value(function)
         if rest > 0:
             self.change(function, connection, rest)
 
     def forget(self, connection: "GearmonkeyConnection") -> None:
-        """A connection has ended."""
+        """Remove the counts of a connection."""
         for function in connection.counted:
             counted = self._counted.get(function)
             if counted is not None:
