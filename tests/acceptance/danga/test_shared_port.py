@@ -2,13 +2,12 @@
 
 import socket
 import ssl
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support import danga_peer, gearman_peer, serving
+from tests.support import certificates, danga_peer, gearman_peer, serving
 from tests.support.danga_peer import SYNC
 from tests.support.gearman_peer import Kind
 
@@ -92,14 +91,9 @@ def test_it_is_off_unless_asked_for() -> None:
 
 def test_with_tls_too(tmp_path: Path) -> None:
     """TLS has transports of its own, which change their protocol as well."""
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-         "-subj", "/CN=localhost", "-days", "1", "-keyout", str(key), "-out", str(certificate)],
-        check=True, capture_output=True, timeout=30,
-    )  # fmt: skip
-    options = ("--tls-certificate", str(certificate), "--tls-key", str(key), "--danga-on-gearman-port")
-    context = ssl.create_default_context(cafile=str(certificate))
+    certificate = str(certificates.self_signed(tmp_path).both)
+    options = ("--tls-certificate", certificate, "--danga-on-gearman-port")
+    context = ssl.create_default_context(cafile=certificate)
     with (
         serving.serve(*GEARMAN, *options) as server,
         danga_peer.Peer(server.port) as draft,

@@ -4,13 +4,12 @@ import http.client
 import os
 import signal
 import ssl
-import subprocess
 import time
 from pathlib import Path
 
 import geartrain
 from tests.acceptance.http.conftest import HTTP
-from tests.support import serving
+from tests.support import certificates, serving
 from tests.support.http_peer import Peer
 
 
@@ -48,11 +47,7 @@ def test_a_draining_server_is_healthy_but_not_ready() -> None:
 
 
 def test_over_tls(tmp_path: Path) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
-    files = ["-keyout", os.fspath(key), "-out", os.fspath(certificate)]
-    subprocess.run([*make, *names, *files], check=True, capture_output=True, timeout=60)
+    certificate, key, _ = certificates.self_signed(tmp_path)
     flags = ("--tls-certificate", os.fspath(certificate), "--tls-key", os.fspath(key))
     with serving.serve("--store", "memory", "--listen", HTTP, *flags) as server:
         trusting = ssl.create_default_context(cafile=os.fspath(certificate))

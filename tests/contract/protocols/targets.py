@@ -89,16 +89,14 @@ class Target:
     failure_data: bool = True
     failure_code: bool = False
     warnings: bool = False  # `warn` reaches the client
-    waits_for_workers: bool = True  # a foreground job is queued until there is a worker for it
     names_foreground_jobs: bool = True  # the acceptance of a foreground job has a handle
     shares_slots: bool = True  # asks for a job only while `slots` has one, so that several connections can share them
-    keeps_results: bool = True  # `result` answers also when the job has been over for long
     cancel_finds_jobs: bool = True  # `cancel` knows whether there was a job
     cancels_running_jobs: bool = True
     revokes: bool = False  # a worker is told that a job was taken from it, when it reports about that job
     wakes_for_delayed_jobs: bool = True  # a job that becomes due is assigned at once
-    refused_names: tuple[bytes, ...] = (b"",)  # function names that cannot be said
-    nonsense: bytes = b"\0XYZ nonsense\r\n\r\n"  # what no server of this protocol says
+    refused_names: tuple[bytes, ...] = (b"",)  # function names that the protocol cannot express
+    nonsense: bytes = b"\0XYZ nonsense\r\n\r\n"  # what no server of this protocol sends
 
     @property
     def protocol(self) -> str:
@@ -122,7 +120,6 @@ _GEARMAN: Final = Target("gearman", warnings=True, refused_names=(b"a\0b",))
 _PERIODIC: Final = Target(
     "periodic",
     failure_data=False,
-    waits_for_workers=False,
     shares_slots=False,
     cancel_finds_jobs=False,
     refused_names=(b"f" * 256,),

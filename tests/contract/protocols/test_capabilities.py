@@ -1,4 +1,4 @@
-"""What Capabilities deny is an UnsupportedError of the library and sends nothing; so is a name that cannot be said."""
+"""What Capabilities deny is an UnsupportedError of the library and sends nothing; so is a name that is not allowed."""
 
 import asyncio
 import time
@@ -65,7 +65,7 @@ async def _submitted(client: geartrain.AsyncClient, function: bytes) -> geartrai
 
 
 @async_test
-async def test_names_that_cannot_be_said_are_refused(target: Target, url: str) -> None:
+async def test_names_that_the_protocol_cannot_express_are_refused(target: Target, url: str) -> None:
     for name in target.refused_names:
         assert registry.client_class(parse(url)).unsupported_reason(Order(name)), name
         with pytest.raises(ClientError):

@@ -1,8 +1,7 @@
-"""Opening, closing, and what is heard when a connection is lost, nonsense or cancelled."""
+"""Opening and closing, lost connections, servers that violate the protocol, cancelled calls."""
 
 import asyncio
 import ssl
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from geartrain.client.server_pool import CONNECTION_ERRORS
 from geartrain.errors import ClientError
 from tests.contract.protocols import targets
 from tests.contract.protocols.targets import Target, Urls, only
+from tests.support import certificates
 from tests.support.protocol_ends import (
     PATIENCE,
     ClientEnd,
@@ -63,7 +63,7 @@ async def test_close_without_open(url: str) -> None:
 
 
 @async_test
-async def test_close_while_everybody_waits(url: str) -> None:
+async def test_close_with_unfinished_jobs_and_questions(url: str) -> None:
     """Listeners hear nothing, and questions end with an error."""
     function = new_name()
     async with connected_worker(url, function) as worker:
@@ -144,7 +144,7 @@ async def test_cancelled_open_leaves_no_connection(target: Target) -> None:
 
 @pytest.mark.parametrize("how", ["dropped", "nonsense"])
 @async_test
-async def test_everybody_who_waits_hears_of_a_lost_connection(
+async def test_lost_connection_is_reported_to_every_listener(
     target: Target, url: str, how: str, tmp_path: Path
 ) -> None:
     """Listeners hear `gone`, then `lost` is called. Questions end, also those that are asked later."""
@@ -177,7 +177,7 @@ async def test_everybody_who_waits_hears_of_a_lost_connection(
 
 
 @async_test
-async def test_lost_connection_of_a_client_that_waits_for_nothing(url: str, tmp_path: Path) -> None:
+async def test_lost_connection_of_an_idle_client(url: str, tmp_path: Path) -> None:
     """It hears of it when it submits the next job, at the latest."""
     async with relayed(url, tmp_path) as relay:
         client = ClientEnd(relay.url)
@@ -213,15 +213,7 @@ async def test_cancelled_question_leaves_nothing_behind(target: Target, url: str
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A self-signed certificate and its key in one file."""
-    folder = tmp_path_factory.mktemp("tls")
-    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-keyout", "key.pem", "-nodes"]
-    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
-    command = ["openssl", "req", "-x509", *key, "-out", "cert.pem", *subject]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    both = folder / "both.pem"
-    both.write_text((folder / "cert.pem").read_text() + (folder / "key.pem").read_text())
-    return both
+    return certificates.self_signed(tmp_path_factory.mktemp("tls")).both
 
 
 @pytest.fixture(scope="session")

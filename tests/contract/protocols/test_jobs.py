@@ -1,4 +1,4 @@
-"""What a client protocol does with orders, and what their listeners hear."""
+"""Orders of a client protocol, and what their listeners hear."""
 
 import asyncio
 import time
@@ -8,7 +8,7 @@ import pytest
 from geartrain.client.job_events import Completed, Data, Failed, Progressed, Warned
 from geartrain.client.order import Status
 from geartrain.model import Priority
-from tests.contract.protocols.targets import Target, that_can
+from tests.contract.protocols.targets import Target, only, that_can
 from tests.support.protocol_ends import async_test, connected_client, connected_worker, new_name
 
 EVERY_BYTE = bytes(range(256))
@@ -34,8 +34,8 @@ async def test_payload_and_result_arrive_unchanged(target: Target, url: str, pay
 
 
 @async_test
-async def test_what_a_worker_says_is_heard_in_order_where_the_protocol_can_say_it(target: Target, url: str) -> None:
-    """A worker may call all of it: a protocol that has no message for it sends nothing."""
+async def test_reports_of_a_worker_are_heard_in_order(target: Target, url: str) -> None:
+    """A worker may make every report: a protocol that has no message for one sends nothing."""
     function = new_name()
     async with connected_client(url) as client, connected_worker(url, function) as worker:
         listener = await client.accepted(function)
@@ -137,7 +137,7 @@ async def test_equal_unique_keys_share_one_job(url: str) -> None:
 
 @that_can("unique")
 @async_test
-async def test_everybody_who_waits_for_a_shared_job_hears_its_end(url: str) -> None:
+async def test_every_listener_of_a_shared_job_hears_its_end(url: str) -> None:
     function = new_name()
     async with (
         connected_client(url) as client,
@@ -236,11 +236,9 @@ async def test_cancelled_job_does_not_run(target: Target, url: str) -> None:
             worker.complete(job)
 
 
-@that_can("cancel")
+@only(lambda target: target.can.cancel and target.names_foreground_jobs)
 @async_test
-async def test_who_waits_hears_of_a_cancellation(target: Target, url: str) -> None:
-    if not target.names_foreground_jobs:
-        return  # there is no handle to cancel it by
+async def test_cancellation_ends_a_foreground_job(target: Target, url: str) -> None:
     function = new_name()
     async with connected_client(url) as client, connected_worker(url, function) as worker:
         running = await client.accepted(function, b"running")
