@@ -1,13 +1,23 @@
 """What the groups of verbs share. `Admin` in `service.py` is all of them in one class, as the engine is."""
 
-from typing import Final
+from typing import Final, Protocol
 
-from geartrain.admin.server_info import ServerInfo
+from geartrain.admin.views import System
 from geartrain.errors import AdminError
 from geartrain.runtime.records import RecordArchive
 from geartrain.runtime.tick import TickLoop
 
 _PAGE_MOST: Final = 1000
+
+
+class ServerInfo(Protocol):
+    """The server around the engine: its doors, its store, its memory. `server/info.py` implements it."""
+
+    def connections(self) -> int:
+        """The number of open connections of all doors."""
+
+    async def system(self) -> System:
+        """Version, platform, doors and store."""
 
 
 class AdminBase:

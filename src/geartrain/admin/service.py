@@ -10,14 +10,13 @@ from typing import Any, Final, NamedTuple
 
 import geartrain
 from geartrain.admin import views
-from geartrain.admin.base import page_limit
+from geartrain.admin.base import ServerInfo, page_limit
 from geartrain.admin.events import JobEvents
 from geartrain.admin.functions import FunctionSettings, FunctionVerbs
 from geartrain.admin.history import KEPT, History, ServerCounts
 from geartrain.admin.job_scan import JobScanner
 from geartrain.admin.jobs import JobVerbs
 from geartrain.admin.schedules import Schedules, ScheduleVerbs
-from geartrain.admin.server_info import ServerInfo
 from geartrain.admin.verbs import Verb
 from geartrain.engine.worker import Worker
 from geartrain.errors import AdminError

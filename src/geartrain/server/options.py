@@ -8,7 +8,7 @@ from geartrain.doors.danga import door as danga
 from geartrain.doors.door import Limits, Socket
 from geartrain.doors.gearman.door import Options
 from geartrain.doors.gearmonkey import door as gearmonkey
-from geartrain.doors.http import options as http
+from geartrain.doors.http import door as http
 from geartrain.doors.http import tokens
 from geartrain.doors.memodb import door as memodb
 from geartrain.doors.periodic import door as periodic

@@ -16,7 +16,7 @@ from geartrain.doors.http import problems, routes, static_files, tokens
 from geartrain.doors.http import request as api
 from geartrain.doors.http.auth import Guard
 from geartrain.doors.http.context import HttpContext
-from geartrain.doors.http.options import Options
+from geartrain.doors.http.door import Options
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.request import ApiRequest
 from geartrain.doors.http.route import API, RawBytes, Route, ServerSentEvents

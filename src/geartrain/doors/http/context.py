@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from geartrain.doors.door import Limits
 from geartrain.doors.http import events
 from geartrain.doors.http.auth import Guard
+from geartrain.doors.http.door import Options
 from geartrain.doors.http.events import ServerEvents
-from geartrain.doors.http.options import Options
 from geartrain.doors.http.worker import WorkerRegistry
 from geartrain.runtime.tick import TickLoop
 

@@ -4,11 +4,12 @@ The libraries that it needs take a tenth of a second to import. They are importe
 by a server that has no HTTP door.
 """
 
-from typing import TYPE_CHECKING, Any
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from geartrain.address import Address
 from geartrain.doors import door
-from geartrain.doors.http.options import Options
 from geartrain.errors import StartError
 from geartrain.runtime import tick
 
@@ -16,6 +17,22 @@ if TYPE_CHECKING:
     from geartrain.admin.service import Admin
     from geartrain.doors.connection import Connection
     from geartrain.doors.http.asgi import HttpApp
+
+
+CONTROL: Final = b"geartrain.control"  # the control function: the server executes its jobs itself
+
+
+@dataclasses.dataclass
+class Options:
+    """The defaults are safe for a door that is reachable only from this machine."""
+
+    tokens: Mapping[bytes, frozenset[str]] = dataclasses.field(default_factory=dict)  # scopes, by the digest of a token
+    without_token: bool = False  # give all scopes to every client, although other machines can reach the door
+    hosts: tuple[str, ...] = ()  # further host names of this server
+    worker_lease: float = 60.0  # seconds without a request after which a worker is removed
+    listeners: int = 1000  # event streams that may be open at the same time
+    metrics_functions: int = 1000  # functions that have metrics of their own
+    not_ready: Callable[[], str] = str  # why the server cannot accept jobs; empty if it can
 
 
 class HttpDoor(door.Door):

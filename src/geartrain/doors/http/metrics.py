@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from starlette.responses import Response
 
 from geartrain.admin import views
-from geartrain.doors.http.options import CONTROL
+from geartrain.doors.http.door import CONTROL
 from geartrain.doors.http.request import ApiRequest
 from geartrain.engine.counters import MICRO, DurationHistogram
 from geartrain.engine.engine import Engine

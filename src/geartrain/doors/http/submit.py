@@ -11,7 +11,7 @@ from geartrain import jsonbytes
 from geartrain.admin import views
 from geartrain.doors.http import request as api
 from geartrain.doors.http import tokens
-from geartrain.doors.http.options import CONTROL
+from geartrain.doors.http.door import CONTROL
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.request import ApiRequest
 from geartrain.doors.http.route import API

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from geartrain import jsonbytes
 from geartrain.doors.http import request as api
-from geartrain.doors.http.options import CONTROL
+from geartrain.doors.http.door import CONTROL
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.request import ApiRequest
 from geartrain.doors.http.worker import HttpWorker
