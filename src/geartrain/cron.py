@@ -1,4 +1,4 @@
-"""When a cron expression is due, in a time zone.
+"""Cron expressions of five fields, in a time zone.
 
 >>> CronExpression("30 4 * * *").after(0.0)
 16200.0
@@ -17,7 +17,7 @@ _FIELDS: Final = 5
 
 
 class CronExpression:
-    """An expression of five fields; the changes to summer time and back are treated as Debian's cron does."""
+    """An expression of five fields; changes to and from daylight saving time are treated as in Debian's cron."""
 
     def __init__(self, expression: str, timezone: str = UTC) -> None:
         self._zone = _zone(timezone)
@@ -25,24 +25,24 @@ class CronExpression:
         if len(expression.split()) != _FIELDS:
             raise AdminError(
                 "bad-request",
-                f"{expression!r} is no cron expression: it has five fields, minute, hour, day, month and weekday",
+                f"{expression!r} is not a cron expression: it needs five fields, minute, hour, day, month and weekday",
             )
         try:
             next(self._from(0.0))
         except cronsim.CronSimError as error:
-            raise AdminError("bad-request", f"{expression!r} is no cron expression: {error}") from None
+            raise AdminError("bad-request", f"{expression!r} is not a cron expression: {error}") from None
         except StopIteration:
-            raise AdminError("bad-request", f"{expression!r} never comes") from None
+            raise AdminError("bad-request", f"{expression!r} never matches") from None
 
-    def after(self, moment: float) -> float | None:
-        """The first time after a moment; None: it never comes again."""
+    def after(self, time: float) -> float | None:
+        """The first match after a time; None if there is none."""
         try:
-            return next(self._from(moment)).timestamp()
+            return next(self._from(time)).timestamp()
         except StopIteration:
             return None
 
-    def _from(self, moment: float) -> cronsim.CronSim:
-        return cronsim.CronSim(self._expression, datetime.datetime.fromtimestamp(moment, self._zone))
+    def _from(self, time: float) -> cronsim.CronSim:
+        return cronsim.CronSim(self._expression, datetime.datetime.fromtimestamp(time, self._zone))
 
 
 def _zone(name: str) -> datetime.tzinfo:
@@ -51,6 +51,4 @@ def _zone(name: str) -> datetime.tzinfo:
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise AdminError(
-            "bad-request", f"there is no time zone {name!r} on the server; one is called like Europe/Berlin"
-        ) from None
+        raise AdminError("bad-request", f"the server has no time zone {name!r}; an example is Europe/Berlin") from None

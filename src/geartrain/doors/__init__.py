@@ -1,1 +1,1 @@
-"""Doors: asyncio on one side, engine verbs on the other. One package per protocol."""
+"""Doors: one package per protocol. Each parses packets, calls verbs of the engine, and encodes the answers."""

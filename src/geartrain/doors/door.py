@@ -1,11 +1,10 @@
-"""What all doors share: listening sockets, the set of connections, and a look at those that have stalled."""
+"""What all doors share: listening sockets, the set of connections, and a check for connections that stall."""
 
 import asyncio
 import contextlib
 import dataclasses
 import errno
 import functools
-import logging
 import os
 import socket
 import ssl
@@ -20,29 +19,27 @@ if TYPE_CHECKING:
     from geartrain.runtime.tick import TickLoop
     from geartrain.runtime.timers import DelayedCall
 
-_log = logging.getLogger("geartrain.doors")
-
 _CHECKS_PER_TIMEOUT: Final = 2
 
 
 @dataclasses.dataclass
 class Limits:
-    """What one connection may use before it is refused, so that no peer can harm the others."""
+    """What one connection may use, so that no peer can harm the others."""
 
     max_packet: int = 64 * 1024 * 1024  # bytes of one packet
-    # Bytes that may wait for a peer that does not read; one packet may come on top.
+    # Bytes that may wait for a peer that does not read; one packet may exceed it.
     write_limit: int = 64 * 1024 * 1024
-    # Seconds in which a packet that has begun must go on.
+    # Seconds after which a peer that began a packet and sends no more of it is disconnected.
     stall_timeout: float = 60.0
 
 
 @dataclasses.dataclass
-class Socket:
-    """How listening sockets are set up; accepted ones inherit it."""
+class SocketOptions:
+    """Options of listening sockets; accepted sockets inherit them."""
 
     backlog: int = 1024
     keepalive: bool = True
-    keepalive_idle: int = -1  # seconds; -1 leaves the system's own
+    keepalive_idle: int = -1  # seconds; -1: the system's default
     keepalive_interval: int = -1
     keepalive_count: int = -1
     tls: ssl.SSLContext | None = None
@@ -71,7 +68,7 @@ class ProcessControl(Protocol):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Door:
-    """One protocol's way in. A subclass says what a new connection is."""
+    """The entrance for one protocol. A subclass makes its connections."""
 
     name = "door"
 
@@ -80,30 +77,30 @@ class Door:
         self.limits = limits
         self.connections: set[Connection] = set()
         self._servers: list[asyncio.Server] = []
-        self._paths: list[str] = []  # of socket files, to be removed at the end
+        self._paths: list[str] = []  # of socket files, which are removed at the end
         self._next_check: DelayedCall | None = None
 
     def connect(self, address: Address) -> "Connection":
-        """A connection object for a peer that has just come in at this address."""
+        """A connection for a new peer at this address."""
         raise NotImplementedError
 
-    async def open(self, address: Address, sockets: Socket) -> Address:
-        """Listen; an OSError says why not. Returns the address with the port that was really bound."""
+    async def open(self, address: Address, sockets: SocketOptions) -> Address:
+        """Listen; returns the address with the port that was bound. An OSError if that fails."""
         loop = self.tick_loop.loop
         bound = address
         if address.scheme in PATH_SCHEMES:
             await self._listen(address, _path_listener(address.path), sockets)
         else:
-            found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-            for family, _, _, _, place in dict.fromkeys(found):
-                listener = _listener(family, (place[0], bound.port, *place[2:]), sockets)
+            infos = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            for family, _, _, _, host in dict.fromkeys(infos):
+                listener = _listener(family, (host[0], bound.port, *host[2:]), sockets)
                 bound = bound._replace(port=listener.getsockname()[1])
                 await self._listen(bound, listener, sockets)
         if self._next_check is None:
             self._check_later()
         return bound
 
-    async def _listen(self, address: Address, listener: socket.socket, sockets: Socket) -> None:
+    async def _listen(self, address: Address, listener: socket.socket, sockets: SocketOptions) -> None:
         factory: Any = functools.partial(self.connect, address)
         tls = None if address.path and not address.port else sockets.tls  # a socket file needs none
         make = (
@@ -117,7 +114,7 @@ class Door:
             self._paths.append(address.path)
 
     def stop_listening(self) -> None:
-        """Let nobody in any more; those who are in stay."""
+        """Accept no more connections; open ones stay."""
         for server in self._servers:
             server.close()
         self._servers.clear()
@@ -127,7 +124,7 @@ class Door:
         self._paths.clear()
 
     def close(self) -> None:
-        """Stop listening, say what is left to say, and close every connection."""
+        """Stop listening, and close every connection after what is left to write."""
         self.stop_listening()
         if self._next_check is not None:
             self._next_check.cancel()
@@ -145,8 +142,8 @@ class Door:
         self._check_later()
 
 
-def _listener(family: int, place: tuple[Any, ...], sockets: Socket) -> socket.socket:
-    """A bound socket; what it has set, the sockets that it accepts have too."""
+def _listener(family: int, address: tuple[Any, ...], sockets: SocketOptions) -> socket.socket:
+    """A bound socket with these options."""
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -158,7 +155,7 @@ def _listener(family: int, place: tuple[Any, ...], sockets: Socket) -> socket.so
             seconds = getattr(sockets, setting)
             if seconds >= 0 and hasattr(socket, option):
                 listener.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), seconds)
-        listener.bind(place)
+        listener.bind(address)
         listener.setblocking(False)
     except OSError:
         listener.close()
@@ -167,7 +164,7 @@ def _listener(family: int, place: tuple[Any, ...], sockets: Socket) -> socket.so
 
 
 def _path_listener(path: str) -> socket.socket:
-    """A socket file; one that a dead server has left behind is replaced, one that answers is not."""
+    """A bound socket file. One that a dead server has left behind is replaced; one that answers is in use."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:

@@ -17,7 +17,7 @@ from geartrain.address import DEFAULT_PORTS, PATH_SCHEMES, Address
 from geartrain.admin.service import Admin
 from geartrain.doors.danga.door import DangaDoor
 from geartrain.doors.danga.shared_port import SharedPortDoor
-from geartrain.doors.door import Door, Limits, ProcessControl, Socket
+from geartrain.doors.door import Door, Limits, ProcessControl, SocketOptions
 from geartrain.doors.gearman.door import GearmanDoor
 from geartrain.doors.gearmonkey.door import GearmonkeyDoor
 from geartrain.doors.http.door import HttpDoor
@@ -96,7 +96,7 @@ FACTORIES: Mapping[str, Callable[[DoorContext], Door]] = {
 class Doors:
     """The doors of a server; each is made when its first address is opened."""
 
-    def __init__(self, context: DoorContext, sockets: Socket) -> None:
+    def __init__(self, context: DoorContext, sockets: SocketOptions) -> None:
         self._context = context
         self._sockets = sockets
         self._doors: dict[str, Door] = {}

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import geartrain
 from geartrain.doors.danga import door as danga
-from geartrain.doors.door import Limits, Socket
+from geartrain.doors.door import Limits, SocketOptions
 from geartrain.doors.gearman.door import Options
 from geartrain.doors.gearmonkey import door as gearmonkey
 from geartrain.doors.http import door as http
@@ -34,8 +34,8 @@ def limits(settings: Settings) -> Limits:
     )
 
 
-def sockets(settings: Settings) -> Socket:
-    return Socket(
+def sockets(settings: Settings) -> SocketOptions:
+    return SocketOptions(
         backlog=settings.backlog,
         keepalive=settings.keepalive,
         keepalive_idle=settings.keepalive_idle,

@@ -12,7 +12,7 @@ import pytest
 from geartrain import address
 from geartrain.address import Address
 from geartrain.admin.service import Admin
-from geartrain.doors.door import Socket
+from geartrain.doors.door import SocketOptions
 from geartrain.engine.engine import Engine
 from geartrain.errors import StartError
 from geartrain.job_query import JobQuery
@@ -56,7 +56,7 @@ async def doors() -> AsyncIterator[Doors]:
     context = DoorContext(
         tick_loop=tick_loop, settings=Settings(), control=NoControl(), archive=archive, saved_values={}, admin=admin
     )
-    made = Doors(context, Socket())
+    made = Doors(context, SocketOptions())
     try:
         yield made
     finally:

@@ -185,7 +185,7 @@ def test_schedules(app: App) -> None:
 
 @pytest.mark.parametrize("expression", ["", "* * * *", "* * * * * *", "61 * * * *", "yesterday"])
 def test_invalid_cron_expression(app: App, expression: str) -> None:
-    with pytest.raises(ValueError, match="is no cron expression"):
+    with pytest.raises(ValueError, match="is not a cron expression"):
         app.cron(expression)
 
 

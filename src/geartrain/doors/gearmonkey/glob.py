@@ -1,7 +1,7 @@
 """Redis' patterns: `*`, `?`, `[a-c]`, `[^a]` and the backslash.
 
-They come from strangers, so the time must not grow beyond the product of both lengths: after a mismatch only the last
-star is tried again one byte further on, which is enough.
+They come from clients, so the time must not exceed the product of both lengths: after a mismatch only the last star is
+tried again, one byte further, which is enough.
 
 >>> matches(b"channel:*", b"channel:reverse"), matches(b"h[^a-c]llo", b"hello"), matches(b"a*b", b"abc")
 (True, True, False)
@@ -9,7 +9,7 @@ star is tried again one byte further on, which is enough.
 
 
 def matches(pattern: bytes, name: bytes) -> bool:
-    """Whether the whole name fits the pattern."""
+    """Whether the whole name matches the pattern."""
     p = n = 0
     star = -1  # where the pattern goes on after the last star
     tried = 0  # where the name was when that star was last tried

@@ -48,7 +48,7 @@ class HttpDoor(door.Door):
         self._uvicorn: Any = None
         self._state: Any = None
 
-    async def open(self, address: Address, sockets: door.Socket) -> Address:
+    async def open(self, address: Address, sockets: door.SocketOptions) -> Address:
         """Listen. On addresses that other machines can reach, tokens are required unless the options say otherwise."""
         from geartrain.doors.http import auth
 
