@@ -6,7 +6,7 @@ idle workers in the order in which they became idle, and for each priority the q
 whose turn it is.
 
 Nor must a new job walk all crews of its function, since every worker may be a crew of its own. Therefore a list is
-corrected only by whoever finds it outdated:
+corrected only by the verb that finds it outdated:
 
 - A crew has a `ReadyQueue` for each queue of its functions. It is in the crew's list `ready` while the queue may have
   jobs. A claim that finds the queue empty parks it at the queue, and the next job unparks it.
