@@ -249,7 +249,7 @@ def test_many_due_schedules_all_run(admin: Admin, engine: Engine, clock: Clock) 
         ({"expression": "* * * * * *"}, "five fields"),
         ({"expression": "@daily"}, "five fields"),
         ({"expression": "61 * * * *"}, "Bad minute"),
-        ({"expression": "0 0 30 2 *"}, "no cron expression"),
+        ({"expression": "0 0 30 2 *"}, "not a cron expression"),
         ({"timezone": "Europe/Atlantis"}, "no time zone"),
         ({"timezone": "../../etc/passwd"}, "no time zone"),
         ({"timezone": "Europe"}, "no time zone"),
