@@ -125,23 +125,23 @@ async def _execute(job: Any, command: list[str], timeout: float) -> bytes:
             *command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
         )
     except OSError as error:
-        raise CommandError(f"{command[0]}: {error.strerror}") from None
+        raise CommandFailedError(f"{command[0]}: {error.strerror}") from None
     try:
         async with asyncio.timeout(timeout or None):
             result, errors = await process.communicate(job.payload)
     except TimeoutError:
-        raise CommandError(f"{command[0]} took longer than {timeout:g} seconds") from None
+        raise CommandFailedError(f"{command[0]} took longer than {timeout:g} seconds") from None
     finally:
         if process.returncode is None:
             os.killpg(process.pid, 9)
             await process.wait()
     if process.returncode:
         reason = errors.decode("utf-8", "replace").strip()[-_REASON_LIMIT:]
-        raise CommandError(reason or f"{command[0]} ended with exit code {process.returncode}", process.returncode)
+        raise CommandFailedError(reason or f"{command[0]} ended with exit code {process.returncode}", process.returncode)
     return result
 
 
-class CommandError(GeartrainError):
+class CommandFailedError(GeartrainError):
     """A job's command failed. `code` is sent to the client, where the protocol has codes."""
 
     def __init__(self, text: str, code: int = 1) -> None:

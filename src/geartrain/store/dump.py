@@ -7,7 +7,7 @@ This module does no I/O: it turns jobs into lines and lines into jobs.
 >>> lines = [header(made_at=6.0, next_id=8), job_line(job), end(jobs=1, records=0)]
 >>> lines[0]
 b'{"geartrain":"dump","version":3,"made_at":6.0,"next_id":8}\\n'
->>> [entry.payload for entry in Reader().read(lines)]
+>>> [entry.payload for entry in DumpReader().read(lines)]
 [b'\\xff']
 """
 
@@ -173,7 +173,7 @@ def end(jobs: int, records: int) -> bytes:
     return _line(_End(jobs, records))
 
 
-class Reader:
+class DumpReader:
     """Reads one dump. What it yields is only valid if all lines can be read."""
 
     def __init__(self) -> None:

@@ -47,7 +47,7 @@ def load(
 
     `notice` is called for every job that is skipped because it clashes, `progress` after every thousand entries.
     """
-    reader = dump.Reader()
+    reader = dump.DumpReader()
     next_id = store.open()
     try:
         with store.transaction() as connection:

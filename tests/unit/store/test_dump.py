@@ -70,7 +70,7 @@ def dumped(*entries: Job | Record, next_id: int = 100) -> list[bytes]:
 
 
 def read(lines: list[bytes]) -> list[Job | Record]:
-    return list(dump.Reader().read(lines))
+    return list(dump.DumpReader().read(lines))
 
 
 # What comes back
@@ -159,7 +159,7 @@ def test_since_version_3_the_suffix_has_no_meaning() -> None:
 
 
 def test_header_has_the_next_id() -> None:
-    reader = dump.Reader()
+    reader = dump.DumpReader()
     assert list(reader.read(dumped(next_id=4711))) == []
     assert reader.next_id == 4711
 
