@@ -171,7 +171,8 @@ def _shown(peer: Peer) -> bool:
     return any(columns[0] == CONTROL for columns in peer.listing("status"))
 
 
-def test_system(ask: Ask, server: object) -> None:
+def test_system(ask: Ask, peer: Peer, function: bytes) -> None:
+    peer.submit(function, b"", b"", kind=Kind.SUBMIT_JOB_BG)  # the handle is sent after the commit
     system = ask("system")["answer"]
     assert [door["protocol"] for door in system["doors"]] == [
         "gearman",
