@@ -179,9 +179,17 @@ def test_status_of_a_job_through_its_life(ask: Ask, client: Library, dial: Dial,
 
 @pytest.mark.parametrize("client", [one for one in LIBRARIES if one is not GEARMAN], ids=str)
 def test_client_that_is_killed_leaves_no_job_behind(ask: Ask, client: Library, dial: Dial, function: str) -> None:
-    asked = ask(client, "run", function, b"abandoned")
     admin = dial()
+    others = _connections(admin)
+    asked = ask(client, "run", function, b"abandoned")
     until(lambda: [function.encode(), b"1", b"0", b"0"] in admin.listing("status"), "the job is queued")
+    own = _connections(admin) - others
+    assert own
     asked.kill()
-    worker = dial().register(function.encode())
-    until(lambda: worker.take() is None, "nobody's job is not handed out")
+    until(lambda: not own & _connections(admin), "the server has noticed that the client is gone")
+    assert dial().register(function.encode()).take() is None
+
+
+def _connections(admin: Peer) -> set[tuple[bytes, ...]]:
+    """The server's connections; clients are among the workers, without functions."""
+    return {tuple(row) for row in admin.listing("workers")}

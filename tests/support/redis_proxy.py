@@ -22,11 +22,13 @@ from tests.support import serving
 PATIENCE = 20.0  # seconds
 # What is said when a connection is made says nothing about jobs.
 _GREETINGS = frozenset({"SELECT", "HELLO", "CLIENT ID", "CLIENT SETINFO", "CLIENT MAINT_NOTIFICATIONS"})
-
-
-RENEWAL = "EVALSHA renewal"
-# What a worker runs three times per lease, at any moment.
-_RENEWALS = frozenset(script.sha1.encode() for script in (scripts.REGISTER, scripts.HOLD, scripts.RETURN_LOST))
+_SCRIPTS = {
+    script.sha1.encode(): f"EVALSHA {name}"
+    for name, script in vars(scripts).items()
+    if isinstance(script, scripts.Script)
+}
+# A worker runs these three times per lease, at any moment.
+RENEWALS = frozenset(_SCRIPTS[script.sha1.encode()] for script in (scripts.REGISTER, scripts.HOLD, scripts.RETURN_LOST))
 
 
 class RedisProxy:
@@ -39,7 +41,9 @@ class RedisProxy:
         self._listener = socket.create_server((serving.HOST, 0))
         self._changed = threading.Condition()
         self._strike: Callable[[], None] | None = None
+        self._armed_at = 0  # how many answers came before a strike was asked for
         self._strike_after = -1
+        self._strike_on = ""
         self._count_renewals = True
         self._struck = False
         self._sockets: list[socket.socket] = []
@@ -54,13 +58,24 @@ class RedisProxy:
         with self._changed:
             self._count_renewals = count_renewals
             self._strike_after = len(self.answered) + more_answers
-            self._strike = strike
+            self._arm(strike)
+
+    def strike_on(self, name: str, strike: Callable[[], None]) -> None:
+        """Strike instead of passing on the next answer to this command."""
+        with self._changed:
+            self._strike_on = name
+            self._arm(strike)
+
+    def answered_since_armed(self) -> set[str]:
+        """The commands that were answered after a strike was asked for, the struck one included."""
+        with self._changed:
+            return set(self.answered[self._armed_at :])
 
     def wait_until_struck(self) -> str:
         """The command whose answer never arrived."""
         with self._changed:
             assert self._changed.wait_for(lambda: self._struck, PATIENCE), f"only answered: {self.answered}"
-            return self.answered[self._strike_after]
+            return self.answered[-1]
 
     def wait_until_asked(self, name: str, count: int) -> None:
         """Wait for so many commands of a name."""
@@ -124,18 +139,25 @@ class RedisProxy:
             near.shutdown(socket.SHUT_WR)
 
     def _count(self, name: str) -> None:
-        if name in _GREETINGS or self._struck or (name == RENEWAL and not self._count_renewals):
+        if name in _GREETINGS or self._struck or (name in RENEWALS and not self._count_renewals):
             return
         self.answered.append(name)
-        if self._strike is not None and len(self.answered) > self._strike_after:
+        if self._strike is not None and self._is_due(name):
             self._struck = True
             self._strike()
         self._changed.notify_all()
 
+    def _arm(self, strike: Callable[[], None]) -> None:
+        self._armed_at = len(self.answered)
+        self._strike = strike
+
+    def _is_due(self, name: str) -> bool:
+        return name == self._strike_on if self._strike_on else len(self.answered) > self._strike_after
+
 
 def _name(arguments: list[bytes]) -> str:
-    """A command, with its subcommand where it has one."""
-    if arguments[0].upper() == b"EVALSHA" and arguments[1] in _RENEWALS:
-        return RENEWAL
+    """A command, with the subcommand or the script that it names."""
+    if arguments[0].upper() == b"EVALSHA":
+        return _SCRIPTS[arguments[1]]
     words = arguments[: 2 if arguments[0].upper() in (b"CLIENT", b"SCRIPT") else 1]
     return b" ".join(words).decode().upper()

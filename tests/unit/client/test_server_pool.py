@@ -20,10 +20,12 @@ class Obliging(ClientProtocol):
     capabilities = Capabilities()
     down: set[str] = set()
     opened: list[str] = []
+    refused: asyncio.Event
 
     async def open(self) -> None:
         await asyncio.sleep(0)
         if self.address.host in self.down:
+            self.refused.set()
             raise ConnectionRefusedError(111, "no")
         self.opened.append(self.address.host)
 
@@ -38,6 +40,7 @@ class Obliging(ClientProtocol):
 def all_up() -> None:
     Obliging.down = set()
     Obliging.opened = []
+    Obliging.refused = asyncio.Event()
 
 
 def servers(urls: list[str]) -> ServerPool:
@@ -120,7 +123,7 @@ def test_it_is_tried_again_within_the_patience() -> None:
     async def scenario() -> None:
         Obliging.down = {"10.0.0.1"}
         reaching = asyncio.create_task(servers(URLS[:1]).reach(b"", 60))
-        await asyncio.sleep(0.1)
+        await Obliging.refused.wait()
         assert not reaching.done()
         Obliging.down = set()
         assert (await reaching).protocol is not None

@@ -20,9 +20,9 @@ ROOT = Path(__file__).parents[3]
 
 
 @contextlib.contextmanager
-def doomed(place: Place, function: str, home: Path, kind: str = "ours") -> Iterator[process.Process]:
+def stuck_worker(place: Place, function: str, home: Path, kind: str = "ours") -> Iterator[process.Process]:
     """A worker in a process of its own, once it is counted."""
-    script = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.acceptance.gearmonkey import doomed"
+    script = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.acceptance.gearmonkey import stuck_worker"
     running = process.Process([sys.executable, "-c", script, kind, place.url, function, str(LEASE)], home)
     try:
         running.wait_for_line("ready")
@@ -48,11 +48,11 @@ def test_killed_workers_job_is_finished_by_another(
 ) -> None:
     """SIGKILL after the pop."""
     scheduled = 1.0 if priority == "scheduled" else None
-    with gearmonkey.Client(place.url) as client, doomed(place, function, tmp_path) as victim:
+    with gearmonkey.Client(place.url) as client, stuck_worker(place, function, tmp_path) as worker:
         number = client.run(function, b"abc", priority, scheduled=scheduled)
-        victim.wait_for_line("popped abc")
+        worker.wait_for_line("popped abc")
         assert client.get(function, number).status == "busy"
-        victim.kill()
+        worker.kill()
         with gearmonkey.Worker(place.url, lambda payload: payload.upper(), lease=LEASE) as other:
             other.accept(function)
             finish_lost_job(other)
@@ -61,13 +61,13 @@ def test_killed_workers_job_is_finished_by_another(
 
 
 def test_killed_worker_is_no_longer_counted(place: Place, function: str, tmp_path: Path, raw: Any) -> None:
-    with doomed(place, function, tmp_path) as victim:
+    with stuck_worker(place, function, tmp_path) as worker:
         assert raw.get(f"count:{function}") == b"1"
         with gearmonkey.Worker(place.url, lease=LEASE) as other:
             other.accept(function)
             assert not other.run_one(0.01)
             assert raw.get(f"count:{function}") == b"2"
-            victim.kill()
+            worker.kill()
             wait_for(raw, f"count:{function}", b"1")
     wait_for(raw, f"count:{function}", None, b"0")
 
@@ -118,11 +118,11 @@ class TestTheDoor:
     def test_plain_worker_killed(self, place: Place, function: str, tmp_path: Path, raw: Any) -> None:
         """No word of ours is in that worker, and its job is not lost all the same."""
         client = plain.Client(place.port)
-        with doomed(place, function, tmp_path, "plain") as victim:
+        with stuck_worker(place, function, tmp_path, "plain") as worker:
             number = client.run(function, b"abc")
-            victim.wait_for_line("popped abc")
+            worker.wait_for_line("popped abc")
             assert raw.get(f"count:{function}") == b"1"
-            victim.kill()
+            worker.kill()
             other = plain.Worker(place.port, lambda payload: payload.upper())
             other.accept(function)
             assert other.run_one(10)

@@ -1,4 +1,4 @@
-"""A worker that says what it has popped and then never finishes: `python doomed.py ours|plain URL FUNCTION LEASE`."""
+"""A worker that prints what it has popped and never finishes: `stuck_worker.py ours|plain URL FUNCTION LEASE`."""
 
 import sys
 import threading
