@@ -103,8 +103,11 @@ def missing() -> dict[str, str]:
 
 
 def install() -> None:
-    for requirement in _wheels():
-        _run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", requirement])
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    # All at once; where that fails, one by one, so that a wheel that is gone from the index takes no other with it.
+    if not _run([*pip, *_wheels()]):
+        for requirement in _wheels():
+            _run([*pip, requirement])
     absent = missing()
     for peer in PEERS:
         if peer.requirement and peer.name in absent:
@@ -123,7 +126,7 @@ def install_bench() -> None:
 
 
 def _wheels() -> list[str]:
-    """One by one, so that a wheel that is gone from the index takes no other with it."""
+    """The requirements of pyproject's extra `peers`."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     requirements: list[str] = project["optional-dependencies"]["peers"]
     return requirements

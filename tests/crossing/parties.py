@@ -22,7 +22,7 @@ DOORS = {
     "http": "http://127.0.0.1:0",
 }
 PROTOCOLS = tuple(DOORS)
-PATIENCE = 20.0  # seconds until a missing word is a failure; a passing test never waits this long
+PATIENCE = 60.0  # seconds until a missing word is a failure; a passing test never waits this long
 ATTEMPTS = 2  # workers that may fail to finish a job before the server gives it up
 
 _serial = itertools.count(1)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Self
 
-PATIENCE = 20.0  # seconds until a missing answer is a failure; a passing test never waits this long
+PATIENCE = 60.0  # seconds until a missing answer is a failure; a passing test never waits this long
 
 Location = int | str  # a port of this machine, or the path of a socket file
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-PATIENCE = 20.0  # seconds until a missing line or end is a failure; a passing test never waits this long
+PATIENCE = 60.0  # seconds until a missing line or end is a failure; a passing test never waits this long
 TAIL = 4000  # characters of its stderr that are shown when something went wrong
 
 

@@ -30,7 +30,7 @@ from geartrain.client.protocols.base import Assignment, ClientProtocol, WorkerPr
 from geartrain.client.slots import Slots
 from geartrain.errors import NoWorkersError
 
-PATIENCE = 20.0  # seconds until a missing answer is a failure; a passing test never waits this long
+PATIENCE = 60.0  # seconds until a missing answer is a failure; a passing test never waits this long
 LONGEST_TEST = 60.0  # seconds until a test that hangs is ended
 
 P = ParamSpec("P")

@@ -17,9 +17,9 @@ from typing import Self
 
 from geartrain.client.redis import scripts
 from geartrain.wire import resp, resp_client
-from tests.support import serving
+from tests.support import process, serving
 
-PATIENCE = 20.0  # seconds
+PATIENCE = process.PATIENCE
 # What is said when a connection is made says nothing about jobs.
 _GREETINGS = frozenset({"SELECT", "HELLO", "CLIENT ID", "CLIENT SETINFO", "CLIENT MAINT_NOTIFICATIONS"})
 _SCRIPTS = {

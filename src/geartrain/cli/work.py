@@ -137,7 +137,8 @@ async def _execute(job: Any, command: list[str], timeout: float) -> bytes:
             await process.wait()
     if process.returncode:
         reason = errors.decode("utf-8", "replace").strip()[-_REASON_LIMIT:]
-        raise CommandFailedError(reason or f"{command[0]} ended with exit code {process.returncode}", process.returncode)
+        reason = reason or f"{command[0]} ended with exit code {process.returncode}"
+        raise CommandFailedError(reason, process.returncode)
     return result
 
 

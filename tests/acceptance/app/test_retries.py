@@ -101,7 +101,7 @@ def test_give_up_and_retry_after(app: App) -> None:
 def test_timed_out_task_is_retried(app: App) -> None:
     tries: list[int] = []
 
-    @app.task(retries=1, backoff=0, timeout=0.05)
+    @app.task(retries=1, backoff=0, timeout=0.5)
     async def slow() -> str:
         tries.append(1)
         if len(tries) == 1:

@@ -62,7 +62,6 @@ def test_a_sleeper_is_woken_when_the_job_is_due(client: Peer, worker: Peer, func
     worker.sleep().silence()
     due = int(time.time()) + 2
     handle = at(client, function, b"%d" % due)
-    worker.silence()
     worker.expect(Kind.NOOP)
     assert worker.grab().handle == handle
     assert time.time() >= due

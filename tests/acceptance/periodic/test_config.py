@@ -55,9 +55,8 @@ def test_the_server_works_on_with_any_value(start: Start, value: int) -> None:
                 worker.set(key, value)
                 assert worker.get(key) == value
         worker.offer(b"f")
-        worker.submit(b"f", b"soon", run_at=int(time.time()) + 1)
-        worker.submit(b"f", b"now")
-        for name in (b"now", b"soon"):
+        for name, run_at in ((b"now", 0), (b"soon", int(time.time()) + 1)):
+            worker.submit(b"f", name, run_at=run_at)
             given = worker.take()
             assert given.name == name
             worker.done(given)
