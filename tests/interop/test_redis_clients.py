@@ -10,7 +10,7 @@ import pytest
 import redis
 import redis.asyncio
 
-from tests.acceptance.gearmonkey import plain
+from tests.acceptance.gearmonkey import redis_py_peer
 from tests.support import redis_server, serving
 
 _serial = itertools.count(1)
@@ -74,7 +74,7 @@ def test_redis_py_subscriber(monkey: int, protocol: int) -> None:
 @pytest.mark.parametrize("protocol", [2, 3])
 def test_redis_py_registered_script(monkey: int, fn: str, protocol: int) -> None:
     with redis.Redis(port=monkey, protocol=protocol) as client:
-        due = client.register_script(plain.SCRIPT)
+        due = client.register_script(redis_py_peer.SCRIPT)
         assert due(keys=[f"queue:{fn}:scheduled"], args=[1]) is None
         number = client.incr(f"uid:{fn}")
         client.hset(f"job:{fn}:{number}", mapping={"status": "idle", "input": "x"})

@@ -4,7 +4,7 @@
 LONGEST = (
     "tests/integration/test_build.py",
     "tests/crash/test_kill.py",
-    "tests/crash/test_losses.py",
+    "tests/crash/test_kept_after_kill.py",
     "tests/property/test_engine_machine.py",
     "tests/acceptance/test_maintenance.py",
     "tests/acceptance/cli/test_job_verbs.py",

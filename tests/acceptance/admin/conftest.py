@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.gearmonkey import plain
+from tests.acceptance.gearmonkey import redis_py_peer
 from tests.support import danga_peer, gearman_peer, memodb_peer, periodic_peer, serving
 from tests.support.gearman_peer import Kind
 
@@ -52,9 +52,9 @@ def by_memodb(port: int, question: bytes) -> bytes:
 
 
 def by_gearmonkey(port: int, question: bytes) -> bytes:
-    client = plain.Client(port)
+    client = redis_py_peer.Client(port)
     try:
-        number = client.run(CONTROL.decode(), question, options=plain.Options.BLOCKING, timeout=10)
+        number = client.run(CONTROL.decode(), question, options=redis_py_peer.Options.BLOCKING, timeout=10)
         job = client.get(CONTROL.decode(), number)
         assert job.output is not None
         return job.output

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from geartrain.client import gearmonkey
-from tests.acceptance.gearmonkey import plain
+from tests.acceptance.gearmonkey import redis_py_peer
 from tests.support import redis_server, serving
 
 _serial = itertools.count(1)
@@ -54,7 +54,7 @@ def function() -> str:
 @pytest.fixture
 def raw(place: Place) -> Iterator[Any]:
     """redis-py itself."""
-    connection = plain.connect(place.port)
+    connection = redis_py_peer.connect(place.port)
     yield connection
     connection.close()
 
@@ -62,7 +62,7 @@ def raw(place: Place) -> Iterator[Any]:
 @pytest.fixture(params=["ours", "plain"])
 def client(request: pytest.FixtureRequest, place: Place) -> Iterator[Any]:
     """A client."""
-    made: Any = gearmonkey.Client(place.url) if request.param == "ours" else plain.Client(place.port)
+    made: Any = gearmonkey.Client(place.url) if request.param == "ours" else redis_py_peer.Client(place.port)
     yield made
     made.close()
 
@@ -74,7 +74,7 @@ def make_worker(request: pytest.FixtureRequest, place: Place) -> Iterator[Callab
 
     def make(function: str, work: Callable[[bytes], Any] = lambda payload: payload[::-1]) -> Any:
         ours = request.param == "ours"
-        worker: Any = gearmonkey.Worker(place.url, work) if ours else plain.Worker(place.port, work)
+        worker: Any = gearmonkey.Worker(place.url, work) if ours else redis_py_peer.Worker(place.port, work)
         workers.append(worker)
         worker.accept(function)
         assert worker.run_one(0.01) is False

@@ -6,7 +6,7 @@ from typing import Any
 
 from geartrain import address
 from geartrain.client import gearmonkey
-from tests.acceptance.gearmonkey import plain
+from tests.acceptance.gearmonkey import redis_py_peer
 
 
 def work(payload: bytes) -> bytes:
@@ -20,7 +20,7 @@ def main(kind: str, url: str, function: str, lease: str) -> None:
     if kind == "ours":
         worker = gearmonkey.Worker(url, work, lease=float(lease))
     else:
-        worker = plain.Worker(address.parse(url).port, work)
+        worker = redis_py_peer.Worker(address.parse(url).port, work)
     worker.accept(function)
     worker.run_one(0.01)
     print("ready", flush=True)

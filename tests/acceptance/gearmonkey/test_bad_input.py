@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import redis
 
-from tests.acceptance.gearmonkey import plain
+from tests.acceptance.gearmonkey import redis_py_peer
 from tests.support import serving
 
 
@@ -19,7 +19,7 @@ def server() -> Iterator[serving.ServerProcess]:
 
 @pytest.fixture
 def raw(server: serving.ServerProcess) -> Iterator[Any]:
-    connection = plain.connect(server.port)
+    connection = redis_py_peer.connect(server.port)
     yield connection
     connection.close()
 
@@ -115,7 +115,7 @@ def test_pop_of_a_client_that_is_gone_takes_no_job(server: serving.ServerProcess
 
 def test_pop_gets_only_the_priorities_that_it_asks_for(server: serving.ServerProcess, raw: Any) -> None:
     """Although there are jobs of its function that it does not want."""
-    client = plain.Client(server.port)
+    client = redis_py_peer.Client(server.port)
     unwanted = client.run("choosy", priority="high")
     with socket.create_connection((serving.HOST, server.port), 10) as peer:
         peer.sendall(b"BRPOP queue:choosy:low 10\r\n")
@@ -129,7 +129,7 @@ def test_pop_gets_only_the_priorities_that_it_asks_for(server: serving.ServerPro
 
 def test_same_push_twice_queues_once(server: serving.ServerProcess, raw: Any) -> None:
     """Libraries send a command again when its answer is late."""
-    client = plain.Client(server.port)
+    client = redis_py_peer.Client(server.port)
     number = client.run("twice")
     assert raw.lpush("queue:twice:normal", number) == 1
     assert raw.rpop("queue:twice:normal") == b"%d" % number

@@ -9,7 +9,7 @@ import pytest
 from geartrain.client import gearmonkey
 from geartrain.client.gearmonkey import OPT_BLOCKING, OPT_ROLLCALL
 from geartrain.errors import NoWorkersError
-from tests.acceptance.gearmonkey import plain
+from tests.acceptance.gearmonkey import redis_py_peer
 from tests.support import gearman_peer, serving
 from tests.support.gearman_peer import Kind
 
@@ -37,7 +37,7 @@ def client(both: tuple[int, str]) -> Iterator[gearmonkey.Client]:
 
 @pytest.fixture
 def raw(both: tuple[int, str]) -> Iterator[Any]:
-    connection = plain.connect(int(both[1].rpartition(":")[2]))
+    connection = redis_py_peer.connect(int(both[1].rpartition(":")[2]))
     yield connection
     connection.close()
 
@@ -157,7 +157,7 @@ class TestGearmonkeyWorker:
         self, both: tuple[int, str], gearman: gearman_peer.Peer, client: gearmonkey.Client, function: str, raw: Any
     ) -> None:
         number = client.run(function, b"x")
-        with plain.connect(int(both[1].rpartition(":")[2])) as dying:
+        with redis_py_peer.connect(int(both[1].rpartition(":")[2])) as dying:
             assert dying.rpop(f"queue:{function}:normal") == b"%d" % number
         gearman.register(function.encode())
         assert gearman.grab().data == b"x"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from geartrain.client import gearmonkey
-from tests.acceptance.gearmonkey import plain
+from tests.acceptance.gearmonkey import redis_py_peer
 from tests.support import serving
 
 
@@ -37,11 +37,11 @@ def test_acknowledged_jobs_survive_kill_9(tmp_path: Path, function: str) -> None
 
 def test_popped_jobs_survive_kill_9(tmp_path: Path, function: str) -> None:
     store = tmp_path / "jobs.db"
-    with door(store) as server, plain.connect(server.port) as raw, gearmonkey.Client(server.url) as client:
+    with door(store) as server, redis_py_peer.connect(server.port) as raw, gearmonkey.Client(server.url) as client:
         number = client.run(function, b"x")
         assert raw.rpop(f"queue:{function}:normal") == b"%d" % number
         server.kill()
-    with door(store) as server, plain.connect(server.port) as raw:
+    with door(store) as server, redis_py_peer.connect(server.port) as raw:
         assert raw.rpop(f"queue:{function}:normal") == b"%d" % number
 
 
@@ -55,7 +55,7 @@ def test_results_are_there_after_a_restart(tmp_path: Path, function: str, transa
             worker.accept(function)
             assert worker.run_one()
             assert worker.run_one()
-    with door(store) as server, plain.connect(server.port) as raw:
+    with door(store) as server, redis_py_peer.connect(server.port) as raw:
         with raw.pipeline(transaction=transaction) as pipeline:
             pipeline.ping()
             pipeline.hgetall(f"job:{function}:{good}")
@@ -86,11 +86,11 @@ def test_jobs_of_an_older_handle_prefix_keep_their_ids(tmp_path: Path, function:
 def test_unused_id_is_worthless_after_a_restart(tmp_path: Path, function: str) -> None:
     """An id that was taken and not queued is forgotten; its client is told, and no other gets it."""
     store = tmp_path / "jobs.db"
-    with door(store) as server, plain.connect(server.port) as raw:
+    with door(store) as server, redis_py_peer.connect(server.port) as raw:
         number = raw.incr(f"uid:{function}")
         raw.hset(f"job:{function}:{number}", mapping={"status": "idle", "input": "x"})
         server.kill()
-    with door(store) as server, plain.connect(server.port) as raw:
+    with door(store) as server, redis_py_peer.connect(server.port) as raw:
         with pytest.raises(Exception, match="INCR uid:"):
             raw.lpush(f"queue:{function}:normal", number)
         assert raw.incr(f"uid:{function}") > number

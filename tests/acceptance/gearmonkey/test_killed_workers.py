@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 import pytest
 
 from geartrain.client import gearmonkey
-from tests.acceptance.gearmonkey import plain
+from tests.acceptance.gearmonkey import redis_py_peer
 from tests.support import process, redis_server
 from tests.support.peer import until
 from tests.support.redis_proxy import RENEWALS, RedisProxy
@@ -128,7 +128,7 @@ def test_job_that_was_there_before_the_worker(
     redis: redis_server.RedisProcess, make_worker: MakeWorker, function: str
 ) -> None:
     jobs: dict[str, int] = {}
-    with gearmonkey.Client(redis.url) as client, plain.connect(redis.port) as raw:
+    with gearmonkey.Client(redis.url) as client, redis_py_peer.connect(redis.port) as raw:
         commands = _undisturbed(client, make_worker, function)
 
         def worker_with_a_job(kill_after: int | None = None, kill_on: str = "") -> KilledWorker:
@@ -161,7 +161,7 @@ def test_job_that_a_worker_waits_for(
     """The answer to the pop itself, the waits that are called off, the taking, the finishing, and the wait after it."""
     places = 1 + (QUEUES - 1) * 2 + 5  # under load a wait is called off more than once
     jobs: dict[str, int] = {}
-    with gearmonkey.Client(redis.url) as client, plain.connect(redis.port) as raw:
+    with gearmonkey.Client(redis.url) as client, redis_py_peer.connect(redis.port) as raw:
 
         def submit(worker: KilledWorker) -> None:
             jobs[worker.function] = client.run(worker.function, b"abc", priority)
@@ -192,7 +192,7 @@ def test_job_that_a_worker_waits_for(
 def test_workers_that_were_killed_are_not_counted(
     redis: redis_server.RedisProcess, make_worker: MakeWorker, function: str
 ) -> None:
-    with plain.connect(redis.port) as raw, gearmonkey.Worker(redis.url, lease=LEASE) as other:
+    with redis_py_peer.connect(redis.port) as raw, gearmonkey.Worker(redis.url, lease=LEASE) as other:
         worker = make_worker(function)
         worker.proxy.wait_until_asked("BRPOPLPUSH", QUEUES)
         worker.kill()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from geartrain.client import gearmonkey
-from tests.acceptance.gearmonkey import plain
+from tests.acceptance.gearmonkey import redis_py_peer
 from tests.acceptance.gearmonkey.conftest import Place
 from tests.support import process
 from tests.support.peer import until
@@ -118,13 +118,13 @@ class TestTheDoor:
 
     def test_plain_worker_killed(self, place: Place, function: str, tmp_path: Path, raw: Any) -> None:
         """No word of ours is in that worker, and its job is not lost all the same."""
-        client = plain.Client(place.port)
+        client = redis_py_peer.Client(place.port)
         with stuck_worker(place, function, tmp_path, "plain") as worker:
             number = client.run(function, b"abc")
             worker.wait_for_line("popped abc")
             assert raw.get(f"count:{function}") == b"1"
             worker.kill()
-            other = plain.Worker(place.port, lambda payload: payload.upper())
+            other = redis_py_peer.Worker(place.port, lambda payload: payload.upper())
             other.accept(function)
             assert other.run_one(10)
             assert client.get(function, number).output == b"ABC"
@@ -133,7 +133,7 @@ class TestTheDoor:
         client.close()
 
     def test_popped_job_goes_back_when_its_connection_closes(self, place: Place, function: str, raw: Any) -> None:
-        client, worker = plain.Client(place.port), plain.connect(place.port)
+        client, worker = redis_py_peer.Client(place.port), redis_py_peer.connect(place.port)
         number = client.run(function, b"abc")
         assert worker.brpop([f"queue:{function}:normal"], 5)[1] == b"%d" % number
         worker.close()
@@ -142,7 +142,7 @@ class TestTheDoor:
 
     def test_late_answer_is_refused(self, place: Place, function: str, raw: Any) -> None:
         """The job waits in its queue again: whoever had it has it no more."""
-        client, worker = plain.Client(place.port), plain.connect(place.port)
+        client, worker = redis_py_peer.Client(place.port), redis_py_peer.connect(place.port)
         number = client.run(function, b"abc")
         assert worker.rpop(f"queue:{function}:normal") == b"%d" % number
         worker.close()

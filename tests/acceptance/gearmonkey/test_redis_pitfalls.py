@@ -13,7 +13,7 @@ import redis as redis_py
 from geartrain.client.gearmonkey import OPT_BLOCKING, OPT_ROLLCALL, Client, Worker
 from geartrain.client.redis import flow, names, scripts, worker_flow
 from geartrain.errors import AddressError, ClientError, JobTimeoutError, NoWorkersError, UncertainError
-from tests.acceptance.gearmonkey import plain
+from tests.acceptance.gearmonkey import redis_py_peer
 from tests.support import redis_server, serving
 from tests.support.peer import until
 
@@ -28,7 +28,7 @@ def redis() -> Iterator[redis_server.RedisProcess]:
 
 @pytest.fixture
 def raw(redis: redis_server.RedisProcess) -> Iterator[Any]:
-    connection = plain.connect(redis.port)
+    connection = redis_py_peer.connect(redis.port)
     yield connection
     connection.close()
 
@@ -48,7 +48,7 @@ def worker(redis: redis_server.RedisProcess, function: str) -> Iterator[Worker]:
 
 
 def test_the_script_is_the_documents(raw: Any) -> None:
-    assert raw.script_load(scripts.DUE.text) == scripts.DUE.sha1 == plain.SHA1
+    assert raw.script_load(scripts.DUE.text) == scripts.DUE.sha1 == redis_py_peer.SHA1
 
 
 def test_keys_and_commands_are_the_documents(redis: redis_server.RedisProcess, function: str, raw: Any) -> None:
@@ -287,7 +287,7 @@ def test_redis_that_is_started_again(function: str) -> None:
         thread.start()
         client.run(function, b"x", options=OPT_BLOCKING, timeout=20)
         work.clear()
-    with redis_server.serve(first.port), plain.connect(first.port) as raw:
+    with redis_server.serve(first.port), redis_py_peer.connect(first.port) as raw:
         number = client.run(function, b"again", options=OPT_BLOCKING, timeout=20)
         assert client.get(function, number).output == b"AGAIN"
         # The job may have been popped by a command that was under way; the worker is counted again after it.

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from geartrain.wire import resp
-from tests.acceptance.gearmonkey import plain
+from tests.acceptance.gearmonkey import redis_py_peer
 from tests.acceptance.gearmonkey.conftest import Place, opened
 
 # Each line is a command. FN is a function of the run's own, ID the answer to the last INCR uid.
@@ -177,7 +177,7 @@ class Talker:
 def converse(place: Place, version: bytes) -> list[tuple[str, bytes]]:
     talker = Talker(place.port)
     if place.name == "redis":
-        with plain.connect(place.port, db=3) as redis:
+        with redis_py_peer.connect(place.port, db=3) as redis:
             redis.set(b"uid:replies" + version, 5000)  # so that an id is not the number of something else
     heard = [("HELLO", b"" if talker.ask(b"HELLO", version) else b"nothing")]
     number = b"0"
@@ -185,7 +185,7 @@ def converse(place: Place, version: bytes) -> list[tuple[str, bytes]]:
         words = [
             word.replace(b"FN", b"replies" + version)
             .replace(b"ID", number)
-            .replace(b"SCRIPT_TEXT", plain.SCRIPT.encode())
+            .replace(b"SCRIPT_TEXT", redis_py_peer.SCRIPT.encode())
             .replace(b"\\x20", b" ")
             for word in line.encode().split()
         ]

@@ -18,7 +18,7 @@ from tests.support import process, serving
 
 @contextlib.contextmanager
 def program(url: str, function: str, mode: str, home: Path) -> Iterator[process.Process]:
-    running = process.Process([sys.executable, str(HERE / "stoppable.py"), url, function, mode], home)
+    running = process.Process([sys.executable, str(HERE / "signalled_worker.py"), url, function, mode], home)
     try:
         running.wait_for_line("working")
         yield running

@@ -1,4 +1,4 @@
-"""A worker program, for tests that send it signals: `stoppable.py URL FUNCTION MODE`."""
+"""A worker program, for tests that send it signals: `signalled_worker.py URL FUNCTION MODE`."""
 
 import logging
 import sys
