@@ -1,8 +1,8 @@
 """One peer of any door: the read loop, and output that is written once per tick.
 
 **Reading.** `data_received` is the only way in. It feeds what was read to the door's codec and has the door handle
-every complete packet. A WireError says what the peer did wrong: the peer is told, and disconnected if the error is
-fatal. Any other exception is a bug of ours: it is logged, and only this connection is closed for it.
+every complete packet. A WireError is a mistake of the peer: it is sent to the peer, which is disconnected if the error
+is fatal. Any other exception is a bug of ours: it is logged, and only this connection is closed for it.
 
 **Writing.** `write` appends to a list, and the tick writes all of it with one call. `acknowledge` does the same, but
 holds the answer, and everything after it, until the changes so far are durable.
@@ -53,7 +53,7 @@ class Connection(Writer):
         self.transport: Any = None
         self.peer = "?"
         self.closing = False  # nothing is written any more
-        self.input_ended = False  # nothing is read any more: the peer was refused, or said goodbye
+        self.input_ended = False  # nothing is read any more: the peer was refused, or has disconnected
         self.out: list[bytes] = []  # pieces that are to be written
         self._sent = 0  # how many pieces have left: the first in `out` has this number
         self._held: list[HeldOutput] = []
@@ -125,7 +125,7 @@ class Connection(Writer):
         """Tell the peer what was wrong, in a protocol that has a word for it."""
 
     def internal_error(self) -> WireError:
-        """What the peer is told of a bug."""
+        """The error that is sent to the peer after a bug."""
         return WireError("INTERNAL", "the server failed to handle this packet")
 
     def lost(self) -> None:

@@ -1,8 +1,9 @@
-"""Which changes are on disk, and who waits for the others.
+"""Waiting for changes to be on disk.
 
-The committer writes the changes of one or more ticks as one batch. Each batch has a number, its ticket. Whoever must
-not speak before its changes are durable takes a ticket (`Durability.ticket`) and is called when the commit of that
-batch has ended, or awaits `Durability.durable`. A store without a disk has no committer, and nobody ever waits.
+The committer writes the changes of one or more ticks as one batch. Each batch has a number, its ticket. A connection
+that must not answer before its changes are durable takes a ticket (`Durability.ticket`) and is called when the commit
+of that batch has ended; coroutines await `Durability.durable`. Without a durable store there is no committer and no
+wait.
 """
 
 import asyncio
@@ -66,7 +67,7 @@ class Durability:
         ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
         def end(failed: bool) -> None:
-            if not ended.done():  # nobody may wait any more
+            if not ended.done():  # the coroutine may have been cancelled
                 ended.set_result(failed)
 
         self.call_when_durable(end)

@@ -56,7 +56,7 @@ class Timers:
         return len(self._heap) - self._cancelled
 
     def call_later(self, seconds: float, callback: Callable[[], object]) -> DelayedCall:
-        """Call back in so many seconds."""
+        """Call back after this many seconds."""
         when = self._loop.time() + seconds
         call = DelayedCall(self, when, callback)
         self._serial += 1

@@ -77,7 +77,7 @@ class GearmanConnection(Connection):
             self.error(error.code, error.text)
 
     def internal_error(self) -> WireError:
-        """What the peer is told of a bug."""
+        """The error that is sent to the peer after a bug."""
         return WireError("UNKNOWN_STATE", "The server failed to handle this packet")
 
     def lost(self) -> None:

@@ -238,7 +238,7 @@ class GearmonkeyConnection(Connection):
         self.write(resp.error_reply(error.code, error.text))
 
     def internal_error(self) -> WireError:
-        """What the peer is told of a bug."""
+        """The error that is sent to the peer after a bug."""
         return WireError("ERR", "internal error")
 
     # The peer
