@@ -109,9 +109,8 @@ def install() -> None:
         for requirement in _wheels():
             _run([*pip, requirement])
     absent = missing()
-    for peer in PEERS:
-        if peer.requirement and peer.name in absent:
-            _install_environment(peer)
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        list(threads.map(_install_environment, [peer for peer in PEERS if peer.requirement and peer.name in absent]))
     wanted = sorted({package for peer in PEERS if peer.name in absent for package in peer.packages})
     if wanted:
         _install_debian(wanted)
