@@ -136,7 +136,10 @@ def test_default_port_in_use_is_a_warning(tmp_path: Path, taken: int) -> None:
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["--listen", "http://0.0.0.0:0"], "http://0.0.0.0:0 can be reached from other machines, and no token is set"),
+        (
+            ["--listen", "http://0.0.0.0:0"],
+            "http://0.0.0.0:0 is reachable from other machines, but no token is configured",
+        ),
         (["--backlog", "x"], "--backlog x: must be a whole number, 1 or more"),
         (["--config", "/nowhere.toml"], "cannot read the settings file /nowhere.toml"),
         (["--log-file", "/nowhere/x.log"], "cannot open the log file /nowhere/x.log"),
