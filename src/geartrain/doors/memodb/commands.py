@@ -31,7 +31,7 @@ def ready(connection: "MemodbConnection", backtrace: bytes, message: wire.Messag
 
 def job(connection: "MemodbConnection", backtrace: bytes, message: wire.Message, payload: bytes) -> None:
     """JOB: submit a job for a client, which waits for the result."""
-    watcher = MemodbWatcher(connection, backtrace)
+    watcher = MemodbWatcher(connection, backtrace, message.timeout)
     connection.outstanding[backtrace] = watcher
     try:
         job = connection.engine.submit(

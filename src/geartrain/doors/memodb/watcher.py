@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 class MemodbWatcher(Watcher):
     """One per request. An answer needs only the backtrace of the request."""
 
-    __slots__ = ("_timer", "backtrace", "connection", "ends_at", "job")
+    __slots__ = ("_timer", "backtrace", "connection", "ends_at", "job", "timeout")
 
-    def __init__(self, connection: "MemodbConnection", backtrace: bytes) -> None:
+    def __init__(self, connection: "MemodbConnection", backtrace: bytes, timeout: int) -> None:
         super().__init__()
         self.connection = connection
         self.backtrace = backtrace
+        self.timeout = timeout  # in milliseconds, as the client sent it
         self.job: LiveJob | None = None  # None after the end
         self.ends_at = 0.0  # when the client's timeout ends, once its first worker is lost
         self._timer: DelayedCall | None = None

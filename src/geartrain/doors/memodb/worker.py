@@ -67,8 +67,7 @@ class MemodbWorker(Worker):
         self.job = job
         self.owes = wire.RESULT
         self._cancel_timer()
-        milliseconds = max(round(job.timeout * 1000), 1) if job.timeout else _NO_LIMIT
-        self._answer(wire.job(self.id, job.function, milliseconds), job.payload)
+        self._answer(wire.job(self.id, job.function, _milliseconds(job)), job.payload)
 
     def finish(self, result: bytes) -> None:
         """Complete its job; ignored if the job was taken away."""
@@ -126,3 +125,14 @@ class MemodbWorker(Worker):
         self.backtrace = b""
         self.connection.request_ended(backtrace)
         self.connection.reply(backtrace, header, payload)
+
+
+def _milliseconds(job: LiveJob) -> int:
+    """The timeout that the worker gets: 0 and negative ones unchanged, although the shortest one applies here."""
+    if not job.timeout:
+        return _NO_LIMIT
+    if job.timeout == wire.SHORTEST:
+        for watcher in job.watchers or ():
+            if isinstance(watcher, MemodbWatcher) and watcher.timeout <= 0:
+                return watcher.timeout
+    return max(round(job.timeout * 1000), 1)
