@@ -4,11 +4,13 @@ import contextlib
 import os
 import pwd
 import random
+import shutil
 import signal
 import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -296,6 +298,37 @@ def test_user_is_switched_once_the_port_is_open(tmp_path: Path) -> None:
         status = Path(f"/proc/{server.pid}/status").read_text()
         [uids] = [line for line in status.splitlines() if line.startswith("Uid:")]
         assert set(uids.split()[1:]) == {str(pwd.getpwnam("nobody").pw_uid)}
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A directory that every user can reach; that of a test belongs to the test's user alone."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
+@pytest.mark.parametrize("owner", ["root", "nobody"])
+def test_log_is_reopened_by_the_user(tmp_path: Path, open_folder: Path, owner: str) -> None:
+    """In a directory of root's the next file is made by root, as logrotate's `create` does."""
+    user = pwd.getpwnam("nobody")
+    shutil.chown(open_folder, owner)
+    log = open_folder / "gearmand.log"
+    words = [*OWN, "--port=0", f"--log-file={log}", "--verbose=INFO", "--user=nobody"]
+    with running(tmp_path, *words) as server:
+        assert (log.stat().st_uid, log.stat().st_gid) == (user.pw_uid, user.pw_gid)
+        server.signal(signal.SIGHUP)  # without a rotation: the same file
+        until(lambda: "log file reopened" in log.read_text(), "the log is reopened")
+        log.rename(open_folder / "gearmand.log.1")
+        if owner == "root":
+            log.touch()
+            shutil.chown(log, "nobody")
+        server.signal(signal.SIGHUP)
+        until(lambda: log.exists() and "log file reopened" in log.read_text(), "the log goes on in a new file")
+    with running(tmp_path, *words):
+        assert log.stat().st_uid == user.pw_uid
 
 
 def test_tls_from_options_and_environment(tmp_path: Path) -> None:

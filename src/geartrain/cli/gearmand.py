@@ -166,11 +166,11 @@ def _log_file(values: Values, warnings: list[str]) -> str:
     if path in (log.STDERR, log.NONE):
         return path
     try:
-        with open(path, "a"):
-            return os.path.abspath(path)
+        os.close(log.open_file(path))
     except OSError as error:
         warnings.append(f"could not open the log file {path} ({error.strerror}); logging to stderr")
         return log.STDERR
+    return os.path.abspath(path)
 
 
 def _pid_file(values: Values, warnings: list[str]) -> str:

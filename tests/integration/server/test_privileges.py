@@ -5,6 +5,7 @@ import pwd
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -69,3 +70,16 @@ def test_root_switches_to_another_user_permanently() -> None:
     same, uid, gid, groups, refused = in_a_process(program)
     assert (same, uid, gid, refused) == ("True", str(nobody.pw_uid), str(nobody.pw_gid), "StartError")
     assert groups == f"[{nobody.pw_gid}]"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+def test_a_link_to_a_file_of_root_is_not_given_away(tmp_path: Path) -> None:
+    nobody = pwd.getpwnam("nobody")
+    secret, symlink, hard_link, own = (tmp_path / name for name in ("secret", "symlink", "hard-link", "own"))
+    secret.write_text("")
+    symlink.symlink_to(secret)
+    hard_link.hardlink_to(secret)
+    for path in (symlink, hard_link, own):
+        privileges.give_file(str(path), nobody)
+    assert secret.stat().st_uid == 0
+    assert own.stat().st_uid == nobody.pw_uid

@@ -58,6 +58,8 @@ def serve(
         if detached is not None:
             detached(settings.log_file == log.STDERR)
 
+    if user is not None and log.is_file(settings.log_file):
+        privileges.give_file(settings.log_file, user)  # so that it can be reopened after log rotation
     with log.opened(settings.log_file, settings.log_level, settings.log_format) as output:
         for option, reason in ignored.items():
             _log.info("option has no effect", extra={"fields": {"option": option, "why": reason}})

@@ -122,7 +122,24 @@ class ReopeningFile(logging.Handler):
         os.close(self._file)
 
     def _open(self) -> int:
-        return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return open_file(self.path)
+
+
+def is_file(target: str) -> bool:
+    """Whether the log's target is a path."""
+    return target not in (STDERR, SYSLOG, NONE)
+
+
+def open_file(path: str) -> int:
+    """Open a file to append to it, and create it if it does not exist.
+
+    A file that exists is opened without O_CREAT: in /tmp Linux refuses that even to root if the file is another user's.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+    try:
+        return os.open(path, flags)
+    except FileNotFoundError:
+        return os.open(path, flags | os.O_CREAT, 0o644)
 
 
 FORMATS = {"text": TextFormatter, "json": JsonFormatter}

@@ -4,6 +4,7 @@ import contextlib
 import os
 import pwd
 import resource
+import stat
 from collections.abc import Iterator
 
 from geartrain.errors import StartError
@@ -55,6 +56,29 @@ def acting_as(user: pwd.struct_passwd | None) -> Iterator[None]:
     finally:
         os.seteuid(0)
         os.setegid(group)
+
+
+def give_file(path: str, user: pwd.struct_passwd) -> None:
+    """Make the file, which may not exist yet, one that this user can open again; only if this process is root.
+
+    The user creates it where it can. Otherwise root does, and gives it away: only a regular file of root's own with no
+    other name, because a user that can write to the directory could put a link to another file there. Errors are left
+    to whoever opens the file.
+    """
+    if os.geteuid() != 0:
+        return
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+    with contextlib.suppress(OSError), acting_as(user):
+        os.close(os.open(path, flags, 0o644))
+        return
+    with contextlib.suppress(OSError):
+        file = os.open(path, flags | os.O_NOFOLLOW, 0o644)
+        try:
+            status = os.fstat(file)
+            if stat.S_ISREG(status.st_mode) and status.st_uid == 0 and status.st_nlink == 1:
+                os.fchown(file, user.pw_uid, user.pw_gid)
+        finally:
+            os.close(file)
 
 
 def become(user: pwd.struct_passwd) -> None:
