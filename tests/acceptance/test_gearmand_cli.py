@@ -183,8 +183,25 @@ def test_job_retries(tmp_path: Path) -> None:
         client.expect(Kind.WORK_FAIL, handle)
 
 
-def test_job_retries_are_unlimited_by_default(tmp_path: Path) -> None:
-    with running(tmp_path, *FOREGROUND) as server, Peer(server.port) as client:
+def test_job_retries_of_gearmand_2(tmp_path: Path) -> None:
+    """By gearmand 2.0.0's meaning 0 is no retry: the first lost worker is the end."""
+    with (
+        running(tmp_path, *FOREGROUND, "-j0", GEARTRAIN_JOB_RETRIES_ZERO="none") as server,
+        Peer(server.port) as client,
+    ):
+        handle = client.submit(b"f")
+        lose_a_worker(server.port)
+        client.expect(Kind.WORK_FAIL, handle)
+
+
+@pytest.mark.parametrize(
+    ("words", "zero"), [([], "unlimited"), (["-j0"], "unlimited"), (["-j", "-1"], "unlimited"), (["-j-1"], "none")]
+)
+def test_job_retries_are_unlimited(tmp_path: Path, words: list[str], zero: str) -> None:
+    with (
+        running(tmp_path, *FOREGROUND, *words, GEARTRAIN_JOB_RETRIES_ZERO=zero) as server,
+        Peer(server.port) as client,
+    ):
         handle = client.submit(b"f")
         for _ in range(12):
             lose_a_worker(server.port)

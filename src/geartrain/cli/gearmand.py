@@ -10,11 +10,14 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 import geartrain
 from geartrain.address import Address
 from geartrain.cli import gearmand_options as options
 from geartrain.errors import GeartrainError, SettingsError
 from geartrain.server.config import load
+from geartrain.server.config.settings import Settings
 from geartrain.server.process import launch, log
 from geartrain.server.process.launch import ProcessOptions
 
@@ -45,7 +48,7 @@ def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         print(f"\ngearmand {COMPATIBLE} compatible, geartrain {geartrain.__version__} - geartrain --help")
         return 0
     flags, warnings = translate(values, environment)
-    settings = load.load(flags, environment)
+    settings = with_job_retries(load.load(flags, environment), values)
     for warning in warnings:
         print(f"gearmand: warning: {warning}", file=sys.stderr)
     if "check-args" not in values:
@@ -102,6 +105,13 @@ def translate(values: Values, environment: Mapping[str, str]) -> tuple[Flags, li
     flags.update(_tls(values, environment, warnings))
     _check_protocol(values, warnings)
     return flags, warnings
+
+
+def with_job_retries(settings: Settings, values: Values) -> Settings:
+    """The settings, with the meaning of `--job-retries 0` that they choose."""
+    if settings.job_retries_zero == "none" and int(values.get("job-retries", "-1")) == 0:
+        return msgspec.structs.replace(settings, max_attempts=1)
+    return settings
 
 
 def _system_default(setting: str) -> Callable[[int], Flags]:

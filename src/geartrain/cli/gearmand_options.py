@@ -47,7 +47,7 @@ OPTIONS = (
     Option(_GENERAL, "exceptions", "", _NO, "", "Send exceptions to all clients.", "exceptions"),
     Option(_GENERAL, "file-descriptors", "f", _NUMBER, "", "Limit of open files. Unset: as many as allowed."),
     Option(_GENERAL, "help", "h", _NO, "", "Print this help."),
-    Option(_GENERAL, "job-retries", "j", _NUMBER, "0", "Give up a job after this many lost workers; 0: never."),
+    Option(_GENERAL, "job-retries", "j", _NUMBER, "0", "Give up a job after this many lost workers; 0 or -1: never."),
     Option(
         _GENERAL,
         "job-handle-prefix",

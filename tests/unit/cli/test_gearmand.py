@@ -78,6 +78,16 @@ def test_option_sets_a_setting(words: list[str], name: str, value: object) -> No
 
 
 @pytest.mark.parametrize(
+    ("words", "attempts"), [([], 0), (["-j", "-1"], 0), (["-j0"], 1), (["-j", "+0"], 1), (["-j1"], 1), (["-j2"], 2)]
+)
+def test_job_retries_of_gearmand_2(words: list[str], attempts: int) -> None:
+    values = gearmand.read_options(["--config-file=/dev/null", *QUIET, *words])
+    flags, _ = gearmand.translate(values, {})
+    environment = {"GEARTRAIN_CONFIG": "/dev/null", "GEARTRAIN_JOB_RETRIES_ZERO": "none"}
+    assert gearmand.with_job_retries(load.load(flags, environment), values).max_attempts == attempts
+
+
+@pytest.mark.parametrize(
     ("words", "environment", "url"),
     [
         (["-p", "4731"], {}, "gearman://*:4731"),

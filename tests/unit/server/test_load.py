@@ -25,6 +25,7 @@ GOOD: dict[str, tuple[str, Any]] = {
     "keep_records": ("0", 0),
     "result_limit": ("1KiB", 1024),
     "max_attempts": ("0", 0),
+    "job_retries_zero": ("none", "none"),
     "handle_prefix": ("X:pre", "X:pre"),
     "job_timeout_unit": ("seconds", "seconds"),
     "job_timeout_action": ("requeue", Expiry.REQUEUE),
@@ -81,6 +82,7 @@ BAD: dict[str, tuple[str, list[str]]] = {
     "keep_records": (COUNT, ["-1", "all"]),
     "result_limit": (SIZE, ["-1", "all"]),
     "max_attempts": (COUNT, ["-1", "ten", "1.5", "0x1", " 3"]),
+    "job_retries_zero": ("must be one of unlimited, none", ["0", "never", "None"]),
     "handle_prefix": (
         "must be 1 to 43 visible ASCII characters without spaces",
         ["a b", "a\tb", "é", "x" * 44],

@@ -78,6 +78,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "Mark a job dead, instead of retrying it, when its worker is lost after this many attempts; 0 means never.",
         ),
     ] = 10
+    job_retries_zero: Annotated[
+        str,
+        Description(
+            "Jobs",
+            types.choice("unlimited", "none"),
+            "What `--job-retries 0` of `geartrain gearmand` means: any number of retries, as in gearmand 1.1.20, or "
+            "none, as in 2.0.0.",
+        ),
+    ] = "unlimited"
     handle_prefix: Annotated[
         str, Description("Jobs", types.HANDLE_PREFIX, "The prefix of job handles.", "`H:` and the host name")
     ] = ""
