@@ -84,7 +84,7 @@ class Crew:
         self.last_claim_at = 0.0  # when one of its workers last got a job; the Gearman door's lingering grabs use it
         self._ready_queues: list[ReadyQueue] = []
         self._idle_crews: list[IdleCrew] = []
-        for function in functions:
+        for function in reversed(functions):  # the turns begin with the one registered last, as in gearmand
             function.crews[self] = None
             self._idle_crews.append(IdleCrew(self, function))
             for priority in range(len(function.queues)):

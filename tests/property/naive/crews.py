@@ -93,7 +93,7 @@ class NaiveState:
             else:
                 crew = NaiveCrew(key)
                 self.crews.append(crew)
-                for function in worker.abilities:
+                for function in reversed(worker.abilities):
                     self.functions[function].crews.append(crew)
                     self.list_queues(crew, function)
             crew.members.append(worker)

@@ -59,7 +59,12 @@ def test_priority_is_global_over_the_functions_of_a_worker(engine: Engine) -> No
 
 def test_a_new_crew_lists_queues_that_have_jobs(engine: Engine) -> None:
     fill(engine, "f1-", "g1", "h1!", "f2")
-    assert payloads(engine, hire(engine, b"f", b"g", b"h")) == [b"h1!", b"f2", b"g1", b"f1-"]
+    assert payloads(engine, hire(engine, b"f", b"g", b"h")) == [b"h1!", b"g1", b"f2", b"f1-"]
+
+
+def test_the_turns_of_a_new_crew_begin_with_the_function_registered_last(engine: Engine) -> None:
+    fill(engine, "f1", "f2", "g1", "g2", "h1", "h2")
+    assert payloads(engine, hire(engine, b"f", b"g", b"h")) == [b"h1", b"g1", b"f1", b"h2", b"g2", b"f2"]
 
 
 def test_the_workers_of_a_crew_share_the_order_of_functions(engine: Engine) -> None:
