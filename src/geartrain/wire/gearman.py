@@ -207,7 +207,8 @@ def fields(kind: int, data: bytes, start: int, end: int) -> list[bytes]:
 
 def too_few_fields(kind: int) -> WireError:
     """The error for a body that lacks NUL bytes."""
-    return WireError("INVALID_PACKET", f"A packet of type {kind} has {FIELDS[kind]} fields separated by NUL")
+    text = f"A packet of type {kind} has {FIELDS[kind]} fields separated by NUL"
+    return WireError("INVALID_PACKET", text, fatal=False)
 
 
 def number(text: bytes) -> int:

@@ -95,6 +95,7 @@ def test_a_time_beyond_all_time_is_refused(when: bytes, client: Peer, worker: Pe
     """gearmand does not answer at all."""
     client.send(Kind.SUBMIT_JOB_EPOCH, function, b"", when, b"data")
     code, text = client.error()
-    assert code
+    assert code == "INVALID_PACKET"
     assert text
+    client.silence()
     assert worker.take() is None

@@ -1,5 +1,7 @@
 """Bytes that are no request: an ERROR says what was wrong, then that connection closes, and no other.
 
+A packet that is complete and has too few arguments gets its ERROR too, and the connection stays open.
+
 gearmand closes without a word, or waits for ever.
 """
 
@@ -66,7 +68,10 @@ def test_no_packet(data: bytes, dial: Dial) -> None:
 def test_too_few_arguments(kind: Kind, body: bytes, dial: Dial) -> None:
     bystander, peer = dial(), dial()
     peer.send(kind, body)
-    assert_refused(peer)
+    code, text = peer.error()
+    assert code == "INVALID_PACKET"
+    assert text
+    peer.silence()
     bystander.silence()
 
 

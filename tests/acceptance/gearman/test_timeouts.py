@@ -122,5 +122,6 @@ def test_a_timeout_that_is_no_number_of_milliseconds(absurd: bytes, client: Peer
     """gearmand closes the connection without a word."""
     client.send(Kind.CAN_DO_TIMEOUT, function, absurd)
     code, text = client.error()
-    assert code
+    assert code == "ARGUMENT_TOO_LARGE"
     assert text
+    client.silence()

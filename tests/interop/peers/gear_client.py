@@ -74,6 +74,19 @@ def batch(client: gear.Client, order: contract.Order) -> None:
         contract.tell("complete", b"".join(job.data))
 
 
+def one_bad_unique(client: gear.Client, order: contract.Order) -> None:
+    listener = Listener(client)
+    created = 0
+    for unique in ("first", "x" * 65, "third"):
+        try:
+            client.submitJob(gear.Job(order.function, order.payload, unique=unique))
+            created += 1
+        except gear.GearmanError:
+            contract.tell("refused")
+    for _ in range(created):
+        listener.wait()
+
+
 def status(client: gear.Client, order: contract.Order) -> None:
     answered = threading.Event()
     job = gear.Job("", b"")
@@ -97,7 +110,8 @@ def main() -> None:
     client.addServer(order.host, order.port)
     client.waitForServer()
     client.setOption("exceptions")
-    {"run": run, "background": background, "batch": batch, "status": status}[order.verb](client, order)
+    verbs = {"run": run, "background": background, "batch": batch, "status": status, "one_bad_unique": one_bad_unique}
+    verbs[order.verb](client, order)
     client.shutdown()
 
 

@@ -2,6 +2,8 @@
 
 A handler parses the packet, calls one verb of the engine, and answers. Texts of errors are gearmand's where gearmand
 has that error. Real workers omit the NUL between a handle and empty data; that is accepted.
+
+A WireError that is raised here is not fatal: the packet was complete, so the next one can be read.
 """
 
 from collections.abc import Callable
@@ -100,7 +102,7 @@ def submit_at_epoch(connection: "GearmanConnection", data: bytes, start: int, en
     function, key, when, payload = wire.fields(wire.SUBMIT_JOB_EPOCH, data, start, end)
     run_at = wire.number(when)
     if run_at > _LAST_EPOCH:
-        raise WireError("INVALID_PACKET", "The epoch time is out of range")
+        raise WireError("INVALID_PACKET", "The epoch time is out of range", fatal=False)
     _create(connection, function, key, payload, run_at=float(run_at) if run_at > connection.engine.now else 0.0)
 
 
@@ -126,7 +128,7 @@ def get_status(connection: "GearmanConnection", data: bytes, start: int, end: in
     """GET_STATUS: whether a handle is known, runs, and how far it is."""
     handle = wire.only_argument(data, start, end)
     if len(handle) > wire.MAX_HANDLE:
-        raise WireError("ARGUMENT_TOO_LARGE", f"A handle has at most {wire.MAX_HANDLE} bytes")
+        raise WireError("ARGUMENT_TOO_LARGE", f"A handle has at most {wire.MAX_HANDLE} bytes", fatal=False)
     job = connection.engine.find(handle)
     connection.write(wire.about_job(wire.STATUS_RES, handle, _status(job)))
 
@@ -135,7 +137,7 @@ def get_status_unique(connection: "GearmanConnection", data: bytes, start: int, 
     """GET_STATUS_UNIQUE: the same for a unique ID, with the number of waiting clients."""
     key = wire.only_argument(data, start, end)
     if len(key) > wire.MAX_UNIQUE:
-        raise WireError("ARGUMENT_TOO_LARGE", "Unique value too large")
+        raise unique.too_large()
     job = connection.engine.find_unique(key) if key else None
     clients = len(job.watchers or ()) if job is not None else 0
     connection.write(wire.about_job(wire.STATUS_RES_UNIQUE, key, b"%b\0%d" % (_status(job), clients)))
@@ -202,7 +204,8 @@ def can_do_timeout(connection: "GearmanConnection", data: bytes, start: int, end
     options = connection.gearman.options
     count = wire.number(text)
     if count > _LAST_TIMEOUT:
-        raise WireError("ARGUMENT_TOO_LARGE", f"A timeout has at most {_LAST_TIMEOUT} {options.timeout_unit}")
+        limit = f"{_LAST_TIMEOUT} {options.timeout_unit}"
+        raise WireError("ARGUMENT_TOO_LARGE", f"A timeout has at most {limit}", fatal=False)
     seconds = count / 1000 if options.timeout_unit == "milliseconds" else float(count)
     timeout = max(seconds, _SHORTEST_TIMEOUT) if seconds > 0 else 0.0
     connection.engine.register(connection.work(), function, timeout, options.timeout_action)
@@ -284,7 +287,7 @@ def work_fail(connection: "GearmanConnection", data: bytes, start: int, end: int
     """WORK_FAIL: the job failed, and is not tried again."""
     handle = wire.only_argument(data, start, end)
     if len(handle) > wire.MAX_HANDLE:
-        raise WireError("ARGUMENT_TOO_LARGE", _HANDLE_TOO_LONG)
+        raise WireError("ARGUMENT_TOO_LARGE", _HANDLE_TOO_LONG, fatal=False)
     worker = connection.work()
     job = worker.running.get(handle)
     if job is not None:

@@ -20,8 +20,13 @@ def key(unique: bytes, payload: bytes) -> bytes:
             return b""
         return _BY_PAYLOAD + hashlib.blake2b(payload, digest_size=16).digest()
     if len(unique) > wire.MAX_UNIQUE:
-        raise WireError("ARGUMENT_TOO_LARGE", "Unique value too large")
+        raise too_large()
     return unique
+
+
+def too_large() -> WireError:
+    """The error for a unique ID over the limit, in gearmand's words."""
+    return WireError("ARGUMENT_TOO_LARGE", "Unique value too large", fatal=False)
 
 
 def display(key: bytes) -> bytes:
