@@ -99,3 +99,17 @@ def test_status_without_its_denominator(hire: Hire, dial: Dial, function: str) -
         status = client.body(Kind.WORK_STATUS)
         assert status.split(b"\0")[:2] == [handle, b"1"]
         client.expect(Kind.WORK_COMPLETE, handle, b"done")
+
+
+@pytest.mark.differs_from_gearmand
+def test_worker_that_answers_after_its_timeout_goes_on(hire: Hire, dial: Dial, function: str) -> None:
+    """gearmand answers with an ERROR, at which the worker exits."""
+    worker = hire(PERL, function)
+    client = dial()
+    for word in (b"first", b"second"):
+        handle = client.submit(f"{function}-limited".encode(), data=word)
+        worker.wait_for_gate(word)
+        client.expect(Kind.WORK_FAIL, handle)
+        worker.open_gate()
+    handle = client.submit(f"{function}-reverse".encode(), data=b"word")
+    client.expect(Kind.WORK_COMPLETE, handle, b"drow")

@@ -31,5 +31,6 @@ my %functions = (
 );
 
 $worker->register_function("$prefix-$_" => $functions{$_}) for sort keys %functions;
+$worker->register_function("$prefix-limited" => 1, $functions{gate});
 print "ready\t\n";
 $worker->work while 1;

@@ -24,7 +24,7 @@ def test_an_ability_that_fails_on_timeout(engine: Engine, watcher: RecordingWatc
     assert watcher.words == [("fail", "timed out after 5.0 s; the worker allows 5 s")]
     assert worker.taken == [job.handle]
     assert not worker.running
-    assert not worker.is_forgiven(job.handle), "it is the worker's own fault"
+    assert not worker.is_forgiven(job.handle), "the door decides whether to forgive a late answer"
     assert len(engine.leases) == 0
 
 

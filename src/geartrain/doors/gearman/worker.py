@@ -37,6 +37,10 @@ class GearmanWorker(Worker):
                 return
         self.connection.write(wire.NOOP_PACKET)
 
+    def revoked(self, job: LiveJob) -> None:
+        """The job timed out or was cancelled; its late answer is ignored, because Perl's workers exit at an ERROR."""
+        self.forgive_late(job.handle)
+
     def answer_grab(self, kind: int) -> None:
         """Assign a job, or send NO_JOB."""
         job = self.connection.engine.claim(self)
