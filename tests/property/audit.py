@@ -106,8 +106,13 @@ def _functions(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> No
 def _unique_keys(engine: Engine, jobs: list[LiveJob]) -> None:
     keyed = [(job.function, job.unique) for job in jobs if job.unique]
     assert len(keyed) == len(set(keyed))
-    known = {(name, key): job for name, f in engine.functions.items() for key, job in f.unique_jobs.items()}
-    assert known == {(job.function, job.unique): job for job in jobs if job.unique}
+    assert len(engine.unique_jobs) == len(keyed)
+    newest: dict[bytes, LiveJob] = {}
+    for job in jobs:
+        if job.unique:
+            assert engine.unique_jobs.get(job.function, job.unique) is job
+            newest[job.unique] = max(job, newest.get(job.unique, job), key=lambda job: job.id)
+    assert all(engine.find_unique(key) is job for key, job in newest.items())
 
 
 def _crews(engine: Engine, workers: list[Worker]) -> None:

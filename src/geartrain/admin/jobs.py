@@ -169,8 +169,7 @@ class JobVerbs(AdminBase):
         self._begin_change()
         if id:
             handle = self._engine.handle_prefix + b"%d" % id
-        jobs_of = self._engine.functions.get(function)
-        job = jobs_of.unique_jobs.get(unique) if jobs_of is not None and unique else None
+        job = self._engine.unique_jobs.get(function, unique) if unique else None
         if job is None:
             job = self._engine.find(handle or unique)
         if job is None or (function and job.function != function):

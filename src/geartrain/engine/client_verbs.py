@@ -45,7 +45,7 @@ class ClientVerbs(EngineState):
             function = self.function(name)
         now = self.now
         if unique:
-            existing = function.unique_jobs.get(unique)
+            existing = self.unique_jobs.get(name, unique)
             if existing is not None:
                 self._attach(existing, background, watcher)
                 if duplicate is not _COALESCE and existing.state is not RUNNING:
@@ -77,7 +77,7 @@ class ClientVerbs(EngineState):
             job.keeps_result = False
         self.jobs.add(job)
         if unique:
-            function.unique_jobs[unique] = job
+            self.unique_jobs.add(job)
         if watcher is not None:
             job.watchers = [watcher]
             watcher.watching.add(job)
@@ -107,8 +107,7 @@ class ClientVerbs(EngineState):
 
     def find_unique(self, unique: bytes) -> LiveJob | None:
         """Return the newest job with that unique key, over all functions."""
-        jobs = [f.unique_jobs[unique] for f in self.functions.values() if unique in f.unique_jobs]
-        return max(jobs, key=_by_id, default=None)
+        return self.unique_jobs.newest(unique)
 
     def watch(self, job: LiveJob, watcher: Watcher, first: bool = False) -> None:
         """Send what happens to `job` to `watcher` too; with `first`, before its other watchers."""
@@ -206,7 +205,7 @@ class ClientVerbs(EngineState):
         job.timeout, job.count, job.reducer = timeout, count, reducer
         job.keeps_result = old.keeps_result
         self.jobs.add(job)
-        function.unique_jobs[job.unique] = job
+        self.unique_jobs.add(job)
         job.watchers = watchers
         for watcher in watchers or ():
             watcher.watching.add(job)
@@ -214,10 +213,6 @@ class ClientVerbs(EngineState):
             self.journal.changed(job)
         self._schedule_or_enqueue(function, job)
         return job
-
-
-def _by_id(job: LiveJob) -> int:
-    return job.id
 
 
 def _if_handle(job: LiveJob | None, handle: bytes) -> LiveJob | None:

@@ -74,7 +74,7 @@ class Engine(WorkerVerbs):
     def retry(self, job: LiveJob) -> None:
         """Queue a dead job again, as a background job because no client waits for it."""
         function = self.function(job.function)
-        if job.unique and job.unique in function.unique_jobs:
+        if job.unique and self.unique_jobs.get(job.function, job.unique) is not None:
             handle = job.handle.decode("utf-8", "backslashreplace")
             raise DuplicateKeyError(f"job {handle} cannot be retried: another job has its unique key")
         self._remove_dead(job)
@@ -86,7 +86,7 @@ class Engine(WorkerVerbs):
         self.restored_or_retried += 1
         function.restored_or_retried += 1
         if job.unique:
-            function.unique_jobs[job.unique] = job
+            self.unique_jobs.add(job)
         if job.background:
             self.journal.changed(job)
         else:

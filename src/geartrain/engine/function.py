@@ -1,4 +1,4 @@
-"""A function: its queues, unique keys and limits, and the crews of workers that offer it."""
+"""A function: its queues and limits, and the crews of workers that offer it."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -30,7 +30,6 @@ class Function:
         "restored_or_retried",
         "running",
         "scheduled",
-        "unique_jobs",
         "workers",
     )
 
@@ -39,7 +38,6 @@ class Function:
         self.queues = [JobQueue(), JobQueue(), JobQueue()]  # by priority
         self.has_limits = False  # whether any of `limits` is set
         self.limits = (UNLIMITED, UNLIMITED, UNLIMITED)  # by the priority of a new job
-        self.unique_jobs: dict[bytes, LiveJob] = {}  # jobs that wait or run, by unique key
         self.crews: dict[Crew, None] = {}  # those whose workers offer it
         self.idle_crews: LinkedList[IdleCrew] = LinkedList()  # crews that may have idle workers
         self.workers = 0  # how many workers offer it

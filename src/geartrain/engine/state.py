@@ -8,6 +8,8 @@ Every job that is not finished is in `jobs`, and in one more place that depends 
   a deadline;
 - dead: in `dead`, and not in `jobs`.
 
+A job in `jobs` that has a unique key is in `unique_jobs` too.
+
 A move changes the state and the place of a job together. It calls out to watchers and workers only when the state is
 consistent again, because they may call another verb at once.
 """
@@ -27,6 +29,7 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.job_table import JobTable
 from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
 from geartrain.engine.policy import Policy
+from geartrain.engine.unique_index import UniqueIndex
 from geartrain.engine.worker import BuiltinWorker, Worker
 from geartrain.model import Attempt, JobState, id_from_handle
 
@@ -55,6 +58,7 @@ class EngineState:
         self.next_id = first_id
         self.now = 0.0  # time of the current tick; the caller sets it before it calls a verb
         self.jobs = JobTable()
+        self.unique_jobs = UniqueIndex()
         self.dead: dict[int, LiveJob] = {}  # by id
         self.dead_counts: dict[bytes, int] = {}  # by function, which may no longer exist
         self.functions: dict[bytes, Function] = {}
@@ -96,10 +100,10 @@ class EngineState:
         self.jobs.add(job)
         self.restored_or_retried += 1
         function.restored_or_retried += 1
-        if job.unique in function.unique_jobs:
+        if job.unique and self.unique_jobs.get(function.name, job.unique) is not None:
             job.unique = b""  # a file that was repaired or edited may have a key twice; both jobs must run
         if job.unique:
-            function.unique_jobs[job.unique] = job
+            self.unique_jobs.add(job)
         self._schedule_or_enqueue(function, job)
 
     @property
@@ -261,9 +265,9 @@ class EngineState:
             self.schedule.count_stale()
         self.jobs.remove(job)
         if job.unique:
-            del function.unique_jobs[job.unique]
+            self.unique_jobs.remove(job)
         if not len(self.jobs) and self.next_id - self._memory_released_at > _RELEASE_MEMORY_AFTER:
-            self._release_memory(function)
+            self._release_memory()
         watchers = job.watchers
         if watchers:
             job.watchers = None
@@ -271,12 +275,11 @@ class EngineState:
                 watcher.watching.discard(job)
         return watchers
 
-    def _release_memory(self, function: Function) -> None:
+    def _release_memory(self) -> None:
         """Shrink the tables: an emptied dictionary keeps the size that it had with many jobs."""
         self._memory_released_at = self.next_id
         self.jobs.shrink()
-        if not function.unique_jobs:
-            function.unique_jobs.clear()
+        self.unique_jobs.shrink()
         self.journal.drained()
 
     def _workers_of(self, job: LiveJob) -> list[Worker]:

@@ -72,7 +72,7 @@ def test_the_first_completion_completes_the_job(
     assert (engine.running, engine.functions[b"b"].total) == (0, 0)
     assert journal.names == ["accepted", "finished"]
     assert engine.find(job.handle) is None
-    assert engine.functions[b"b"].unique_jobs == {}
+    assert not engine.unique_jobs
 
 
 @pytest.mark.parametrize("end", ["complete", "fail", "raise_exception"])

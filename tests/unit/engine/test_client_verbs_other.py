@@ -57,7 +57,7 @@ def test_retract_removes_a_job_without_watchers(engine: Engine, journal: Recordi
     job, worker = job_in(engine, state, background=True)
     engine.retract(job)
     assert not engine.jobs
-    assert not engine.functions[b"f"].unique_jobs
+    assert not engine.unique_jobs
     assert engine.functions[b"f"].total == 0
     assert journal.names == ["accepted"], "the store knows that it failed"
     engine.tick(NOW + 60)

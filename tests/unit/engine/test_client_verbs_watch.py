@@ -51,7 +51,7 @@ def test_a_waiting_foreground_job_is_dropped_with_its_last_watcher(
     assert job.state is JobState.CANCELLED
     assert not engine.jobs
     assert engine.functions[b"f"].total == 0
-    assert engine.functions[b"f"].unique_jobs == {}
+    assert not engine.unique_jobs
     engine.tick(NOW + 60)
     assert engine.claim(worker) is None
     assert watcher.heard == other.heard == []
@@ -133,7 +133,7 @@ def test_cancelling_ends_a_job_in_any_state(
     assert watcher.heard[0].state is JobState.CANCELLED
     assert (list(engine.jobs), worker.running.jobs(), engine.running) == ([], [], 0)
     assert engine.functions[b"f"].total == 0
-    assert engine.functions[b"f"].unique_jobs == {}
+    assert not engine.unique_jobs
     engine.tick(NOW + 60)
     assert engine.claim(worker) is None
 

@@ -3,13 +3,13 @@
 from geartrain.engine.engine import Engine
 from geartrain.engine.function import UNLIMITED, Function
 from geartrain.model import Priority
-from tests.unit.engine.recording import NOW, RecordingWatcher, claim, hire
+from tests.unit.engine.recording import NOW, claim, hire
 
 
 def test_a_new_function_has_nothing() -> None:
     function = Function(b"f")
     assert (function.queued, function.total, function.running, function.scheduled) == (0, 0, 0, 0)
-    assert (function.workers, function.crews, function.unique_jobs) == (0, {}, {})
+    assert (function.workers, function.crews) == (0, {})
     assert function.limits == (UNLIMITED,) * 3
     assert not function.paused
     assert not function.broadcast
@@ -45,15 +45,3 @@ def test_queued_jobs_are_listed_in_the_order_of_assignment(engine: Engine) -> No
     worker = hire(engine, b"f")
     assert [claim(engine, worker).payload for _ in range(4)] == listed
     assert engine.claim(worker) is None
-
-
-def test_unique_keys_of_waiting_and_running_jobs_are_known(engine: Engine) -> None:
-    watcher = RecordingWatcher()
-    worker = hire(engine, b"f")
-    waiting = engine.submit(b"f", b"w", watcher=watcher, run_at=NOW + 1)
-    running = engine.submit(b"f", b"r", watcher=watcher)
-    assert claim(engine, worker) is running
-    assert engine.functions[b"f"].unique_jobs == {b"w": waiting, b"r": running}
-    engine.complete(worker, running, b"")
-    engine.unwatch_all(watcher)
-    assert engine.functions[b"f"].unique_jobs == {}

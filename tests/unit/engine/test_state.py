@@ -183,7 +183,7 @@ def test_a_restored_duplicate_key_belongs_to_the_first_job(engine: Engine) -> No
         assert claim(engine, worker) is job
         engine.complete(worker, job, b"")
     assert not engine.jobs
-    assert not engine.functions[b"f"].unique_jobs
+    assert not engine.unique_jobs
 
 
 def test_a_restored_dead_job_can_be_retried_and_deleted(engine: Engine, journal: RecordingJournal) -> None:

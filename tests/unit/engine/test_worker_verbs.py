@@ -83,7 +83,7 @@ def test_completing_ends_the_job(engine: Engine, watcher: RecordingWatcher) -> N
     assert (job.state, job.owner, worker.running.jobs(), list(engine.jobs)) == (JobState.DONE, None, [], [])
     assert watcher.words == [("complete", b"out")]
     assert (engine.running, engine.functions[b"f"].total, len(engine.leases)) == (0, 0, 0)
-    assert engine.functions[b"f"].unique_jobs == {}
+    assert not engine.unique_jobs
 
 
 def test_failing_is_final_unless_the_worker_asks_for_a_retry(engine: Engine, watcher: RecordingWatcher) -> None:

@@ -57,7 +57,7 @@ def test_an_abandoned_job_of_a_lost_worker_is_cancelled(engine: Engine, watcher:
     engine.remove_worker(worker)
     assert job.state is JobState.CANCELLED
     assert (list(engine.jobs), engine.dead, engine.running) == ([], {}, 0)
-    assert engine.functions[b"f"].unique_jobs == {}
+    assert not engine.unique_jobs
 
 
 def test_after_too_many_lost_workers_the_job_is_dead(engine: Engine, watcher: RecordingWatcher) -> None:
@@ -75,7 +75,7 @@ def test_after_too_many_lost_workers_the_job_is_dead(engine: Engine, watcher: Re
     assert watcher.heard[0].state is JobState.DEAD
     assert (list(engine.jobs), engine.dead, engine.running) == ([], {job.id: job}, 0)
     assert engine.functions[b"f"].total == 0
-    assert engine.functions[b"f"].unique_jobs == {}
+    assert not engine.unique_jobs
 
 
 def test_without_a_limit_a_job_is_never_dead(engine: Engine) -> None:

@@ -20,8 +20,7 @@ def name(job: LiveJob) -> bytes:
 
 def find(engine: Engine, function: bytes, name: bytes) -> LiveJob | None:
     """The live job of that function and name."""
-    jobs_of = engine.functions.get(function)
-    job = jobs_of.unique_jobs.get(name) if jobs_of is not None else None
+    job = engine.unique_jobs.get(function, name)
     if job is None:
         job = engine.find(name)
     return job if job is not None and job.function == function else None
