@@ -134,8 +134,16 @@ def test_a_dash_coalesces_on_the_data(client: Peer, hire: Hire, function: bytes)
     assert {job.unique for job in jobs} == {b"-"}
 
 
-def test_a_dash_without_data_never_coalesces(client: Peer, function: bytes) -> None:
+def test_a_dash_without_data_never_coalesces(client: Peer, worker: Peer, function: bytes) -> None:
     assert client.submit(function, b"-", b"") != client.submit(function, b"-", b"")
+    assert [worker.grab(Kind.GRAB_JOB_UNIQ).unique for _ in range(2)] == [b"-", b"-"]
+
+
+def test_a_dash_is_listed_as_a_dash(client: Peer, admin: Peer, function: bytes) -> None:
+    before = admin.listing("show unique jobs").count([b"-"])
+    client.submit(function, b"-", b"")
+    client.submit(function, b"-", b"data")
+    assert admin.listing("show unique jobs").count([b"-"]) == before + 2
 
 
 def test_a_dash_does_not_meet_a_unique_that_spells_the_data(client: Peer, function: bytes) -> None:

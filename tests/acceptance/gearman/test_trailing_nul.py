@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.gearman_peer import Kind, Peer
+from tests.support.gearman_peer import Dial, Kind, Peer
 
 
 def test_work_fail_ends_the_job(client: Peer, worker: Peer, function: bytes) -> None:
@@ -32,3 +32,19 @@ def test_get_status_unique_finds_the_job(client: Peer, function: bytes) -> None:
 def test_option_req_is_echoed_as_sent(option: bytes, client: Peer) -> None:
     client.send(Kind.OPTION_REQ, option)
     client.expect(Kind.OPTION_RES, option)
+
+
+@pytest.mark.parametrize("command", ["status", "prioritystatus"])
+def test_lists_of_functions_show_a_name_up_to_its_nul(command: str, admin: Peer, dial: Dial, function: bytes) -> None:
+    dial().register(function + b"\0")
+    rows = admin.listing(command)
+    assert [row[-1] for row in rows if row[0] == function] == [b"1"]
+    assert not [row for row in rows if b"\0" in row[0]]
+
+
+def test_workers_shows_names_up_to_their_nul(admin: Peer, dial: Dial, function: bytes) -> None:
+    name = b"name-" + function
+    dial().register(function + b"\0", function + b" other").send(Kind.SET_CLIENT_ID, name + b"\0").silence()
+    admin.text("workers")
+    (line,) = [line for line in admin.block() if name in line]
+    assert line.endswith(b" 127.0.0.1 %b : %b other %b" % (name, function, function))

@@ -44,6 +44,11 @@ def _incomplete(command: bytes) -> bytes:
     return b"ERR INVALID_ARGUMENTS An+incomplete+set+of+arguments+was+sent+to+this+command+%b\r\n" % command
 
 
+def _printed(name: bytes) -> bytes:
+    """A name as gearmand prints it, up to the first NUL: peers written in C may send the NUL that ends their string."""
+    return name.partition(b"\0")[0] if b"\0" in name else name
+
+
 def _list(lines: list[bytes]) -> bytes:
     return b"".join((*lines, b".\n"))
 
@@ -63,7 +68,7 @@ def _verbose(connection: "GearmanConnection", words: list[bytes]) -> bytes:
 def _status(connection: "GearmanConnection", words: list[bytes]) -> bytes:
     return _list(
         [
-            b"%b\t%d\t%d\t%d\n" % (function.name, function.total, function.running, function.workers)
+            b"%b\t%d\t%d\t%d\n" % (_printed(function.name), function.total, function.running, function.workers)
             for function in connection.engine.functions.values()
         ]
     )
@@ -73,16 +78,17 @@ def _priority_status(connection: "GearmanConnection", words: list[bytes]) -> byt
     lines = []
     for function in connection.engine.functions.values():
         high, normal, low = (queue.size for queue in function.queues)
-        lines.append(b"%b\t%d\t%d\t%d\t%d\n" % (function.name, high, normal, low, function.workers))
+        lines.append(b"%b\t%d\t%d\t%d\t%d\n" % (_printed(function.name), high, normal, low, function.workers))
     return _list(lines)
 
 
 def _workers(connection: "GearmanConnection", words: list[bytes]) -> bytes:
     lines = []
     for peer in connection.gearman.gearman_connections():
-        functions = b"".join(b" %b" % name for name in reversed(peer.worker.abilities)) if peer.worker else b""
+        abilities = peer.worker.abilities if peer.worker else {}
+        functions = b"".join(b" %b" % _printed(name) for name in reversed(abilities))
         address = peer.peer.rpartition(":")[0].encode()
-        lines.append(b"%d %b %b :%b\n" % (peer.descriptor(), address, peer.client_id or b"-", functions))
+        lines.append(b"%d %b %b :%b\n" % (peer.descriptor(), address, _printed(peer.client_id) or b"-", functions))
     return _list(lines)
 
 

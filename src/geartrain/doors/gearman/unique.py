@@ -1,10 +1,12 @@
 """Gearman's unique IDs and the engine's unique keys.
 
 They are the same, except that the unique ID `-` means "the job with this payload". Its key is a digest of the payload
-after a NUL, which no other Gearman unique ID can contain.
+after a NUL, which no other Gearman unique ID can contain. Jobs with an empty payload are never shared, so there it is
+random.
 """
 
 import hashlib
+import os
 from typing import Final
 
 from geartrain.errors import WireError
@@ -16,9 +18,7 @@ _BY_PAYLOAD: Final = b"\0-"
 def key(unique: bytes, payload: bytes) -> bytes:
     """The engine's key for a unique ID; an empty one never has duplicates."""
     if unique == b"-":
-        if not payload:
-            return b""
-        return _BY_PAYLOAD + hashlib.blake2b(payload, digest_size=16).digest()
+        return _BY_PAYLOAD + (hashlib.blake2b(payload, digest_size=16).digest() if payload else os.urandom(16))
     if len(unique) > wire.MAX_UNIQUE:
         raise too_large()
     return unique
