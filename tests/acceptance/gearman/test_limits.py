@@ -135,7 +135,6 @@ def test_a_handle_may_have_63_bytes(client: Peer) -> None:
     ],
     ids=["fail", "complete", "status", "data"],
 )
-@pytest.mark.differs_from_gearmand
 def test_a_handle_of_64_bytes_is_nobodys(kind: Kind, rest: tuple[bytes, ...], code: str, client: Peer) -> None:
     client.send(kind, b"h" * 64, *rest)
     assert client.error()[0] == code
