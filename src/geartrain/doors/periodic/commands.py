@@ -59,18 +59,26 @@ def receive_data(connection: "PeriodicConnection", message_id: bytes, arguments:
 
 
 def status(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
-    """STATUS: one line per function."""
+    """STATUS: one line per function whose name does not break the lines."""
     door = connection.periodic
     door.first_due.refresh()
     locked = door.locks.waiting() if connection.dialect.locked_column else {}
     lines = []
+    omitted = 0
     for function in connection.engine.functions.values():
+        if not _fits_status(function.name):
+            omitted += 1
+            continue
         first = door.first_due.of(function)
         row: list[object] = [function.workers, function.total, function.running]
         if connection.dialect.locked_column:
             row.append(locked.get(function.name, 0))
         row.append(int(first if first is not None else connection.engine.now))
         lines.append(function.name + b"," + ",".join(map(str, row)).encode())
+    if omitted != door.omitted_functions:  # not for every STATUS of a client that polls
+        door.omitted_functions = omitted
+        if omitted:
+            connection.log(logging.WARNING, "functions omitted from status", f"{omitted} with unsuitable names")
     connection.answer_data(message_id, b"\n".join(lines))
 
 
@@ -127,6 +135,17 @@ def shutdown(connection: "PeriodicConnection", message_id: bytes, arguments: wir
         connection.periodic.control.shutdown(graceful=False)
     else:
         connection.log(logging.WARNING, "shutdown refused", "the peer is on another machine")
+
+
+def _fits_status(name: bytes) -> bool:
+    """Whether clients can read a line with this name: they decode the text and split it at LF and comma."""
+    if b"," in name or b"\n" in name:
+        return False
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _submit(connection: "PeriodicConnection", request: wire.PeriodicJob, watcher: RunWatcher | None) -> LiveJob | None:

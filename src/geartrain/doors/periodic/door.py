@@ -50,6 +50,7 @@ class PeriodicDoor(door.Door):
         self.config = PeriodicConfig(kept, tick_loop.engine.journal.save_value)
         self.locks = Locks(tick_loop.engine)
         self.first_due = FirstDueTimes(tick_loop.engine)
+        self.omitted_functions = 0  # functions that the last STATUS omitted
         self._expected: dict[tuple[bytes, bytes], list[DataWatcher]] = {}
         self._keepalive_check: DelayedCall | None = None
         self.timeout = 0  # seconds for a job without a timeout of its own
