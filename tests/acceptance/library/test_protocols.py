@@ -54,9 +54,26 @@ def test_rescheduling(urls: dict[str, str], function: str) -> None:
         return f"run {runs}"
 
     async def scenario() -> None:
+        async with (
+            geartrain.AsyncClient(urls["gearman"]) as client,
+            working(urls["periodic"], **{function: later}),
+        ):
+            assert await client.run(function) == b"run 3"
+
+    play(scenario)
+
+
+def test_a_periodic_client_does_not_wait_for_a_rescheduled_job(urls: dict[str, str], function: str) -> None:
+    """As with Periodic's own server, it gets a failure."""
+
+    async def later(job: geartrain.Job) -> None:
+        job.reschedule(0)
+
+    async def scenario() -> None:
         url = urls["periodic"]
         async with geartrain.AsyncClient(url) as client, working(url, **{function: later}):
-            assert await client.run(function) == b"run 3"
+            with pytest.raises(geartrain.JobFailedError):
+                await client.run(function)
 
     play(scenario)
 

@@ -2,8 +2,11 @@
 
 from collections.abc import Callable
 
+import pytest
+
+from tests.support import gearman_peer
 from tests.support.peer import until
-from tests.support.periodic_peer import WORKER, Command, Dial, Dialect, Peer, job, text
+from tests.support.periodic_peer import WORKER, Command, Dial, Dialect, Job, Peer, job, text
 
 
 def test_several_waiters_are_all_answered(client: Peer, dial: Dial, worker: Peer, function: bytes) -> None:
@@ -73,15 +76,6 @@ def test_function_dropped_while_it_waits(dial: Dial, function: bytes) -> None:
     assert client.data(waiting) == b""
 
 
-def test_today_s_client_is_told_of_a_failure(dial: Dial, hire: Callable[..., Peer], function: bytes) -> None:
-    """Whatever the worker speaks: there is nobody else who wants the job."""
-    client, worker = dial(Dialect.TODAY), hire(function)
-    waiting = client.run(function, b"name")
-    worker.fail(worker.take())
-    assert client.data(waiting) == b"failed"
-    assert client.status()[function][1] == 0
-
-
 def test_the_document_s_client_waits_for_a_result(dial: Dial, hire: Callable[..., Peer], function: bytes) -> None:
     """Whatever the worker speaks: a failure cannot be said to it."""
     client, worker = dial(Dialect.DOCUMENT), hire(function)
@@ -93,14 +87,101 @@ def test_the_document_s_client_waits_for_a_result(dial: Dial, hire: Callable[...
     assert client.data(waiting) == b"at last"
 
 
-def test_a_job_that_others_want_is_tried_again(dial: Dial, hire: Callable[..., Peer], function: bytes) -> None:
+REPORTS: dict[str, Callable[[Peer, Job], None]] = {
+    "fail": lambda worker, job: worker.fail(job),
+    "later": lambda worker, job: worker.later(job, 0),
+}
+each_report = pytest.mark.parametrize("report", REPORTS.values(), ids=REPORTS.keys())
+
+
+@each_report
+def test_today_s_client_is_told_that_its_job_did_not_finish(
+    dial: Dial, hire: Callable[..., Peer], function: bytes, report: Callable[[Peer, Job], None]
+) -> None:
+    """Also if the worker wants it later: there is nobody else who wants the job."""
+    client, worker = dial(Dialect.TODAY), hire(function)
+    waiting = client.run(function, b"name")
+    report(worker, worker.take())
+    assert client.data(waiting) == b"failed"
+    assert client.status()[function][1] == 0
+    worker.grab()
+    worker.silence()
+
+
+@each_report
+def test_a_submitted_job_runs_again_without_its_waiting_client(
+    dial: Dial, hire: Callable[..., Peer], function: bytes, report: Callable[[Peer, Job], None]
+) -> None:
     client, worker = dial(Dialect.TODAY), hire(function)
     client.submit(function, b"name")
     waiting = client.run(function, b"name")
-    worker.fail(worker.take())
-    client.silence()
+    report(worker, worker.take())
+    assert client.data(waiting) == b"failed"
+    again = client.run(function, b"name")
     worker.done(worker.take(), b"second time")
-    assert client.data(waiting) == b"second time"
+    assert client.data(again) == b"second time"
+    client.silence()
+
+
+@each_report
+def test_both_dialects_wait_for_a_job_that_runs_again(
+    dial: Dial, hire: Callable[..., Peer], function: bytes, report: Callable[[Peer, Job], None]
+) -> None:
+    today, document, worker = dial(Dialect.TODAY), dial(Dialect.DOCUMENT), hire(function)
+    ids = [client.run(function, b"name") for client in (today, document)]
+    for client in (today, document):
+        client.silence()
+    report(worker, worker.take())
+    assert today.data(ids[0]) == b"failed"
+    document.silence()
+    worker.done(worker.take(), b"second time")
+    assert document.data(ids[1]) == b"second time"
+    today.silence()
+
+
+def test_a_gearman_client_waits_for_a_job_that_is_put_off(
+    dial: Dial, gearman: Callable[[], gearman_peer.Peer], hire: Callable[..., Peer], function: bytes
+) -> None:
+    client, other, worker = dial(Dialect.TODAY), gearman(), hire(function)
+    handle = other.submit(function, b"name")
+    waiting = client.run(function, b"name")
+    client.silence()
+    worker.later(worker.take(), 0)
+    assert client.data(waiting) == b"failed"
+    worker.done(worker.take(), b"second time")
+    other.expect(gearman_peer.Kind.WORK_COMPLETE, handle, b"second time")
+
+
+def test_a_broadcast_copy_that_is_put_off_leaves_the_client_waiting(dial: Dial, function: bytes) -> None:
+    client = dial(Dialect.TODAY)
+    workers = [dial(Dialect.TODAY, WORKER).offer(function, command=Command.BROADCAST) for _ in range(2)]
+    grabs = [worker.grab() for worker in workers]
+    for worker in workers:
+        worker.silence()
+    waiting = client.run(function, b"name")
+    copies = [worker.assigned(grab) for worker, grab in zip(workers, grabs, strict=True)]
+    workers[0].later(copies[0], 0)
+    client.silence()
+    workers[1].done(copies[1], b"result")
+    assert client.data(waiting) == b"result"
+
+
+@each_report
+def test_a_subscriber_stays_with_a_job_that_runs_again(
+    dial: Dial, function: bytes, report: Callable[[Peer, Job], None]
+) -> None:
+    client, worker = dial(Dialect.TODAY), dial(Dialect.TODAY, WORKER).offer(function)
+    client.submit(function, b"name")
+    parts = client.send(Command.RECV_DATA, job(function, b"name"))
+    client.expect(parts, Command.SUCCESS)
+    waiting = client.run(function, b"name")
+    report(worker, worker.take())
+    assert client.data(waiting) == b"failed"
+    client.silence()
+    given = worker.take()
+    worker.part(given, b"part")
+    worker.done(given)
+    assert [client.data(parts), client.data(parts)] == [b"part", b"EOF"]
 
 
 def test_a_wait_that_is_over(dial: Dial, hire: Callable[..., Peer], function: bytes) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from geartrain.doors.periodic import job_names
 from geartrain.doors.periodic.watcher import DataWatcher, RunWatcher
 from geartrain.engine.job import LiveJob
+from geartrain.engine.worker import Worker
 from geartrain.errors import QueueFullError
 from geartrain.model import Duplicate, Priority
 from geartrain.wire import periodic as wire
@@ -229,18 +230,28 @@ def work_fail(connection: "PeriodicConnection", message_id: bytes, arguments: wi
     connection.confirm(wire.WORK_FAIL, message_id)
     if job is not None:
         worker = connection.work()
-        connection.engine.fail(worker, job, retry=job.background or _has_document_client(job))
+        retry = job.background or _has_document_client(job)
+        if retry:
+            _answer_failed(worker, job)
+        connection.engine.fail(worker, job, retry=retry)
         worker.done(job)
 
 
 def schedule_later(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
-    """SCHED_LATER: run the job again after a delay, and add a step to its count. Confirmed when it is on disk."""
+    """SCHED_LATER: run the job again after a delay, and add a step to its count. Confirmed when it is on disk.
+
+    As with the original server, a foreground job for which only today's clients wait ends instead.
+    """
     job = connection.job_of(arguments)
     delay, step = arguments.later()
     confirmed = connection.confirms(wire.SCHED_LATER, message_id)
     if job is not None:
         worker = connection.work()
-        connection.engine.reschedule(worker, job, connection.engine.now + max(delay, 0), step)
+        if not job.background and _has_only_today_s_clients(job):
+            connection.engine.fail(worker, job, "rescheduled by its worker")
+        else:
+            _answer_failed(worker, job)
+            connection.engine.reschedule(worker, job, connection.engine.now + max(delay, 0), step)
         worker.done(job)
     if confirmed:
         connection.answer_durably(message_id, otherwise=wire.SUCCESS)
@@ -289,10 +300,31 @@ def job_unassigned(connection: "PeriodicConnection", message_id: bytes, argument
         connection.engine.hand_back(worker, job)
 
 
+def _answer_failed(worker: Worker, job: LiveJob) -> None:
+    """Before a job is retried or rescheduled: today's clients that wait for its result get `failed`.
+
+    A broadcast job, which has no single owner, still runs elsewhere: its clients wait on.
+    """
+    if job.owner is not worker:
+        return
+    for watcher in list(job.watchers or ()):
+        if isinstance(watcher, RunWatcher) and watcher.fails_on_retry():
+            watcher.connection.engine.unwatch(job, watcher)
+            watcher.fail(job, "")
+
+
 def _has_document_client(job: LiveJob) -> bool:
     """Whether a client of the document waits for the job."""
     watchers = [watcher for watcher in job.watchers or () if isinstance(watcher, RunWatcher)]
     return any(watcher.connection.dialect is wire.DOCUMENT for watcher in watchers)
+
+
+def _has_only_today_s_clients(job: LiveJob) -> bool:
+    """Whether clients wait for the job, all of them of today's dialect."""
+    watchers = job.watchers or ()
+    return bool(watchers) and all(
+        isinstance(watcher, RunWatcher) and watcher.connection.dialect is wire.TODAY for watcher in watchers
+    )
 
 
 class Command(NamedTuple):

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import CANCELLED
+from geartrain.wire import periodic as wire
 
 if TYPE_CHECKING:
     from geartrain.doors.periodic.connection import PeriodicConnection
@@ -41,6 +42,10 @@ class RunWatcher(Watcher):
         word = b"removed" if job.state is CANCELLED else b"failed"
         self.finish(word if self.connection.dialect.data else b"")
 
+    def fails_on_retry(self) -> bool:
+        """Whether `failed` is the answer when the job runs again later. Clients of the document wait for a result."""
+        return self.connection.dialect is wire.TODAY
+
     def finish(self, answer: bytes) -> None:
         """Answer, and stop waiting."""
         self.cancel_timer()
@@ -66,6 +71,10 @@ class DataWatcher(RunWatcher):
     def data(self, job: LiveJob, data: bytes) -> None:
         """Answer with a part of the result."""
         self.connection.answer_data(self.message_id, data)
+
+    def fails_on_retry(self) -> bool:
+        """No: the next attempt sends parts too."""
+        return False
 
     def complete(self, job: LiveJob, result: bytes) -> None:
         """Answer with EOF."""
