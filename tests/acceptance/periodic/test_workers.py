@@ -158,3 +158,40 @@ def test_a_job_s_own_timeout_governs(client: Peer, worker: Peer, hire: Hire, fun
     client.submit(function, b"name", timeout=1)
     worker.take()
     assert hire(function).take().name == b"name"
+
+
+# go-periodic 1.1.1 registers its workers as clients.
+GO_REGISTRATION = bytes.fromhex("00524551 00000001 a505df1b 01")
+GO_UNREAD_ANSWERS = 10  # to a grab; with one more the worker stops reading
+
+
+def test_the_worker_of_go_periodic(dial: Dial, function: bytes) -> None:
+    """It grabs again on the same message id before it reports, and never reads another answer to a grab than a job."""
+    client, worker = dial(Dialect.TODAY), dial(Dialect.TODAY, None).raw(GO_REGISTRATION)
+    worker.payload()
+    worker.succeed(Command.CAN_DO, text(function))
+    grab = worker.send(Command.GRAB_JOB)
+    worker.silence()
+    for number in range(2 * GO_UNREAD_ANSWERS):
+        waiting = client.run(function, b"%d" % number)
+        given = worker.assigned(grab)
+        worker.send(Command.GRAB_JOB, message_id=grab)
+        worker.succeed(Command.WORK_DONE, given.handle + b"result")
+        worker.send(Command.GRAB_JOB, message_id=grab)  # as it does every second
+        worker.silence()
+        assert client.data(waiting) == b"result"
+
+
+def test_workers_that_registered_as_clients(dial: Dial, dialect: Dialect, function: bytes) -> None:
+    worker = dial(dialect).offer(function)
+    grab = worker.send(Command.GRAB_JOB)
+    worker.silence()
+    worker.submit(function, b"name")
+    given = worker.assigned(grab)
+    worker.later(given, 0, 1)
+    worker.send(Command.GRAB_JOB, message_id=grab)
+    given = worker.assigned(grab)
+    assert given.count == 1
+    worker.done(given)
+    worker.silence()
+    assert worker.status()[function][:3] == [1, 0, 0]

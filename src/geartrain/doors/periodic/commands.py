@@ -331,7 +331,6 @@ class Command(NamedTuple):
     """A row of the table."""
 
     handler: Handler
-    for_workers: bool = False
     # SUCCESS is sent before the command is carried out: that of a grab must come before the job. Handlers whose answer
     # depends on the outcome, or on the job, confirm by themselves.
     confirmed_first: bool = False
@@ -350,17 +349,17 @@ COMMANDS: Final[dict[int, Command]] = {
     wire.SHUTDOWN: Command(shutdown),
     wire.CONFIG_GET: Command(get_config),
     wire.CONFIG_SET: Command(set_config),
-    wire.CAN_DO: Command(can_do, for_workers=True, confirmed_first=True),
-    wire.CANT_DO: Command(cant_do, for_workers=True, confirmed_first=True),
-    wire.BROADCAST: Command(broadcast, for_workers=True, confirmed_first=True),
-    wire.SLEEP: Command(sleep, for_workers=True),
-    wire.GRAB_JOB: Command(grab_job, for_workers=True, confirmed_first=True),
-    wire.WORK_DONE: Command(work_done, for_workers=True),
-    wire.WORK_FAIL: Command(work_fail, for_workers=True),
-    wire.SCHED_LATER: Command(schedule_later, for_workers=True),
-    wire.WORK_DATA: Command(work_data, for_workers=True, confirmed_first=True),
-    wire.ACQUIRE: Command(acquire, for_workers=True),
-    wire.RELEASE: Command(release, for_workers=True, confirmed_first=True),
-    wire.JOB_ASSIGNED: Command(job_assigned, for_workers=True),
-    wire.JOB_UNASSIGNED: Command(job_unassigned, for_workers=True),
+    wire.CAN_DO: Command(can_do, confirmed_first=True),
+    wire.CANT_DO: Command(cant_do, confirmed_first=True),
+    wire.BROADCAST: Command(broadcast, confirmed_first=True),
+    wire.SLEEP: Command(sleep),
+    wire.GRAB_JOB: Command(grab_job, confirmed_first=True),
+    wire.WORK_DONE: Command(work_done),
+    wire.WORK_FAIL: Command(work_fail),
+    wire.SCHED_LATER: Command(schedule_later),
+    wire.WORK_DATA: Command(work_data, confirmed_first=True),
+    wire.ACQUIRE: Command(acquire),
+    wire.RELEASE: Command(release, confirmed_first=True),
+    wire.JOB_ASSIGNED: Command(job_assigned),
+    wire.JOB_UNASSIGNED: Command(job_unassigned),
 }

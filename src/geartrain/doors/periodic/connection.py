@@ -1,4 +1,4 @@
-"""One Periodic peer: a client, or a worker that may be a client too."""
+"""One Periodic peer. Whatever type it registered as, it may be a client and a worker."""
 
 import os
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ class PeriodicConnection(Connection):
         self.dialect = wire.DOCUMENT
         self.quiet = door.is_quiet(address)
         self.by_socket_file = address.scheme in PATH_SCHEMES
-        self.is_worker = False
+        self.is_worker = False  # as it registered
         self.registered = False
         self.name = b""
         self.heard_at = door.tick_loop.loop.time()  # by the loop's clock, which is never set
@@ -73,8 +73,6 @@ class PeriodicConnection(Connection):
         if row is None or command > self.dialect.commands:
             self.answer(message_id, wire.UNKNOWN)
             return
-        if row.for_workers and not self.is_worker:
-            raise WireError("ROLE", f"command {command} is for workers")
         if row.confirmed_first and self.confirms(command, message_id):
             self.answer(message_id, wire.SUCCESS)
         row.handler(self, message_id, wire.Arguments(data, start + 5, end))
@@ -82,14 +80,17 @@ class PeriodicConnection(Connection):
     def confirms(self, command: int, message_id: bytes) -> bool:
         """Whether this command of a worker is answered with SUCCESS.
 
-        Not with the message id of a grab that waits, whose client would take the answer for a job.
+        Not with the message id of a grab that waits, whose client would take the answer for a job. A grab is not
+        confirmed to a peer that registered as a client: such workers predate this confirmation and never read it.
         """
         if command not in self.dialect.confirmed:
             return False
         if self.quiet and command in wire.WORKERS_CONFIRMED:
             return False
+        if command == wire.GRAB_JOB:
+            return self.is_worker
         worker = self.worker
-        if worker is None or command == wire.GRAB_JOB:
+        if worker is None:
             return True
         return message_id not in worker.assigned and message_id not in worker.grabs
 
