@@ -66,7 +66,7 @@ def test_delayed_jobs_at_the_end_are_not_forgotten(tmp_path: Path) -> None:
 
 
 def test_every_job_is_restored_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", "geartrain.store")  # other tests set the level of "geartrain"
     count, engine = restored(filled(tmp_path / "jobs.db", job(1, 10.0), job(2, 11.0)))
     assert (count, sorted(engine.jobs)) == (2, [1, 2])
     [record] = caplog.records
@@ -75,7 +75,7 @@ def test_every_job_is_restored_and_counted(tmp_path: Path, caplog: pytest.LogCap
 
 
 def test_empty_store_is_not_worth_a_log_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", "geartrain.store")  # other tests set the level of "geartrain"
     assert restored(filled(tmp_path / "jobs.db"))[0] == 0
     assert not caplog.records
 
