@@ -1,5 +1,7 @@
 """Actions in the dashboard: what the page shows, and what the server did."""
 
+from typing import Any
+
 import pytest
 
 from tests.browser.page_checks import PageErrors, Visit, hides, part, shows
@@ -79,6 +81,20 @@ def test_a_function_is_limited(busy: Scene, visit: Visit) -> None:
     with Peer(busy.gearman) as client:
         client.send(Kind.SUBMIT_JOB_BG, b"webhook", b"", b"one more")
         assert client.packet()[0] == Kind.ERROR
+
+
+def test_a_function_has_no_buttons_before_it_is_loaded(busy: Scene, visit: Visit) -> None:
+    page = visit(busy.url)
+    held: list[Any] = []
+    page.route("**/functions/webhook", lambda route: held.append(route))
+    page.goto(f"{busy.url}/#/functions/webhook")
+    shows(page, "h1", "webhook")
+    limits = page.get_by_role("button", name="Limits")
+    assert not limits.is_visible()
+    until(lambda: page.evaluate("true") and len(held) == 1, "the page asks for the function")
+    held[0].continue_()
+    limits.click()
+    assert page.get_by_label("Normal").is_visible()
 
 
 def test_a_job_is_submitted_and_run_before_its_time(busy: Scene, visit: Visit) -> None:

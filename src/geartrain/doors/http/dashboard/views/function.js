@@ -55,6 +55,7 @@ export function openFunction(root, name, signal) {
       get("jobs", { function: { encoded: name }, limit: 20 }, signal),
     ]);
     item = newest;
+    actions.hidden = false;
     rates.sample([item]);
     tiles.show(item, rates);
     state.replaceChildren(...(item.paused ? [badge("paused", "warn")] : []));
@@ -67,6 +68,26 @@ export function openFunction(root, name, signal) {
     noJobs.hidden = jobs.items.length > 0;
   }
 
+  // They act on the function that was loaded: nothing can be clicked before.
+  const actions = make(
+    "div",
+    { class: "row", hidden: true },
+    pause,
+    plainButton("limit", action(async () => (await askForLimits(item)) && refresh()), ""),
+    make(
+      "button",
+      { type: "button", "data-needs": "submit", on: { click: () => askForJob({ function: shown(item.name) }) } },
+      "Submit a job",
+    ),
+    verbButton(
+      "drop",
+      () => item,
+      () => {
+        location.hash = "#/functions";
+      },
+      "",
+    ),
+  );
   root.append(
     make(
       "div",
@@ -74,25 +95,7 @@ export function openFunction(root, name, signal) {
       make("h1", {}, decoded(name)),
       state,
       make("span", { class: "push" }),
-      make(
-        "div",
-        { class: "row" },
-        pause,
-        plainButton("limit", action(async () => (await askForLimits(item)) && refresh()), ""),
-        make(
-          "button",
-          { type: "button", "data-needs": "submit", on: { click: () => askForJob({ function: shown(item.name) }) } },
-          "Submit a job",
-        ),
-        verbButton(
-          "drop",
-          () => item,
-          () => {
-            location.hash = "#/functions";
-          },
-          "",
-        ),
-      ),
+      actions,
     ),
     problem.element,
     tiles.element,
