@@ -27,6 +27,7 @@ _SCRIPTS = {
     for name, script in vars(scripts).items()
     if isinstance(script, scripts.Script)
 }
+REGISTER = _SCRIPTS[scripts.REGISTER.sha1.encode()]
 # A worker runs these three times per lease, at any moment.
 RENEWALS = frozenset(_SCRIPTS[script.sha1.encode()] for script in (scripts.REGISTER, scripts.HOLD, scripts.RETURN_LOST))
 
@@ -45,7 +46,7 @@ class RedisProxy:
         self._strike_after = -1
         self._strike_on = ""
         self._count_renewals = True
-        self._struck = False
+        self.struck = False
         self._sockets: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
 
@@ -74,7 +75,7 @@ class RedisProxy:
     def wait_until_struck(self) -> str:
         """The command whose answer never arrived."""
         with self._changed:
-            assert self._changed.wait_for(lambda: self._struck, PATIENCE), f"only answered: {self.answered}"
+            assert self._changed.wait_for(lambda: self.struck, PATIENCE), f"only answered: {self.answered}"
             return self.answered[-1]
 
     def wait_until_asked(self, name: str, count: int) -> None:
@@ -134,16 +135,16 @@ class RedisProxy:
                 with self._changed:
                     while answers.next() is not resp_client.MORE:
                         self._count(under_way.popleft())
-                    if not self._struck:
+                    if not self.struck:
                         near.sendall(data)
             near.shutdown(socket.SHUT_WR)
 
     def _count(self, name: str) -> None:
-        if name in _GREETINGS or self._struck or (name in RENEWALS and not self._count_renewals):
+        if name in _GREETINGS or self.struck or (name in RENEWALS and not self._count_renewals):
             return
         self.answered.append(name)
         if self._strike is not None and self._is_due(name):
-            self._struck = True
+            self.struck = True
             self._strike()
         self._changed.notify_all()
 
