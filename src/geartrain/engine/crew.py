@@ -12,6 +12,10 @@ corrected only by the verb that finds it outdated:
   jobs. A claim that finds the queue empty parks it at the queue, and the next job unparks it.
 - A function has an `IdleCrew` for each of its crews. It is in the function's list `idle_crews` while the crew may have
   an idle worker. A wake-up that finds none parks it at the crew, and the next worker that becomes idle unparks it.
+
+Nor must a worker that changes its functions again and again cost what its number of functions costs. From the first
+change after it has asked for jobs it has a crew of its own, and each further change adds or removes one function of
+that crew. So a crew is built at most twice for every worker that announces its functions.
 """
 
 from geartrain.engine.function import Function
@@ -46,7 +50,7 @@ class ReadyQueue(Node):
         self.queue.parked.append(self)
 
     def end(self) -> None:
-        """The crew is disbanded."""
+        """The crew no longer offers the function."""
         members = self.queue.parked if self.is_parked else self.crew.ready[self.priority]
         members.remove(self)
 
@@ -64,43 +68,59 @@ class IdleCrew(Node):
         crew.parked.append(self)
 
     def end(self) -> None:
-        """The crew is disbanded."""
+        """The crew no longer offers the function."""
         members = self.crew.parked if self.is_parked else self.function.idle_crews
         members.remove(self)
 
 
+class CrewFunction:
+    """A function of a crew: its entries in the lists of both."""
+
+    __slots__ = ("idle_crew", "ready_queues")
+
+    def __init__(self, crew: "Crew", function: Function) -> None:
+        self.idle_crew = IdleCrew(crew, function)
+        self.ready_queues = [ReadyQueue(crew, function, priority) for priority in range(len(function.queues))]
+
+    def end(self) -> None:
+        """The crew no longer offers the function."""
+        self.idle_crew.end()
+        for ready_queue in self.ready_queues:
+            ready_queue.end()
+
+
 class Crew:
-    """The workers of one distinct set of functions; it exists while it has workers."""
+    """The workers of one distinct set of functions, or one worker that changed its set; it exists while it has any."""
 
-    __slots__ = ("_idle_crews", "_ready_queues", "functions", "idle", "key", "last_claim_at", "parked", "ready", "size")
+    __slots__ = ("functions", "idle", "key", "last_claim_at", "parked", "ready", "size")
 
-    def __init__(self, key: frozenset[bytes], functions: list[Function]) -> None:
-        self.key = key  # the names of the functions
-        self.functions = functions
+    def __init__(self, key: frozenset[bytes] | None, functions: list[Function]) -> None:
+        self.key = key  # the names of the functions; None: no other worker may join
+        self.functions: dict[Function, CrewFunction] = {}
         self.size = 0  # how many workers it has
         self.idle: LinkedList[Worker] = LinkedList()
         self.ready: list[LinkedList[ReadyQueue]] = [LinkedList(), LinkedList(), LinkedList()]  # by priority
         self.parked: LinkedList[IdleCrew] = LinkedList()  # those of functions that consider it busy
         self.last_claim_at = 0.0  # when one of its workers last got a job; the Gearman door's lingering grabs use it
-        self._ready_queues: list[ReadyQueue] = []
-        self._idle_crews: list[IdleCrew] = []
         for function in reversed(functions):  # the turns begin with the one registered last, as in gearmand
-            function.crews[self] = None
-            self._idle_crews.append(IdleCrew(self, function))
-            for priority in range(len(function.queues)):
-                entry = ReadyQueue(self, function, priority)
-                self._ready_queues.append(entry)
-                if entry.queue.size and not function.paused:
-                    entry.unpark()
+            self.add(function)
+
+    def add(self, function: Function) -> None:
+        """Offer one more function; if it has jobs, its turn comes after the others."""
+        entry = self.functions[function] = CrewFunction(self, function)
+        for ready_queue in entry.ready_queues:
+            if ready_queue.queue.size and not function.paused:
+                ready_queue.unpark()
+
+    def remove(self, function: Function) -> None:
+        """No longer offer a function."""
+        self.functions.pop(function).end()
 
     def disband(self) -> None:
         """The last worker left."""
-        for function in self.functions:
-            del function.crews[self]
-        for ready_queue in self._ready_queues:
-            ready_queue.end()
-        for idle_crew in self._idle_crews:
-            idle_crew.end()
+        for entry in self.functions.values():
+            entry.end()
+        self.functions.clear()
 
     def add_idle(self, worker: Worker) -> None:
         """A worker becomes idle."""

@@ -8,7 +8,7 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.queue import JobQueue, LinkedList
 
 if TYPE_CHECKING:
-    from geartrain.engine.crew import Crew, IdleCrew
+    from geartrain.engine.crew import IdleCrew
 
 UNLIMITED: Final = 0
 
@@ -18,7 +18,6 @@ class Function:
 
     __slots__ = (
         "broadcast",
-        "crews",
         "has_limits",
         "idle_crews",
         "limits",
@@ -38,7 +37,6 @@ class Function:
         self.queues = [JobQueue(), JobQueue(), JobQueue()]  # by priority
         self.has_limits = False  # whether any of `limits` is set
         self.limits = (UNLIMITED, UNLIMITED, UNLIMITED)  # by the priority of a new job
-        self.crews: dict[Crew, None] = {}  # those whose workers offer it
         self.idle_crews: LinkedList[IdleCrew] = LinkedList()  # crews that may have idle workers
         self.workers = 0  # how many workers offer it
         self.running = 0

@@ -62,7 +62,7 @@ class EngineState:
         self.dead: dict[int, LiveJob] = {}  # by id
         self.dead_counts: dict[bytes, int] = {}  # by function, which may no longer exist
         self.functions: dict[bytes, Function] = {}
-        self.crews: dict[frozenset[bytes], Crew] = {}
+        self.crews: dict[frozenset[bytes], Crew] = {}  # by their functions; those that workers may join
         self.schedule = ScheduledJobs()
         self.leases = Leases()
         self.broadcasts = Broadcasts()
@@ -146,14 +146,29 @@ class EngineState:
         return max(count, 1) if name in self.builtin_workers else count
 
     def _join_crew(self, worker: Worker) -> Crew:
-        """Add a worker to the crew of its abilities."""
+        """Add a worker to the crew of its abilities, when it first asks for jobs."""
         key = frozenset(worker.abilities)
         crew = self.crews.get(key)
         if crew is None:
-            crew = self.crews[key] = Crew(key, [self.functions[name] for name in worker.abilities])
+            crew = self.crews[key] = Crew(key, self._offered_functions(worker))
         crew.size += 1
         worker.crew = crew
         return crew
+
+    def _own_crew(self, worker: Worker) -> bool:
+        """Give a worker whose abilities changed a crew that no other joins; return whether it is a new one."""
+        crew = worker.crew
+        assert crew is not None
+        if crew.size == 1:
+            if crew.key is not None:
+                del self.crews[crew.key]
+                crew.key = None
+            return False
+        crew.size -= 1
+        worker.crew = own_crew = Crew(None, self._offered_functions(worker))
+        own_crew.size = 1
+        own_crew.last_claim_at = crew.last_claim_at
+        return True
 
     def _leave_crew(self, worker: Worker) -> None:
         """Remove a worker from its crew; a crew without workers is disbanded."""
@@ -165,8 +180,12 @@ class EngineState:
             crew.remove_idle(worker)
         crew.size -= 1
         if not crew.size:
-            del self.crews[crew.key]
+            if crew.key is not None:
+                del self.crews[crew.key]
             crew.disband()
+
+    def _offered_functions(self, worker: Worker) -> list[Function]:
+        return [self.functions[name] for name in worker.abilities]
 
     # Waking workers
 

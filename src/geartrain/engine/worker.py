@@ -42,7 +42,7 @@ class Worker(Node):
         self.since = 0.0  # when it first offered a function
         self.abilities: dict[bytes, Ability] = {}
         self.running = HeldJobs()
-        self.crew: Crew | None = None  # None until it asks for jobs after a change of its abilities
+        self.crew: Crew | None = None  # None until it asks for jobs
         self.idle = False  # waits for `wake`
         self.inbox: list[LiveJob] | None = None  # copies of broadcast jobs that it has yet to claim
         self.forgiven: set[bytes] | None = None  # see `forgive_late`

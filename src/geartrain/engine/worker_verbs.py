@@ -36,14 +36,15 @@ class WorkerVerbs(ClientVerbs):
         if not known:
             function.workers += 1
             self._list_worker(worker)
-            self._change_crew(worker)
+            self._change_crew(worker, function)
 
     def unregister(self, worker: Worker, name: bytes) -> None:
         """The worker no longer offers the function; its jobs of that function are requeued."""
         if worker.abilities.pop(name, None) is None:
             return
-        self.functions[name].workers -= 1
-        self._change_crew(worker)
+        function = self.functions[name]
+        function.workers -= 1
+        self._change_crew(worker, function)
         jobs = [job for job in self._assigned_jobs(worker) if job.function == name]
         if worker.inbox:
             worker.inbox = [job for job in worker.inbox if job.function != name]
@@ -226,10 +227,19 @@ class WorkerVerbs(ClientVerbs):
         if worker.number > 0:
             self.workers[worker.number] = worker
 
-    def _change_crew(self, worker: Worker) -> None:
-        """The worker's abilities changed: leave its crew; if it was idle, become idle in the new one."""
+    def _change_crew(self, worker: Worker, function: Function) -> None:
+        """The worker has begun or ceased to offer a function; if it was idle, it becomes idle in its changed crew."""
+        crew = worker.crew
+        if crew is None:
+            return
         idle = worker.idle
-        self._leave_crew(worker)
+        if idle:
+            crew.remove_idle(worker)
+        if not self._own_crew(worker):
+            if function.name in worker.abilities:
+                crew.add(function)
+            else:
+                crew.remove(function)
         if idle:
             self.sleep(worker)
 

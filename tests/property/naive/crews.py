@@ -88,17 +88,21 @@ class NaiveState:
         if worker.crew is None:
             key = frozenset(worker.abilities)
             for crew in self.crews:
-                if crew.key == key:
+                if crew.key == key and not crew.own:
                     break
             else:
-                crew = NaiveCrew(key)
-                self.crews.append(crew)
-                for function in reversed(worker.abilities):
-                    self.functions[function].crews.append(crew)
-                    self.list_queues(crew, function)
+                crew = self.new_crew(worker)
             crew.members.append(worker)
             worker.crew = crew
         return worker.crew
+
+    def new_crew(self, worker: NaiveWorker, own: bool = False) -> NaiveCrew:
+        crew = NaiveCrew(frozenset(worker.abilities), own)
+        self.crews.append(crew)
+        for function in reversed(worker.abilities):
+            self.functions[function].crews.append(crew)
+            self.list_queues(crew, function)
+        return crew
 
     def stop_sleeping(self, worker: NaiveWorker) -> None:
         if worker.crew is not None and worker in worker.crew.asleep:
@@ -116,9 +120,30 @@ class NaiveState:
                 naive_function.crews = [other for other in naive_function.crews if other is not crew]
                 naive_function.idle_crews = [other for other in naive_function.idle_crews if other is not crew]
 
-    def change_crew(self, worker: NaiveWorker) -> None:
-        asleep = worker.crew is not None and worker in worker.crew.asleep
-        self.leave_crew(worker)
+    def change_crew(self, worker: NaiveWorker, function: bytes) -> None:
+        """The worker began or ceased to offer a function: once it has a crew, it gets or keeps one of its own."""
+        crew = worker.crew
+        if crew is None:
+            return
+        asleep = worker in crew.asleep
+        self.stop_sleeping(worker)
+        if len(crew.members) > 1:
+            crew.members.remove(worker)
+            worker.crew = self.new_crew(worker, own=True)
+            worker.crew.members.append(worker)
+        else:
+            crew.own, crew.key = True, frozenset(worker.abilities)
+            naive_function = self.functions[function]
+            if function in crew.key:
+                naive_function.crews.append(crew)
+                self.list_queues(crew, function)
+                for priority in range(3):
+                    crew.served[priority, function] = next(self.clock)  # its turn comes after the others
+            else:
+                naive_function.crews.remove(crew)
+                naive_function.idle_crews = [other for other in naive_function.idle_crews if other is not crew]
+                for turns in crew.turns:
+                    turns[:] = [other for other in turns if other != function]
         if asleep:
             self.sleep(worker)
 

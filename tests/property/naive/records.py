@@ -60,6 +60,7 @@ class NaiveCrew:
     """Workers with the same abilities; `turns` has the functions that have jobs, by priority."""
 
     key: frozenset[bytes]
+    own: bool = False  # of one worker that changed its abilities; no other joins
     members: list[NaiveWorker] = dataclasses.field(default_factory=list)
     asleep: list[NaiveWorker] = dataclasses.field(default_factory=list)
     turns: tuple[list[bytes], list[bytes], list[bytes]] = dataclasses.field(default_factory=lambda: ([], [], []))

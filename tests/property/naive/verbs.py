@@ -104,12 +104,12 @@ class Naive(Moves):
         known = function in worker.abilities
         worker.abilities[function] = (timeout, on_timeout)
         if not known:
-            self.change_crew(worker)
+            self.change_crew(worker, function)
 
     def unregister(self, worker: NaiveWorker, function: bytes) -> None:
         if worker.abilities.pop(function, None) is None:
             return
-        self.change_crew(worker)
+        self.change_crew(worker, function)
         lost = [job for job in worker.holding + worker.invited if job.function == function]
         worker.invited = [job for job in worker.invited if job.function != function]
         self.lose(worker, lost)

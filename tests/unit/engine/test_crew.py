@@ -35,7 +35,61 @@ def test_a_crew_exists_from_the_first_claim_to_the_last_worker(engine: Engine) -
     assert len(engine.crews) == 1
     engine.remove_worker(two)
     assert engine.crews == {}
-    assert not engine.functions[b"f"].crews
+    function = engine.functions[b"f"]
+    assert [*function.idle_crews, *(entry for queue in function.queues for entry in queue.parked)] == []
+
+
+def test_a_worker_that_changes_its_functions_has_a_crew_of_its_own(engine: Engine) -> None:
+    one, two = hire(engine, b"f", b"g"), hire(engine, b"f", b"g")
+    engine.claim(one)
+    engine.claim(two)
+    shared = one.crew
+    engine.register(one, b"h")
+    own = one.crew
+    assert own is not None
+    assert (own is not shared, own.size, two.crew is shared) == (True, 1, True)
+    engine.unregister(one, b"h")
+    assert one.crew is own, "it does not go back to the crew that has the same functions"
+    engine.register(two, b"h")
+    assert two.crew is shared, "the last worker of a crew keeps it"
+    assert engine.crews == {}
+
+
+def test_a_change_touches_one_function_of_the_own_crew(engine: Engine) -> None:
+    worker = hire(engine, *(b"%d" % number for number in range(100)))
+    engine.claim(worker)
+    assert worker.crew is not None
+    before = dict(worker.crew.functions)
+    for _ in range(3):
+        engine.register(worker, b"f")
+        engine.claim(worker)
+        engine.unregister(worker, b"f")
+        engine.claim(worker)
+    assert worker.crew.functions == before, "the same objects: they were not built again"
+
+
+def test_a_function_that_is_added_later_takes_its_turn_after_the_others(engine: Engine) -> None:
+    worker = hire(engine, b"f", b"g")
+    engine.claim(worker)
+    fill(engine, "f1", "f2", "g1", "g2", "h1", "h2")
+    engine.register(worker, b"h")
+    assert payloads(engine, worker) == [b"f1", b"g1", b"h1", b"f2", b"g2", b"h2"]
+
+
+def test_an_idle_worker_that_adds_a_function_with_jobs_is_woken(engine: Engine) -> None:
+    worker = hire(engine, b"f", asleep=True)
+    fill(engine, "g1")
+    engine.register(worker, b"g")
+    assert not worker.idle
+    assert claim(engine, worker).payload == b"g1"
+
+
+def test_a_function_that_is_removed_from_a_crew_is_not_served(engine: Engine) -> None:
+    worker = hire(engine, b"f", b"g")
+    engine.claim(worker)
+    fill(engine, "f1", "g1", "g2-")
+    engine.unregister(worker, b"g")
+    assert payloads(engine, worker) == [b"f1"]
 
 
 def test_within_a_function_first_come_first_served(engine: Engine) -> None:

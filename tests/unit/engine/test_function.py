@@ -9,7 +9,7 @@ from tests.unit.engine.recording import NOW, claim, hire
 def test_a_new_function_has_nothing() -> None:
     function = Function(b"f")
     assert (function.queued, function.total, function.running, function.scheduled) == (0, 0, 0, 0)
-    assert (function.workers, function.crews) == (0, {})
+    assert (function.workers, list(function.idle_crews)) == (0, [])
     assert function.limits == (UNLIMITED,) * 3
     assert not function.paused
     assert not function.broadcast

@@ -71,10 +71,11 @@ def test_a_worker_that_changes_crews_is_idle_in_one_of_them(engine: Engine) -> N
     for function in (b"g", b"h"):
         engine.register(worker, function)
     engine.unregister(worker, b"f")
-    assert [list(crew.idle) for crew in engine.crews.values()] == [[worker]]
-    assert list(engine.crews) == [frozenset({b"g", b"h"})]
-    assert list(engine.functions[b"f"].crews) == []
-    assert list(engine.functions[b"g"].crews) == [worker.crew]
+    assert worker.crew is not None
+    assert list(worker.crew.idle) == [worker]
+    assert {function.name for function in worker.crew.functions} == {b"g", b"h"}
+    assert [entry.crew for entry in engine.functions[b"f"].idle_crews] == []
+    assert [entry.crew for entry in engine.functions[b"g"].idle_crews] == [worker.crew]
 
 
 def test_a_planned_wake_survives_a_pause(engine: Engine) -> None:
