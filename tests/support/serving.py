@@ -91,13 +91,14 @@ def installed_command() -> Path:
 
 
 @contextlib.contextmanager
-def serve(*arguments: str, doors: int | None = None) -> Iterator[ServerProcess]:
+def serve(*arguments: str, doors: int | None = None, under: Sequence[str] = ()) -> Iterator[ServerProcess]:
     """`geartrain serve` with these arguments, once all its doors are open.
 
-    The doors are counted from the `--listen` arguments; say `doors` where a settings file opens them.
+    The doors are counted from the `--listen` arguments; say `doors` where a settings file opens them. `under` is a
+    command that runs the server, such as strace.
     """
     listens = sum(argument.partition("=")[0] == "--listen" for argument in arguments)
-    with _running([str(installed_command()), "serve", *arguments]) as server:
+    with _running([*under, str(installed_command()), "serve", *arguments]) as server:
         server.wait_for_doors(doors or max(listens, 1))
         yield server
 

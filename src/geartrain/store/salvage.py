@@ -17,6 +17,7 @@ import apsw
 
 from geartrain.store import schema
 from geartrain.store.contract import COLUMNS
+from geartrain.store.transaction import transaction
 
 _SIDE_FILES: Final = ("-wal", "-shm", "-journal")
 _DOOR: Final = COLUMNS.index("door")  # the reason follows it
@@ -105,19 +106,20 @@ def _fill(new: Path, damaged: Path) -> tuple[int, int]:
     """Create the new file; return the number of jobs in it, and of rows that could be read but are not valid jobs."""
     os.close(os.open(new, os.O_CREAT | os.O_CLOEXEC, 0o600))
     jobs = broken = 0
-    with contextlib.closing(apsw.Connection(str(new))) as connection, connection:
+    with contextlib.closing(apsw.Connection(str(new))) as connection:
         schema.migrate(connection, str(new))
-        for row in _readable_jobs(damaged):
-            try:
-                connection.execute(_ADD_JOB, row)
-                jobs += 1
-            except (apsw.ConstraintError, apsw.MismatchError) as error:
-                connection.execute(_QUARANTINE, (time.time(), str(error), *row))
-                broken += 1
-        for pair in _saved_values(damaged):
-            with contextlib.suppress(apsw.ConstraintError):
-                connection.execute("INSERT INTO kept VALUES (?, ?)", pair)
-        connection.execute("INSERT INTO meta VALUES ('next_id', ?)", (_first_unused(connection, damaged),))
+        with transaction(connection):
+            for row in _readable_jobs(damaged):
+                try:
+                    connection.execute(_ADD_JOB, row)
+                    jobs += 1
+                except (apsw.ConstraintError, apsw.MismatchError) as error:
+                    connection.execute(_QUARANTINE, (time.time(), str(error), *row))
+                    broken += 1
+            for pair in _saved_values(damaged):
+                with contextlib.suppress(apsw.ConstraintError):
+                    connection.execute("INSERT INTO kept VALUES (?, ?)", pair)
+            connection.execute("INSERT INTO meta VALUES ('next_id', ?)", (_first_unused(connection, damaged),))
     return jobs, broken
 
 

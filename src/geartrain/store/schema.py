@@ -12,6 +12,7 @@ import apsw
 from geartrain.errors import StoreError
 from geartrain.model import id_from_handle
 from geartrain.store.contract import RECORD_COLUMNS, Query
+from geartrain.store.transaction import transaction
 
 APPLICATION_ID: Final = 0x47454152  # "GEAR"; it tells our files from those of other programs
 
@@ -169,7 +170,7 @@ def migrate(connection: apsw.Connection, path: str) -> int:
     """Migrate a file to the current layout; return the layout it had. Raise StoreError as `recognise` does."""
     version = recognise(connection, path)
     if version < len(MIGRATIONS):
-        with connection:
+        with transaction(connection):
             for script in MIGRATIONS[version:]:
                 connection.execute(script)
             connection.pragma("user_version", len(MIGRATIONS))

@@ -20,6 +20,7 @@ import apsw
 
 from geartrain.errors import StoreError
 from geartrain.store import contract, lock, rows, salvage, schema
+from geartrain.store.transaction import transaction
 
 _PAGES_PER_CHECKPOINT: Final = 1000
 _FREE_TO_PREALLOCATE: Final = 16  # the log is not preallocated if the disk has less space than this many logs
@@ -107,7 +108,7 @@ class SqliteStore:
         try:
             connection = self._connected()
             self._check_file()
-            with connection:
+            with transaction(connection):
                 if saved:
                     connection.executemany(_SAVE_JOB, saved)
                 if finished:
@@ -143,7 +144,7 @@ class SqliteStore:
             # Only from the front, even if the clock went back, so that the numbers have no gaps to count wrongly.
             old = list(itertools.takewhile(lambda row: row[1] < before or row[0] <= newest - keep, oldest))
             if old:
-                with connection:
+                with transaction(connection):
                     connection.execute("DELETE FROM records WHERE seq <= ?", (old[-1][0],))
             return len(old)
         except apsw.Error as error:
@@ -154,7 +155,8 @@ class SqliteStore:
     def transaction(self) -> Iterator[apsw.Connection]:
         """For operators while no server runs: changes are durable at the end, all or nothing."""
         try:
-            with self._connected() as connection:
+            connection = self._connected()
+            with transaction(connection):
                 yield connection
         except apsw.Error as error:
             self._roll_back(error)
@@ -303,7 +305,7 @@ class SqliteStore:
         _log.error("invalid row moved to table broken", extra=_fields(self.path, f"id {row[0]}: {problem}"))
         values = (time.time(), problem, *row)
         connection = self._connected()
-        with contextlib.suppress(apsw.Error), connection:
+        with contextlib.suppress(apsw.Error), transaction(connection):
             connection.execute(f"INSERT INTO broken VALUES ({schema.marks(values)})", values)
             connection.execute(_REMOVE_JOB, (row[0],))
 
