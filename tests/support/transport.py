@@ -12,6 +12,11 @@ class Transport:
 
     def pause_reading(self) -> None: ...
 
+    def resume_reading(self) -> None: ...
+
+    def can_write_eof(self) -> bool:
+        return True
+
     def set_write_buffer_limits(self, high: int) -> None: ...
 
     def get_extra_info(self, name: str) -> Any:
@@ -31,3 +36,4 @@ class Transport:
         self.closed = True
 
     abort = close
+    write_eof = close  # the peer sees the same

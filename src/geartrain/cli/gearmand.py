@@ -16,6 +16,7 @@ import geartrain
 from geartrain.address import Address
 from geartrain.cli import gearmand_options as options
 from geartrain.errors import GeartrainError, SettingsError
+from geartrain.model import Expiry
 from geartrain.server.config import load
 from geartrain.server.config.settings import Settings
 from geartrain.server.process import launch, log
@@ -23,6 +24,12 @@ from geartrain.server.process.launch import ProcessOptions
 
 COMPATIBLE = "1.1.20"
 EVERY_INTERFACE = "*"
+# What gearmand does where `geartrain serve` does something else; flags, the environment and a settings file change it.
+DEFAULTS = {
+    "job_timeout_action": Expiry.REQUEUE.value,
+    # The size of a packet is a number of 32 bits. Some are left for the handle that a job's payload is sent with.
+    "max_packet": "4095MiB",
+}
 THREADS_IGNORED = {"--threads": "one event loop serves all connections"}
 
 Values = Mapping[str, str]  # values of the given options, by long name
@@ -48,7 +55,7 @@ def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         print(f"\ngearmand {COMPATIBLE} compatible, geartrain {geartrain.__version__} - geartrain --help")
         return 0
     flags, warnings = translate(values, environment)
-    settings = with_job_retries(load.load(flags, environment), values)
+    settings = load_settings(flags, values, environment)
     for warning in warnings:
         print(f"gearmand: warning: {warning}", file=sys.stderr)
     if "check-args" not in values:
@@ -107,8 +114,9 @@ def translate(values: Values, environment: Mapping[str, str]) -> tuple[Flags, li
     return flags, warnings
 
 
-def with_job_retries(settings: Settings, values: Values) -> Settings:
-    """The settings, with the meaning of `--job-retries 0` that they choose."""
+def load_settings(flags: Flags, values: Values, environment: Mapping[str, str]) -> Settings:
+    """The settings, with gearmand's defaults and the meaning of `--job-retries 0` that they choose."""
+    settings = load.load(flags, environment, DEFAULTS)
     if settings.job_retries_zero == "none" and int(values.get("job-retries", "-1")) == 0:
         return msgspec.structs.replace(settings, max_attempts=1)
     return settings

@@ -1,4 +1,4 @@
-"""The options of gearmand 1.1.20 as a table, and a parser for its syntax.
+"""The options of gearmand 1.1.20 as a table, with a few of ours, and a parser for its syntax.
 
 The syntax, as observed: long options take their argument after `=` or as the next word, short ones immediately or as
 the next word. Switches may share a dash (`-dR`). Options are not abbreviated and not repeated, and there are no
@@ -37,7 +37,7 @@ class Option(NamedTuple):
 
 
 _NO, _TEXT, _NUMBER = ArgumentType.NOTHING, ArgumentType.TEXT, ArgumentType.NUMBER
-_GENERAL, _HTTP, _GEAR = "General options", "HTTP", "Gear"
+_GENERAL, _HTTP, _GEAR, _OWN = "General options", "HTTP", "Gear", "Geartrain, not in gearmand"
 _OTHER_STORE = "this queue type is not supported"
 _NO_HTTP = "gearmand's HTTP protocol is not supported"
 
@@ -131,6 +131,16 @@ OPTIONS = (
     Option("MySQL", "mysql-password", "", _TEXT, "", "Accepted, unused.", no_effect=_OTHER_STORE),
     Option("MySQL", "mysql-db", "", _TEXT, "", "Accepted, unused.", no_effect=_OTHER_STORE),
     Option("MySQL", "mysql-table", "", _TEXT, "gearman_queue", "Accepted, unused.", no_effect=_OTHER_STORE),
+    Option(_OWN, "max-packet", "", _TEXT, "4095MiB", "Refuse packets that are larger than this.", "max_packet"),
+    Option(
+        _OWN,
+        "job-timeout-action",
+        "",
+        _TEXT,
+        "requeue",
+        "What to do with a job that exceeds its worker's timeout: requeue, as gearmand, or fail.",
+        "job_timeout_action",
+    ),
 )
 BY_LONG = {option.long: option for option in OPTIONS}
 BY_SHORT = {option.short: option for option in OPTIONS if option.short}

@@ -18,6 +18,7 @@ from typing import Any, Final
 from mypy_extensions import mypyc_attr
 
 from geartrain.doors.door import Door
+from geartrain.doors.refused_peer import RefusedPeer
 from geartrain.errors import WireError
 from geartrain.runtime.tick import Writer
 
@@ -58,6 +59,8 @@ class Connection(Writer):
         self._sent = 0  # how many pieces have left: the first in `out` has this number
         self._held: list[HeldOutput] = []
         self._close_after_commit = False
+        self._refused: RefusedPeer | None = None  # set when a last error is sent: it must arrive
+        self._left = False  # its workers and watchers are out of the engine
         self._paused = False  # the peer does not read fast enough
         self._stalled_checks = 0
         self._incomplete = (0, 0)  # what the last check saw of an incomplete packet
@@ -77,6 +80,8 @@ class Connection(Writer):
     def data_received(self, data: bytes) -> None:
         """Handle every packet that is complete."""
         if self.input_ended:
+            if self._refused is not None:
+                self._refused.discard(len(data))
             return
         self.tick_loop.begin_tick()
         self.feed(data)
@@ -90,11 +95,13 @@ class Connection(Writer):
     def connection_lost(self, error: Exception | None) -> None:
         """Undo what depended on the peer."""
         self.closing = self.input_ended = True
+        if self._refused is not None:
+            self._refused.end()
         self.out.clear()
         self._held.clear()
         self.door.connections.discard(self)
         self.tick_loop.begin_tick()
-        self.lost()
+        self._leave()
         if _log.isEnabledFor(logging.DEBUG):
             self.log(logging.DEBUG, "peer disconnected", str(error) if error else "")
 
@@ -160,7 +167,7 @@ class Connection(Writer):
         """Log the exception that is being handled, and close this connection."""
         _log.exception("packet handling failed", extra={"fields": {"door": self.door.name, "peer": self.peer}})
         self.send_error(self.internal_error())
-        self.close()
+        self.close_refused()
 
     def refuse(self, error: WireError) -> None:
         """Tell the peer what was wrong, and close if the error is fatal."""
@@ -168,7 +175,7 @@ class Connection(Writer):
             self.log(logging.WARNING, "peer refused", str(error))
         self.send_error(error)
         if error.fatal:
-            self.close()
+            self.close_refused()
 
     # Writing
 
@@ -235,6 +242,8 @@ class Connection(Writer):
     def close(self) -> None:
         """Read no more, write what has gathered, and close; acknowledgements that wait for the disk are waited for."""
         if self.closing:
+            if self._refused is not None:
+                self._refused.end()
             return
         self.input_ended = True
         self.flush()
@@ -243,7 +252,22 @@ class Connection(Writer):
             self.transport.pause_reading()
             return
         self.closing = True
-        self.transport.close()
+        if self._refused is not None:
+            self._refused.begin()
+            self._leave()  # its jobs do not wait until it has closed its side
+        else:
+            self.transport.close()
+
+    def close_refused(self) -> None:
+        """Close so that the last error arrives, although the peer may still be sending."""
+        if self._refused is None and not self.closing:
+            self._refused = RefusedPeer(self.transport, self.tick_loop.timers)
+        self.close()
+
+    def _leave(self) -> None:
+        if not self._left:
+            self._left = True
+            self.lost()
 
     def drop(self, why: str) -> None:
         """Close at once, without waiting for the peer to read."""

@@ -1,5 +1,7 @@
 """gearmand's own options that change what peers see, on gearmand's own command line."""
 
+import contextlib
+
 import pytest
 
 from tests.support.gearman_peer import Kind, Peer, Start, worker
@@ -45,3 +47,28 @@ def test_exceptions_for_everybody(drop_in: Start) -> None:
         busy.grab()
         busy.send(Kind.WORK_EXCEPTION, handle, b"it broke")
         client.expect(Kind.WORK_EXCEPTION, handle, b"it broke")
+
+
+def test_a_job_that_exceeds_its_timeout_is_given_out_again(drop_in: Start) -> None:
+    """Neither its client nor its worker is told."""
+    with drop_in() as server, contextlib.ExitStack() as stack:
+        client, slow, other = (stack.enter_context(Peer(server.port)) for _ in range(3))
+        slow.send(Kind.CAN_DO_TIMEOUT, b"f", b"1000").silence()
+        handle = client.submit(b"f", b"", b"data")
+        assert slow.grab().handle == handle
+        other.register(b"f").sleep()
+        other.expect(Kind.NOOP)
+        assert other.grab().handle == handle
+        other.send(Kind.WORK_COMPLETE, handle, b"result")
+        client.expect(Kind.WORK_COMPLETE, handle, b"result")
+        client.silence()
+        slow.silence()
+
+
+@pytest.mark.differs_from_gearmand
+def test_an_explicit_timeout_action_wins(drop_in: Start) -> None:
+    with drop_in("--job-timeout-action=fail") as server, Peer(server.port) as client, Peer(server.port) as slow:
+        slow.send(Kind.CAN_DO_TIMEOUT, b"f", b"1000").silence()
+        handle = client.submit(b"f")
+        slow.grab()
+        client.expect(Kind.WORK_FAIL, handle)

@@ -9,7 +9,7 @@ import pytest
 import geartrain
 from geartrain.cli import gearmand
 from geartrain.errors import SettingsError
-from geartrain.server.config import load
+from geartrain.model import Expiry
 from geartrain.server.config.settings import Settings
 from geartrain.server.process import log
 from geartrain.server.process.launch import ProcessOptions
@@ -23,8 +23,9 @@ def translate(*words: str, **environment: str) -> tuple[dict[str, Any], list[str
 
 
 def settings(*words: str, **environment: str) -> Settings:
-    flags, _ = translate(*words, **environment)
-    return load.load(flags, {"GEARTRAIN_CONFIG": "/dev/null"})
+    values = gearmand.read_options(["--config-file=/dev/null", *QUIET, *words])
+    flags, _ = gearmand.translate(values, environment)
+    return gearmand.load_settings(flags, values, {"GEARTRAIN_CONFIG": "/dev/null", **environment})
 
 
 def warnings(*words: str) -> list[str]:
@@ -81,10 +82,25 @@ def test_option_sets_a_setting(words: list[str], name: str, value: object) -> No
     ("words", "attempts"), [([], 0), (["-j", "-1"], 0), (["-j0"], 1), (["-j", "+0"], 1), (["-j1"], 1), (["-j2"], 2)]
 )
 def test_job_retries_of_gearmand_2(words: list[str], attempts: int) -> None:
-    values = gearmand.read_options(["--config-file=/dev/null", *QUIET, *words])
-    flags, _ = gearmand.translate(values, {})
-    environment = {"GEARTRAIN_CONFIG": "/dev/null", "GEARTRAIN_JOB_RETRIES_ZERO": "none"}
-    assert gearmand.with_job_retries(load.load(flags, environment), values).max_attempts == attempts
+    assert settings(*words, GEARTRAIN_JOB_RETRIES_ZERO="none").max_attempts == attempts
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "name", "value"),
+    [
+        ([], {}, "job_timeout_action", Expiry.REQUEUE),
+        (["--job-timeout-action=fail"], {}, "job_timeout_action", Expiry.FAIL),
+        ([], {"GEARTRAIN_JOB_TIMEOUT_ACTION": "fail"}, "job_timeout_action", Expiry.FAIL),
+        ([], {}, "max_packet", 4095 * 1024**2),
+        (["--max-packet=1MiB"], {}, "max_packet", 1024**2),
+        ([], {"GEARTRAIN_MAX_PACKET": "2MiB"}, "max_packet", 2 * 1024**2),
+        (["--max-packet", "1MiB"], {"GEARTRAIN_MAX_PACKET": "2MiB"}, "max_packet", 1024**2),
+    ],
+)
+def test_defaults_of_gearmand_give_way_to_what_was_set(
+    words: list[str], environment: dict[str, str], name: str, value: object
+) -> None:
+    assert getattr(settings(*words, **environment), name) == value
 
 
 @pytest.mark.parametrize(

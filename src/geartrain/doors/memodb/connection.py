@@ -120,10 +120,13 @@ class MemodbConnection(Connection):
     def refuse(self, error: WireError) -> None:
         """Ignore an invalid message, or close the pipe if the error is fatal."""
         if error.fatal:
-            level = logging.DEBUG if error.code == "CLOSED" else logging.WARNING
-            self.log(level, "peer refused", str(error))
+            peer_closed = error.code == "CLOSED"
+            self.log(logging.DEBUG if peer_closed else logging.WARNING, "peer refused", str(error))
             self._send_answers()
-            self.close()
+            if peer_closed:
+                self.close()
+            else:
+                self.close_refused()
             return
         # The first one is a warning; thousands of warnings would hide everything else.
         self.log(logging.DEBUG if self._ignored else logging.WARNING, "message ignored", str(error))

@@ -9,6 +9,7 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from geartrain.errors import AddressError, SettingsError
@@ -27,13 +28,18 @@ class SettingValue(NamedTuple):
     source: str  # as its author wrote it: `--backlog x`, `GEARTRAIN_BACKLOG=x`, `file.toml: backlog = "x"`
 
 
-def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Settings:
+def load(
+    flags: Mapping[str, Any],
+    environment: Mapping[str, str] | None = None,
+    defaults: Mapping[str, Any] = MappingProxyType({}),
+) -> Settings:
     """Load all settings; a SettingsError says which value is wrong and where it comes from.
 
-    `flags` has the command line's values by setting name; `config` names the settings file.
+    `flags` has the command line's values by setting name; `config` names the settings file. `defaults` are used
+    instead of those of the table, where a command has its own.
     """
     environment = os.environ if environment is None else environment
-    values: dict[str, SettingValue] = {}
+    values = dict(_from_flags(defaults))
     path = _settings_file(flags, environment)
     if path is not None:
         values.update(_from_file(path))
