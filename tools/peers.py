@@ -57,6 +57,7 @@ PEERS = (
     _debian("gearadmin", ("gearman-tools",), "gearadmin", "--help"),
     _debian("perl", ("libgearman-client-perl",), "perl", "-MGearman::Client", "-MGearman::Worker", "-e1"),
     _debian("php", ("php-cli", "php-gearman"), "php", "-r", "new GearmanClient(); new GearmanWorker();"),
+    _debian("php-redis", ("php-cli", "php-redis"), "php", "-r", "new Redis();"),
     _debian("nc", ("netcat-openbsd",), "sh", "-c", "nc -h 2>&1 | grep -q OpenBSD"),
     _debian("curl", ("curl",), "curl", "--version"),
     _debian("nngcat", ("nng-utils",), "nngcat", "--version"),

@@ -74,7 +74,7 @@ def memodb_options(settings: Settings) -> memodb.Options:
 
 
 def gearmonkey_options(settings: Settings) -> gearmonkey.Options:
-    return gearmonkey.Options(version=geartrain.__version__)
+    return gearmonkey.Options(version=geartrain.__version__, grace=settings.gearmonkey_grace)
 
 
 def http_options(settings: Settings, not_ready: Callable[[], str]) -> http.Options:

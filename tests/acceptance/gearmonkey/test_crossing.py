@@ -18,7 +18,7 @@ from tests.support.gearman_peer import Kind
 def both() -> Iterator[tuple[int, str]]:
     """A Gearman door's port and a GearMonkey door's address, of one server."""
     listens = [f"--listen={scheme}://{serving.HOST}:0" for scheme in ("gearman", "gearmonkey")]
-    with serving.serve("--store", "memory", *listens) as running:
+    with serving.serve("--store", "memory", *listens, "--gearmonkey-grace", "50ms") as running:
         gearman, monkey = running.urls
         yield int(gearman.rpartition(":")[2]), monkey
 

@@ -12,7 +12,7 @@ import pytest
 from geartrain.client import gearmonkey
 from tests.acceptance.gearmonkey import redis_py_peer
 from tests.acceptance.gearmonkey.conftest import Place
-from tests.support import process
+from tests.support import process, serving
 from tests.support.peer import until
 
 LEASE = 0.5
@@ -112,9 +112,15 @@ def test_our_own_keys_do_not_outlive_the_work(place: Place, function: str, raw: 
     assert not raw.keys("geartrain:*" + function)
 
 
-@pytest.mark.parametrize("place", ["geartrain"], indirect=True)
 class TestTheDoor:
-    """What only our server can do: it knows which connection popped what."""
+    """What only our server can do: it knows which connection popped what, and waits a little for its reports."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def place(cls) -> Iterator[Place]:
+        listen = f"gearmonkey://{serving.HOST}:0"
+        with serving.serve("--store", "memory", "--listen", listen, "--gearmonkey-grace", "50ms") as server:
+            yield Place("geartrain", server.port)
 
     def test_plain_worker_killed(self, place: Place, function: str, tmp_path: Path, raw: Any) -> None:
         """No word of ours is in that worker, and its job is not lost all the same."""

@@ -132,12 +132,12 @@ def settle(loop: asyncio.AbstractEventLoop) -> None:
 
 
 @examples(300)
-@given(steps=STEPS)
-def test_nothing_breaks_the_door(loop: asyncio.AbstractEventLoop, steps: list[tuple[int, bytes]]) -> None:
+@given(steps=STEPS, grace=st.sampled_from([0.0, 60.0]))
+def test_nothing_breaks_the_door(loop: asyncio.AbstractEventLoop, steps: list[tuple[int, bytes]], grace: float) -> None:
     now = 1_000_000.0
     engine = Engine(handle_prefix=b"H:t", first_id=2)
     tick_loop = TickLoop(loop, engine, lambda: now)
-    door = GearmonkeyDoor(tick_loop, Limits(max_packet=10_000), Options("test"), Archive())
+    door = GearmonkeyDoor(tick_loop, Limits(max_packet=10_000), Options("test", grace), Archive())
     peers = [open_peer(door) for _ in range(4)]
     for number, step in steps:
         now += 0.001
@@ -157,8 +157,12 @@ def test_nothing_breaks_the_door(loop: asyncio.AbstractEventLoop, steps: list[tu
     check_door(door)
     for peer in peers:
         peer.connection_lost(None)
+    check_books(engine)
+    check_door(door)
+    door.stop_listening()
     settle(loop)
     assert engine.running == 0
+    assert not door.detached
     assert all(function.workers == 0 for function in engine.functions.values())
     assert not engine.crews
     assert not door.channels

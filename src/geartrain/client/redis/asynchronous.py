@@ -168,6 +168,7 @@ class AsyncWorker(AsyncClosing):
         if not self._started or self._redis.breaks != self._breaks:
             self._breaks = self._redis.breaks
             await self._redis.run(self._flow.start())
+            await self._redis.run(self._flow.tie())
             self._started = True
         if self._renewing is None and self._flow.has_leases:
             await self._redis.run(self._flow.renew())

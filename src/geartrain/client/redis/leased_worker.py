@@ -39,6 +39,10 @@ class LeasedWorker(PlainWorker):
         self._token = token
         self._lease = lease
 
+    def tie(self) -> Flow[None]:
+        """Do nothing: jobs have leases."""
+        yield from ()
+
     def register(self, function: str) -> Flow[None]:
         """Register for a function; a second time has no effect."""
         keys = [names.workers(function), names.count(function)]

@@ -4,6 +4,7 @@ They are for a Geartrain server, which puts back the jobs that a lost connection
 needed: see `leased_worker`.
 """
 
+import contextlib
 import time
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -37,6 +38,11 @@ class PlainWorker:
     """A worker of a Geartrain server; its methods are flows."""
 
     has_leases = False  # whether `renew` has to be run
+
+    def tie(self) -> Flow[None]:
+        """Have the server put jobs back as soon as the connection closes, instead of waiting for a report."""
+        with contextlib.suppress(flow.CommandError):  # an older server does so anyway
+            yield flow.repeatable("CLIENT", "GRACE", 0)
 
     def register(self, function: str) -> Flow[None]:
         """Register for a function."""

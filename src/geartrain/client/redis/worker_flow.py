@@ -39,6 +39,10 @@ class WorkerFlow:
         for function in self.functions:
             yield from self.register(function)
 
+    def tie(self) -> Flow[None]:
+        """Tie the jobs to the connection that fetches them, on that connection; `start` comes first."""
+        yield from self._worker.tie()
+
     def register(self, function: str) -> Flow[None]:
         """Register for a function."""
         yield from self._worker.register(function)

@@ -79,6 +79,14 @@ class JobEventPublisher(Observer):
         """`start`."""
         self._publish(job, b"start")
 
+    def requeued(self, job: LiveJob, reason: str) -> None:
+        """The job is no longer with a worker of this door."""
+        self._left(job)
+
+    def rescheduled(self, job: LiveJob, reason: str) -> None:
+        """The same, when its worker wants it to run later."""
+        self._left(job)
+
     def finished(self, job: LiveJob, result: bytes) -> None:
         """`finish`; the hash has the result already."""
         door = self._door
@@ -88,9 +96,17 @@ class JobEventPublisher(Observer):
         if ours or door.channels or door.blocked_pops.has_lock_of(job):
             door.jobs.finished.add(job, result, door.tick_loop.engine.now)
             door.popped.discard(job.handle)
+        if door.detached:
+            door.detached.job_left(job)
         if door.blocked_pops.count:
             door.blocked_pops.job_ended(job)
         self._publish(job, b"finish")
+
+    def _left(self, job: LiveJob) -> None:
+        door = self._door
+        door.popped.discard(job.handle)
+        if door.detached:
+            door.detached.job_left(job)
 
     def _publish(self, job: LiveJob, event: bytes) -> None:
         channels = self._door.channels

@@ -44,6 +44,8 @@ class GearmonkeyConnection(Connection):
         self.name = b""
         self.connected_at = time.monotonic()
         self.worker: GearmonkeyWorker | None = None  # made with its first pop from a queue
+        self.grace = door.detached.grace  # seconds that its jobs stay with its worker after it has closed
+        self.adopted: set[GearmonkeyWorker] = set()  # of closed connections, that have reported over this one
         self.blocked_pop: BlockedPop | None = None  # that waits
         self.must_be_durable = False  # the changes of the current command, before its reply
         self.prepared = 0  # ids that it took and has not used
@@ -269,14 +271,18 @@ class GearmonkeyConnection(Connection):
             return self.worker
         return job.owner if isinstance(job.owner, GearmonkeyWorker) else None
 
+    def adopt(self, worker: Worker) -> None:
+        """A worker has reported over this connection."""
+        if worker is not self.worker and isinstance(worker, GearmonkeyWorker):
+            self.gearmonkey.detached.adopt(worker, self)
+
     def is_forgiven_report(self, handle: bytes, fields: dict[bytes, bytes]) -> bool:
-        """Whether a report on a job that was taken from this connection is to be ignored."""
+        """Whether a report on a job that was taken from its worker is to be ignored."""
+        final = fields.get(b"status") in _ENDS
         worker = self.worker
-        if worker is None:
-            return False
-        if fields.get(b"status") in _ENDS:
-            return worker.is_forgiven(handle)
-        return handle in (worker.forgiven or ())
+        if worker is not None and worker.forgiven is not None and handle in worker.forgiven:
+            return worker.is_forgiven(handle) if final else True
+        return self.gearmonkey.detached.is_forgiven(handle, final)
 
     # Closing
 
@@ -286,15 +292,14 @@ class GearmonkeyConnection(Connection):
         super().close()
 
     def lost(self) -> None:
-        """Requeue the jobs that it popped, and undo its subscriptions and counts."""
+        """Detach its worker if it has jobs, and undo its subscriptions and counts."""
         self._stop_waiting()
         self._unread.clear()
         if self._lookup is not None:
             self._lookup.cancel()
         channel_commands.forget(self)
         self.gearmonkey.counts.forget(self)
-        if self.worker is not None:
-            self.worker.leave()
+        self.gearmonkey.detached.connection_lost(self)
 
     def _stop_waiting(self) -> None:
         pop = self.blocked_pop

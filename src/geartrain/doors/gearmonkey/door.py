@@ -9,6 +9,7 @@ from geartrain.doors.gearmonkey import commands
 from geartrain.doors.gearmonkey.blocked_pops import BlockedPops
 from geartrain.doors.gearmonkey.channels import Channels, JobEventPublisher
 from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
+from geartrain.doors.gearmonkey.detached_workers import DetachedWorkers
 from geartrain.doors.gearmonkey.job_hashes import JobHashes
 from geartrain.doors.gearmonkey.worker_counts import WorkerCounts
 from geartrain.runtime import tick
@@ -20,6 +21,7 @@ class Options:
     """Settings of this door."""
 
     version: str  # of Geartrain; INFO has it, and our library recognizes the server by it
+    grace: float = 60.0  # seconds that popped jobs stay with their worker when its connection has closed
 
 
 class GearmonkeyDoor(door.Door):
@@ -35,6 +37,7 @@ class GearmonkeyDoor(door.Door):
         self.counts = WorkerCounts(tick_loop.engine)
         self.channels = Channels()
         self.blocked_pops = BlockedPops(tick_loop)
+        self.detached = DetachedWorkers(tick_loop, options.grace)
         self.scheduled: set[bytes] = set()  # handles of live jobs that were queued for a time
         self.popped: set[bytes] = set()  # handles of jobs that workers of this door run
         self.outputs: dict[bytes, bytes] = {}  # by handle: written before the status that ends the job
@@ -46,6 +49,12 @@ class GearmonkeyDoor(door.Door):
     def connect(self, address: Address) -> GearmonkeyConnection:
         """A connection for a new peer."""
         return GearmonkeyConnection(self, next(self._numbers))
+
+    def stop_listening(self) -> None:
+        """Accept no more connections; detached workers could not report any more, so their jobs go back."""
+        super().stop_listening()
+        self.tick_loop.begin_tick()
+        self.detached.close()
 
     def peers(self) -> list[GearmonkeyConnection]:
         """The open connections, the oldest first."""

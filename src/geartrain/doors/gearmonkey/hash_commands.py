@@ -122,6 +122,7 @@ def _report(connection: "GearmonkeyConnection", key: keys.Key, job: LiveJob, fie
         if connection.is_forgiven_report(job.handle, fields) or _changes_nothing(connection, key, fields):
             return
         raise keys.refusal(f"job {key.id} is not yours: it waits in its queue, or somebody else runs it")
+    connection.adopt(worker)
     if fields.get(b"input", job.payload) != job.payload:
         raise keys.refusal(f"job {key.id} is running: its input cannot be changed")
     _progress(connection, job, fields)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from geartrain.doors.gearmonkey import channel_commands, keys, transaction
+from geartrain.doors.gearmonkey import channel_commands, detached_workers, keys, transaction
 from geartrain.errors import WireError
 from geartrain.wire import resp
 
@@ -89,6 +89,7 @@ def reset(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Va
     """RESET: the state of a new connection; popped jobs stay with it."""
     transaction.abandon(connection)
     channel_commands.forget(connection)
+    connection.grace = connection.gearmonkey.detached.grace
     connection.version = 2
     connection.rename(b"")
     return resp.SimpleString(b"RESET")
@@ -139,7 +140,7 @@ def time_(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Va
 
 
 def client(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """CLIENT: name, id, list, unblock."""
+    """CLIENT: name, id, list, unblock, grace."""
     handler = _CLIENT.get(arguments[1].upper())
     if handler is None:
         raise _unknown_subcommand(arguments)
@@ -190,11 +191,21 @@ def _unblock(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp
     return 1
 
 
+def _grace(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """CLIENT GRACE: how many seconds the jobs popped here stay with their worker when the connection has closed."""
+    seconds = keys.integer(arguments[2])
+    if not 0 <= seconds <= detached_workers.LONGEST_GRACE:
+        raise keys.NOT_AN_INTEGER
+    connection.grace = float(seconds)
+    return resp.OK
+
+
 Handler = Callable[["GearmonkeyConnection", list[bytes]], resp.Value]
 _CLIENT: Final[dict[bytes, tuple[int, int, Handler]]] = {
     b"SETINFO": (4, 4, _noted),
     b"SETNAME": (3, 3, _set_name),
     b"GETNAME": (2, 2, _get_name),
+    b"GRACE": (3, 3, _grace),
     b"ID": (2, 2, _id),
     b"LIST": (2, 8, _client_list),
     b"NO-EVICT": (3, 3, _noted),

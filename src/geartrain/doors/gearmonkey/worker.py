@@ -13,11 +13,13 @@ if TYPE_CHECKING:
 class GearmonkeyWorker(Worker):
     """Asleep while its connection's pop waits."""
 
-    __slots__ = ("connection", "going_to_sleep")
+    __slots__ = ("adopted_by", "connection", "going_to_sleep")
 
     def __init__(self, connection: "GearmonkeyConnection") -> None:
         super().__init__("gearmonkey", connection.name, connection.peer)
         self.connection = connection
+        # The open connection over which it has reported, if its own has closed.
+        self.adopted_by: GearmonkeyConnection | None = None
         self.going_to_sleep = False
 
     def offer(self, function: bytes) -> None:
@@ -41,6 +43,10 @@ class GearmonkeyWorker(Worker):
         door.popped.difference_update(job.handle for job in self.running.jobs())
         self.connection.engine.remove_worker(self)
 
+    def expire(self) -> None:
+        """Its connection has closed, and it has not reported over another one for the grace period."""
+        self.connection.gearmonkey.detached.expire(self)
+
     def wake(self) -> None:
         """Try the pop. Woken while going to sleep, there are jobs, but of other priorities: recheck after the tick."""
         pop = self.connection.blocked_pop
@@ -61,5 +67,7 @@ class GearmonkeyWorker(Worker):
 
     def revoked(self, job: LiveJob) -> None:
         """The job timed out or was cancelled; later reports on it are ignored."""
-        self.connection.gearmonkey.popped.discard(job.handle)
+        door = self.connection.gearmonkey
+        door.popped.discard(job.handle)
         self.forgive_late(job.handle)
+        door.detached.forgive(job.handle)

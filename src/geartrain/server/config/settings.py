@@ -197,6 +197,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             'How long the answer "no job" to a busy Gearman worker is delayed, in case a job arrives; 0 means never.',
         ),
     ] = 0.001
+    gearmonkey_grace: Annotated[
+        float,
+        Description(
+            "Workers",
+            types.DURATION,
+            "How long a GearMonkey worker whose connection has closed keeps its jobs, in case it reports over another "
+            "connection.",
+        ),
+    ] = 60.0
     memodb_heartbeat: Annotated[
         float,
         Description(

@@ -74,6 +74,7 @@ class Worker(WorkerProtocol):
                 await pipeline.open(self.address, self.tls)
             await self._reports.run(self._flow.start())
             await self._reports.run(self._flow.renew())
+            await self._fetches.run(self._flow.tie())
             self._fetch_client_id = await self._fetches.ask("CLIENT", "ID")
         except FLOW_ERRORS as error:
             self._abandon()
