@@ -66,6 +66,7 @@ COLD = (
     "doors/periodic/config.py",
     "doors/periodic/locks.py",
     "doors/http/*.py",
+    "doors/web_access.py",
     "runtime/memory.py",
     "wire/event_stream.py",
     "wire/websocket.py",

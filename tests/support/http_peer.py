@@ -67,16 +67,17 @@ class Stream:
 class Peer:
     """One who asks a server, perhaps with a token."""
 
-    def __init__(self, url: str, token: str = "") -> None:
+    def __init__(self, url: str, token: str = "", source: str = "") -> None:
         host, _, port = url.rpartition("/")[2].rpartition(":")
         self.host, self.port = host, int(port)
         self.headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._source = (source, 0) if source else None  # the address that it connects from
 
     def send(
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
     ) -> http.client.HTTPConnection:
         """Ask; the answer is still to be read, and the connection to be closed."""
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)
+        connection = http.client.HTTPConnection(self.host, self.port, PATIENCE, self._source)
         connection.request(method, path, body, {**self.headers, **(headers or {})})
         return connection
 

@@ -70,6 +70,8 @@ def memodb_options(settings: Settings) -> memodb.Options:
         worker_timeout=settings.memodb_worker_timeout,
         queue_timeout=settings.memodb_queue_timeout,
         requests_per_pipe=settings.memodb_requests_per_pipe,
+        hosts=settings.http_hosts,
+        origins=settings.memodb_origins,
     )
 
 
@@ -83,7 +85,9 @@ def http_options(settings: Settings, not_ready: Callable[[], str]) -> http.Optio
         without_token=settings.http_without_token,
         hosts=settings.http_hosts,
         worker_lease=settings.http_worker_lease,
+        trusted_proxies=settings.http_trusted_proxies,
         listeners=settings.http_listeners,
+        listeners_per_client=settings.http_listeners_per_client,
         metrics_functions=settings.metrics_functions,
         not_ready=not_ready,
     )

@@ -11,6 +11,7 @@ import base64
 import binascii
 import hashlib
 import struct
+from collections.abc import Callable
 from typing import Final
 
 from geartrain.errors import WireError
@@ -24,6 +25,7 @@ MAX_FRAME: Final = 256 * 1024  # bytes in a frame of ours
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _BLANK_LINE: Final = b"\r\n\r\n"
 _KEY_SIZE: Final = 16
+_ONCE: Final = frozenset({"host", "origin"})
 
 _CONTINUATION: Final = 0x0
 _BINARY: Final = 0x2
@@ -44,11 +46,15 @@ _PROTOCOL_ERROR: Final = 1002
 _UNSUPPORTED: Final = 1003
 _TOO_BIG: Final = 1009
 
+# Checks the Host and the Origin of a request, which may be missing; a WireError refuses it.
+Admit = Callable[[str, str | None], None]
+
 
 class WebSocketPipe:
     """A pipe over WebSocket at one path. `answers` has what must be sent back."""
 
     __slots__ = (
+        "_admit",
         "_fragments",
         "_fragments_size",
         "_frames",
@@ -62,7 +68,7 @@ class WebSocketPipe:
         "start",
     )  # fmt: skip
 
-    def __init__(self, path: str, max_message: int = MAX_MESSAGE) -> None:
+    def __init__(self, path: str, max_message: int = MAX_MESSAGE, admit: Admit | None = None) -> None:
         self.max_message = max_message
         self.greeting = b""
         self.greeted = False  # its HTTP request was accepted
@@ -71,6 +77,7 @@ class WebSocketPipe:
         self.end = 0
         self._frames = FrameReader()
         self._path = path or "/"
+        self._admit = admit
         self.answers: list[bytes] = []  # the HTTP response, pongs and the closing frame
         self._fragments: list[bytes] | None = None  # of a message that is not complete
         self._fragments_size = 0
@@ -121,7 +128,7 @@ class WebSocketPipe:
 
     def _upgrade(self, head: bytes) -> None:
         try:
-            self.answers.append(accept(head, self._path))
+            self.answers.append(accept(head, self._path, self._admit))
         except WireError as error:
             self.answers.append(_refusal(error.code))
             raise
@@ -240,16 +247,15 @@ class FrameReader(PacketBuffer):
         return False
 
 
-def accept(head: bytes, path: str) -> bytes:
+def accept(head: bytes, path: str, admit: Admit | None = None) -> bytes:
     """The response that accepts a WebSocket request for this path; a WireError if it is not one."""
     first, *lines = head.decode("latin-1").split("\r\n")
     words = first.split(" ")
     if len(words) != 3 or words[0] != "GET" or words[2] != "HTTP/1.1":
         raise WireError("HTTP", "not a WebSocket request: it has to be a GET of HTTP/1.1")
-    fields = {}
-    for line in lines:
-        name, _, value = line.partition(":")
-        fields[name.strip().lower()] = value.strip()
+    fields = _fields(lines)
+    if admit is not None:
+        admit(fields.get("host", ""), fields.get("origin"))
     if words[1].partition("?")[0] != path:
         raise WireError("NOT_FOUND", f"a WebSocket was asked for at {words[1]!r}, it is at {path!r}")
     if fields.get("upgrade", "").lower() != "websocket" or "upgrade" not in fields.get("connection", "").lower():
@@ -260,6 +266,18 @@ def accept(head: bytes, path: str) -> bytes:
     if SUBPROTOCOL not in subprotocols:
         raise WireError("HTTP", f"the subprotocol must be {SUBPROTOCOL}, not {', '.join(subprotocols)!r}")
     return _response(fields.get("sec-websocket-key", ""))
+
+
+def _fields(lines: list[str]) -> dict[str, str]:
+    """The header fields, by their names in lower case; the ones that access depends on must not be repeated."""
+    fields: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        name = name.strip().lower()
+        if name in _ONCE and name in fields:
+            raise WireError("HTTP", f"a request has two fields {name}")
+        fields[name] = value.strip()
+    return fields
 
 
 def token(key: str) -> str:
@@ -284,6 +302,8 @@ def _response(key: str) -> bytes:
 
 
 _REFUSALS: Final = {
+    "FORBIDDEN": "403 Forbidden\r\n",
+    "MISDIRECTED": "421 Misdirected Request\r\n",
     "NOT_FOUND": "404 Not Found\r\n",
     "VERSION": "426 Upgrade Required\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n",
 }

@@ -84,6 +84,26 @@ def test_logging_in_and_out(locked: str) -> None:
     assert peer.ask("GET", "/api/v1/overview", headers=session).status == 401
 
 
+FORWARDED = {**JSON, "X-Forwarded-Proto": "https"}
+
+
+def cookies(url: str) -> tuple[str, str]:
+    """The cookies that a login and a logout through a proxy set."""
+    peer = Peer(url)
+    login = peer.ask("POST", "/api/v1/login", b'{"token": "%b"}' % TOKENS["read"].encode(), FORWARDED)
+    return login.headers["set-cookie"], peer.ask("POST", "/api/v1/logout", b"", FORWARDED).headers["set-cookie"]
+
+
+def test_a_client_cannot_say_that_it_is_a_proxy(locked: str) -> None:
+    assert not any("Secure" in cookie for cookie in cookies(locked))
+
+
+def test_a_trusted_proxy_says_that_its_client_uses_tls() -> None:
+    flags = ("--http-tokens", f"read:{TOKENS['read']}", "--http-trusted-proxies", "127.0.0.0/8")
+    with serving.serve("--store", "memory", "--listen", HTTP, *flags) as server:
+        assert all("Secure" in cookie for cookie in cookies(server.url))
+
+
 def test_logging_in_with_a_wrong_token(locked: str) -> None:
     answer = Peer(locked).call("POST", "/login", {"token": "nonsense"})
     assert answer.status == 401

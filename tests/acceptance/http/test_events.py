@@ -1,10 +1,12 @@
 """Event streams of one job and of the server."""
 
+import contextlib
 import time
 
 import geartrain
+from tests.acceptance.http.conftest import HTTP
 from tests.support import serving
-from tests.support.http_peer import Event, Peer
+from tests.support.http_peer import Event, Peer, Stream
 
 
 def test_events_of_a_job_until_its_end(peer: Peer, function: str) -> None:
@@ -109,6 +111,22 @@ def test_an_unknown_event_name_is_refused(peer: Peer) -> None:
     answer = peer.call("GET", "/events?jobs=1&what=done,nonsense")
     assert (answer.status, answer.json["kind"]) == (400, "bad-request")
     assert "'nonsense'" in answer.json["detail"]
+
+
+def test_streams_of_one_client_are_bounded() -> None:
+    flags = ("--http-listeners-per-client", "2", "--http-trusted-proxies", "127.0.0.3")
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(serving.serve("--store", "memory", "--listen", HTTP, *flags))
+        peer, other, proxy = (Peer(server.url, source=f"127.0.0.{n}") for n in (1, 2, 3))
+        for client in (peer, peer, other, other):
+            stack.enter_context(client.stream("/events")).next("overview")
+        answer = peer.call("GET", "/events")
+        assert (answer.status, answer.json["kind"]) == (503, "unavailable")
+        assert "2 event streams of 127.0.0.1 are open" in answer.json["detail"]
+        assert other.call("GET", "/events", x_forwarded_for="192.0.2.1").status == 503
+        assert proxy.call("GET", "/events", x_forwarded_for="127.0.0.2").status == 503
+        proxied = Stream(proxy.send("GET", "/api/v1/events", headers={"X-Forwarded-For": "192.0.2.1"}))
+        assert stack.enter_context(proxied).next("overview")
 
 
 def test_closed_streams_are_removed(peer: Peer) -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.acceptance.memodb.conftest import port_of
 from tests.support import memodb_peer, serving
 from tests.support.memodb_peer import Pipe
-from tests.support.peer import PATIENCE
+from tests.support.websocket_peer import Socket
 
 HAS_IPV6 = socket.has_ipv6 and os.path.exists("/proc/net/if_inet6")
 
@@ -41,48 +41,6 @@ def test_ipv6() -> None:
     ):
         assert server.url == f"memodb+tcp://[::1]:{server.port}"
         pipe.silence()
-
-
-class Socket:
-    """A WebSocket client, frame by frame."""
-
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
-        self.stream = self.socket.makefile("rb")
-
-    def ask(self, path: str = "/memo", **changed: str) -> tuple[bytes, dict[bytes, bytes]]:
-        """The status line and the fields of the answer to a request for an upgrade."""
-        fields = {
-            "Host": "localhost",
-            "Upgrade": "websocket",
-            "Connection": "keep-alive, Upgrade",
-            "Sec-WebSocket-Key": base64.b64encode(b"sixteen bytes...").decode(),
-            "Sec-WebSocket-Version": "13",
-            "Sec-WebSocket-Protocol": "rep.sp.nanomsg.org",
-        } | {name.replace("_", "-"): value for name, value in changed.items()}
-        lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
-        self.socket.sendall("\r\n".join([*lines, "", ""]).encode())
-        status = self.stream.readline().strip()
-        found = {}
-        while line := self.stream.readline().strip():
-            name, _, value = line.partition(b": ")
-            found[name] = value
-        return status, found
-
-    def send(self, first: int, payload: bytes, mask: bytes = b"\x12\x34\x56\x78") -> None:
-        masked = bytes(byte ^ mask[place % 4] for place, byte in enumerate(payload))
-        size = bytes([0x80 | len(payload)]) if len(payload) < 126 else struct.pack(">BH", 0xFE, len(payload))
-        self.socket.sendall(bytes([first]) + size + mask + masked)
-
-    def receive(self) -> tuple[int, bytes]:
-        first, size = self.stream.read(2)
-        if size == 126:
-            (size,) = struct.unpack(">H", self.stream.read(2))
-        return first, self.stream.read(size)
-
-    def close(self) -> None:
-        self.stream.close()
-        self.socket.close()
 
 
 @pytest.fixture

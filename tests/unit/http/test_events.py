@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from geartrain.doors.http import events
-from geartrain.doors.http.events import EventQueue
+from geartrain.doors.http.events import EventQueue, EventStreamCount
+from geartrain.doors.http.problems import Refusal
 
 
 def run(check: Coroutine[Any, Any, None]) -> None:
@@ -77,3 +78,18 @@ def test_not_empty_is_done_when_the_queue_has_ended() -> None:
         assert queue.not_empty().done()
 
     run(check())
+
+
+def test_streams_are_counted_in_all_and_by_client() -> None:
+    count = EventStreamCount(most=3, most_per_client=2)
+    for client in ("a", "a", "b"):
+        count.check(client)
+        count.opened(client)
+    with pytest.raises(Refusal, match=r"limit is http_listeners$"):
+        count.check("c")
+    count.closed("b")
+    count.check("c")
+    with pytest.raises(Refusal, match=r"of a are open: the limit is http_listeners_per_client$"):
+        count.check("a")
+    count.closed("a")
+    count.check("a")

@@ -3,13 +3,11 @@
 A job server on a developer's machine can be reached by every page that is open in a browser there. Three checks
 protect it:
 
-- `Host`: where no token is required, only names of this machine are accepted. This prevents DNS rebinding, where
-  a foreign name resolves to a local address.
+- `Host`: where no token is required, only names of this machine are accepted (`doors/web_access.py`).
 - `Origin` and `Sec-Fetch-Site`: changes requested by pages of other sites are refused (CSRF).
 - Tokens: if any are configured, all paths but health checks and the files of the dashboard require one.
 """
 
-import ipaddress
 from collections.abc import Iterable
 from typing import Final
 
@@ -17,33 +15,12 @@ from starlette.requests import Request
 
 from geartrain.doors.http import tokens
 from geartrain.doors.http.problems import Refusal
+from geartrain.doors.web_access import WebAccess
 
 COOKIE: Final = "geartrain_session"
 CHANGES_NOTHING: Final = frozenset({"GET", "HEAD"})
-_LOCAL_NAMES: Final = frozenset({"localhost"})
 _OWN_SITE: Final = frozenset({"same-origin", "none"})
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="geartrain"'}
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is an address that only this machine can reach, or `localhost`."""
-    if host.lower() in _LOCAL_NAMES:
-        return True
-    try:
-        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
-    except ValueError:
-        return False
-
-
-def host_of(authority: str) -> str:
-    """The host of a Host header, without its port.
-
-    >>> host_of("localhost:4780"), host_of("[::1]:4780"), host_of("127.0.0.1")
-    ('localhost', '::1', '127.0.0.1')
-    """
-    if authority.startswith("["):
-        return authority[1:].partition("]")[0].lower()
-    return authority.partition(":")[0].lower()
 
 
 class Guard:
@@ -51,18 +28,16 @@ class Guard:
 
     def __init__(self, keyring: tokens.Keyring, hosts: Iterable[str]) -> None:
         self.keyring = keyring
-        self._hosts = frozenset(name.lower() for name in hosts)
+        self._access = WebAccess(hosts)
         self.everywhere = False  # other machines can reach the door, by names that we do not know
 
     def check_host(self, request: Request) -> None:
         """Refuse a Host that is not a name of this server."""
-        if self.keyring.locked or (self.everywhere and not self._hosts):
+        if self.keyring.locked:
             return
-        host = host_of(request.headers.get("host", ""))
-        if host not in self._hosts and not is_loopback(host):
-            raise Refusal(
-                "misdirected", f"Host {host!r} is not a name of this server; add it to the setting http_hosts"
-            )
+        error = self._access.host_error(request.headers.get("host", ""), self.everywhere)
+        if error:
+            raise Refusal("misdirected", error)
 
     def check_origin(self, request: Request) -> None:
         """Refuse changes that a page of another site requests."""
@@ -70,8 +45,7 @@ class Guard:
             return
         site = request.headers.get("sec-fetch-site")
         origin = request.headers.get("origin")
-        # Only hosts are compared: behind a proxy that terminates TLS the schemes differ.
-        foreign = origin is not None and origin.partition("://")[2].lower() != request.headers.get("host", "").lower()
+        foreign = origin is not None and self._access.origin_error(origin, request.headers.get("host", ""))
         if foreign or (site is not None and site not in _OWN_SITE):
             raise Refusal("forbidden", "cross-site requests must not change anything")
 

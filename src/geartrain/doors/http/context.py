@@ -8,7 +8,8 @@ from geartrain.doors.door import Limits
 from geartrain.doors.http import events
 from geartrain.doors.http.auth import Guard
 from geartrain.doors.http.door import Options
-from geartrain.doors.http.events import ServerEvents
+from geartrain.doors.http.events import EventStreamCount, ServerEvents
+from geartrain.doors.http.proxies import TrustedProxies
 from geartrain.doors.http.worker import WorkerRegistry
 from geartrain.runtime.tick import TickLoop
 
@@ -26,7 +27,8 @@ class HttpContext:
         self.admin = admin
         self.guard = guard
         self.closing: asyncio.Future[None] = tick_loop.loop.create_future()  # done when the door closes
-        self.open_streams = 0
+        self.proxies = TrustedProxies(options.trusted_proxies)
+        self.streams = EventStreamCount(options.listeners, options.listeners_per_client)
         self.server_events = ServerEvents(self)
         self.workers = WorkerRegistry(tick_loop, options.worker_lease)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from geartrain.address import Address
-from geartrain.doors import door
+from geartrain.doors import door, web_access
 from geartrain.errors import StartError
 from geartrain.runtime import tick
 
@@ -30,7 +30,9 @@ class Options:
     without_token: bool = False  # give all scopes to every client, although other machines can reach the door
     hosts: tuple[str, ...] = ()  # further host names of this server
     worker_lease: float = 60.0  # seconds without a request after which a worker is removed
+    trusted_proxies: tuple[str, ...] = ()  # addresses or networks whose X-Forwarded headers are believed
     listeners: int = 1000  # event streams that may be open at the same time
+    listeners_per_client: int = 500  # of one client's address
     metrics_functions: int = 1000  # functions that have metrics of their own
     not_ready: Callable[[], str] = str  # why the server cannot accept jobs; empty if it can
 
@@ -50,9 +52,7 @@ class HttpDoor(door.Door):
 
     async def open(self, address: Address, sockets: door.SocketOptions) -> Address:
         """Listen. On addresses that other machines can reach, tokens are required unless the options say otherwise."""
-        from geartrain.doors.http import auth
-
-        everywhere = not auth.is_loopback(address.host)
+        everywhere = not web_access.is_loopback(address.host)
         if everywhere and not self.options.tokens and not self.options.without_token:
             raise StartError(
                 f"{address} is reachable from other machines, but no token is configured: every client would have all "

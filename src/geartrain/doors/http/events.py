@@ -100,21 +100,52 @@ class EventQueue:
             self._not_empty.set_result(None)
 
 
+class EventStreamCount:
+    """How many event streams are open, in all and by the address of the client."""
+
+    def __init__(self, most: int, most_per_client: int) -> None:
+        self._most = most
+        self._most_per_client = most_per_client or most
+        self._open = 0
+        self._by_client: dict[str, int] = {}
+
+    def check(self, client: str) -> None:
+        """Refuse one more stream if there are too many."""
+        if self._open >= self._most:
+            raise Refusal("unavailable", f"{self._open} event streams are open: the limit is http_listeners")
+        own = self._by_client.get(client, 0)
+        if own >= self._most_per_client:
+            raise Refusal(
+                "unavailable", f"{own} event streams of {client} are open: the limit is http_listeners_per_client"
+            )
+
+    def opened(self, client: str) -> None:
+        self._open += 1
+        self._by_client[client] = self._by_client.get(client, 0) + 1
+
+    def closed(self, client: str) -> None:
+        self._open -= 1
+        left = self._by_client.pop(client) - 1
+        if left:
+            self._by_client[client] = left
+
+
 class EventStreamResponse(Response):
     """Sends a queue until it ends, the client disconnects, or the door closes."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, context: "HttpContext", queue: EventQueue, on_close: Callable[[], object]) -> None:
+    def __init__(self, request: ApiRequest, queue: EventQueue, on_close: Callable[[], object]) -> None:
         super().__init__()
         del self.headers["content-length"]
         self.headers["X-Accel-Buffering"] = "no"
-        self._context = context
+        self._context = request.context
+        self._client = request.context.proxies.client_of(request.http)
         self._queue = queue
         self._on_close = on_close
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        self._context.open_streams += 1
+        self._context.streams.opened(self._client)
         disconnected = asyncio.ensure_future(disconnect(receive))
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -122,7 +153,7 @@ class EventStreamResponse(Response):
             await self._send_queue(send, disconnected)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
-            self._context.open_streams -= 1
+            self._context.streams.closed(self._client)
             disconnected.cancel()
             self._on_close()
 
@@ -151,17 +182,17 @@ def _part(data: bytes) -> dict[str, Any]:
     return {"type": "http.response.body", "body": data, "more_body": True}
 
 
-def _new_queue(context: "HttpContext") -> EventQueue:
+def _new_queue(request: ApiRequest) -> EventQueue:
     """A queue for one more stream, unless there are too many."""
-    if context.open_streams >= context.options.listeners:
-        raise Refusal("unavailable", f"{context.open_streams} event streams are open: the limit is http_listeners")
+    context = request.context
+    context.streams.check(context.proxies.client_of(request.http))
     return EventQueue(context.tick_loop.loop)
 
 
 async def job_events(request: ApiRequest) -> Response:
     """GET /jobs/{handle}/events."""
     context = request.context
-    queue = _new_queue(context)
+    queue = _new_queue(request)
     engine = context.tick_loop.begin_tick()
     watcher = StreamWatcher(engine, queue)
     job = engine.find(request.names[0])
@@ -171,7 +202,7 @@ async def job_events(request: ApiRequest) -> Response:
         if job.progress is not None:
             watcher.progress(job, job.progress)
         engine.watch(job, watcher)
-    return EventStreamResponse(context, queue, lambda: context.tick_loop.begin_tick().unwatch_all(watcher))
+    return EventStreamResponse(request, queue, lambda: context.tick_loop.begin_tick().unwatch_all(watcher))
 
 
 class EventsQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -263,6 +294,6 @@ class ServerEvents:
 async def server_events(request: ApiRequest) -> Response:
     """GET /events."""
     context = request.context
-    subscription = EventSubscription(_new_queue(context), request.query)
+    subscription = EventSubscription(_new_queue(request), request.query)
     context.server_events.add(subscription)
-    return EventStreamResponse(context, subscription.queue, lambda: context.server_events.remove(subscription))
+    return EventStreamResponse(request, subscription.queue, lambda: context.server_events.remove(subscription))

@@ -46,7 +46,7 @@ async def log_in(request: ApiRequest) -> Response:
         max_age=int(tokens.SESSION_SECONDS),
         httponly=True,
         samesite="strict",
-        secure=request.http.scope["scheme"] == "https",
+        secure=request.context.proxies.is_https(request.http),
     )
     return answer
 
@@ -55,7 +55,8 @@ async def log_out(request: ApiRequest) -> Response:
     """POST /logout."""
     request.context.guard.keyring.log_out(request.http.cookies.get(auth.COOKIE, ""))
     answer = api.nothing()
-    answer.delete_cookie(auth.COOKIE, httponly=True, samesite="strict")
+    secure = request.context.proxies.is_https(request.http)
+    answer.delete_cookie(auth.COOKIE, httponly=True, samesite="strict", secure=secure)
     return answer
 
 

@@ -1,12 +1,13 @@
 """The MemoDB door: its options, and what its pipes share."""
 
 import dataclasses
+import functools
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from geartrain.address import Address
-from geartrain.doors import door
+from geartrain.doors import door, web_access
 from geartrain.doors.memodb.connection import MemodbConnection
 from geartrain.doors.memodb.worker import MemodbWorker
 from geartrain.runtime import tick
@@ -25,25 +26,12 @@ class Options:
     # With more waiting requests a pipe is not read. A program has a few hundred contexts, so this is for faulty peers
     # and large forwarders; it bounds the bookkeeping of a pipe to about 100 MB. 0: no limit.
     requests_per_pipe: int = 100_000
+    hosts: tuple[str, ...] = ()  # further host names of this server, for WebSockets
+    origins: tuple[str, ...] = ()  # sites whose pages may open WebSockets
 
 
-def _tcp(address: Address, limit: int) -> sp.MessagePipe:
-    return sp.StreamPipe(sp.TCP, limit)
-
-
-def _ipc(address: Address, limit: int) -> sp.MessagePipe:
-    return sp.StreamPipe(sp.IPC, limit)
-
-
-def _websocket(address: Address, limit: int) -> sp.MessagePipe:
-    return websocket.WebSocketPipe(address.path, limit)
-
-
-_PIPES: Final[Mapping[str, Callable[[Address, int], sp.MessagePipe]]] = {
-    "memodb+tcp": _tcp,
-    "memodb+ipc": _ipc,
-    "memodb+ws": _websocket,
-}
+_WEBSOCKET: Final = "memodb+ws"
+_STREAMS: Final[Mapping[str, bytes]] = {"memodb+tcp": sp.TCP, "memodb+ipc": sp.IPC}  # the first bytes of their messages
 
 
 class MemodbDoor(door.Door):
@@ -54,13 +42,21 @@ class MemodbDoor(door.Door):
     def __init__(self, tick_loop: tick.TickLoop, limits: door.Limits, options: Options) -> None:
         super().__init__(tick_loop, limits)
         self.options = options
+        self._access = web_access.WebAccess(options.hosts, options.origins)
         self.workers: dict[bytes, MemodbWorker] = {}  # by id
         # Random, so that no worker of the last run of the server is taken for one of this run.
         self._last_id = secrets.randbits(8 * _ID_SIZE)
 
     def connect(self, address: Address) -> MemodbConnection:
         """A pipe for a new peer; the address tells how its messages are framed."""
-        return MemodbConnection(self, _PIPES[address.scheme](address, self.limits.max_packet))
+        return MemodbConnection(self, self._pipe(address))
+
+    def _pipe(self, address: Address) -> sp.MessagePipe:
+        limit = self.limits.max_packet
+        if address.scheme != _WEBSOCKET:
+            return sp.StreamPipe(_STREAMS[address.scheme], limit)
+        everywhere = not web_access.is_loopback(address.host)
+        return websocket.WebSocketPipe(address.path, limit, functools.partial(self._access.admit, everywhere))
 
     def new_id(self) -> bytes:
         """An unused id for a worker."""

@@ -152,8 +152,26 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Description(
             "HTTP",
             types.WORDS,
-            "More host names that browsers may use for this server when no token is set.",
+            "More host names that browsers may use for this server, by HTTP without a token and by WebSocket.",
             "localhost and the loopback addresses",
+        ),
+    ] = ()
+    http_trusted_proxies: Annotated[
+        tuple[str, ...],
+        Description(
+            "HTTP",
+            types.NETWORKS,
+            "Reverse proxies whose `X-Forwarded-Proto` and `X-Forwarded-For` are believed, as addresses or networks.",
+            "none is believed",
+        ),
+    ] = ()
+    memodb_origins: Annotated[
+        tuple[str, ...],
+        Description(
+            "HTTP",
+            types.ORIGINS,
+            "Sites whose pages may open WebSockets (`memodb+ws`), such as `https://app.example`.",
+            "pages of this server's own host and port",
         ),
     ] = ()
     http_worker_lease: Annotated[
@@ -166,6 +184,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "HTTP", types.COUNT, "How many clients may follow events by HTTP at the same time; more are refused."
         ),
     ] = 1000
+    http_listeners_per_client: Annotated[
+        int,
+        Description("HTTP", types.COUNT, "How many of these may have the same address; 0 means all of them."),
+    ] = 500
     metrics_functions: Annotated[
         int,
         Description("HTTP", types.COUNT, "How many functions have metrics of their own; the others share one total."),

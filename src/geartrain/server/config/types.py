@@ -4,6 +4,7 @@ A type parses text or a TOML value and raises ValueError for anything else; `all
 "must be ...". msgspec parses the plain types.
 """
 
+import ipaddress
 import re
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
@@ -12,6 +13,7 @@ import msgspec
 
 from geartrain import address
 from geartrain.address import Address
+from geartrain.doors import web_access
 from geartrain.model import Expiry
 from geartrain.server.config import units
 
@@ -90,6 +92,21 @@ def _words(value: Any) -> tuple[str, ...]:
     return tuple(word for word in words if word)
 
 
+def _networks(value: Any) -> tuple[str, ...]:
+    words = _words(value)
+    for word in words:
+        ipaddress.ip_network(word, strict=False)
+    return words
+
+
+def _origins(value: Any) -> tuple[str, ...]:
+    words = _words(value)
+    for word in words:
+        if not web_access.is_origin(word):
+            raise ValueError(f"{word!r} is not an origin")
+    return words
+
+
 def _matching(pattern: re.Pattern[str]) -> Callable[[Any], str]:
     def parse(value: Any) -> str:
         if not isinstance(value, str) or not pattern.fullmatch(value):
@@ -146,6 +163,20 @@ ADDRESSES = ValueType(
     many=True,
 )
 WORDS = ValueType("WORD", "a list of words", _words, lambda words: " ".join(words), many=True)
+NETWORKS = ValueType(
+    "NETWORK",
+    "a list of addresses or networks such as 127.0.0.1 or 10.0.0.0/8",
+    _networks,
+    lambda words: " ".join(words),
+    many=True,
+)
+ORIGINS = ValueType(
+    "ORIGIN",
+    "a list of origins such as https://app.example or http://127.0.0.1:8000",
+    _origins,
+    lambda words: " ".join(words),
+    many=True,
+)
 STORE = ValueType("STORE", "memory, or sqlite:///path/to/file", _matching(_STORE))
 HANDLE_PREFIX = ValueType(
     "TEXT", f"1 to {PREFIX_LIMIT} visible ASCII characters without spaces", _matching(_HANDLE_PREFIX)
