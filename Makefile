@@ -8,6 +8,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 ARGS   ?=
+# Of the campaigns: how long they run, the seed of a run to repeat, and what is fuzzed (`campaigns.fuzz --list`).
+FUZZ_SECONDS ?= 60
+FUZZ_SEED    ?=
+FUZZ_ONLY    ?=
 SOURCES := $(shell find src -name '*.py')
 
 # Tests wait for processes and disks much of their time: one more worker than there are cores. The tests of a file share
@@ -25,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve quick test compile check bench clean
+.PHONY: help serve quick test compile check bench fuzz clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,9 +60,12 @@ bench: $(VENV)/.installed-tests $(VENV)/.installed-peers $(VENV)/.compiled ## me
 	$(BIN)/python tools/peers.py install-bench
 	$(BIN)/python bench/run.py $(ARGS)
 
+fuzz: $(VENV)/.installed-tests $(VENV)/.compiled ## send mutated bytes to every codec and door for FUZZ_SECONDS (60)
+	$(BIN)/python -m campaigns.fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_SEED:%=--seed %) $(FUZZ_ONLY)
+
 clean: ## remove .venv, caches and build output; never a store
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist src/*.egg-info
-	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests tools campaigns -name __pycache__ -type d -prune -exec rm -rf {} +
 	find src -name '*.so' -delete
 
 # Debian's python3 without python3-venv cannot put pip into a new environment, but its pip can do that from outside.
