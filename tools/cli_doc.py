@@ -15,7 +15,7 @@ from typing import Any
 import typer
 from typer.models import ArgumentInfo
 
-from geartrain.cli import app, exit_codes
+from geartrain.cli import app, exit_codes, tls_options
 
 PAGE = Path(__file__).parent.parent / "docs" / "command-line.md"
 
@@ -28,6 +28,11 @@ OPENING = """\
 `GEARTRAIN_SERVER`; the default address is `gearman://127.0.0.1:4730`. All verbs for operators work over every protocol,
 except `tail`, which works over three of them. `--server` accepts several URLs of one protocol, separated by commas; one
 of the servers that answer is used. For an `http://` server that requires a token, set `GEARTRAIN_HTTP_TOKEN`.
+
+With a URL such as `gearmans://` or `https://` the connection uses TLS. If the server's certificate is not signed by an
+authority that this machine trusts, name the authority with `--tls-ca FILE`; if the server asks for a certificate,
+present one with `--tls-certificate FILE` and `--tls-key FILE`. Every verb with `--server` has these three options, and
+`GEARTRAIN_TLS_CA`, `GEARTRAIN_TLS_CERTIFICATE` and `GEARTRAIN_TLS_KEY` do the same.
 
 Output on a terminal has colours (`NO_COLOR=1` turns them off). `--json` prints JSON: one object, or one per line for
 lists.
@@ -58,8 +63,11 @@ def _section(command: Any, path: str) -> str:
     if path == "geartrain serve":
         lines += [SETTINGS, ""]
     else:
+        left_out = {"return", *tls_options.OPTIONS}  # the page's opening explains these options
         hints = typing.get_type_hints(command.callback, include_extras=True)
-        rows = [_row(name, *_parts(hint), _default(command, name)) for name, hint in hints.items() if name != "return"]
+        rows = [
+            _row(name, *_parts(hint), _default(command, name)) for name, hint in hints.items() if name not in left_out
+        ]
         lines += ["| option | description |", "|---|---|", *rows, ""] if rows else []
     epilog = re.sub(r"\n{3,}", "\n\n", (command.epilog or "").replace(exit_codes.EPILOG.strip(), "")).strip()
     return "\n".join([*lines, f"{epilog}\n"] if epilog else lines)

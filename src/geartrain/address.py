@@ -1,9 +1,9 @@
 """Addresses: the URLs on which servers listen and to which clients connect, for every protocol.
 
 >>> parse("gearman://127.0.0.1:4730")
-Address(scheme='gearman', host='127.0.0.1', port=4730, path='')
->>> str(parse("gearman://[::1]"))
-'gearman://[::1]:4730'
+Address(scheme='gearman', host='127.0.0.1', port=4730, path='', tls=False)
+>>> str(parse("gearmans://[::1]"))
+'gearmans://[::1]:4730'
 """
 
 import urllib.parse
@@ -21,22 +21,39 @@ DEFAULT_PORTS = {
     "http": 4780,
 }
 PATH_SCHEMES = frozenset({"periodic+unix", "memodb+ipc"})
-SCHEMES = (*DEFAULT_PORTS, *sorted(PATH_SCHEMES))
+# The schemes of encrypted connections, by the scheme of the same protocol without TLS. They share a default port.
+TLS_SCHEMES = {
+    "gearman": "gearmans",
+    "danga": "dangas",
+    "periodic": "periodics",
+    "memodb+tcp": "memodb+tls",
+    "memodb+ws": "memodb+wss",
+    "gearmonkey": "gearmonkeys",
+    "http": "https",
+}
+_WITHOUT_TLS = {secure: plain for plain, secure in TLS_SCHEMES.items()}
+SCHEMES = (*DEFAULT_PORTS, *sorted(PATH_SCHEMES), *_WITHOUT_TLS)
 
 
 class Address(NamedTuple):
     """A parsed URL: host and port, or the path of a socket file."""
 
-    scheme: str
+    scheme: str  # without TLS: `gearman` for gearmans://, so that it tells the protocol and its transport
     host: str
     port: int
     path: str
+    tls: bool = False
+
+    @property
+    def url_scheme(self) -> str:
+        """The scheme as it is written."""
+        return TLS_SCHEMES[self.scheme] if self.tls else self.scheme
 
     def __str__(self) -> str:
         if self.scheme in PATH_SCHEMES:
             return f"{self.scheme}://{self.path}"
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}{self.path}"
+        return f"{self.url_scheme}://{host}:{self.port}{self.path}"
 
 
 def parse(url: str) -> Address:
@@ -50,13 +67,19 @@ def parse(url: str) -> Address:
         raise AddressError(f"unsupported scheme in {url!r}; supported: {', '.join(SCHEMES)}")
     if parts.query or parts.fragment or parts.username is not None:
         raise AddressError(f"{url!r} must have only a scheme, a host, a port and a path")
-    if parts.scheme in PATH_SCHEMES:
+    scheme = _WITHOUT_TLS.get(parts.scheme, parts.scheme)
+    if scheme in PATH_SCHEMES:
         if parts.netloc or not parts.path.startswith("/"):
             raise AddressError(f"{url!r} needs an absolute path, as in {parts.scheme}:///run/geartrain.sock")
-        return Address(parts.scheme, "", 0, parts.path)
+        return Address(scheme, "", 0, parts.path)
     if not parts.hostname:
-        raise AddressError(f"{url!r} has no host; use {parts.scheme}://127.0.0.1:{DEFAULT_PORTS[parts.scheme]}")
-    if parts.path not in ("", "/") and parts.scheme not in ("memodb+ws", "gearmonkey"):
+        raise AddressError(f"{url!r} has no host; use {parts.scheme}://127.0.0.1:{DEFAULT_PORTS[scheme]}")
+    if parts.path not in ("", "/") and scheme not in ("memodb+ws", "gearmonkey"):
         raise AddressError(f"{url!r}: {parts.scheme} URLs have no path")
-    path = parts.path if parts.path != "/" else ""
-    return Address(parts.scheme, parts.hostname, DEFAULT_PORTS[parts.scheme] if port is None else port, path)
+    return Address(
+        scheme=scheme,
+        host=parts.hostname,
+        port=DEFAULT_PORTS[scheme] if port is None else port,
+        path=parts.path if parts.path != "/" else "",
+        tls=parts.scheme != scheme,
+    )

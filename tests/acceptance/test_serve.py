@@ -6,7 +6,6 @@ import os
 import resource
 import signal
 import socket
-import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -145,6 +144,8 @@ def test_default_port_in_use_is_a_warning(tmp_path: Path, taken: int) -> None:
         (["--log-file", "/nowhere/x.log"], "cannot open the log file /nowhere/x.log"),
         ([*FREE_PORT, "--pid-file", "/nowhere/x.pid"], "cannot write the pid file /nowhere/x.pid"),
         (["--tls-certificate", "/nowhere.pem"], "cannot load the TLS certificate and key from /nowhere.pem"),
+        ([*FREE_PORT, "--tls-certificate", "x.pem"], "tls_certificate is set, but no listen address uses TLS"),
+        (["--listen", "gearmans://127.0.0.1:0"], "gearmans://127.0.0.1:0 needs a certificate: set tls_certificate"),
     ],
 )
 def test_start_that_fails_is_one_line_and_exit_code_1(tmp_path: Path, words: list[str], error: str) -> None:
@@ -422,77 +423,6 @@ def test_file_limit_is_raised(tmp_path: Path) -> None:
 
 
 # TLS
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two self-signed certificates for 127.0.0.1: the server's and a stranger's."""
-    folder = tmp_path_factory.mktemp("certificates")
-    for name in ("server", "stranger"):
-        command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
-        command += ["-nodes", "-keyout", f"{name}.key", "-out", f"{name}.pem", "-days", "2"]
-        command += ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1"]
-        subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    return folder
-
-
-def client_context(certificates: Path, own: str = "") -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=str(certificates / "server.pem"))
-    if own:
-        context.load_cert_chain(certificates / f"{own}.pem", certificates / f"{own}.key")
-    return context
-
-
-def ask_over_tls(port: int, context: ssl.SSLContext) -> bytes:
-    with (
-        socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
-        context.wrap_socket(plain, server_hostname="127.0.0.1") as connection,
-    ):
-        connection.sendall(b"getpid\n")
-        return connection.recv(100)
-
-
-def tls_flags(certificates: Path, *more: str) -> list[str]:
-    files = ["--tls-certificate", str(certificates / "server.pem"), "--tls-key", str(certificates / "server.key")]
-    return [*FREE_PORT, *files, *more]
-
-
-def test_tls(certificates: Path) -> None:
-    with serving.serve(*tls_flags(certificates)) as server:
-        assert ask_over_tls(server.port, client_context(certificates)) == b"OK %d\n" % server.pid
-
-
-def test_no_plain_text_on_a_tls_address(certificates: Path) -> None:
-    with serving.serve(*tls_flags(certificates)) as server:
-        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as plain:
-            plain.sendall(b"version\n")
-            heard = b""
-            with contextlib.suppress(ConnectionResetError):
-                while part := plain.recv(100):
-                    heard += part
-        assert b"OK" not in heard
-        assert ask_over_tls(server.port, client_context(certificates)).startswith(b"OK")
-
-
-def test_client_certificate_is_required(certificates: Path) -> None:
-    with serving.serve(*tls_flags(certificates, "--tls-ca", str(certificates / "server.pem"))) as server:
-        assert ask_over_tls(server.port, client_context(certificates, "server")).startswith(b"OK")
-        for certificate in ("", "stranger"):
-            answer = b""
-            with contextlib.suppress(ssl.SSLError, ConnectionError):
-                answer = ask_over_tls(server.port, client_context(certificates, certificate))
-            assert answer == b""
-
-
-def test_jobs_over_tls(certificates: Path) -> None:
-    """The payload is larger than all buffers, so that the transport has to pause and resume."""
-    payload = os.urandom(3_000_000)
-    with serving.serve(*tls_flags(certificates)) as server:
-        context = client_context(certificates)
-        with Peer(server.port) as peer:
-            peer.socket = context.wrap_socket(peer.socket, server_hostname="127.0.0.1")
-            peer.send(Kind.ECHO_REQ, payload)
-            assert peer.packet() == (Kind.ECHO_RES, payload)
 
 
 # Help

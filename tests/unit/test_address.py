@@ -26,7 +26,14 @@ from geartrain.errors import AddressError
     ],
 )
 def test_parse(url: str, expected: tuple[str, str, int, str]) -> None:
-    assert address.parse(url) == expected
+    assert address.parse(url) == (*expected, False)
+
+
+@pytest.mark.parametrize(("plain", "secure"), address.TLS_SCHEMES.items())
+def test_scheme_with_tls(plain: str, secure: str) -> None:
+    server = address.parse(f"{secure}://127.0.0.1")
+    assert server == (plain, "127.0.0.1", address.DEFAULT_PORTS[plain], "", True)
+    assert str(server) == f"{secure}://127.0.0.1:{server.port}"
 
 
 @pytest.mark.parametrize(
@@ -69,6 +76,7 @@ def test_default_port(scheme: str) -> None:
         "periodic+unix:///run/geartrain.sock",
         "memodb+ws://127.0.0.1:12704/memo",
         "gearmonkey://127.0.0.1:6379/2",
+        "memodb+wss://127.0.0.1:12704/memo",
     ],
 )
 def test_text_of_an_address_parses_to_the_same(url: str) -> None:

@@ -15,6 +15,7 @@ An app knows no protocol: a transport submits its calls, and each event loop tha
 
 import asyncio
 import os
+import ssl
 import time
 import weakref
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -58,11 +59,15 @@ class App:
     'Hello, Ada'
     """
 
-    def __init__(self, name: str, *urls: str, codec: str | Codec = codecs.JSON) -> None:
+    def __init__(
+        self, name: str, *urls: str, codec: str | Codec = codecs.JSON, tls: ssl.SSLContext | None = None
+    ) -> None:
+        """`tls` is for a URL like gearmans:// if the default context (see `geartrain.client.tls`) does not fit."""
         if not name or any(letter.isspace() for letter in name):
             raise ValueError(f"the name of an app must be a word without spaces, not {name!r}")
         self.name = name
         self.urls = urls or tuple(os.environ.get(VARIABLE, DEFAULT_URL).split(","))
+        self.tls = tls
         self.codec = codecs.find_codec(codec)
         self.tasks: dict[str, Task[Any, Any]] = {}
         self.schedules: dict[str, TaskSchedule] = {}
@@ -214,7 +219,7 @@ class App:
     def _to_servers(self) -> Transport:
         from geartrain.app.server_transport import ServerTransport
 
-        return ServerTransport(self.urls)
+        return ServerTransport(self.urls, self.tls)
 
     # Programs without an event loop
 

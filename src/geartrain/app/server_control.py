@@ -5,6 +5,7 @@ so the server is first asked, with a timeout, whether it is a Geartrain.
 """
 
 import asyncio
+import ssl
 import time
 from typing import Any, Final, NamedTuple
 
@@ -46,9 +47,10 @@ class JobReference(NamedTuple):
 class ServerControl:
     """The control verbs of one server."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
         self._url = url
-        self.client = AsyncClient(url)
+        self._tls = tls
+        self.client = AsyncClient(url, tls=tls)
         self._known: bool | None = None  # whether the server answers; None: it was not asked yet
         self._pinged_at = 0.0
         self._ping_lock = asyncio.Lock()
@@ -107,7 +109,7 @@ class ServerControl:
             pause = min(pause * 1.5, _LONGEST_PAUSE)
 
     async def _ping(self) -> bool:
-        if await gearmand.is_gearmand(self._url):
+        if await gearmand.is_gearmand(self._url, self._tls):
             return False
         payload = msgspec.json.encode({"do": "ping"})
         try:

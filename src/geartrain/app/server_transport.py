@@ -2,6 +2,7 @@
 
 import itertools
 import operator
+import ssl
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
@@ -54,8 +55,9 @@ class ServerJob(SubmittedJob):
 class ServerTransport(Transport):
     """A client of the library, and one more connection to each server that gets control jobs."""
 
-    def __init__(self, urls: Sequence[str]) -> None:
-        self.client = AsyncClient(*urls)
+    def __init__(self, urls: Sequence[str], tls: ssl.SSLContext | None) -> None:
+        self.client = AsyncClient(*urls, tls=tls)
+        self._tls = tls
         self._protocol = registry.client_class(address.parse(urls[0]))
         self._controls: dict[str, ServerControl] = {}
         self._allowed: set[tuple[bytes, bool, Priority]] = set()  # plain calls that the protocol supports
@@ -79,7 +81,7 @@ class ServerTransport(Transport):
         """The control of one server, connected at its first use."""
         control = self._controls.get(url)
         if control is None:
-            control = self._controls[url] = ServerControl(url)
+            control = self._controls[url] = ServerControl(url, self._tls)
         return control
 
     def _order(self, call: Call[Any]) -> Order:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import typer
 
 from geartrain.admin import verbs
-from geartrain.cli import exit_codes
+from geartrain.cli import exit_codes, tls_options
 
 # The module of each verb. It adds the verb by `add(app)` if it has that, else by a function of the verb's name.
 VERBS: Final = {
@@ -54,6 +54,7 @@ def build(typed: str = "") -> typer.Typer:
     modules = {typed: VERBS[typed]} if typed in VERBS else {module: module for module in VERBS.values()}
     for module in modules.values():
         _add(app, importlib.import_module(f"geartrain.cli.{module}"), module)
+    tls_options.add(app)
     # With a second verb, typer does not turn a single one into the whole command.
     app.command("gearmand", add_help_option=False)(gearmand)
     return app

@@ -140,7 +140,7 @@ _NUMBERS: Mapping[str, Callable[[int], Flags]] = {
 
 def _address(values: Values, environment: Mapping[str, str]) -> Address:
     port = values.get("port") or environment.get("GEARMAND_PORT") or options.BY_LONG["port"].default
-    return Address("gearman", values.get("listen") or EVERY_INTERFACE, _port(port), "")
+    return Address("gearman", values.get("listen") or EVERY_INTERFACE, _port(port), "", tls="ssl" in values)
 
 
 def _port(text: str) -> int:

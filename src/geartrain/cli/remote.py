@@ -20,7 +20,7 @@ _OPTION: Final[Any] = typer.Option(
     "-s",
     metavar="URL",
     envvar=URL_VARIABLE,
-    help="The server's URL: gearman, danga, periodic, memodb+tcp, gearmonkey or http.",
+    help="The server's URL: gearman, danga, periodic, memodb+tcp, gearmonkey or http; gearmans, https ... with TLS.",
 )
 Server = Annotated[str, _OPTION]
 OptionalServer = Annotated[str | None, _OPTION]

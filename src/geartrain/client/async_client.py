@@ -24,6 +24,7 @@ from geartrain.client.protocols import registry
 from geartrain.client.protocols.base import ClientProtocol
 from geartrain.client.server_pool import PooledServer, ServerPool
 from geartrain.client.submissions import Submissions
+from geartrain.client.tls import context_for
 from geartrain.errors import AddressError
 from geartrain.model import Priority
 
@@ -41,7 +42,8 @@ class AsyncClient:
         async with AsyncClient("gearman://127.0.0.1:4730") as client:
             print(await client.run("reverse", "hello"))
 
-    A call waits up to `patience` seconds for a server that cannot be reached. `tls` encrypts the connections.
+    A call waits up to `patience` seconds for a server that cannot be reached. `tls` is for a URL like gearmans://
+    if the default context (see `geartrain.client.tls`) does not fit.
     """
 
     def __init__(self, *urls: str, patience: float = DEFAULT_PATIENCE, tls: ssl.SSLContext | None = None) -> None:
@@ -52,7 +54,7 @@ class AsyncClient:
         self.protocol = protocols.pop()  # its name
         self._class: type[ClientProtocol] = registry.client_class(addresses[0])
         self._servers = ServerPool(
-            [PooledServer(address, registry.client_class(address), tls) for address in addresses]
+            [PooledServer(address, registry.client_class(address), context_for(address, tls)) for address in addresses]
         )
         self._submissions = Submissions(self._servers, self.protocol, self.capabilities, patience)
 

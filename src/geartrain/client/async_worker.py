@@ -37,6 +37,7 @@ from geartrain.client.protocols import registry
 from geartrain.client.protocols.base import Assignment
 from geartrain.client.slots import Slots
 from geartrain.client.thread_pool import Executor, InThread, ThreadPool
+from geartrain.client.tls import context_for
 from geartrain.client.worker_connection import ConnectionKeeper, WorkerConnection
 from geartrain.errors import AddressError
 
@@ -107,7 +108,8 @@ class AsyncWorker:
 
         `prefetch` more jobs are fetched ahead, which saves a round trip after each of many short jobs. They wait here
         even if another worker is idle, and the server's time limits count from when they were fetched.
-        With `tracebacks` clients receive the traceback of a failure, not only its reason.
+        With `tracebacks` clients receive the traceback of a failure, not only its reason. `tls` is for a URL like
+        gearmans:// if the default context (see `geartrain.client.tls`) does not fit.
         """
         if not urls:
             raise AddressError("a worker needs at least one URL")
@@ -123,7 +125,7 @@ class AsyncWorker:
         self.slots = Slots(concurrency + prefetch)
         self._mode = _checked(mode)
         self._tracebacks = tracebacks
-        self._tls = tls
+        self._tls = [context_for(server, tls) for server in self._addresses]  # raises now for unusable files
         self._functions: dict[bytes, RegisteredFunction] = {}
         self._keepers: list[ConnectionKeeper] = []  # one for each server
         self._keeper_tasks: list[asyncio.Task[None]] = []
@@ -183,7 +185,9 @@ class AsyncWorker:
         if self._keeper_tasks:
             return
         self._stopping, self._aborting, self._idle = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._keepers = [ConnectionKeeper(self, server, self._tls) for server in self._addresses]
+        self._keepers = [
+            ConnectionKeeper(self, server, tls) for server, tls in zip(self._addresses, self._tls, strict=True)
+        ]
         self._apply_stop_requests()
         self._keeper_tasks = [asyncio.create_task(keeper.run()) for keeper in self._keepers]
 

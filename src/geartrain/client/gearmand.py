@@ -5,19 +5,21 @@ The answers have the same fields as a Geartrain server's; those that gearmand do
 
 import asyncio
 import contextlib
+import ssl
 from typing import Any, Final
 
 from geartrain import address
+from geartrain.client.tls import context_for
 from geartrain.errors import ServerGoneError
 
 _ANSWER_SECONDS: Final = 10.0
 _END: Final = b".\n"
 
 
-async def is_gearmand(url: str) -> bool:
+async def is_gearmand(url: str, tls: ssl.SSLContext | None = None) -> bool:
     """Whether a Gearman server that is not a Geartrain listens at this URL."""
     server = address.parse(url)
-    return server.scheme == "gearman" and b"geartrain" not in await _ask(server, b"version\n", b"\n")
+    return server.scheme == "gearman" and b"geartrain" not in await _ask(server, b"version\n", b"\n", tls)
 
 
 async def functions(url: str, search: str) -> dict[str, Any]:
@@ -54,11 +56,11 @@ async def workers(url: str, search: str) -> dict[str, Any]:
     return {"items": items, "after": ""}
 
 
-async def _ask(server: address.Address, command: bytes, end: bytes) -> bytes:
+async def _ask(server: address.Address, command: bytes, end: bytes, tls: ssl.SSLContext | None = None) -> bytes:
     """The answer to one command; `end` is how it ends."""
     try:
         async with asyncio.timeout(_ANSWER_SECONDS):
-            reader, writer = await asyncio.open_connection(server.host, server.port)
+            reader, writer = await asyncio.open_connection(server.host, server.port, ssl=context_for(server, tls))
             try:
                 writer.write(command)
                 answer = b""

@@ -159,6 +159,8 @@ def _weight(unique: bytes, address: Address) -> bytes:
 
 
 def _text(error: Exception | None) -> str:
+    if isinstance(error, ssl.SSLError):  # its errno is OpenSSL's, not the system's
+        return f"TLS failed: {getattr(error, 'verify_message', '') or error.reason or error}"
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)  # asyncio's own text only names the call
     return str(error) or type(error).__name__

@@ -102,7 +102,7 @@ class Door:
 
     async def _listen(self, address: Address, listener: socket.socket, sockets: SocketOptions) -> None:
         factory: Any = functools.partial(self.connect, address)
-        tls = None if address.path and not address.port else sockets.tls  # a socket file needs none
+        tls = sockets.tls if address.tls else None
         make = (
             self.tick_loop.loop.create_unix_server
             if address.scheme in PATH_SCHEMES

@@ -56,7 +56,7 @@ class RunningServer:
             return []
         connections = self.doors.connections_by_protocol
         return [
-            DoorView(address.scheme, str(address), connections.get(address.scheme.partition("+")[0], 0))
+            DoorView(address.url_scheme, str(address), connections.get(address.scheme.partition("+")[0], 0))
             for address in self.doors.addresses
         ]
 

@@ -141,14 +141,15 @@ class Doors:
             raise StartError(f"cannot listen on {address}: {_reason(skipped[0])}")
 
     async def _open_defaults(self) -> None:
-        for address in default_addresses():
+        defaults = list(default_addresses(tls=self._sockets.tls is not None))
+        for address in defaults:
             try:
                 self.addresses.append(await self._door(address).open(address, self._sockets))
             except OSError as error:
                 fields = {"address": address, "why": _reason(error)}
                 _log.warning("default port in use, skipped", extra={"fields": fields})
         if not self.addresses:
-            tried = ", ".join(map(str, default_addresses()))
+            tried = ", ".join(map(str, defaults))
             raise StartError(f"all default ports are in use ({tried}); choose others with --listen")
 
     def _door(self, address: Address) -> Door:
@@ -158,10 +159,10 @@ class Doors:
         return self._doors[protocol]
 
 
-def default_addresses() -> Iterator[Address]:
+def default_addresses(tls: bool) -> Iterator[Address]:
     """Every protocol's default port, on this machine only."""
     for scheme, port in DEFAULT_PORTS.items():
-        yield Address(scheme, DEFAULT_HOST, port, "")
+        yield Address(scheme, DEFAULT_HOST, port, "", tls)
 
 
 def _protocol(scheme: str) -> str:

@@ -14,8 +14,8 @@ from geartrain.doors.memodb import door as memodb
 from geartrain.doors.periodic import door as periodic
 from geartrain.engine.policy import Policy
 from geartrain.runtime.committer import Retention
-from geartrain.server import tls
 from geartrain.server.config.settings import Settings
+from geartrain.server.tls import ServerTls
 
 
 def policy(settings: Settings) -> Policy:
@@ -34,14 +34,14 @@ def limits(settings: Settings) -> Limits:
     )
 
 
-def sockets(settings: Settings) -> SocketOptions:
+def sockets(settings: Settings, tls: ServerTls | None) -> SocketOptions:
     return SocketOptions(
         backlog=settings.backlog,
         keepalive=settings.keepalive,
         keepalive_idle=settings.keepalive_idle,
         keepalive_interval=settings.keepalive_interval,
         keepalive_count=settings.keepalive_count,
-        tls=tls.context(settings),
+        tls=tls.context if tls is not None else None,
     )
 
 

@@ -33,6 +33,7 @@ from geartrain.server.listeners import DoorContext, Doors
 from geartrain.server.process import pid_file, privileges, signals
 from geartrain.server.process.log import Log
 from geartrain.server.process.systemd import Notifier
+from geartrain.server.tls import ServerTls
 from geartrain.store import url
 from geartrain.store.memory import MemoryStore
 
@@ -56,6 +57,7 @@ class Server:
         self._notifier = Notifier()
         self._stopped = asyncio.Event()
         self._committer: Committer | None = None  # of a durable store
+        self._tls = ServerTls(settings) if settings.tls_certificate else None
         self._draining = False
         self._serving = False
 
@@ -103,7 +105,7 @@ class Server:
             saved_values=saved_values,
             admin=admin,
         )
-        self._doors = info.doors = Doors(context, options.sockets(settings))
+        self._doors = info.doors = Doors(context, options.sockets(settings, self._tls))
         with memory.collector_paused():
             await restore.restore_jobs(self._store, self._engine, self._stopped)
 
@@ -114,6 +116,8 @@ class Server:
         try:
             self._serving = True
             await self._doors.open(self._settings.listen)
+            if self._tls is not None:
+                self._tls.watch(self._loop)
             with pid_file.written(self._settings.pid_file):
                 self._announce(ready)
                 await self._stopped.wait()
@@ -137,9 +141,11 @@ class Server:
         return ""
 
     def reload(self) -> None:
-        """Reopen the log file, for log rotation."""
+        """Reopen the log file, for log rotation, and load the TLS certificates again."""
         self._notifier.reloading()
         self._log_output.reopen()
+        if self._tls is not None:
+            self._tls.reload()
         if self._serving:
             self._notifier.ready(self._status())
 
@@ -164,7 +170,7 @@ class Server:
         }
         _log.info("started", extra={"fields": fields})
         for address in self._doors.addresses:
-            _log.info("listening", extra={"fields": {"door": address.scheme, "address": address}})
+            _log.info("listening", extra={"fields": {"door": address.url_scheme, "address": address}})
         memory.tune_collector()
         ready(self._doors.addresses)
         self._notifier.ready(self._status())
@@ -196,6 +202,8 @@ class Server:
 
     async def _close(self) -> None:
         self._doors.stop_listening()
+        if self._tls is not None:
+            self._tls.close()
         # Workers that are lost from here on are lost because the server stops. The store must not see that as failed
         # attempts: it restores these jobs at the next start as they were.
         self._engine.journal = Journal()

@@ -95,7 +95,7 @@ def test_with_tls_too(tmp_path: Path) -> None:
     options = ("--tls-certificate", certificate, "--danga-on-gearman-port")
     context = ssl.create_default_context(cafile=certificate)
     with (
-        serving.serve(*GEARMAN, *options) as server,
+        serving.serve("--store", "memory", "--listen", f"gearmans://{serving.HOST}:0", *options) as server,
         danga_peer.Peer(server.port) as draft,
         gearman_peer.Peer(server.port) as final,
     ):

@@ -49,7 +49,7 @@ def test_a_draining_server_is_healthy_but_not_ready() -> None:
 def test_over_tls(tmp_path: Path) -> None:
     certificate, key, _ = certificates.self_signed(tmp_path)
     flags = ("--tls-certificate", os.fspath(certificate), "--tls-key", os.fspath(key))
-    with serving.serve("--store", "memory", "--listen", HTTP, *flags) as server:
+    with serving.serve("--store", "memory", "--listen", f"https://{serving.HOST}:0", *flags) as server:
         trusting = ssl.create_default_context(cafile=os.fspath(certificate))
         connection = http.client.HTTPSConnection(serving.HOST, server.port, timeout=20, context=trusting)
         try:

@@ -26,7 +26,7 @@ was queued behind it arrives first; either shows that the first worker did not g
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import pytest
@@ -52,9 +52,9 @@ DOORS: Final = (
 
 
 @contextlib.contextmanager
-def geartrain(*settings: str) -> Iterator[Urls]:
+def geartrain(*settings: str, doors: Iterable[str] = DOORS) -> Iterator[Urls]:
     """Our server, with all its doors open."""
-    listens = [word for door in DOORS for word in ("--listen", door)]
+    listens = [word for door in doors for word in ("--listen", door)]
     with serving.serve("--store", "memory", *listens, *settings) as server:
         urls = [url.replace("/proc/self/cwd", str(server.home)) for url in server.urls]
         yield {url.partition(":")[0]: url for url in urls}

@@ -27,7 +27,7 @@ from tests.support.protocol_ends import (
 )
 from tests.support.relay import relayed
 
-on_tcp = only(lambda target: target.scheme not in address.PATH_SCHEMES and target.server == "geartrain")
+on_tcp = only(lambda target: target.scheme in address.TLS_SCHEMES and target.server == "geartrain")
 
 
 def ends(url: str) -> tuple[ClientEnd, WorkerEnd]:
@@ -218,14 +218,19 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tls_urls(certificate: Path) -> Iterator[Urls]:
-    with targets.geartrain("--tls-certificate", str(certificate)) as urls:
+    doors = [
+        address.parse(door)._replace(tls=True)
+        for door in targets.DOORS
+        if address.parse(door).scheme in address.TLS_SCHEMES
+    ]
+    with targets.geartrain("--tls-certificate", str(certificate), doors=map(str, doors)) as urls:
         yield urls
 
 
 @on_tcp
 @async_test
 async def test_tls(target: Target, tls_urls: Urls, certificate: Path) -> None:
-    url, function = tls_urls[target.scheme], new_name()
+    url, function = tls_urls[address.TLS_SCHEMES[target.scheme]], new_name()
     trusted = ssl.create_default_context(cafile=str(certificate))
     async with connected_client(url, trusted) as client, connected_worker(url, function, tls=trusted) as worker:
         listener = await client.accepted(function, b"x" * 1_000_000)

@@ -216,7 +216,7 @@ def test_default_port_in_use_is_a_problem_only_if_all_are(monkeypatch: pytest.Mo
         taken = Address("gearman", "127.0.0.1", other.getsockname()[1], "")
         free = taken._replace(port=0)
         for defaults, expected in (((taken, free), [Level.WARNING, Level.OK]), ((taken,), [Level.PROBLEM])):
-            monkeypatch.setattr(listeners, "default_addresses", lambda defaults=defaults: iter(defaults))
+            monkeypatch.setattr(listeners, "default_addresses", lambda tls, defaults=defaults: iter(defaults))
             found = machine.ports(Settings(), None, Check("ports"))
             assert [finding.level for finding in found] == expected
 

@@ -27,26 +27,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def context(folder: Path, certificate: str, key: str = "", ca: str = "") -> ssl.SSLContext | None:
+def context(folder: Path, certificate: str, key: str = "", ca: str = "") -> ssl.SSLContext:
     paths = [str(folder / name) if name else "" for name in (certificate, key, ca)]
-    return tls.context(Settings(tls_certificate=paths[0], tls_key=paths[1], tls_ca=paths[2]))
-
-
-def test_no_certificate_no_tls() -> None:
-    assert tls.context(Settings()) is None
+    return tls.ServerTls(Settings(tls_certificate=paths[0], tls_key=paths[1], tls_ca=paths[2])).context
 
 
 @pytest.mark.parametrize(("certificate", "key"), [("cert.pem", "key.pem"), ("both.pem", "")])
 def test_certificate_is_used(folder: Path, certificate: str, key: str) -> None:
     made = context(folder, certificate, key)
-    assert made is not None
     assert made.verify_mode is ssl.CERT_NONE
     assert made.minimum_version >= ssl.TLSVersion.TLSv1_2
 
 
 def test_authorities_make_certificates_compulsory(folder: Path) -> None:
     made = context(folder, "cert.pem", "key.pem", "cert.pem")
-    assert made is not None
     assert made.verify_mode is ssl.CERT_REQUIRED
 
 

@@ -169,6 +169,7 @@ def test_options_without_effect_are_warnings() -> None:
 def test_tls_from_options() -> None:
     made = settings("--ssl", "--ssl-certificate=c", "--ssl-key=k", "--ssl-ca-file=a")
     assert (made.tls_certificate, made.tls_key, made.tls_ca) == ("c", "k", "a")
+    assert [address.tls for address in made.listen] == [True]
 
 
 def test_tls_from_the_environment() -> None:

@@ -17,7 +17,7 @@ def test_defaults_are_those_of_the_parts() -> None:
     settings = Settings()
     assert options.policy(settings) == Policy()
     assert options.limits(settings) == Limits()
-    sockets = options.sockets(settings)
+    sockets = options.sockets(settings, None)
     assert (sockets.backlog, sockets.keepalive, sockets.tls) == (SocketOptions().backlog, True, None)
 
 
@@ -41,7 +41,7 @@ def test_every_setting_reaches_its_part() -> None:
     )
     assert options.policy(settings) == Policy(max_attempts=3, wake_count=2, wake_grace=0.5)
     assert options.limits(settings) == Limits(max_packet=1, write_limit=2, stall_timeout=3.0)
-    assert options.sockets(settings) == SocketOptions(4, False, 5, 6, 7, None)
+    assert options.sockets(settings, None) == SocketOptions(4, False, 5, 6, 7, None)
     gearman = options.gearman_options(settings)
     assert (gearman.exceptions, gearman.timeout_unit, gearman.timeout_action, gearman.linger) == (
         True,

@@ -5,6 +5,7 @@ import os
 import msgspec
 import pytest
 
+from geartrain import address
 from geartrain.errors import SettingsError
 from geartrain.server.config import settings as table
 from geartrain.server.config import types
@@ -44,6 +45,18 @@ def test_tls_needs_a_certificate(name: str) -> None:
 
 def test_certificate_alone_is_enough() -> None:
     table.check(Settings(tls_certificate="both.pem"))
+
+
+def test_certificate_must_be_used() -> None:
+    with pytest.raises(SettingsError, match="tls_certificate is set, but no listen address uses TLS"):
+        table.check(Settings(tls_certificate="both.pem", listen=(address.parse("gearman://127.0.0.1"),)))
+    mixed = (address.parse("gearman://127.0.0.1"), address.parse("gearmans://127.0.0.1:4731"))
+    table.check(Settings(tls_certificate="both.pem", listen=mixed))
+
+
+def test_address_with_tls_needs_a_certificate() -> None:
+    with pytest.raises(SettingsError, match=r"https://127.0.0.1:4780 needs a certificate: set tls_certificate"):
+        table.check(Settings(listen=(address.parse("https://127.0.0.1"),)))
 
 
 def test_handle_prefix_is_the_hosts_name() -> None:

@@ -6,6 +6,7 @@ the first one got, and a push that is sent again queues a job twice.
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
@@ -14,6 +15,7 @@ from geartrain.address import Address
 from geartrain.client.redis.blocking_pops import BlockingPops
 from geartrain.client.redis.flow import BrokenError, CommandError, Flow, Moves, NoScriptError, RedisCommand, Request
 from geartrain.client.redis.pipeline import Pipeline
+from geartrain.client.tls import context_for
 from geartrain.errors import AddressError, ServerGoneError
 
 ANSWER_SECONDS: Final = 30.0  # longer than every pop
@@ -38,14 +40,16 @@ def parse(url: str) -> Address:
 class RedisConnection:
     """Runs flows. Each command has a connection to itself; with `single` all share one, as a worker's must."""
 
-    def __init__(self, url: str, single: bool = False) -> None:
+    def __init__(self, url: str, single: bool = False, tls: ssl.SSLContext | None = None) -> None:
         self.breaks = 0  # how many connections were lost
         self._address = parse(url)
         self._single = single
         self._idle: list[Pipeline] = []
         self._opening = asyncio.Lock()  # of the single connection
         self._busy: set[Pipeline] = set()
+        self._tls = context_for(self._address, tls)
         self._pops = BlockingPops(self._address, self._unblock)
+        self._pops.tls = self._tls
 
     async def run(self, flow: Flow[T]) -> T:
         """Perform all requests of a flow, and return its result."""
@@ -118,7 +122,7 @@ class RedisConnection:
 
     async def _open(self) -> Pipeline:
         pipeline = Pipeline(self._lost)
-        await pipeline.open(self._address)
+        await pipeline.open(self._address, self._tls)
         return pipeline
 
     def _lost(self, error: Exception) -> None:

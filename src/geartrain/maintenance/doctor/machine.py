@@ -30,8 +30,8 @@ def ports(settings: Settings, path: Path | None, check: Check) -> Iterator[Findi
     It connects instead of binding: a bound port could keep a server from starting.
     """
     server = find_holder(path) if path is not None else None
-    addresses = settings.listen or tuple(listeners.default_addresses())
-    answers = [_listening_process(address, ask_pid=not settings.tls_certificate) for address in addresses]
+    addresses = settings.listen or tuple(listeners.default_addresses(tls=bool(settings.tls_certificate)))
+    answers = [_listening_process(address) for address in addresses]
     ours = (None, 0, server.pid) if server is not None else (None,)
     # The server skips default ports that are in use, unless all of them are.
     optional = not settings.listen and any(answer in ours for answer in answers)
@@ -81,7 +81,7 @@ def _version_of(package: str) -> str:
     return ""
 
 
-def _listening_process(address: Address, ask_pid: bool) -> int | str | None:
+def _listening_process(address: Address) -> int | str | None:
     """The id of the process that listens there; 0: an unknown process, None: none, text: why it is unknown."""
     try:
         connection = _connect(address)
@@ -90,7 +90,7 @@ def _listening_process(address: Address, ask_pid: bool) -> int | str | None:
     except OSError as error:
         return error.strerror or str(error)
     with connection:
-        return _process_id(connection) if ask_pid and address.scheme == "gearman" else 0
+        return _process_id(connection) if address.scheme == "gearman" and not address.tls else 0
 
 
 def _connect(address: Address) -> socket.socket:

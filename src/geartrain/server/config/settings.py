@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from geartrain.address import Address
+from geartrain.address import TLS_SCHEMES, Address
 from geartrain.errors import SettingsError
 from geartrain.model import Expiry
 from geartrain.server.config import types
@@ -291,7 +291,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     tls_certificate: Annotated[
         str,
-        Description("TLS", types.PATH, "Use TLS on every address, with this certificate chain (PEM).", "no TLS"),
+        Description(
+            "TLS",
+            types.PATH,
+            "The certificate chain (PEM) of addresses with TLS, such as gearmans://; without `listen` the default "
+            "ports use TLS.",
+            "no TLS",
+        ),
     ] = ""
     tls_key: Annotated[
         str,
@@ -302,7 +308,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Description(
             "TLS",
             types.PATH,
-            "Accept only peers with a certificate that one of these authorities has signed (PEM).",
+            "On addresses with TLS, accept only peers with a certificate that one of these authorities has signed "
+            "(PEM).",
             "peers need no certificate",
         ),
     ] = ""
@@ -372,6 +379,13 @@ def check(settings: Settings) -> None:
     for name in ("tls_key", "tls_ca"):
         if getattr(settings, name) and not settings.tls_certificate:
             raise SettingsError(f"{name} is set without tls_certificate, so there would be no TLS")
+    encrypted = [address for address in settings.listen if address.tls]
+    if encrypted and not settings.tls_certificate:
+        raise SettingsError(f"{encrypted[0]} needs a certificate: set tls_certificate")
+    if settings.tls_certificate and settings.listen and not encrypted:
+        # Peers that are meant to be encrypted must not be served in plain text by an oversight.
+        schemes = ", ".join(f"{scheme}://" for scheme in TLS_SCHEMES.values())
+        raise SettingsError(f"tls_certificate is set, but no listen address uses TLS: write one with {schemes}")
     for address in settings.periodic_quiet:
         if settings.listen and address not in settings.listen:
             raise SettingsError(f"periodic_quiet has {address}, which is not one of the listen addresses")
