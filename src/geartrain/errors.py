@@ -2,7 +2,8 @@
 
 For users of the client library and of apps: ClientError and its subclasses, AdminError.
 For operators who start a server or maintain a store: SettingsError, AddressError, StartError, StoreError.
-For peers, as an answer of their protocol: WireError, QueueFullError, DuplicateKeyError, AdminError, NotDurableError.
+For peers, as an answer of their protocol: WireError, RequestError and its subclasses, DuplicateKeyError, AdminError,
+NotDurableError.
 For maintainers, since it is a bug: LifecycleError.
 """
 
@@ -29,13 +30,31 @@ class LineError(WireError):
     """A WireError in a line of a text protocol, which is answered in text."""
 
 
-class QueueFullError(GeartrainError):
-    """A submission was refused because its function has as many jobs as its limit allows; for the submitter."""
+class RequestError(GeartrainError):
+    """The engine refuses what a peer asks for; the peer gets it as an error of its protocol.
 
-    def __init__(self, function: bytes, limit: int) -> None:
-        super().__init__(f"the queue of {function.decode('utf-8', 'replace')!r} is full ({limit} jobs)")
-        self.function = function
-        self.limit = limit
+    `code` is a short name for protocols that send one.
+    """
+
+    code = "REQUEST_REFUSED"
+
+
+class InvalidNameError(RequestError):
+    """A function or a unique key has a name that is not allowed; for the peer that chose it."""
+
+    code = "INVALID_NAME"
+
+
+class LimitError(RequestError):
+    """A limit of the server is reached; for the peer. The text names the setting."""
+
+    code = "LIMIT_REACHED"
+
+
+class QueueFullError(LimitError):
+    """A submission was refused because its function, or the server, has as many jobs as the limit allows."""
+
+    code = "QUEUE_FULL"
 
 
 class DuplicateKeyError(GeartrainError):

@@ -71,6 +71,7 @@ class FunctionSettings:
             self._saved.put(_key(setting.function), msgspec.json.encode(setting))
 
     def _apply(self, setting: _Setting) -> None:
+        self._engine.kept_function(setting.function)
         if setting.paused:
             self._engine.pause(setting.function)
         if setting.limits != _NO_LIMITS:

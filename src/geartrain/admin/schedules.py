@@ -4,7 +4,7 @@
    a crash does not lose a run or submit it twice.
 2. Runs that were missed while the server was down are replaced by a single run at the next start.
 3. A schedule that is `unique` skips a run while the job of the previous run has not ended.
-4. A run is skipped if the function has as many jobs as its limit allows; a warning is logged.
+4. A run is skipped if the function has as many jobs as its limit allows, or cannot be created; a warning is logged.
 5. A run whose job cannot be made durable is repeated until it can.
 
 Nothing polls: the engine calls `fire` at the time of the next run.
@@ -25,7 +25,7 @@ from geartrain.cron import UTC, CronExpression
 from geartrain.engine.deadlines import NEVER
 from geartrain.engine.interfaces import Timer
 from geartrain.engine.job import LiveJob
-from geartrain.errors import AdminError, QueueFullError
+from geartrain.errors import AdminError, RequestError
 from geartrain.model import JobState
 from geartrain.runtime.tick import TickLoop
 
@@ -102,6 +102,7 @@ class Schedules(Timer):
     def set(self, schedule: Schedule) -> None:
         """Add a schedule, or replace the one of the same name; its last run and its pause remain."""
         _check(schedule)
+        self._engine.check_function(schedule.function)
         expression = CronExpression(schedule.expression, schedule.timezone)
         old = self._schedules.get(schedule.name)
         if old is None and len(self._schedules) >= SCHEDULES_MOST:
@@ -139,7 +140,7 @@ class Schedules(Timer):
             )
         try:
             job = self._submit(schedule)
-        except QueueFullError as error:
+        except RequestError as error:
             raise AdminError("conflict", str(error)) from None
         self._save(schedule)
         return job.handle
@@ -165,7 +166,7 @@ class Schedules(Timer):
         before = (schedule.last_at, schedule.last_handle)
         try:
             job = self._submit(schedule)
-        except QueueFullError as error:
+        except RequestError as error:
             fields = {"schedule": schedule.name, "why": str(error)}
             _log.warning("scheduled run skipped", extra={"fields": fields})
             self._save(schedule)

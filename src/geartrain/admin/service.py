@@ -19,7 +19,7 @@ from geartrain.admin.jobs import JobVerbs
 from geartrain.admin.schedules import Schedules, ScheduleVerbs
 from geartrain.admin.verbs import Verb
 from geartrain.engine.worker import Worker
-from geartrain.errors import AdminError
+from geartrain.errors import AdminError, InvalidNameError, LimitError
 from geartrain.job_query import page_position
 from geartrain.runtime.records import RecordArchive
 from geartrain.runtime.tick import TickLoop
@@ -56,8 +56,13 @@ class Admin(FunctionVerbs, JobVerbs, ScheduleVerbs):
 
     async def call(self, verb: Verb, arguments: Mapping[str, Any]) -> Any:
         """The answer of a verb of the table."""
-        answer = getattr(self, verb.name)(**arguments)
-        return await answer if isinstance(answer, Awaitable) else answer
+        try:
+            answer = getattr(self, verb.name)(**arguments)
+            return await answer if isinstance(answer, Awaitable) else answer
+        except InvalidNameError as error:
+            raise AdminError("bad-request", str(error)) from None
+        except LimitError as error:
+            raise AdminError("conflict", str(error)) from None
 
     def ping(self) -> views.Ping:
         """Which server answers."""

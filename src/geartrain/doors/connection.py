@@ -19,7 +19,7 @@ from mypy_extensions import mypyc_attr
 
 from geartrain.doors.door import Door
 from geartrain.doors.refused_peer import RefusedPeer
-from geartrain.errors import WireError
+from geartrain.errors import RequestError, WireError
 from geartrain.runtime.tick import Writer
 
 _HIGH_WATER: Final = 256 * 1024
@@ -159,6 +159,8 @@ class Connection(Writer):
                 self.refuse(error)
                 if error.fatal:
                     return
+            except RequestError as error:
+                self.refuse_request(error)
             except Exception:
                 self.handle_bug()
                 return
@@ -176,6 +178,10 @@ class Connection(Writer):
         self.send_error(error)
         if error.fatal:
             self.close_refused()
+
+    def refuse_request(self, error: RequestError) -> None:
+        """Tell the peer why the engine refused what it asked for."""
+        self.refuse(WireError(error.code, str(error), fatal=False))
 
     # Writing
 

@@ -2,10 +2,12 @@
 
 from typing import Final
 
+from geartrain.engine import names
 from geartrain.engine.function import Function
 from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
+from geartrain.engine.names import LONGEST_UNIQUE
 from geartrain.engine.state import EngineState
 from geartrain.errors import QueueFullError
 from geartrain.model import Duplicate, Priority, id_from_handle
@@ -38,13 +40,16 @@ class ClientVerbs(EngineState):
 
         `run_at` is in epoch seconds: 0 means now, and a time in the past puts the job before those with later times.
         `reserved_id` comes from `reserve_id`. `keeps_result` is false if no client will ask for the result.
-        Raise QueueFullError if the function has reached its limit for this priority.
+        Raise QueueFullError if the function has reached its limit for this priority, and another RequestError if a name
+        is invalid or the function would be one too many.
         """
         function = self.functions.get(name)
         if function is None:
             function = self.function(name)
         now = self.now
         if unique:
+            if len(unique) > LONGEST_UNIQUE:
+                raise names.unique_too_long(unique)
             existing = self.unique_jobs.get(name, unique)
             if existing is not None:
                 self._attach(existing, background, watcher)
@@ -54,7 +59,7 @@ class ClientVerbs(EngineState):
         if function.has_limits:
             limit = function.limits[priority]
             if limit and function.total >= limit:
-                raise QueueFullError(name, limit)
+                raise QueueFullError(f"the queue of {name.decode('utf-8', 'replace')!r} is full ({limit} jobs)")
         id = reserved_id
         if not id:
             id = self.next_id

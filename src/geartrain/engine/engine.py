@@ -73,7 +73,7 @@ class Engine(WorkerVerbs):
 
     def retry(self, job: LiveJob) -> None:
         """Queue a dead job again, as a background job because no client waits for it."""
-        function = self.function(job.function)
+        function = self.kept_function(job.function)
         if job.unique and self.unique_jobs.get(job.function, job.unique) is not None:
             handle = job.handle.decode("utf-8", "backslashreplace")
             raise DuplicateKeyError(f"job {handle} cannot be retried: another job has its unique key")

@@ -24,6 +24,10 @@ class Policy:
     retry_delay_max: float = 3600.0
     # At most this many due jobs are moved per tick, so that a million jobs due at midnight do not block the server.
     moves_per_tick: int = 2000
+    # How many functions there may be, not counting those that a restart brings back.
+    max_functions: int = 100_000
+    # How many functions one worker may offer.
+    max_abilities: int = 10_000
     # How many dead foreground jobs are kept; dead background jobs stay until an operator acts on them.
     dead_foreground_limit: int = 1000
 

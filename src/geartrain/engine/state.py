@@ -18,7 +18,7 @@ from collections import OrderedDict, deque
 from typing import Final
 
 from geartrain.engine import crew as crews
-from geartrain.engine import interfaces
+from geartrain.engine import interfaces, names
 from geartrain.engine.broadcast import Broadcasts
 from geartrain.engine.counters import DurationHistogram, OutcomeCounts
 from geartrain.engine.crew import Crew
@@ -31,6 +31,7 @@ from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDUL
 from geartrain.engine.policy import Policy
 from geartrain.engine.unique_index import UniqueIndex
 from geartrain.engine.worker import BuiltinWorker, Worker
+from geartrain.errors import LimitError
 from geartrain.model import Attempt, JobState, id_from_handle
 
 # Failure codes of jobs whose worker gave none.
@@ -88,7 +89,7 @@ class EngineState:
 
     def restore(self, job: LiveJob) -> None:
         """Add a background job from the store. Call it in the order of `run_at`."""
-        function = self.function(job.function)
+        function = self.kept_function(job.function)
         job.function = function.name
         self.restored += 1
         if id_from_handle(job.handle) != job.id:
@@ -131,12 +132,33 @@ class EngineState:
     # Functions and crews
 
     def function(self, name: bytes) -> Function:
-        """Return the function of that name; create it if it does not exist."""
+        """Return the function of that name; create it if it does not exist, or raise RequestError."""
         function = self.functions.get(name)
         if function is None:
-            function = self.functions[name] = Function(name)
-            if name in self.builtin_workers:
-                self.builtin_workers[name].activate()
+            self.check_function(name)
+            function = self._create_function(name)
+        return function
+
+    def check_function(self, name: bytes) -> None:
+        """Raise RequestError if the function does not exist and cannot be created."""
+        if name in self.functions or name in self.builtin_workers:
+            return
+        names.check_function(name)
+        if len(self.functions) >= self.policy.max_functions:
+            raise LimitError(f"there are {len(self.functions)} functions; max_functions allows no more")
+
+    def kept_function(self, name: bytes) -> Function:
+        """Return the function of that name; create it whatever its name if it does not exist.
+
+        For jobs and settings that were accepted before, perhaps by a server with other limits.
+        """
+        function = self.functions.get(name)
+        return function if function is not None else self._create_function(name)
+
+    def _create_function(self, name: bytes) -> Function:
+        function = self.functions[name] = Function(name)
+        if name in self.builtin_workers:
+            self.builtin_workers[name].activate()
         return function
 
     def worker_count(self, name: bytes) -> int:

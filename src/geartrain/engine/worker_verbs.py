@@ -9,6 +9,7 @@ from geartrain.engine.lifecycle import CANCELLED, DONE, FAILED, RUNNING, SCHEDUL
 from geartrain.engine.queue import JobQueue
 from geartrain.engine.state import LONGEST_REASON
 from geartrain.engine.worker import Ability, Worker
+from geartrain.errors import LimitError
 from geartrain.model import Expiry
 
 
@@ -26,17 +27,29 @@ class WorkerVerbs(ClientVerbs):
         on_timeout: Expiry = Expiry.FAIL,
         broadcast: bool = False,
     ) -> None:
-        """The worker offers the function `name`. If it did before, its timeout changes."""
+        """The worker offers the function `name`. If it did before, its timeout changes.
+
+        Raise RequestError if the name is invalid, or the function or the ability would be one too many.
+        """
         if name in self.builtin_workers and worker is not self.builtin_workers[name]:
             return  # a client must not answer for the server
+        known = name in worker.abilities
+        if not known:
+            self.check_ability(worker, name)
         function = self.function(name)
         function.broadcast = broadcast
-        known = function.name in worker.abilities
         worker.abilities[function.name] = Ability(timeout, on_timeout)
         if not known:
             function.workers += 1
             self._list_worker(worker)
             self._change_crew(worker, function)
+
+    def check_ability(self, worker: Worker, name: bytes) -> None:
+        """Raise RequestError if the worker could not `register` for one more function of that name."""
+        most = self.policy.max_abilities
+        if len(worker.abilities) >= most and name not in worker.abilities:
+            raise LimitError(f"the worker offers {most} functions; max_abilities allows no more")
+        self.check_function(name)
 
     def unregister(self, worker: Worker, name: bytes) -> None:
         """The worker no longer offers the function; its jobs of that function are requeued."""

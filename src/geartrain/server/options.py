@@ -23,6 +23,8 @@ def policy(settings: Settings) -> Policy:
         max_attempts=settings.max_attempts,
         wake_count=settings.wake_count or sys.maxsize,  # the engine stops at the last sleeping worker anyway
         wake_grace=settings.wake_grace,
+        max_functions=settings.max_functions,
+        max_abilities=settings.max_abilities,
     )
 
 

@@ -50,7 +50,7 @@ def test_handles_count_up_from_the_first_id_and_are_never_reused() -> None:
 
 
 def test_any_bytes_name_a_function(engine: Engine) -> None:
-    for name in (b"", b"\xff\x00", b"f" * 600):
+    for name in (b"", b"\xff\x00", b"f" * 512):
         engine.submit(name, payload=name, background=True)
         assert payloads(engine, hire(engine, name)) == [name]
 
@@ -83,7 +83,7 @@ def test_the_limit_is_that_of_the_submitted_priority_and_counts_everything(engin
     claim(engine, worker)
     with pytest.raises(QueueFullError) as caught:
         engine.submit(b"f", priority=Priority.LOW, background=True)
-    assert (caught.value.function, caught.value.limit) == (b"f", 1)
+    assert str(caught.value) == "the queue of 'f' is full (1 jobs)"
     engine.submit(b"f", background=True, run_at=NOW + 9)
     with pytest.raises(QueueFullError):
         engine.submit(b"f", background=True)

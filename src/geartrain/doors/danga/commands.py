@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.danga import completion, request_order
 from geartrain.engine.job import Progress
-from geartrain.errors import QueueFullError, WireError
+from geartrain.errors import RequestError, WireError
 from geartrain.wire import danga as wire
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _create_sync(connection: "DangaConnection", creation: wire.Creation) -> None
         job = connection.engine.submit(
             creation.name, creation.key, creation.args, watcher=connection.watch(), door=_DOOR
         )
-    except QueueFullError as error:
+    except RequestError as error:
         _refuse_job(connection, error)
         return
     connection.requests.state = request_order.SYNC_JOB
@@ -65,7 +65,7 @@ def _create_async(connection: "DangaConnection", creation: wire.Creation) -> Non
             door=_DOOR,
             keeps_result=keeps_result,
         )
-    except QueueFullError as error:
+    except RequestError as error:
         _refuse_job(connection, error)
         return
     if keeps_result:
@@ -73,7 +73,7 @@ def _create_async(connection: "DangaConnection", creation: wire.Creation) -> Non
     connection.acknowledge(wire.job_create_res(job.handle), wire.REFUSED_PACKET)
 
 
-def _refuse_job(connection: "DangaConnection", error: QueueFullError) -> None:
+def _refuse_job(connection: "DangaConnection", error: RequestError) -> None:
     """An empty handle: the draft has no packet for errors."""
     connection.log(logging.WARNING, "job refused", str(error))
     connection.write(wire.REFUSED_PACKET)

@@ -11,7 +11,7 @@ from geartrain.doors.connection import Connection
 from geartrain.doors.danga import commands, completion, request_order
 from geartrain.doors.danga.watcher import DangaWatcher
 from geartrain.doors.danga.worker import DangaWorker
-from geartrain.errors import StoreError, WireError
+from geartrain.errors import RequestError, StoreError, WireError
 from geartrain.wire import danga as wire
 
 if TYPE_CHECKING:
@@ -87,6 +87,10 @@ class DangaConnection(Connection):
             self.requests.resume()
         except Exception:
             self.handle_bug()
+
+    def refuse_request(self, error: RequestError) -> None:
+        """Disconnect: the draft has no packet for errors."""
+        self.refuse(WireError(error.code, str(error)))
 
     def close(self) -> None:
         """Carry out no more requests, write what is left, and close."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.gearman import unique
 from geartrain.engine.job import LiveJob
-from geartrain.errors import DuplicateKeyError
+from geartrain.errors import DuplicateKeyError, LineError, RequestError
 from geartrain.wire.gearman import number
 
 if TYPE_CHECKING:
@@ -29,7 +29,10 @@ def handle(connection: "GearmanConnection", line: bytes) -> None:
     words = [word for word in rest[0].split(b" ") if word] if rest else []
     name = first.lower()
     command = COMMANDS.get(name)
-    answer = command(connection, words) if command else _unknown(first)
+    try:
+        answer = command(connection, words) if command else _unknown(first)
+    except RequestError as error:
+        raise LineError(error.code, str(error), fatal=False) from None
     if name in CHANGES:
         connection.acknowledge(answer, b"ERR QUEUE_ERROR QUEUE_ERROR\r\n")
     else:

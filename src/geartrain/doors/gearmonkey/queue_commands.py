@@ -11,7 +11,7 @@ from geartrain.doors.gearmonkey import blocked_pops, keys
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import QUEUED, SCHEDULED
-from geartrain.errors import QueueFullError
+from geartrain.errors import RequestError
 from geartrain.model import Priority
 from geartrain.wire import resp
 
@@ -205,9 +205,9 @@ def _submit(connection: "GearmonkeyConnection", key: keys.Key, number: bytes, pr
             key.function, b"", prepared.fields.get(b"input", b""), priority, background=True, run_at=run_at,
             door=DOOR, reserved_id=job_key.id,
         )  # fmt: skip
-    except QueueFullError as full:
+    except RequestError as error:
         connection.gearmonkey.scheduled.discard(handle)
-        raise keys.refusal(str(full)) from None
+        raise keys.refusal(str(error)) from None
     connection.must_be_durable = True
     return True
 

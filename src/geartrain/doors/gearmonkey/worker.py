@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from geartrain.doors.gearmonkey import blocked_pops
+from geartrain.doors.gearmonkey import blocked_pops, keys
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
+from geartrain.errors import RequestError
 
 if TYPE_CHECKING:
     from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
@@ -25,7 +26,10 @@ class GearmonkeyWorker(Worker):
     def offer(self, function: bytes) -> None:
         """Register for a function, with the first pop from one of its queues."""
         if function not in self.abilities:
-            self.connection.engine.register(self, function)
+            try:
+                self.connection.engine.register(self, function)
+            except RequestError as error:
+                raise keys.refusal(str(error)) from None
             # The engine refuses functions of the server itself.
             self.connection.gearmonkey.counts.registered[function] += function in self.abilities
 

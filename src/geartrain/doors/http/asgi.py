@@ -21,7 +21,7 @@ from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.request import ApiRequest
 from geartrain.doors.http.route import API, RawBytes, Route, ServerSentEvents
 from geartrain.doors.http.router import Router
-from geartrain.errors import AdminError, NotDurableError
+from geartrain.errors import AdminError, NotDurableError, RequestError
 from geartrain.runtime.tick import TickLoop
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ class HttpApp:
             answer = problems.answer(refusal.kind, refusal.detail, refusal.headers)
         except AdminError as error:
             answer = problems.answer(error.kind, error.text)
+        except RequestError as error:
+            answer = problems.answer(problems.kind_of(error), str(error))
         except NotDurableError as error:
             answer = problems.answer("unavailable", str(error))
         except asyncio.CancelledError:

@@ -9,6 +9,8 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
+from geartrain.errors import LimitError, QueueFullError, RequestError
+
 MEDIA_TYPE: Final = "application/problem+json"
 
 # By kind. The first four are the kinds of AdminError.
@@ -50,6 +52,13 @@ class Refusal(Exception):  # noqa: N818  # an answer to the client, not an error
         self.kind = kind
         self.detail = detail
         self.headers = headers
+
+
+def kind_of(error: RequestError) -> str:
+    """The kind of a request that the engine refused."""
+    if isinstance(error, QueueFullError):
+        return "queue-full"
+    return "unavailable" if isinstance(error, LimitError) else "bad-request"
 
 
 def body(kind: str, detail: str) -> bytes:

@@ -18,7 +18,6 @@ from geartrain.doors.http.route import API
 from geartrain.doors.http.watcher import EndWatcher, JobEnd
 from geartrain.doors.http.worker_commands import LONGEST_WAIT, Seconds
 from geartrain.engine.job import LiveJob
-from geartrain.errors import QueueFullError
 from geartrain.jsonbytes import JsonBytes
 from geartrain.model import Priority
 
@@ -77,20 +76,17 @@ def _queue(request: ApiRequest, submission: Submission, watcher: EndWatcher | No
     run_at = submission.run_at or 0.0
     if submission.delay:
         run_at = engine.now + submission.delay
-    try:
-        return engine.submit(
-            jsonbytes.decode(submission.function),
-            unique=jsonbytes.decode(submission.unique),
-            payload=_payload(submission),
-            priority=Priority[submission.priority.upper()],
-            background=submission.background,
-            watcher=watcher,
-            run_at=run_at if run_at > engine.now else 0.0,
-            door=_DOOR,
-            timeout=submission.timeout,
-        )
-    except QueueFullError as error:
-        raise Refusal("queue-full", str(error)) from None
+    return engine.submit(
+        jsonbytes.decode(submission.function),
+        unique=jsonbytes.decode(submission.unique),
+        payload=_payload(submission),
+        priority=Priority[submission.priority.upper()],
+        background=submission.background,
+        watcher=watcher,
+        run_at=run_at if run_at > engine.now else 0.0,
+        door=_DOOR,
+        timeout=submission.timeout,
+    )
 
 
 def _check(request: ApiRequest, submission: Submission) -> None:

@@ -13,6 +13,7 @@ from typing import Final
 from geartrain.doors.http.problems import Refusal
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
+from geartrain.errors import RequestError
 from geartrain.model import Expiry
 from geartrain.runtime.tick import TickLoop
 from geartrain.runtime.timers import DelayedCall
@@ -121,8 +122,12 @@ class WorkerRegistry:
         engine = self._tick_loop.begin_tick()
         worker = HttpWorker(self._tick_loop, name, lease or self._default_lease, self.remove)
         worker.peer = peer
-        for function in functions:
-            engine.register(worker, function, timeout, Expiry.REQUEUE)
+        try:
+            for function in functions:
+                engine.register(worker, function, timeout, Expiry.REQUEUE)
+        except RequestError:
+            worker.remove()
+            raise
         self._workers[worker.key] = worker
         return worker
 

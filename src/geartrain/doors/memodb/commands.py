@@ -1,11 +1,12 @@
 """Every message that a broker receives: what it does, and the table of all of them."""
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.memodb.watcher import MemodbWatcher
 from geartrain.doors.memodb.worker import MemodbWorker
-from geartrain.errors import QueueFullError
+from geartrain.errors import RequestError
 from geartrain.model import Priority
 from geartrain.wire import memodb as wire
 
@@ -24,8 +25,14 @@ def ready(connection: "MemodbConnection", backtrace: bytes, message: wire.Messag
     if backtrace in connection.ready_requests:
         return  # a copy that crossed its answer: the answer to a second worker would be discarded
     worker = MemodbWorker(connection, backtrace, connection.memodb.new_id())
-    for service in message.services:
-        connection.engine.register(worker, service)
+    try:
+        for service in message.services:
+            connection.engine.register(worker, service)
+    except RequestError as error:
+        connection.log(logging.WARNING, "worker refused", str(error))
+        worker.leave(str(error))
+        connection.reply(backtrace, wire.disconnect(worker.id))
+        return
     worker.wait(connection, backtrace)
 
 
@@ -37,7 +44,7 @@ def job(connection: "MemodbConnection", backtrace: bytes, message: wire.Message,
         job = connection.engine.submit(
             message.service, b"", payload, _NORMAL, False, watcher, 0.0, _DOOR, wire.seconds(message.timeout)
         )
-    except QueueFullError as error:
+    except RequestError as error:
         watcher.drop(str(error))
         return
     watcher.wait(job)

@@ -11,7 +11,7 @@ from geartrain.doors.periodic import job_names
 from geartrain.doors.periodic.watcher import DataWatcher, RunWatcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
-from geartrain.errors import QueueFullError
+from geartrain.errors import RequestError
 from geartrain.model import Duplicate, Priority
 from geartrain.wire import periodic as wire
 
@@ -155,7 +155,8 @@ def _submit(connection: "PeriodicConnection", request: wire.PeriodicJob, watcher
             request.function, request.name, request.payload, _NORMAL, watcher is None, watcher,
             float(max(request.run_at, 0)), "periodic", float(max(request.timeout, 0)), Duplicate.REPLACE, request.steps,
         )  # fmt: skip
-    except QueueFullError:
+    except RequestError as error:
+        connection.log(logging.WARNING, "job refused", str(error))
         return None
     for data_watcher in connection.periodic.take_expected(request.function, request.name):
         connection.engine.watch(job, data_watcher, first=True)
@@ -183,12 +184,28 @@ def _has_no_worker(connection: "PeriodicConnection", function: bytes) -> bool:
 
 def can_do(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """CAN_DO: the worker offers a function; each job of it goes to one worker."""
-    connection.engine.register(connection.work(), arguments.short())
+    _offer(connection, wire.CAN_DO, message_id, arguments.short())
 
 
 def broadcast(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """BROADCAST: the same, but each job goes to every idle worker."""
-    connection.engine.register(connection.work(), arguments.short(), broadcast=True)
+    _offer(connection, wire.BROADCAST, message_id, arguments.short())
+
+
+def _offer(connection: "PeriodicConnection", command: int, message_id: bytes, function: bytes) -> None:
+    """Register for a function; UNKNOWN, which no client takes for success, if that is refused."""
+    worker = connection.work()
+    confirmed = connection.confirms(command, message_id)
+    try:
+        connection.engine.check_ability(worker, function)
+    except RequestError as error:
+        connection.log(logging.WARNING, "worker refused", str(error))
+        if confirmed:
+            connection.answer(message_id, wire.UNKNOWN)
+        return
+    if confirmed:
+        connection.answer(message_id, wire.SUCCESS)  # before a job that a waiting grab may get
+    connection.engine.register(worker, function, broadcast=command == wire.BROADCAST)
 
 
 def cant_do(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
@@ -349,9 +366,9 @@ COMMANDS: Final[dict[int, Command]] = {
     wire.SHUTDOWN: Command(shutdown),
     wire.CONFIG_GET: Command(get_config),
     wire.CONFIG_SET: Command(set_config),
-    wire.CAN_DO: Command(can_do, confirmed_first=True),
+    wire.CAN_DO: Command(can_do),
     wire.CANT_DO: Command(cant_do, confirmed_first=True),
-    wire.BROADCAST: Command(broadcast, confirmed_first=True),
+    wire.BROADCAST: Command(broadcast),
     wire.SLEEP: Command(sleep),
     wire.GRAB_JOB: Command(grab_job, confirmed_first=True),
     wire.WORK_DONE: Command(work_done),

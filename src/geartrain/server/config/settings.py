@@ -250,6 +250,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_packet: Annotated[int, Description("Limits", types.SIZE, "Refuse packets that are larger than this.")] = (
         64 * 1024**2
     )
+    max_functions: Annotated[
+        int,
+        Description(
+            "Limits",
+            types.COUNT_FROM_ONE,
+            "Refuse to create more functions than this. A function that nothing uses is forgotten after a while.",
+        ),
+    ] = 100_000
+    max_abilities: Annotated[
+        int, Description("Limits", types.COUNT_FROM_ONE, "Refuse a worker's request to offer more functions than this.")
+    ] = 10_000
     write_limit: Annotated[
         int,
         Description("Limits", types.SIZE, "Disconnect a peer that leaves more than this many bytes unread."),

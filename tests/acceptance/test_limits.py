@@ -1,0 +1,155 @@
+"""Limits of the whole server, at every door: each refuses in its own protocol's way, and others are served."""
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from tests.acceptance.gearmonkey import redis_py_peer
+from tests.support import danga_peer, gearman_peer, http_peer, memodb_peer, periodic_peer, serving
+
+DOORS = ("gearman", "danga", "periodic", "memodb+tcp", "gearmonkey", "http")
+LONG = b"f" * 513
+LONG_KEY = b"k" * 256
+EXTRA = b"extra"  # a function that is one too many
+KNOWN = [b"known-%d" % number for number in range(4)]
+
+
+def serve(*flags: str) -> contextlib.AbstractContextManager[serving.ServerProcess]:
+    listens = [word for door in DOORS for word in ("--listen", f"{door}://{serving.HOST}:0")]
+    return serving.serve("--store", "memory", *listens, *flags)
+
+
+def port_of(server: serving.ServerProcess, scheme: str) -> int:
+    [url] = [url for url in server.urls if url.startswith(f"{scheme}://")]
+    return int(url.rpartition(":")[2])
+
+
+class Peers:
+    """A peer of each protocol, connected when it is used."""
+
+    def __init__(self, server: serving.ServerProcess, stack: contextlib.ExitStack) -> None:
+        self.server = server
+        self.stack = stack
+
+    def gearman(self) -> gearman_peer.Peer:
+        return self.stack.enter_context(gearman_peer.Peer(port_of(self.server, "gearman")))
+
+    def danga(self) -> danga_peer.Peer:
+        return self.stack.enter_context(danga_peer.Peer(port_of(self.server, "danga")))
+
+    def periodic(self, kind: int = periodic_peer.CLIENT) -> periodic_peer.Peer:
+        return self.stack.enter_context(periodic_peer.Peer(port_of(self.server, "periodic"), kind=kind))
+
+    def memodb(self) -> memodb_peer.Pipe:
+        return self.stack.enter_context(memodb_peer.Pipe.tcp(port_of(self.server, "memodb+tcp")))
+
+    def redis(self) -> "redis.Redis":
+        connection = redis_py_peer.connect(port_of(self.server, "gearmonkey"))
+        self.stack.callback(connection.close)
+        return connection
+
+    def http(self) -> http_peer.Peer:
+        return http_peer.Peer(f"http://{serving.HOST}:{port_of(self.server, 'http')}")
+
+
+@pytest.fixture
+def stack() -> Iterator[contextlib.ExitStack]:
+    with contextlib.ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[serving.ServerProcess]:
+    """Four functions exist, and there may be no more; a worker may offer three."""
+    with serve("--max-functions", "4", "--max-abilities", "3") as server:
+        with gearman_peer.Peer(port_of(server, "gearman")) as admin:
+            for name in KNOWN:
+                assert admin.text(b"create function " + name).line() == b"OK\r\n"
+        yield server
+
+
+@pytest.fixture
+def peers(server: serving.ServerProcess, stack: contextlib.ExitStack) -> Peers:
+    return Peers(server, stack)
+
+
+def test_gearman(peers: Peers) -> None:
+    peer = peers.gearman()
+    for name, code in ((LONG, "INVALID_NAME"), (EXTRA, "LIMIT_REACHED")):
+        peer.send(gearman_peer.Kind.SUBMIT_JOB_BG, name, b"", b"x")
+        assert peer.error()[0] == code
+        peer.send(gearman_peer.Kind.CAN_DO, name)
+        assert peer.error()[0] == code
+        assert peer.text(b"create function " + name).line().startswith(f"ERR {code} ".encode())
+    for name in KNOWN:
+        peer.send(gearman_peer.Kind.CAN_DO, name)
+    assert "max_abilities" in peer.error()[1]
+    assert peer.submit(KNOWN[0], kind=gearman_peer.Kind.SUBMIT_JOB_BG), "the connection goes on"
+
+
+def test_danga(peers: Peers, server: serving.ServerProcess) -> None:
+    peer = peers.danga()
+    assert peer.create(LONG) == b""
+    assert peer.create(EXTRA) == b""
+    assert peer.create(KNOWN[0], LONG_KEY) == b""
+    assert peer.create(KNOWN[0], LONG_KEY[1:])
+    for names in ((LONG,), (EXTRA,), KNOWN):
+        peers.danga().send(danga_peer.Kind.WORKER_CONNECT, b"\0".join(names)).closed()
+    assert "max_abilities" in server.stderr
+
+
+@pytest.mark.parametrize("name", [LONG[:255], EXTRA])
+def test_periodic(peers: Peers, name: bytes) -> None:
+    client, worker = peers.periodic(), peers.periodic(periodic_peer.WORKER)
+    command, unknown = periodic_peer.Command, periodic_peer.Command.UNKNOWN
+    client.expect(client.send(command.SUBMIT_JOB, periodic_peer.job(name, b"n")), unknown)
+    worker.expect(worker.send(command.CAN_DO, periodic_peer.text(name)), unknown)
+    worker.expect(worker.send(command.BROADCAST, periodic_peer.text(name)), unknown)
+    worker.offer(*KNOWN[:3])
+    worker.expect(worker.send(command.CAN_DO, periodic_peer.text(KNOWN[3])), unknown)
+    client.submit(KNOWN[0], b"n")
+
+
+@pytest.mark.parametrize("names", [[LONG], [EXTRA], KNOWN])
+def test_memodb(peers: Peers, names: list[bytes]) -> None:
+    worker = peers.memodb()
+    reply = worker.reply(worker.ready(*(name.decode() for name in names)))
+    assert reply.kind == memodb_peer.DISCONNECT
+    client = peers.memodb()
+    if names is not KNOWN:
+        client.job(names[0].decode())
+        client.closed()
+
+
+def test_gearmonkey(peers: Peers) -> None:
+    connection = peers.redis()
+    for name in (LONG.decode(), EXTRA.decode()):
+        id = connection.incr(f"uid:{name}")
+        connection.hset(f"job:{name}:{id}", "input", "x")
+        with pytest.raises(redis.ResponseError, match="function"):
+            connection.lpush(f"queue:{name}:normal", id)
+        with pytest.raises(redis.ResponseError, match="function"):
+            connection.rpop(f"queue:{name}:normal")
+    with pytest.raises(redis.ResponseError, match="max_abilities"):
+        connection.brpop([f"queue:{name.decode()}:high" for name in KNOWN], timeout=1)
+    assert connection.ping()
+
+
+def test_http(peers: Peers) -> None:
+    peer = peers.http()
+
+    def post(path: str, value: object) -> int:
+        return peer.call("POST", path, value).status
+
+    for name, status in ((LONG.decode(), 400), (EXTRA.decode(), 503)):
+        assert post("/jobs", {"function": name}) == status
+        assert post("/workers", {"functions": [name]}) == status
+    assert post("/jobs", {"function": "known-0", "unique": LONG_KEY.decode()}) == 400
+    assert post("/workers", {"functions": [name.decode() for name in KNOWN]}) == 503
+    workers = peer.get("/workers")["items"]
+    assert all(len(worker["functions"]) < len(KNOWN) for worker in workers), "no part of a refused worker is left"
+    assert post("/functions/extra/pause", None) == 409
+    assert post(f"/functions/{LONG.decode()}/pause", None) == 400
+    assert peer.submit("known-0")
