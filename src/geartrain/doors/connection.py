@@ -4,25 +4,35 @@
 every complete packet. A WireError is a mistake of the peer: it is sent to the peer, which is disconnected if the error
 is fatal. Any other exception is a bug of ours: it is logged, and only this connection is closed for it.
 
-**Writing.** `write` appends to a list, and the tick writes all of it with one call. `acknowledge` does the same, but
-holds the answer, and everything after it, until the changes so far are durable.
+**Turns.** Input is suspended when it has been handled for the time of one turn, when the peer's output is above the
+high-water mark, and while a long answer is made. Packets that are left stay in the codec, the transport is not read,
+and the tick loop continues the input after the other connections had their turn.
 
-**Memory.** Above the high-water mark of unsent bytes we stop reading from the peer, so it can cause no more answers.
-What others cause for it (results of its jobs) may still gather up to the write limit; then the connection is dropped.
+**Writing.** `write` appends to a list, and the tick writes all of it with one call. `acknowledge` does the same, but
+holds the answer, and everything after it, until the changes so far are durable. `answer_in_steps` makes a long answer
+piece by piece; what is written meanwhile is held until the answer ends.
+
+**Memory.** Output counts from `write` until the system has taken it. Above the high-water mark no packet of the peer is
+handled, so it can cause no more answers. What others cause for it (results of its jobs) may still gather up to the
+write limit; then the connection is dropped.
 """
 
 import asyncio
 import logging
+import time
 from typing import Any, Final
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i64, mypyc_attr
 
 from geartrain.doors.door import Door
 from geartrain.doors.refused_peer import RefusedPeer
 from geartrain.errors import RequestError, WireError
 from geartrain.runtime.tick import Writer
 
-_HIGH_WATER: Final = 256 * 1024
+# Bytes of output above which no packet of the peer is handled.
+HIGH_WATER: Final = 256 * 1024
+# A door handles this many packets between two calls of `turn_over`, which may read the clock.
+PACKETS_PER_CHECK: Final = 16
 # Larger output is handed over piece by piece instead of being copied into one.
 _JOIN_UP_TO: Final = 256 * 1024
 # A packet that arrives in parts has to bring this many bytes between two checks.
@@ -56,12 +66,19 @@ class Connection(Writer):
         self.closing = False  # nothing is written any more
         self.input_ended = False  # nothing is read any more: the peer was refused, or has disconnected
         self.out: list[bytes] = []  # pieces that are to be written
+        self.unsent: i64 = 0  # bytes in these pieces
+        self.suspended = False  # packets are left in the codec, and the tick loop will continue them
+        self.blocked = False  # set by a door: an earlier request must be answered before the next packet is handled
         self._sent = 0  # how many pieces have left: the first in `out` has this number
         self._held: list[HeldOutput] = []
         self._close_after_commit = False
         self._refused: RefusedPeer | None = None  # set when a last error is sent: it must arrive
         self._left = False  # its workers and watchers are out of the engine
         self._paused = False  # the peer does not read fast enough
+        self._continuing = False  # the tick loop was asked to continue
+        self._turn_ends = 0.0  # by the monotonic clock; 0: the clock was not read in this turn
+        self._unhandled: list[bytes] = []  # what arrived while no packet could be handled
+        self._unhandled_size = 0
         self._stalled_checks = 0
         self._incomplete = (0, 0)  # what the last check saw of an incomplete packet
 
@@ -70,7 +87,7 @@ class Connection(Writer):
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Remember the transport and the peer's address."""
         self.transport = transport
-        transport.set_write_buffer_limits(high=_HIGH_WATER)
+        transport.set_write_buffer_limits(high=HIGH_WATER)
         name = transport.get_extra_info("peername")
         self.peer = f"{name[0]}:{name[1]}" if isinstance(name, tuple) else (name or "unix socket")
         self.door.connections.add(self)
@@ -78,12 +95,16 @@ class Connection(Writer):
             self.log(logging.DEBUG, "peer connected")
 
     def data_received(self, data: bytes) -> None:
-        """Handle every packet that is complete."""
+        """Handle every packet that is complete, as far as this turn goes."""
         if self.input_ended:
             if self._refused is not None:
                 self._refused.discard(len(data))
             return
         self.tick_loop.begin_tick()
+        if self.suspended or self.blocked:
+            self._keep_unhandled(data)
+            return
+        self._turn_ends = 0.0
         self.feed(data)
         self.handle_input()
 
@@ -97,8 +118,7 @@ class Connection(Writer):
         self.closing = self.input_ended = True
         if self._refused is not None:
             self._refused.end()
-        self.out.clear()
-        self._held.clear()
+        self._discard()
         self.door.connections.discard(self)
         self.tick_loop.begin_tick()
         self._leave()
@@ -115,8 +135,10 @@ class Connection(Writer):
         """The peer reads again."""
         self._paused = False
         self._stalled_checks = 0
-        if not self.closing and not self._close_after_commit:
-            self.transport.resume_reading()
+        if self.suspended:
+            self._continue_later()
+        else:
+            self.resume_reading()
 
     # What a door's connection overrides
 
@@ -125,7 +147,7 @@ class Connection(Writer):
         raise NotImplementedError
 
     def handle_packets(self) -> None:
-        """Handle every packet that the codec has complete."""
+        """Handle every packet that the codec has complete, until `turn_over`."""
         raise NotImplementedError
 
     def send_error(self, error: WireError) -> None:
@@ -157,13 +179,79 @@ class Connection(Writer):
                 return
             except WireError as error:
                 self.refuse(error)
-                if error.fatal:
+                if error.fatal or self.turn_over():
                     return
             except RequestError as error:
                 self.refuse_request(error)
             except Exception:
                 self.handle_bug()
                 return
+
+    def turn_over(self) -> bool:
+        """Suspend the input, and return true, if its turn is over or the peer must read first.
+
+        A door calls it after every few packets, after one that may have cost much, and when `unsent` is above the
+        high-water mark.
+        """
+        if self.suspended:
+            return True
+        if self.unsent <= HIGH_WATER and not self._paused:
+            now = time.monotonic()
+            if not self._turn_ends:
+                self._turn_ends = now + self.door.limits.turn
+            if now < self._turn_ends:
+                return False
+        self.suspend()
+        return True
+
+    def suspend(self) -> None:
+        """Handle no more packets and read nothing until the tick loop continues this connection."""
+        self.suspended = True
+        if not self.closing:
+            self.transport.pause_reading()
+        self._continue_later()
+
+    def continue_input(self) -> None:
+        """Handle the packets that were left, if the peer has read enough; otherwise wait until it has."""
+        self._continuing = False
+        if self.input_ended or not self.suspended or self._paused or self.unsent > HIGH_WATER:
+            return  # `flush`, `resume_writing` or `commit_ended` continues
+        self._turn_ends = 0.0
+        self.suspended = False
+        self.handle_rest()
+
+    def handle_rest(self) -> None:
+        """Handle what is left in the codec, then what arrived meanwhile, and read again."""
+        self.handle_input()
+        while self._unhandled and not (self.suspended or self.blocked or self.input_ended):
+            data = b"".join(self._unhandled)
+            self._unhandled.clear()
+            self._unhandled_size = 0
+            self.feed(data)
+            self.handle_input()
+        self.resume_reading()
+
+    @property
+    def has_unhandled(self) -> bool:
+        """Whether something arrived that the codec has not seen."""
+        return bool(self._unhandled)
+
+    def _keep_unhandled(self, data: bytes) -> None:
+        """Keep what arrives although no packet can be handled: a blocked peer is read, to notice that it is gone."""
+        self._unhandled.append(data)
+        self._unhandled_size += len(data)
+        if self._unhandled_size > self.door.limits.write_limit:
+            self.drop("it sends more than write_limit while a request waits")
+
+    def resume_reading(self) -> None:
+        """Read from the transport again, if nothing is against it."""
+        if not (self.suspended or self._paused or self.input_ended):
+            self.transport.resume_reading()
+
+    def _continue_later(self) -> None:
+        if not self._continuing:
+            self._continuing = True
+            self.tick_loop.continue_later(self)
 
     def handle_bug(self) -> None:
         """Log the exception that is being handled, and close this connection."""
@@ -191,6 +279,7 @@ class Connection(Writer):
         if not out:
             self.tick_loop.flush_later(self)
         out.append(data)
+        self.unsent += len(data)
 
     def acknowledge(self, data: bytes, instead: bytes) -> None:
         """Send when every change so far is durable; `instead` if that fails.
@@ -211,7 +300,9 @@ class Connection(Writer):
             held = self._held.pop(0)
             if failed:
                 for number, instead in held.acknowledgements:
-                    self.out[number - self._sent] = instead
+                    at = number - self._sent
+                    self.unsent += len(instead) - len(self.out[at])
+                    self.out[at] = instead
         self.flush()
         if self._close_after_commit and not self._held:
             self.close()
@@ -221,15 +312,22 @@ class Connection(Writer):
         out = self.out
         if not out:
             return
+        size = self.unsent
         if self._held:
             free = self._held[0].start - self._sent
             if not free:
+                if size > self.door.limits.write_limit:
+                    self.drop("more than write_limit waits for the disk")
                 return
             self.out = out[free:]
             out = out[:free]
+            size = _size(out)
         else:
             self.out = []
         self._sent += len(out)
+        self.unsent -= size
+        if self.suspended:
+            self._continue_later()
         if self.closing:
             return
         transport = self.transport
@@ -238,7 +336,7 @@ class Connection(Writer):
             return
         if len(out) == 1:
             transport.write(out[0])
-        elif _size(out) <= _JOIN_UP_TO:
+        elif size <= _JOIN_UP_TO:
             transport.write(b"".join(out))
         else:
             transport.writelines(out)
@@ -278,10 +376,16 @@ class Connection(Writer):
     def drop(self, why: str) -> None:
         """Close at once, without waiting for the peer to read."""
         self.closing = self.input_ended = True
-        self.out.clear()
-        self._held.clear()
+        self._discard()
         self.log(logging.WARNING, "connection dropped", why)
         self.transport.abort()
+
+    def _discard(self) -> None:
+        """Forget what was to be written, and what was not handled."""
+        self.out.clear()
+        self.unsent = 0
+        self._held.clear()
+        self._unhandled.clear()
 
     def check_progress(self, checks_per_timeout: int) -> None:
         """End a packet that does not go on, and a connection that closes and whose peer does not read.

@@ -29,6 +29,8 @@ class Limits:
     max_packet: int = 64 * 1024 * 1024  # bytes of one packet
     # Bytes that may wait for a peer that does not read; one packet may exceed it.
     write_limit: int = 64 * 1024 * 1024
+    # Seconds for which the packets of one connection are handled before others have their turn.
+    turn: float = 0.002
     # Seconds after which a peer that began a packet and sends no more of it is disconnected.
     stall_timeout: float = 60.0
 

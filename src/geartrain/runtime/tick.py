@@ -4,10 +4,15 @@ A tick begins with the first thing that the loop calls (a read, a timer, a task 
 is set, once. It ends when the loop has called everything that was ready: each connection writes what has gathered for
 its peer, with one system call, since on loopback that costs more than handling a packet; the committer takes the
 changes; and the engine's next deadline becomes a timer.
+
+A connection whose input is suspended is continued in a later tick, after the loop has looked for other input. Several
+of them take turns.
 """
 
 import asyncio
 import logging
+import time
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -20,6 +25,8 @@ from geartrain.runtime.timers import PRECISION, DelayedCall, Timers
 
 # Deadlines are by the wall clock and timers are not: a clock that was moved is noticed after this many seconds.
 LONGEST_WAIT: Final = 30.0
+# Seconds for which connections are continued before the loop looks for other input.
+_CONTINUE_FOR: Final = 0.002
 
 _log = logging.getLogger("geartrain.server")
 
@@ -32,6 +39,10 @@ class Writer(CommitWaiter):
 
     def flush(self) -> None:
         """Write what has gathered."""
+        raise NotImplementedError
+
+    def continue_input(self) -> None:
+        """Handle input that was left, for one turn."""
         raise NotImplementedError
 
 
@@ -48,6 +59,9 @@ class TickLoop:
         self.longest_wait = LONGEST_WAIT
         self.after: list[Callable[[], None]] = []  # called at the end of each tick, when everything has been flushed
         self._dirty: list[Writer] = []  # have something to write
+        self._suspended: deque[Writer] = deque()  # are to be continued, the one that waits longest first
+        self._continue_due = False  # continuing them is scheduled
+        self._on_continue: Callable[[], None] = self._continue
         self._call_soon = loop.call_soon
         self._on_tick: Callable[[], None] = self._run_tick
         self._due = False  # the end of a tick is scheduled
@@ -75,6 +89,11 @@ class TickLoop:
         self._dirty.append(writer)
         self.schedule_tick()
 
+    def continue_later(self, writer: Writer) -> None:
+        """Continue the input of a connection in a later tick, after others had their turn."""
+        self._suspended.append(writer)
+        self.schedule_tick()
+
     def schedule_tick(self) -> None:
         """Have this tick end after what the loop calls now, even if no connection has anything to write."""
         if not self._due:
@@ -96,7 +115,24 @@ class TickLoop:
                 call()
         finally:
             self._timed = False
+        if self._suspended and not self._continue_due:
+            self._continue_due = True
+            self._call_soon(self._on_continue)
         self._set_deadline()
+
+    def _continue(self) -> None:
+        """Continue suspended connections in turn, each at most once, and the others in the next tick."""
+        self._continue_due = False
+        self.begin_tick()
+        suspended = self._suspended
+        ends = time.monotonic() + _CONTINUE_FOR
+        for _ in range(len(suspended)):
+            try:
+                suspended.popleft().continue_input()
+            except Exception:  # the others wait as well
+                _log.exception("continuing input failed")
+            if time.monotonic() >= ends:
+                return
 
     def _flush(self) -> None:
         dirty = self._dirty

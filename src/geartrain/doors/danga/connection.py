@@ -7,7 +7,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from geartrain.doors.connection import Connection
+from geartrain.doors.connection import HIGH_WATER, PACKETS_PER_CHECK, Connection
 from geartrain.doors.danga import commands, completion, request_order
 from geartrain.doors.danga.watcher import DangaWatcher
 from geartrain.doors.danga.worker import DangaWorker
@@ -38,11 +38,17 @@ class DangaConnection(Connection):
         """Hand every complete packet to its handler."""
         reader = self.reader
         handlers = commands.HANDLERS
+        left = PACKETS_PER_CHECK
         while not self.input_ended:
             kind = reader.next()
             if kind == wire.MORE:
                 return
             handlers[kind](self, reader.body)
+            left -= 1
+            if not left or self.unsent > HIGH_WATER:
+                if self.turn_over():
+                    return
+                left = PACKETS_PER_CHECK
 
     def watch(self) -> DangaWatcher:
         """Its watcher, made on first use."""

@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from geartrain.doors.connection import Connection
+from mypy_extensions import i64
+
+from geartrain.doors.connection import HIGH_WATER, PACKETS_PER_CHECK, Connection
 from geartrain.doors.gearman import admin_commands, commands
 from geartrain.doors.gearman.watcher import GearmanWatcher
 from geartrain.doors.gearman.worker import GearmanWorker
@@ -33,6 +35,7 @@ class GearmanConnection(Connection):
         """Hand every complete packet to its handler. The hottest loop of the server: nothing may be added to it."""
         reader = self.reader
         handlers = commands.HANDLERS
+        left: i64 = PACKETS_PER_CHECK
         while True:
             kind = reader.next()
             if kind < 0:
@@ -42,8 +45,14 @@ class GearmanConnection(Connection):
                 worker.end_linger()
             if kind:
                 handlers[kind].handle(self, reader.data, reader.start, reader.end)
+                left -= 1
+                if left and self.unsent <= HIGH_WATER:
+                    continue
             else:
                 admin_commands.handle(self, reader.data[reader.start : reader.end])
+            if self.turn_over():
+                return
+            left = PACKETS_PER_CHECK
 
     def watch(self) -> GearmanWatcher:
         """Its watcher, made on first use."""

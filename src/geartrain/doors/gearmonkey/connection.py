@@ -6,10 +6,9 @@ back until it is answered, since replies come in the order of the commands.
 
 import asyncio
 import time
-from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from geartrain.doors.connection import Connection
+from geartrain.doors.connection import HIGH_WATER, PACKETS_PER_CHECK, Connection
 from geartrain.doors.gearmonkey import channel_commands, commands, keys, transaction
 from geartrain.doors.gearmonkey.blocked_pops import BlockedPop
 from geartrain.doors.gearmonkey.worker import GearmonkeyWorker
@@ -55,40 +54,33 @@ class GearmonkeyConnection(Connection):
         self.transaction: transaction.Transaction | None = None  # since MULTI
         self.in_transaction = False  # during EXEC
         self.watched: dict[bytes, object] = {}
-        self._blocked = False  # a command waits for its reply
-        self._unread: deque[bytes] = deque()  # what arrived meanwhile
-        self._unread_size = 0
         self._lookup: asyncio.Task[None] | None = None
 
     # Reading
 
     def feed(self, data: bytes) -> None:
-        """Give what was read to the codec, or keep it while a command waits for its answer."""
-        if not self._blocked:
-            self.reader.feed(data)
-            return
-        self._unread.append(data)
-        self._unread_size += len(data)
-        if self._unread_size > self.door.limits.write_limit:
-            self.drop("it sends more than write_limit while a command waits")
+        """Give what was read to the codec."""
+        self.reader.feed(data)
 
     def handle_packets(self) -> None:
         """Run every complete command, up to one that waits."""
-        while not self._blocked and not self.input_ended and self.reader.next() == resp.COMMAND:
+        left = PACKETS_PER_CHECK
+        while not self.blocked and not self.input_ended and self.reader.next() == resp.COMMAND:
             self._handle(self.reader.arguments)
+            left -= 1
+            if not left or self.unsent > HIGH_WATER:
+                if self.turn_over():
+                    return
+                left = PACKETS_PER_CHECK
 
     def _resume(self) -> None:
         """Run the commands that were held back, after the one that waited was answered."""
         if self.input_ended:
             return
-        self._blocked = False
-        self.tick_loop.begin_tick()
-        self.handle_input()
-        while self._unread and not self._blocked and not self.input_ended:
-            data = self._unread.popleft()
-            self._unread_size -= len(data)
-            self.reader.feed(data)
-            self.handle_input()
+        self.blocked = False
+        if not self.suspended:
+            self.tick_loop.begin_tick()
+            self.handle_rest()
 
     def _handle(self, arguments: list[bytes]) -> None:
         name = arguments[0].upper()
@@ -171,7 +163,7 @@ class GearmonkeyConnection(Connection):
         return self.jobs.handle(key.id) if self.jobs.is_unknown(key) else b""
 
     def _look_up(self, handles: dict[bytes, None], row: "Command", arguments: list[bytes]) -> None:
-        self._blocked = True
+        self.blocked = True
         lookup = self._read_records(list(handles)[:_MOST_RECORDS], row, arguments)
         self._lookup = self.tick_loop.loop.create_task(lookup)
 
@@ -195,7 +187,7 @@ class GearmonkeyConnection(Connection):
 
     def block_pop(self, popped_keys: list[keys.Key], seconds: float) -> None:
         """Wait for a value of one of these keys."""
-        self._blocked = True
+        self.blocked = True
         self.blocked_pop = pop = BlockedPop(self, popped_keys)
         self.gearmonkey.blocked_pops.add(pop, seconds)
         if pop.for_jobs:
@@ -215,10 +207,10 @@ class GearmonkeyConnection(Connection):
             self.write(resp.error_reply(value.code, value.text))
         else:
             self.reply(value)
-        if self._unread or self.reader.has_more:
+        if self.has_unhandled or self.reader.has_more:
             self.tick_loop.loop.call_soon(self._resume)
         else:
-            self._blocked = False
+            self.blocked = False
 
     # Replies
 
@@ -294,7 +286,6 @@ class GearmonkeyConnection(Connection):
     def lost(self) -> None:
         """Detach its worker if it has jobs, and undo its subscriptions and counts."""
         self._stop_waiting()
-        self._unread.clear()
         if self._lookup is not None:
             self._lookup.cancel()
         channel_commands.forget(self)

@@ -3,7 +3,7 @@
 import logging
 from typing import TYPE_CHECKING, Final
 
-from geartrain.doors.connection import Connection
+from geartrain.doors.connection import HIGH_WATER, PACKETS_PER_CHECK, Connection
 from geartrain.doors.memodb import commands
 from geartrain.doors.memodb.watcher import MemodbWatcher
 from geartrain.doors.memodb.worker import MemodbWorker
@@ -30,9 +30,8 @@ class MemodbConnection(Connection):
         self.workers: set[MemodbWorker] = set()  # whose last request came over this pipe
         self.ready_requests: set[bytes] = set()  # backtraces of the READYs of its workers
         self._most = door.options.requests_per_pipe or _ANY_NUMBER
-        self._held_back = False  # the limit of waiting requests is reached: nothing more is parsed
+        # Parsing is `blocked` while the limit of waiting requests is reached.
         self._resuming = False  # one of them was answered: parsing goes on in the next turn of the loop
-        self._unread: list[bytes] = []  # what arrived meanwhile
         self._ignored = 0  # invalid messages
 
     def connection_made(self, transport: "asyncio.Transport") -> None:
@@ -42,23 +41,25 @@ class MemodbConnection(Connection):
             self.write(self.pipe.greeting)
 
     def feed(self, data: bytes) -> None:
-        """Give what was read to the codec, unless too many requests wait."""
-        if self._held_back:
-            self._unread.append(data)
-        else:
-            self.pipe.feed(data)
+        """Give what was read to the codec."""
+        self.pipe.feed(data)
 
-    def resume_writing(self) -> None:
-        """The peer reads again; its requests may still be held back."""
-        super().resume_writing()
-        if self._held_back and not self.closing:
-            self.transport.pause_reading()
+    def resume_reading(self) -> None:
+        """Read from the transport again, unless too many requests wait."""
+        if not self.blocked:
+            super().resume_reading()
 
     def handle_packets(self) -> None:
         """Hand every complete request to its handler, until too many wait for an answer."""
         pipe = self.pipe
         outstanding = self.outstanding
-        while not self._held_back:
+        left = PACKETS_PER_CHECK
+        while not self.blocked:
+            if not left or self.unsent > HIGH_WATER:
+                if self.turn_over():
+                    return
+                left = PACKETS_PER_CHECK
+            left -= 1
             if len(outstanding) >= self._most:
                 self._hold_back()
                 return
@@ -83,29 +84,23 @@ class MemodbConnection(Connection):
     def request_ended(self, backtrace: bytes) -> None:
         """A request no longer waits for an answer."""
         self.outstanding.pop(backtrace, None)
-        if self._held_back and not self._resuming and len(self.outstanding) < self._most:
+        if self.blocked and not self._resuming and len(self.outstanding) < self._most:
             # Later: the engine may be in the middle of the verb that ended this request.
             self._resuming = True
             self.tick_loop.loop.call_soon(self._resume)
 
     def _hold_back(self) -> None:
-        if not self._held_back and not self.closing:
-            self._held_back = True
+        if not self.closing:
+            self.blocked = True
             self.transport.pause_reading()
 
     def _resume(self) -> None:
         """Parse what was held back, then what arrived meanwhile."""
-        self._held_back = self._resuming = False
-        if self.closing:
+        self.blocked = self._resuming = False
+        if self.closing or self.suspended:
             return
         self.tick_loop.begin_tick()
-        self.handle_input()
-        if self._unread and not self._held_back:
-            data = b"".join(self._unread)
-            self._unread.clear()
-            self.data_received(data)
-        if not (self._held_back or self._paused or self.closing):
-            self.transport.resume_reading()
+        self.handle_rest()
 
     def reply(self, backtrace: bytes, header: bytes, payload: bytes = b"") -> None:
         """Answer the request with this backtrace."""
@@ -114,7 +109,7 @@ class MemodbConnection(Connection):
 
     def close_if_unused(self) -> None:
         """Close the pipe, so that its peer repeats its request, if no other request and no worker uses it."""
-        if not (self.outstanding or self.workers or self._held_back):
+        if not (self.outstanding or self.workers or self.blocked):
             self.close()
 
     def refuse(self, error: WireError) -> None:

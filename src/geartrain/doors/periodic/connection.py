@@ -4,7 +4,7 @@ import os
 from typing import TYPE_CHECKING
 
 from geartrain.address import PATH_SCHEMES, Address
-from geartrain.doors.connection import Connection
+from geartrain.doors.connection import HIGH_WATER, PACKETS_PER_CHECK, Connection
 from geartrain.doors.periodic import commands, job_names
 from geartrain.doors.periodic.watcher import RunWatcher
 from geartrain.doors.periodic.worker import PeriodicWorker
@@ -41,11 +41,17 @@ class PeriodicConnection(Connection):
     def handle_packets(self) -> None:
         """Hand every complete frame to its handler."""
         reader = self.reader
+        left = PACKETS_PER_CHECK
         while reader.next() == wire.FRAME:
             if self.registered:
                 self._handle(reader.data, reader.start, reader.end)
             else:
                 self._register(wire.Arguments(reader.data, reader.start, reader.end))
+            left -= 1
+            if not left or self.unsent > HIGH_WATER:
+                if self.turn_over():
+                    return
+                left = PACKETS_PER_CHECK
 
     def _register(self, arguments: wire.Arguments) -> None:
         """Handle the first frame: the type of the peer. The answer is a connection id."""

@@ -1,0 +1,213 @@
+"""What one connection may cost the others: turns of the input, and output above the high-water mark."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from geartrain.address import parse
+from geartrain.doors.connection import HIGH_WATER
+from geartrain.doors.door import Limits
+from geartrain.doors.gearman.connection import GearmanConnection
+from geartrain.doors.gearman.door import GearmanDoor, Options
+from geartrain.engine.engine import Engine
+from geartrain.runtime.tick import TickLoop
+from geartrain.wire import gearman as wire
+from tests.support import transport
+
+PACKETS = 1000
+ECHO = wire.request(wire.ECHO_REQ, b"x")
+ECHOED = wire.response(wire.ECHO_RES, b"x")
+LARGE = b"x" * (HIGH_WATER // 4)
+
+
+class Control:
+    log_level_name = "ERROR"
+
+    def shutdown(self, graceful: bool) -> None: ...
+
+    def not_ready(self) -> str:
+        return ""
+
+
+class Transport(transport.Transport):
+    """Takes everything, or, while `full`, keeps it and pauses the connection as asyncio's transports do."""
+
+    def __init__(self, protocol: GearmanConnection) -> None:
+        super().__init__()
+        self.protocol = protocol
+        self.reading = True
+        self.full = False
+
+    def write(self, data: bytes) -> None:
+        super().write(data)
+        if self.full:
+            self.protocol.pause_writing()
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def drain(self) -> None:
+        self.full = False
+        self.protocol.resume_writing()
+
+
+class Bench:
+    """A Gearman door without sockets."""
+
+    def __init__(self, turn: float) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.engine = Engine(handle_prefix=b"H:t")
+        self.tick_loop = TickLoop(self.loop, self.engine, lambda: 1_000_000.0)
+        self.door = GearmanDoor(self.tick_loop, Limits(turn=turn), Options("test"), Control())
+
+    def open_peer(self) -> Any:
+        connection = self.door.connect(parse("gearman://127.0.0.1"))
+        peer = Transport(connection)
+        asyncio_transport: Any = peer
+        connection.connection_made(asyncio_transport)
+        return peer
+
+    def rounds(self, count: int = 1) -> None:
+        """Let the loop call what is ready, this many times."""
+        for _ in range(count):
+            self.loop.call_soon(self.loop.stop)
+            self.loop.run_forever()
+
+    def until(self, condition: Callable[[], object]) -> None:
+        """Run the loop until the condition holds, and then what is scheduled by then."""
+        for _ in range(10_000):
+            if condition():
+                break
+            self.rounds()
+        else:
+            raise AssertionError("it never came")
+        self.rounds()
+
+    def close(self) -> None:
+        self.door.close()
+        self.tick_loop.close()
+        self.loop.close()
+
+
+@pytest.fixture
+def hasty() -> Iterator[Bench]:
+    """Every turn is over at its first check of the clock but one."""
+    bench = Bench(turn=0.0)
+    yield bench
+    bench.close()
+
+
+@pytest.fixture
+def patient() -> Iterator[Bench]:
+    """No turn is ever over."""
+    bench = Bench(turn=1e9)
+    yield bench
+    bench.close()
+
+
+def test_another_peer_is_answered_before_the_rest_of_a_flood(hasty: Bench) -> None:
+    flood, other = hasty.open_peer(), hasty.open_peer()
+    flood.protocol.data_received(ECHO * PACKETS)
+    assert not flood.reading
+    other.protocol.data_received(ECHO)
+    hasty.until(lambda: other.written)
+    assert len(flood.written) < len(ECHOED) * PACKETS
+    hasty.until(lambda: flood.reading)
+    assert flood.written == ECHOED * PACKETS
+
+
+def test_a_turn_that_lasts_handles_everything_at_once(patient: Bench) -> None:
+    peer = patient.open_peer()
+    peer.protocol.data_received(ECHO * PACKETS)
+    patient.rounds()
+    assert peer.written == ECHOED * PACKETS
+
+
+def test_floods_take_turns(hasty: Bench) -> None:
+    first, second = hasty.open_peer(), hasty.open_peer()
+    for peer in (first, second):
+        peer.protocol.data_received(ECHO * PACKETS)
+    while len(first.written) < len(ECHOED) * PACKETS:
+        hasty.rounds()
+        assert abs(len(first.written) - len(second.written)) <= len(ECHOED) * PACKETS // 10
+
+
+def test_errors_that_are_not_fatal_take_turns_as_well(hasty: Bench) -> None:
+    flood, other = hasty.open_peer(), hasty.open_peer()
+    flood.protocol.data_received(wire.response(wire.NOOP) * PACKETS)
+    other.protocol.data_received(ECHO)
+    hasty.until(lambda: other.written)
+    assert flood.written.count(b"INVALID_MAGIC") < PACKETS
+    hasty.until(lambda: flood.reading)
+    assert flood.written.count(b"INVALID_MAGIC") == PACKETS
+
+
+def test_what_arrives_although_the_input_is_suspended_is_handled_after_it(hasty: Bench) -> None:
+    peer = hasty.open_peer()
+    peer.protocol.data_received(ECHO * PACKETS)
+    peer.protocol.data_received(wire.request(wire.ECHO_REQ, b"last"))
+    hasty.until(lambda: peer.reading)
+    assert peer.written == ECHOED * PACKETS + wire.response(wire.ECHO_RES, b"last")
+
+
+def test_a_peer_that_does_not_read_causes_no_more_output(patient: Bench) -> None:
+    peer = patient.open_peer()
+    peer.full = True
+    peer.protocol.data_received(wire.request(wire.ECHO_REQ, LARGE) * 100)
+    patient.rounds(20)
+    assert len(peer.written) <= 2 * (HIGH_WATER + len(LARGE)), "more was answered than the peer has room for"
+    assert not peer.reading
+    peer.drain()
+    patient.until(lambda: peer.reading)
+    assert peer.written == wire.response(wire.ECHO_RES, LARGE) * 100
+
+
+def test_output_of_one_tick_is_counted_before_the_transport_has_it(patient: Bench) -> None:
+    peer = patient.open_peer()
+    peer.protocol.data_received(wire.request(wire.ECHO_REQ, LARGE) * 100)
+    assert peer.protocol.unsent <= HIGH_WATER + 2 * len(LARGE)
+    patient.until(lambda: peer.reading)
+    assert peer.written == wire.response(wire.ECHO_RES, LARGE) * 100
+    assert peer.protocol.unsent == 0
+
+
+def test_input_continues_when_output_that_waited_for_the_disk_is_sent(patient: Bench) -> None:
+    peer = patient.open_peer()
+    durability = patient.tick_loop.durability
+    durability.changed()
+    durability.begin_commit()
+    packets = HIGH_WATER // 10
+    peer.protocol.data_received(wire.request(wire.SUBMIT_JOB_BG, b"f", b"", b"") * packets)
+    patient.rounds(5)
+    assert peer.written == b""
+    assert len(patient.engine.jobs) < packets, "everything was accepted although no answer could be sent"
+    durability.end_commit(failed=False)
+    patient.until(lambda: peer.reading)
+    assert len(patient.engine.jobs) == packets
+    assert peer.written.count(b"\0RES") == packets
+    assert peer.protocol.unsent == 0
+
+
+def test_the_error_that_replaces_an_acknowledgement_is_counted(patient: Bench) -> None:
+    peer = patient.open_peer()
+    durability = patient.tick_loop.durability
+    durability.changed()
+    durability.begin_commit()
+    peer.protocol.data_received(wire.request(wire.SUBMIT_JOB_BG, b"f", b"", b"") * 3)
+    durability.end_commit(failed=True)
+    patient.rounds(3)
+    assert peer.written.count(b"QUEUE_ERROR\0QUEUE_ERROR") == 3
+    assert peer.protocol.unsent == 0
+
+
+def test_a_suspended_connection_that_is_lost_is_not_continued(hasty: Bench) -> None:
+    peer = hasty.open_peer()
+    peer.protocol.data_received(ECHO * PACKETS)
+    peer.protocol.connection_lost(None)
+    hasty.rounds(5)
+    assert len(peer.written) < len(ECHOED) * PACKETS
