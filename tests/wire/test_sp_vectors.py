@@ -6,7 +6,7 @@ import pytest
 
 from geartrain.errors import WireError
 from geartrain.wire import sp
-from geartrain.wire.websocket import WebSocketPipe
+from geartrain.wire.websocket import MAX_FRAGMENTS, WebSocketPipe
 
 # What `nngcat` sent to a server when it was given the word hello.
 REQ_GREETING = bytes.fromhex("00 53 50 00 00 30 00 00")
@@ -162,6 +162,20 @@ def test_what_is_refused(make: Make, stream: bytes, code: str) -> None:
             read(make(), chunks)
         assert caught.value.code == code
         assert caught.value.fatal
+
+
+@pytest.mark.parametrize("fragment", ["00 80 00000000", "00 81 00000000 61"], ids=["empty", "one byte"])
+def test_fragments_are_counted(fragment: str) -> None:
+    """The first and the last are fragments too."""
+    first, last = bytes.fromhex("02 81 00000000 61"), bytes.fromhex("80 81 00000000 61")
+    between = bytes.fromhex(fragment) * (MAX_FRAGMENTS - 2)
+    [message] = read(web(), [UPGRADE, first + between + last])
+    assert message == b"a" * (2 + between.count(b"a"))
+    pipe = web()
+    with pytest.raises(WireError, match="fragments") as caught:
+        read(pipe, [UPGRADE, first + between + bytes.fromhex(fragment) + last])
+    assert caught.value.fatal
+    assert pipe.answers[-1] == b"\x88\x02" + (1008).to_bytes(2, "big")
 
 
 def test_as_much_as_is_allowed() -> None:

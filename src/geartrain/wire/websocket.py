@@ -21,6 +21,8 @@ from geartrain.wire.sp import COPY_UP_TO, MAX_MESSAGE
 SUBPROTOCOL: Final = "rep.sp.nanomsg.org"
 MAX_HEAD: Final = 8192  # bytes of the HTTP request
 MAX_FRAME: Final = 256 * 1024  # bytes in a frame of ours
+# Fragments of one message: they may be empty, so the size of the message is no bound. NNG's have 64 KiB.
+MAX_FRAGMENTS: Final = 64 * 1024
 
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _BLANK_LINE: Final = b"\r\n\r\n"
@@ -44,7 +46,7 @@ _UNMASK_AT_ONCE: Final = 256 * 1024
 _NORMAL: Final = 1000
 _PROTOCOL_ERROR: Final = 1002
 _UNSUPPORTED: Final = 1003
-_TOO_BIG: Final = 1009
+_POLICY: Final = 1008
 
 # Checks the Host and the Origin of a request, which may be missing; a WireError refuses it.
 Admit = Callable[[str, str | None], None]
@@ -153,6 +155,8 @@ class WebSocketPipe:
             self._fragments = self._fragments or []
             self._fragments.append(payload)
             self._fragments_size += len(payload)
+            if len(self._fragments) > MAX_FRAGMENTS:
+                raise self._closing(_POLICY, f"A message has more than {MAX_FRAGMENTS} fragments")
             if not first & _FIN:
                 return False
             self.data = b"".join(self._fragments)

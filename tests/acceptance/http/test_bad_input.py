@@ -4,6 +4,7 @@ import contextlib
 import socket
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -181,6 +182,21 @@ def test_several_requests_on_one_connection(peer: Peer) -> None:
     last = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     with raw(peer, one + one + last) as connection:
         assert rest(connection).count(b'{"status":"ok"') == 3
+
+
+def test_requests_of_a_client_that_never_reads_cost_no_memory(peer: Peer, server: serving.ServerProcess) -> None:
+    """It sends until the server disconnects it."""
+    before = peak_memory(server.pid)
+    with raw(peer) as connection, contextlib.suppress(ConnectionError):
+        for _ in range(32):
+            connection.sendall(b"GET /api/v1/overview HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20_000)
+        raise AssertionError("32 MB of requests were taken")
+    assert peak_memory(server.pid) - before < 16 * 1024**2
+
+
+def peak_memory(pid: int) -> int:
+    """The most memory that the process ever had, in bytes."""
+    return int(Path(f"/proc/{pid}/status").read_text().partition("VmHWM:")[2].split()[0]) * 1024
 
 
 def test_an_upgrade_is_ignored(peer: Peer) -> None:

@@ -67,7 +67,8 @@ class HttpDoor(door.Door):
 
     def connect(self, address: Address) -> "Connection":
         """A connection object for a peer that has just come in."""
-        from geartrain.doors.http.connection import HttpConnection, UvicornProtocol
+        from geartrain.doors.http.connection import HttpConnection
+        from geartrain.doors.http.uvicorn_protocol import UvicornProtocol
 
         return HttpConnection(self, UvicornProtocol(self._uvicorn, self._state, self.tick_loop.loop))
 
@@ -80,9 +81,9 @@ class HttpDoor(door.Door):
     def _build(self) -> None:
         from uvicorn.server import ServerState
 
-        from geartrain.doors.http import connection
+        from geartrain.doors.http import uvicorn_protocol
         from geartrain.doors.http.asgi import HttpApp
 
         self.app = HttpApp(self.tick_loop, self.limits, self.options, self.admin)
-        self._uvicorn = connection.config(self.app)
+        self._uvicorn = uvicorn_protocol.config(self.app)
         self._state = ServerState()
