@@ -137,6 +137,32 @@ def test_gearmonkey(peers: Peers) -> None:
     assert connection.ping()
 
 
+def test_payloads_of_all_jobs(stack: contextlib.ExitStack) -> None:
+    """Two jobs fit. What is coalesced or refused takes nothing, and what ends makes room."""
+    with serve("--max-queued-bytes", "2kB") as server:
+        peers = Peers(server, stack)
+        gearman, danga, periodic, memodb = peers.gearman(), peers.danga(), peers.periodic(), peers.memodb()
+        redis_peer, http = peers.redis(), peers.http()
+        handle = gearman.submit(b"f", b"", b"x" * 488, kind=gearman_peer.Kind.SUBMIT_JOB_BG)
+        gearman.submit(b"f", b"", b"x" * 488, kind=gearman_peer.Kind.SUBMIT_JOB_BG)
+        gearman.send(gearman_peer.Kind.SUBMIT_JOB, b"f", b"", b"")
+        assert gearman.error() == ("QUEUE_ERROR", "Job queue is full")
+        assert danga.create(b"f") == b""
+        request = periodic.send(periodic_peer.Command.SUBMIT_JOB, periodic_peer.job(b"f", b"n"))
+        periodic.expect(request, periodic_peer.Command.UNKNOWN)
+        memodb.job("f")
+        memodb.closed()
+        id = redis_peer.incr("uid:f")
+        redis_peer.hset(f"job:f:{id}", "input", "x")
+        with pytest.raises(redis.ResponseError, match="max_queued_bytes"):
+            redis_peer.lpush("queue:f:normal", id)
+        assert http.call("POST", "/jobs", {"function": "f"}).status == 429
+        assert http.get("/overview")["queued_bytes"] == 2000
+        assert b"\ngeartrain_queued_bytes 2000\n" in http.ask("GET", "/metrics").data
+        assert gearman.text(b"cancel job " + handle).line() == b"OK\r\n"
+        assert http.submit("f")
+
+
 def test_http(peers: Peers) -> None:
     peer = peers.http()
 

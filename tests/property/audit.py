@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from geartrain.engine.engine import Engine
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
+from geartrain.engine.policy import JOB_BYTES
 from geartrain.engine.queue import JobQueue
 from geartrain.engine.state import ATTEMPTS_KEPT
 from geartrain.engine.worker import Worker
@@ -68,11 +69,10 @@ def _places(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> None:
     assert engine.running == len(running)
     assert engine.scheduled == len(_in(jobs, JobState.SCHEDULED))
     assert engine.queued == len(lined_up)
+    held = [*jobs, *engine.dead.values()]
+    assert engine.queued_bytes == sum(len(job.payload) + JOB_BYTES for job in held)
     assert engine.dead_counts == Counter(job.function for job in engine.dead.values())
-    assert all(
-        job.failed_attempts is None or 0 < len(job.failed_attempts) <= ATTEMPTS_KEPT
-        for job in [*jobs, *engine.dead.values()]
-    )
+    assert all(job.failed_attempts is None or 0 < len(job.failed_attempts) <= ATTEMPTS_KEPT for job in held)
     assert sum(engine.run_times.counts()) <= sum(engine.wait_times.counts()), (
         "what ended while it ran was claimed before"
     )

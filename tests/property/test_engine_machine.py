@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from geartrain.engine import deadlines, queue
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob, Progress
-from geartrain.engine.policy import Policy
+from geartrain.engine.policy import JOB_BYTES, Policy
 from geartrain.errors import DuplicateKeyError, QueueFullError
 from geartrain.model import Duplicate, Expiry, JobState
 from tests.property.audit import audit
@@ -64,14 +64,22 @@ class EngineMachine(RuleBasedStateMachine):
         max_attempts=st.sampled_from([0, 1, 1, 2]),
         workers=CROWDS,
         watchers=st.lists(st.sampled_from(["quiet", "again", "angry"]), min_size=2, max_size=3),
+        max_jobs=st.sampled_from([5, 10, 1000, 1000, 1000]),
     )
-    def begin(self, wake_count: int, max_attempts: int, workers: Crowd, watchers: list[str]) -> None:
+    def begin(self, wake_count: int, max_attempts: int, workers: Crowd, watchers: list[str], max_jobs: int) -> None:
+        most = max_jobs * (JOB_BYTES + 2)
         self.policy = Policy(
-            max_attempts, wake_count, GRACE, retry_delay=1.0, dead_foreground_limit=1, moves_per_tick=3
+            max_attempts,
+            wake_count,
+            GRACE,
+            retry_delay=1.0,
+            dead_foreground_limit=1,
+            moves_per_tick=3,
+            max_queued_bytes=most,
         )
         self.journal = RecordingJournal(self)
         self.engine = Engine(self.policy, journal=self.journal)
-        self.naive = Naive(max_attempts, wake_count, GRACE, dead_limit=1, moves_per_tick=3)
+        self.naive = Naive(max_attempts, wake_count, GRACE, dead_limit=1, moves_per_tick=3, max_queued_bytes=most)
         self.naive.handed = self.handed
         self.engine.now = self.naive.now = 1000.0
         self.connect_peers(workers, watchers)

@@ -80,6 +80,7 @@ class Admin(FunctionVerbs, JobVerbs, ScheduleVerbs):
             running=counts.running,
             scheduled=counts.scheduled,
             dead=len(engine.dead),
+            queued_bytes=engine.queued_bytes,
             functions=counts.functions,
             workers=len(engine.workers),
             connections=self._server.connections(),

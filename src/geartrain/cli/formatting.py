@@ -92,6 +92,19 @@ def latency(seconds: float | None) -> str:
     return f"{seconds * 1000:.1f}ms" if seconds < 1 else duration(seconds)
 
 
+def size(count: int) -> str:
+    """A number of bytes for people.
+
+    >>> size(0), size(1536), size(5 * 1024**3)
+    ('0 B', '1.5 KiB', '5.0 GiB')
+    """
+    if count < 1024:
+        return f"{count} B"
+    units = ("KiB", "MiB", "GiB", "TiB")
+    exponent = min((count.bit_length() - 1) // 10, len(units))
+    return f"{count / 1024**exponent:.1f} {units[exponent - 1]}"
+
+
 def one_line(text: str, longest: int) -> str:
     """Text without control characters, cut to this length."""
     text = "".join(character if character.isprintable() else "\u00b7" for character in text[: longest + 1])

@@ -71,7 +71,7 @@ def _summary(overview: dict[str, Any]) -> str:
         f" {progress.count_of(overview['workers'], 'worker')};"
         f" {overview['submitted_rate']:,.1f} submitted/s, {overview['completed_rate']:,.1f} completed/s;"
         f" {overview['queued']:,} queued, {overview['running']:,} running, {overview['scheduled']:,} scheduled,"
-        f" {overview['dead']:,} dead"
+        f" {overview['dead']:,} dead, {formatting.size(overview.get('queued_bytes', 0))}"
     )
 
 

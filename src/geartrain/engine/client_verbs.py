@@ -8,6 +8,7 @@ from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
 from geartrain.engine.names import LONGEST_UNIQUE
+from geartrain.engine.policy import JOB_BYTES
 from geartrain.engine.state import EngineState
 from geartrain.errors import QueueFullError
 from geartrain.model import Duplicate, Priority, id_from_handle
@@ -40,8 +41,8 @@ class ClientVerbs(EngineState):
 
         `run_at` is in epoch seconds: 0 means now, and a time in the past puts the job before those with later times.
         `reserved_id` comes from `reserve_id`. `keeps_result` is false if no client will ask for the result.
-        Raise QueueFullError if the function has reached its limit for this priority, and another RequestError if a name
-        is invalid or the function would be one too many.
+        Raise QueueFullError if the function has reached its limit for this priority or the server that of all payloads,
+        and another RequestError if a name is invalid or the function would be one too many.
         """
         function = self.functions.get(name)
         if function is None:
@@ -52,14 +53,21 @@ class ClientVerbs(EngineState):
                 raise names.unique_too_long(unique)
             existing = self.unique_jobs.get(name, unique)
             if existing is not None:
+                replaces = duplicate is not _COALESCE and existing.state is not RUNNING
+                if replaces and len(payload) > len(existing.payload):
+                    self._check_bytes(name, self.queued_bytes + len(payload) - len(existing.payload))
                 self._attach(existing, background, watcher)
-                if duplicate is not _COALESCE and existing.state is not RUNNING:
+                if replaces:
                     return self._replace(function, existing, payload, priority, run_at or now, timeout, count, reducer)
                 return existing
         if function.has_limits:
             limit = function.limits[priority]
             if limit and function.total >= limit:
                 raise QueueFullError(f"the queue of {name.decode('utf-8', 'replace')!r} is full ({limit} jobs)")
+        queued_bytes = self.queued_bytes + len(payload) + JOB_BYTES
+        if queued_bytes > self.policy.max_queued_bytes:
+            self._check_bytes(name, queued_bytes)
+        self.queued_bytes = queued_bytes
         id = reserved_id
         if not id:
             id = self.next_id
@@ -177,6 +185,12 @@ class ClientVerbs(EngineState):
         if self.jobs.get(job.id) is job and not job.watchers and job.state is not RUNNING:
             self._finish(job, CANCELLED, b"")
 
+    def _check_bytes(self, name: bytes, queued_bytes: int) -> None:
+        """Raise QueueFullError if the jobs would have so many bytes; jobs of the server itself always fit."""
+        limit = self.policy.max_queued_bytes
+        if queued_bytes > limit and name not in self.builtin_workers:
+            raise QueueFullError(f"the payloads of all jobs reach max_queued_bytes ({limit} bytes)")
+
     def _attach(self, job: LiveJob, background: bool, watcher: Watcher | None) -> None:
         """Coalesce a submission with an existing job, which becomes a background job if either is one."""
         if background and not job.background:
@@ -203,6 +217,7 @@ class ClientVerbs(EngineState):
         """Replace a job that waits by a new object with the same id, handle, watchers, door and `keeps_result`."""
         watchers = old.watchers
         self._remove(function, old, CANCELLED)
+        self.queued_bytes += len(payload) + JOB_BYTES
         job = LiveJob(
             old.id, old.handle, function.name, old.unique, payload, priority, old.background, run_at,
             old.submitted_at, old.door,

@@ -27,6 +27,7 @@ True
 from geartrain.engine import crew
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import QUEUED, enter
+from geartrain.engine.policy import JOB_BYTES
 from geartrain.engine.worker import Worker
 from geartrain.engine.worker_verbs import WorkerVerbs
 from geartrain.errors import DuplicateKeyError
@@ -78,6 +79,7 @@ class Engine(WorkerVerbs):
             handle = job.handle.decode("utf-8", "backslashreplace")
             raise DuplicateKeyError(f"job {handle} cannot be retried: another job has its unique key")
         self._remove_dead(job)
+        self.queued_bytes += len(job.payload) + JOB_BYTES
         enter(job, QUEUED)
         job.reason, job.code = "", 0
         job.attempts = 0

@@ -1,6 +1,10 @@
 """The engine's settings: attempts, retries, waking and limits."""
 
 import dataclasses
+import sys
+from typing import Final
+
+JOB_BYTES: Final = 512  # what a job takes besides its payload, rounded up
 
 
 @dataclasses.dataclass
@@ -28,6 +32,8 @@ class Policy:
     max_functions: int = 100_000
     # How many functions one worker may offer.
     max_abilities: int = 10_000
+    # How many bytes all jobs may have together: their payloads, and JOB_BYTES for each. Dead jobs count.
+    max_queued_bytes: int = sys.maxsize
     # How many dead foreground jobs are kept; dead background jobs stay until an operator acts on them.
     dead_foreground_limit: int = 1000
 

@@ -28,7 +28,7 @@ from geartrain.engine.interfaces import Journal, Observer, Timer, Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.job_table import JobTable
 from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
-from geartrain.engine.policy import Policy
+from geartrain.engine.policy import JOB_BYTES, Policy
 from geartrain.engine.unique_index import UniqueIndex
 from geartrain.engine.worker import BuiltinWorker, Worker
 from geartrain.errors import LimitError
@@ -71,6 +71,7 @@ class EngineState:
         self.next_worker = 1
         self.running = 0  # running jobs of all functions
         self.scheduled = 0  # scheduled jobs of all functions
+        self.queued_bytes = 0  # of all jobs, dead ones included: payloads, and JOB_BYTES for each
         self.restored = 0  # jobs that a restart brought back
         self.restored_or_retried = 0  # jobs that were not submitted: restored, or dead and retried
         self.outcomes = OutcomeCounts()
@@ -94,6 +95,7 @@ class EngineState:
         self.restored += 1
         if id_from_handle(job.handle) != job.id:
             self._ids_by_handle[job.handle] = job.id
+        self.queued_bytes += len(job.payload) + JOB_BYTES
         if job.state is DEAD:
             self.dead[job.id] = job
             self.dead_counts[function.name] = self.dead_counts.get(function.name, 0) + 1
@@ -305,6 +307,8 @@ class EngineState:
             self.scheduled -= 1
             self.schedule.count_stale()
         self.jobs.remove(job)
+        if state is not DEAD:
+            self.queued_bytes -= len(job.payload) + JOB_BYTES
         if job.unique:
             self.unique_jobs.remove(job)
         if not len(self.jobs) and self.next_id - self._memory_released_at > _RELEASE_MEMORY_AFTER:
@@ -400,6 +404,7 @@ class EngineState:
     def _remove_dead(self, job: LiveJob) -> None:
         """Remove a job from the dead."""
         del self.dead[job.id]
+        self.queued_bytes -= len(job.payload) + JOB_BYTES
         self._dead_foreground.pop(job.id, None)
         count = self.dead_counts[job.function] - 1
         if count:

@@ -15,6 +15,7 @@ from geartrain.doors.periodic import door as periodic
 from geartrain.engine.policy import Policy
 from geartrain.runtime.committer import Retention
 from geartrain.server.config.settings import Settings
+from geartrain.server.process import machine
 from geartrain.server.tls import ServerTls
 
 
@@ -25,6 +26,7 @@ def policy(settings: Settings) -> Policy:
         wake_grace=settings.wake_grace,
         max_functions=settings.max_functions,
         max_abilities=settings.max_abilities,
+        max_queued_bytes=settings.max_queued_bytes or machine.memory_size() // 2,
     )
 
 

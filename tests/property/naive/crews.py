@@ -3,6 +3,7 @@
 import itertools
 from collections import defaultdict
 
+from geartrain.engine.policy import JOB_BYTES
 from tests.property.naive.records import NEVER, NaiveCrew, NaiveFunction, NaiveJob, NaiveWatcher, NaiveWorker
 
 
@@ -10,8 +11,15 @@ class NaiveState:
     """The state in plain lists, and how workers are found and woken."""
 
     def __init__(
-        self, max_attempts: int, wake_count: int, wake_grace: float, dead_limit: int, moves_per_tick: int
+        self,
+        max_attempts: int,
+        wake_count: int,
+        wake_grace: float,
+        dead_limit: int,
+        moves_per_tick: int,
+        max_queued_bytes: int,
     ) -> None:
+        self.max_queued_bytes = max_queued_bytes
         self.max_attempts, self.wake_count = max_attempts, wake_count
         self.wake_grace, self.dead_limit, self.moves_per_tick = wake_grace, dead_limit, moves_per_tick
         self.now = 0.0
@@ -72,6 +80,11 @@ class NaiveState:
             for job in self.jobs
             if job.state == "queued" and job.function == function and priority in (None, job.priority)
         ]
+
+    def fits(self, growth: int) -> bool:
+        """Whether the jobs may have so many bytes more."""
+        jobs = [*self.alive(), *self.dead()]
+        return sum(len(job.payload) + JOB_BYTES for job in jobs) + growth <= self.max_queued_bytes
 
     def total(self, function: bytes) -> int:
         return len([job for job in self.alive() if job.function == function])

@@ -7,6 +7,7 @@ Workers and watchers that are called may call another verb at once, as with the 
 `NaiveWatcher.manner`.
 """
 
+from geartrain.engine.policy import JOB_BYTES
 from geartrain.model import Expiry
 from tests.property.naive.moves import Moves
 from tests.property.naive.records import NEVER, NaiveJob, NaiveWatcher, NaiveWorker
@@ -34,14 +35,20 @@ class Naive(Moves):
         naive_function = self.functions[function]
         for model in self.alive() if unique else ():
             if model.function == function and model.unique == unique:
+                replaces = replace and model.state != "running"
+                growth = len(payload) - len(model.payload)
+                if replaces and growth > 0 and not self.fits(growth):
+                    return None
                 self.join(model, background, watcher)
-                if replace and model.state != "running":
+                if replaces:
                     model.payload, model.priority, model.timeout, model.count = payload, priority, timeout, count
                     model.attempts, model.state = 0, "new"
                     self.note("changed", model)
                     self.place(model, run_at)
                 return model
         if naive_function.limits[priority] and self.total(function) >= naive_function.limits[priority]:
+            return None
+        if not self.fits(len(payload) + JOB_BYTES):
             return None
         number = next(self.numbers)
         watchers = [] if watcher is None else [watcher]

@@ -3,6 +3,8 @@
 import pytest
 
 from geartrain.engine.engine import Engine
+from geartrain.engine.policy import JOB_BYTES, Policy
+from geartrain.engine.worker import BuiltinWorker
 from geartrain.errors import QueueFullError
 from geartrain.model import Duplicate, JobState, Priority
 from tests.unit.engine.recording import (
@@ -245,3 +247,55 @@ def test_find_unique_prefers_the_newest(engine: Engine) -> None:
     newest = engine.submit(b"f", b"key", background=True)
     engine.submit(b"h", b"other", background=True)
     assert engine.find_unique(b"key") is newest
+
+
+def test_the_payloads_of_all_jobs_are_bounded_together() -> None:
+    engine = Engine(Policy(max_queued_bytes=3 * JOB_BYTES + 100))
+    first = engine.submit(b"f", payload=b"x" * 60)
+    engine.submit(b"g", b"key", b"x" * 40, background=True)
+    with pytest.raises(QueueFullError, match="max_queued_bytes"):
+        engine.submit(b"h", payload=b"x")
+    engine.submit(b"h")
+    assert engine.submit(b"g", b"key", b"another") is not None, "a coalesced submission takes no more"
+    with pytest.raises(QueueFullError):
+        engine.submit(b"g", b"key", b"x" * 41, duplicate=Duplicate.REPLACE)
+    engine.submit(b"g", b"key", b"x" * 30, duplicate=Duplicate.REPLACE)
+    assert engine.queued_bytes == 3 * JOB_BYTES + 90
+    engine.cancel(first)
+    engine.submit(b"h", payload=b"x" * 70)
+
+
+def test_a_refused_replacement_leaves_the_job_alone(watcher: RecordingWatcher) -> None:
+    engine = Engine(Policy(max_queued_bytes=JOB_BYTES + 1))
+    job = engine.submit(b"f", b"key", b"x", background=True)
+    with pytest.raises(QueueFullError):
+        engine.submit(b"f", b"key", b"xy", watcher=watcher, duplicate=Duplicate.REPLACE)
+    assert (job.payload, job.watchers, engine.find(job.handle) is job) == (b"x", None, True)
+
+
+class IdleBuiltin(BuiltinWorker):
+    """A part of the server that never runs its jobs."""
+
+    __slots__ = ()
+
+    def activate(self) -> None:
+        pass
+
+
+def test_dead_and_restored_jobs_count_and_jobs_of_the_server_itself_always_fit() -> None:
+    engine = Engine(Policy(max_attempts=1, max_queued_bytes=JOB_BYTES))
+    job = engine.submit(b"f", background=True)
+    worker = hire(engine, b"f")
+    claim(engine, worker)
+    engine.remove_worker(worker)
+    assert job.state is JobState.DEAD
+    with pytest.raises(QueueFullError):
+        engine.submit(b"f")
+    again = Engine(engine.policy)
+    again.restore(job)
+    assert again.queued_bytes == JOB_BYTES
+    again.builtin_workers[b"control"] = IdleBuiltin("server")
+    again.submit(b"control")
+    assert again.queued_bytes == 2 * JOB_BYTES
+    again.delete(job)
+    assert again.queued_bytes == JOB_BYTES

@@ -177,6 +177,12 @@ def _server_metrics(engine: Engine, system: views.System) -> Iterable[MetricFami
     )
     yield _one("geartrain_up", "gauge", "1: the server answers.", 1)
     yield _one("geartrain_functions", "gauge", "Known functions.", len(engine.functions))
+    yield _one(
+        "geartrain_queued_bytes", "gauge",
+        "Payloads of all jobs that have not ended, dead ones included, and 512 bytes for each job.",
+        engine.queued_bytes,
+    )  # fmt: skip
+    yield _one("geartrain_queued_bytes_limit", "gauge", "The setting max_queued_bytes.", engine.policy.max_queued_bytes)
     yield _one("geartrain_workers", "gauge", "Connected workers of all protocols.", len(engine.workers))
     doors = MetricFamily("geartrain_connections", "gauge", "Open connections, by protocol.")
     doors.add_many(

@@ -261,6 +261,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_abilities: Annotated[
         int, Description("Limits", types.COUNT_FROM_ONE, "Refuse a worker's request to offer more functions than this.")
     ] = 10_000
+    max_queued_bytes: Annotated[
+        int,
+        Description(
+            "Limits",
+            types.SIZE,
+            "Refuse jobs when the payloads of all jobs, and 512 bytes for each job, reach this size.",
+            "half of the memory of the machine, or of its control group",
+        ),
+    ] = 0
     write_limit: Annotated[
         int,
         Description("Limits", types.SIZE, "Disconnect a peer that leaves more than this many bytes unread."),
