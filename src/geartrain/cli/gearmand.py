@@ -105,12 +105,12 @@ def translate(values: Values, environment: Mapping[str, str]) -> tuple[Flags, li
         if name in values:
             flags.update(translator(int(values[name])))
     flags["listen"] = [str(_address(values, environment))]
+    flags.update(_http(values, flags["listen"], warnings))
     flags["store"] = _store(values)
     flags["log_level"] = _level(values)
     flags["log_file"] = _log_file(values, warnings)
     flags["pid_file"] = _pid_file(values, warnings)
     flags.update(_tls(values, environment, warnings))
-    _check_protocol(values, warnings)
     return flags, warnings
 
 
@@ -219,10 +219,15 @@ def _tls(values: Values, environment: Mapping[str, str], warnings: list[str]) ->
     return flags
 
 
-def _check_protocol(values: Values, warnings: list[str]) -> None:
+def _http(values: Values, listen: list[str], warnings: list[str]) -> Flags:
+    """The flags for gearmand's HTTP protocol; its address is added to those that are listened on."""
     name = values.get("protocol")
     if name is None:
-        return
+        if "http-port" in values:
+            warnings.append("--http-port has no effect without --protocol http")
+        return {}
     if name != "http":
         raise SettingsError(f"unknown protocol module: {name}")
-    warnings.append("--protocol http has no effect: gearmand's HTTP protocol is not supported")
+    port = values.get("http-port", options.BY_LONG["http-port"].default)
+    listen.append(str(Address("http", values.get("listen") or EVERY_INTERFACE, _port(port), "")))
+    return {"gearmand_http": True}

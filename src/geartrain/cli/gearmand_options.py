@@ -39,7 +39,6 @@ class Option(NamedTuple):
 _NO, _TEXT, _NUMBER = ArgumentType.NOTHING, ArgumentType.TEXT, ArgumentType.NUMBER
 _GENERAL, _HTTP, _GEAR, _OWN = "General options", "HTTP", "Gear", "Geartrain, not in gearmand"
 _OTHER_STORE = "this queue type is not supported"
-_NO_HTTP = "gearmand's HTTP protocol is not supported"
 
 OPTIONS = (
     Option(_GENERAL, "backlog", "b", _NUMBER, "1024", "How many new connections may wait to be accepted."),
@@ -73,7 +72,7 @@ OPTIONS = (
     Option(_GENERAL, "log-file", "l", _TEXT, "/var/log/gearmand.log", "A file, 'stderr' or 'none'."),
     Option(_GENERAL, "listen", "L", _TEXT, "", "The address to listen on. Unset: all."),
     Option(_GENERAL, "pid-file", "P", _TEXT, "/var/gearmand.pid", "Write the process id to this file."),
-    Option(_GENERAL, "protocol", "r", _TEXT, "", "Accepted for 'http', without effect."),
+    Option(_GENERAL, "protocol", "r", _TEXT, "", "Listen for another protocol too: http."),
     Option(_GENERAL, "round-robin", "R", _NO, "", "Serve functions in turn (always on)."),
     Option(_GENERAL, "queue-type", "q", _TEXT, "builtin", "Where jobs are stored: builtin or libsqlite3."),
     Option(_GENERAL, "config-file", "", _TEXT, "/etc/gearmand.conf", "Read more options from this file; also '@name'."),
@@ -92,7 +91,7 @@ OPTIONS = (
     Option(_GENERAL, "version", "V", _NO, "", "Print the version."),
     Option(_GENERAL, "worker-wakeup", "w", _NUMBER, "1", "How many sleeping workers a job wakes; 0: all."),
     Option(_GENERAL, "check-args", "", _NO, "", "Check the options and exit.", hidden=True),
-    Option(_HTTP, "http-port", "", _TEXT, "8080", f"Accepted; {_NO_HTTP}.", no_effect=_NO_HTTP),
+    Option(_HTTP, "http-port", "", _TEXT, "8080", "The port of --protocol http."),
     Option(_GEAR, "port", "p", _TEXT, "4730", "The port to listen on (or GEARMAND_PORT)."),
     Option(_GEAR, "ssl", "", _NO, "", "Require TLS."),
     Option(_GEAR, "ssl-ca-file", "", _TEXT, "", "Accept only peers with a certificate from these authorities."),

@@ -15,6 +15,7 @@ writes itself and a page cannot change, tell such requests from others:
 """
 
 import ipaddress
+import os
 import re
 from collections.abc import Iterable
 from typing import Final
@@ -48,6 +49,23 @@ def host_of(authority: str) -> str:
     ('', '')
     """
     return _split(authority)[0]
+
+
+def is_own_name(authority: str) -> bool:
+    """Whether a Host header has an IP address or this machine's own name: no foreign name can lead a browser there.
+
+    >>> is_own_name("192.0.2.7:8080"), is_own_name("[2001:db8::1]"), is_own_name("evil.example")
+    (True, True, False)
+    """
+    host = host_of(authority)
+    nodename = os.uname().nodename.lower()
+    if host and host in (nodename, nodename.partition(".")[0]):
+        return True
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def is_origin(text: str) -> bool:

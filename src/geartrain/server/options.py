@@ -92,6 +92,8 @@ def http_options(settings: Settings, not_ready: Callable[[], str]) -> http.Optio
         trusted_proxies=settings.http_trusted_proxies,
         listeners=settings.http_listeners,
         listeners_per_client=settings.http_listeners_per_client,
+        gearmand_http=settings.gearmand_http,
+        exceptions=settings.exceptions,
         metrics_functions=settings.metrics_functions,
         not_ready=not_ready,
     )

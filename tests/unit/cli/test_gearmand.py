@@ -147,11 +147,24 @@ def test_relative_database_file_is_made_absolute(tmp_path: Path, monkeypatch: py
     assert settings("-q", "libsqlite3", "--libsqlite3-db", "x.db").store == f"sqlite://{tmp_path}/x.db"
 
 
-def test_protocol_http_is_only_a_warning() -> None:
-    assert warnings("-r", "http", "--http-port=18080") == [
-        "--http-port has no effect: gearmand's HTTP protocol is not supported",
-        "--protocol http has no effect: gearmand's HTTP protocol is not supported",
-    ]
+@pytest.mark.parametrize(
+    ("words", "url"),
+    [
+        (["-r", "http"], "http://*:8080"),
+        (["-r", "http", "--http-port=18080"], "http://*:18080"),
+        (["-r", "http", "-L", "127.0.0.1"], "http://127.0.0.1:8080"),
+    ],
+)
+def test_protocol_http(words: list[str], url: str) -> None:
+    made = settings(*words)
+    assert made.gearmand_http
+    assert [str(address) for address in made.listen][1:] == [url]
+    assert warnings(*words) == []
+
+
+def test_http_port_without_the_protocol() -> None:
+    assert not settings("--http-port=18080").gearmand_http
+    assert warnings("--http-port=18080") == ["--http-port has no effect without --protocol http"]
 
 
 def test_unknown_protocol_is_refused() -> None:

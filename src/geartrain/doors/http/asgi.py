@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from geartrain.doors.door import Limits
-from geartrain.doors.http import problems, routes, static_files, tokens
+from geartrain.doors.http import gearmand_protocol, problems, routes, static_files, tokens
 from geartrain.doors.http import request as api
 from geartrain.doors.http.auth import Guard
 from geartrain.doors.http.context import HttpContext
@@ -79,9 +79,11 @@ class HttpApp:
         context = self.context
         if context.closing.done():
             raise Refusal("unavailable", "the server is stopping", _CLOSE)
+        routes, names = self._router.find(request.scope["raw_path"])
+        if not routes and context.options.gearmand_http and gearmand_protocol.is_function(request):
+            return await gearmand_protocol.answer(request, context)
         context.guard.check_host(request)
         context.guard.check_origin(request)
-        routes, names = self._router.find(request.scope["raw_path"])
         if not routes and not request.scope["path"].startswith(API):
             return static_files.answer(request)
         route = _choose(routes, request.method)

@@ -13,6 +13,7 @@ from typing import Final
 
 from starlette.requests import Request
 
+from geartrain.doors import web_access
 from geartrain.doors.http import tokens
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.web_access import WebAccess
@@ -20,6 +21,7 @@ from geartrain.doors.web_access import WebAccess
 COOKIE: Final = "geartrain_session"
 CHANGES_NOTHING: Final = frozenset({"GET", "HEAD"})
 _OWN_SITE: Final = frozenset({"same-origin", "none"})
+_SUBMIT_ONLY: Final = frozenset({tokens.SUBMIT})
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="geartrain"'}
 
 
@@ -30,6 +32,7 @@ class Guard:
         self.keyring = keyring
         self._access = WebAccess(hosts)
         self.everywhere = False  # other machines can reach the door, by names that we do not know
+        self.others_only_submit = False  # other machines can reach the door without a token, to submit jobs
 
     def check_host(self, request: Request) -> None:
         """Refuse a Host that is not a name of this server."""
@@ -43,16 +46,35 @@ class Guard:
         """Refuse changes that a page of another site requests."""
         if request.method in CHANGES_NOTHING:
             return
+        self._check_site(request, request.headers.get("origin"))
+
+    def _check_site(self, request: Request, origin: str | None) -> None:
         site = request.headers.get("sec-fetch-site")
-        origin = request.headers.get("origin")
         foreign = origin is not None and self._access.origin_error(origin, request.headers.get("host", ""))
         if foreign or (site is not None and site not in _OWN_SITE):
             raise Refusal("forbidden", "cross-site requests must not change anything")
 
+    def check_submission(self, request: Request) -> None:
+        """Refuse a page of another site whatever its method, because each of them submits a job.
+
+        Every page can send a GET without an Origin. A client that sends no Host is not a browser.
+        """
+        authority = request.headers.get("host")
+        if authority is None:
+            return
+        reachable = self.everywhere or self.others_only_submit
+        if not self.keyring.locked and not (reachable and web_access.is_own_name(authority)):
+            error = self._access.host_error(authority, everywhere=False)
+            if error:
+                raise Refusal("misdirected", error)
+        page = request.headers.get("origin") or request.headers.get("referer")
+        self._check_site(request, page and "/".join(page.split("/")[:3]))
+
     def scopes(self, request: Request) -> tokens.Scopes:
         """The scopes of the client; none if a token is required and missing."""
         if not self.keyring.locked:
-            return tokens.EVERYTHING
+            other_machine = self.others_only_submit and not web_access.is_loopback(request.scope["client"][0])
+            return _SUBMIT_ONLY if other_machine else tokens.EVERYTHING
         scheme, _, secret = request.headers.get("authorization", "").partition(" ")
         if scheme:
             scopes = self.keyring.scopes_of_token(secret.strip()) if scheme.lower() == "bearer" else None
@@ -68,4 +90,5 @@ class Guard:
         words = " or ".join(sorted(needed))
         if not has:
             raise Refusal("unauthorized", f"a token with the scope {words} is required", _CHALLENGE)
-        raise Refusal("forbidden", f"the scope {words} is required; your token does not have it")
+        lacking = "your token does not have it" if self.keyring.locked else "other machines need a token (http_tokens)"
+        raise Refusal("forbidden", f"the scope {words} is required; {lacking}")

@@ -38,9 +38,9 @@ class HttpContext:
             self.closing.set_result(None)
             self.workers.close()
 
-    async def wait(self, future: "asyncio.Future[Any]", receive: events.Receive, seconds: float) -> bool:
+    async def wait(self, future: "asyncio.Future[Any]", receive: events.Receive, seconds: float | None = None) -> bool:
         """Wait for a future until the time is up, the client disconnects or the door closes; whether it is done."""
-        if future.done() or not seconds:
+        if future.done() or seconds == 0:
             return future.done()
         disconnected = asyncio.ensure_future(events.disconnect(receive))
         try:

@@ -33,6 +33,8 @@ class Options:
     trusted_proxies: tuple[str, ...] = ()  # addresses or networks whose X-Forwarded headers are believed
     listeners: int = 1000  # event streams that may be open at the same time
     listeners_per_client: int = 500  # of one client's address
+    gearmand_http: bool = False  # a path that is none of ours is a function, as in gearmand's HTTP protocol
+    exceptions: bool = False  # send exceptions by that protocol
     metrics_functions: int = 1000  # functions that have metrics of their own
     not_ready: Callable[[], str] = str  # why the server cannot accept jobs; empty if it can
 
@@ -51,9 +53,13 @@ class HttpDoor(door.Door):
         self._state: Any = None
 
     async def open(self, address: Address, sockets: door.SocketOptions) -> Address:
-        """Listen. On addresses that other machines can reach, tokens are required unless the options say otherwise."""
+        """Listen. On addresses that other machines can reach, tokens are required unless the options say otherwise.
+
+        By gearmand's HTTP protocol other machines may submit jobs without one, and nothing else.
+        """
         everywhere = not web_access.is_loopback(address.host)
-        if everywhere and not self.options.tokens and not self.options.without_token:
+        submit_only = everywhere and not self.options.tokens and not self.options.without_token
+        if submit_only and not self.options.gearmand_http:
             raise StartError(
                 f"{address} is reachable from other machines, but no token is configured: every client would have all "
                 "scopes. Set http_tokens or http_tokens_file, or set http_without_token to allow this"
@@ -61,8 +67,11 @@ class HttpDoor(door.Door):
         if self.app is None:
             self._build()
         assert self.app is not None
-        if everywhere:
-            self.app.context.guard.everywhere = True
+        guard = self.app.context.guard
+        if submit_only:
+            guard.others_only_submit = True
+        elif everywhere:
+            guard.everywhere = True
         return await super().open(address, sockets)
 
     def connect(self, address: Address) -> "Connection":

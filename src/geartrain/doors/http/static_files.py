@@ -53,6 +53,11 @@ def answer(request: Request) -> Response:
     return Response(data, 200, headers, MEDIA_TYPES[Path(name).suffix])
 
 
+def exists(name: str) -> bool:
+    """Whether the dashboard has such a file."""
+    return _read(name) is not None
+
+
 def _read(name: str) -> bytes | None:
     if name == VERBS_MODULE:
         return verbs_module()

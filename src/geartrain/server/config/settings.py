@@ -188,6 +188,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         int,
         Description("HTTP", types.COUNT, "How many of these may have the same address; 0 means all of them."),
     ] = 500
+    gearmand_http: Annotated[
+        bool,
+        Description(
+            "HTTP",
+            types.FLAG,
+            "Answer gearmand's HTTP protocol too: a path that is neither the API's nor the dashboard's is a function. "
+            "`geartrain gearmand --protocol http` sets it.",
+        ),
+    ] = False
     metrics_functions: Annotated[
         int,
         Description("HTTP", types.COUNT, "How many functions have metrics of their own; the others share one total."),
