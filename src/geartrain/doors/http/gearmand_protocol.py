@@ -18,13 +18,13 @@ from starlette.responses import Response
 
 from geartrain.doors.gearman import unique
 from geartrain.doors.http import request as api
-from geartrain.doors.http import static_files, tokens
+from geartrain.doors.http import problems, static_files, tokens
 from geartrain.doors.http.door import CONTROL
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.route import SUBMITTERS
 from geartrain.doors.http.watcher import EndWatcher, JobEnd
 from geartrain.engine.job import LiveJob
-from geartrain.errors import NotDurableError, QueueFullError, WireError
+from geartrain.errors import NotDurableError, RequestError, WireError
 from geartrain.model import JobState, Priority
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _submit(
             watcher=watcher,
             door=_DOOR,
         )
-    except QueueFullError as error:
-        raise Refusal("queue-full", str(error), _ERROR) from None
+    except RequestError as error:
+        raise Refusal(problems.kind_of(error), str(error), _ERROR) from None
     except WireError as error:
         raise Refusal("bad-request", error.text, _ERROR) from None
