@@ -209,6 +209,15 @@ def test_a_pynng_worker_answers_heartbeats(pynng: Peers, function: str) -> None:
         assert "disconnect\t" not in worker.lines
 
 
+@pytest.mark.peer("pynng")
+@pytest.mark.parametrize("place", PLACES)
+def test_another_pipe_cannot_answer_for_a_worker(
+    nng_server: serving.ServerProcess, spawn: Spawn, function: str, place: str
+) -> None:
+    peers = spawn(*libraries._python("pynng_foreign_pipe.py"), url_of(nng_server, place), function)
+    assert heard(peers) == ["worker 2 16 payload", "foreign 5", "foreign 5", "client honest"]
+
+
 def nngcat(spawn: Spawn, url: str, message: bytes, folder: Path) -> process.Process:
     """One request, whose reply is printed in hexadecimal."""
     file = folder / "message"
@@ -236,7 +245,7 @@ def test_nngcat(nng_server: serving.ServerProcess, spawn: Spawn, function: str, 
     with Pipe.tcp(port_of(nng_server)) as pipe:
         pipe.job(f"{function}-cat", b"meow", 30_000)
         reply = printed(worker)
-        id = reply[10:14]
+        id = reply[10:26]
         assert reply == cbor2.dumps(["memo01", 2, id, f"{function}-cat", 30_000]) + b"meow"
 
 

@@ -20,7 +20,7 @@ from tests.support.peer import RawPeer, connect
 
 READY, JOB, RESULT, HEARTBEAT, DISCONNECT = 1, 2, 3, 4, 5
 REQ, REP = 0x30, 0x31
-STRANGER = b"none"  # an id of the right length that no worker has, except once in four thousand million runs
+STRANGER = b"none"  # an id that no worker has
 
 
 class Reply(NamedTuple):

@@ -12,7 +12,7 @@ def test_a_job_and_its_result(client: Pipe, worker: Pipe, service: str) -> None:
     request = client.job(service, b"payload", 40_000)
     assigned = worker.reply(ready)
     assert (assigned.kind, assigned.rest, assigned.payload) == (JOB, [service, 40_000], b"payload")
-    assert len(assigned.id) == 4
+    assert len(assigned.id) == 16
     worker.result(assigned.id, b"result")
     assert client.reply(request) == Reply(request, RESULT, b"", [], b"result")
 

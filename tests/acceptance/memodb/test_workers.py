@@ -18,7 +18,8 @@ def test_ids_are_given_by_the_broker_and_differ(client: Pipe, worker: Pipe, serv
         client.job(service)
     ids = [worker.reply(request).id for request in asked]
     assert len(set(ids)) == 20
-    assert {len(id) for id in ids} == {4}
+    assert {len(id) for id in ids} == {16}
+    assert len({id[:8] for id in ids}) == len({id[8:] for id in ids}) == 20  # random, not counted
 
 
 def test_services_in_any_order(client: Pipe, worker: Pipe, service: str) -> None:
@@ -80,15 +81,19 @@ def test_a_second_request_while_one_waits(client: Pipe, worker: Pipe, service: s
     assert client.reply(late).payload == b"anew"
 
 
-def test_a_worker_may_go_on_over_another_pipe(client: Pipe, dial: Callable[[], Pipe], service: str) -> None:
-    first, second = dial(), dial()
-    request, id = at_work(client, first, service)
-    asked = second.result(id, b"over the second")
-    assert client.reply(request).payload == b"over the second"
-    first.close()
+def test_another_pipe_cannot_answer_for_a_worker(client: Pipe, dial: Callable[[], Pipe], service: str) -> None:
+    own, foreign = dial(), dial()
+    request, id = at_work(client, own, service)
+    for send in (foreign.result, foreign.heartbeat):
+        sent = send(id)
+        assert foreign.reply(sent) == Reply(sent, DISCONNECT, id, [], b"")
+    asked = own.result(id, b"its own")
+    assert client.reply(request).payload == b"its own"
+    sent = foreign.heartbeat(id)  # while the worker waits for a job
+    assert foreign.reply(sent) == Reply(sent, DISCONNECT, id, [], b"")
     other = client.job(service)
-    assert second.reply(asked).id == id
-    second.result(id, b"still there")
+    assert own.reply(asked).kind == JOB
+    own.result(id, b"still there")
     assert client.reply(other).payload == b"still there"
 
 

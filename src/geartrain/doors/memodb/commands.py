@@ -33,7 +33,7 @@ def ready(connection: "MemodbConnection", backtrace: bytes, message: wire.Messag
         worker.leave(str(error))
         connection.reply(backtrace, wire.disconnect(worker.id))
         return
-    worker.wait(connection, backtrace)
+    worker.wait(backtrace)
 
 
 def job(connection: "MemodbConnection", backtrace: bytes, message: wire.Message, payload: bytes) -> None:
@@ -60,21 +60,24 @@ def result(connection: "MemodbConnection", backtrace: bytes, message: wire.Messa
         worker.leave("it disconnected")
         connection.reply(backtrace, wire.disconnect(message.id))
     else:
-        worker.wait(connection, backtrace)
+        worker.wait(backtrace)
 
 
 def heartbeat(connection: "MemodbConnection", backtrace: bytes, message: wire.Message, payload: bytes) -> None:
     """HEARTBEAT: the worker is alive, and waits for a job again."""
     worker = _in_step(connection, backtrace, message)
     if worker is not None:
-        worker.wait(connection, backtrace)
+        worker.wait(backtrace)
 
 
 def _in_step(connection: "MemodbConnection", backtrace: bytes, message: wire.Message) -> MemodbWorker | None:
-    """The worker, if this is the message that it owes; otherwise None, and DISCONNECT to the worker."""
+    """The worker, if this is the message that it owes; otherwise None, and DISCONNECT to the worker.
+
+    A worker stays on the pipe of its READY. To another pipe its id is unknown, so no other peer can answer for it.
+    """
     worker = connection.memodb.workers.get(message.id)
-    if worker is not None:
-        if worker.answered == backtrace and worker.connection is connection:
+    if worker is not None and worker.connection is connection:
+        if worker.answered == backtrace:
             return None  # a copy that crossed its answer
         if worker.owes == message.kind:
             return worker

@@ -27,7 +27,7 @@ class MemodbConnection(Connection):
         self.memodb = door
         self.pipe = pipe
         self.outstanding: dict[bytes, MemodbWatcher | MemodbWorker] = {}  # requests, by backtrace
-        self.workers: set[MemodbWorker] = set()  # whose last request came over this pipe
+        self.workers: set[MemodbWorker] = set()  # that sent READY over this pipe
         self.ready_requests: set[bytes] = set()  # backtraces of the READYs of its workers
         self._most = door.options.requests_per_pipe or _ANY_NUMBER
         # Parsing is `blocked` while the limit of waiting requests is reached.

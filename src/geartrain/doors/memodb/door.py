@@ -13,7 +13,8 @@ from geartrain.doors.memodb.worker import MemodbWorker
 from geartrain.runtime import tick
 from geartrain.wire import sp, websocket
 
-_ID_SIZE: Final = 4
+# Random ids of this size cannot be guessed, and no worker of the last run of the server is taken for one of this run.
+_ID_SIZE: Final = 16
 
 
 @dataclasses.dataclass
@@ -44,8 +45,6 @@ class MemodbDoor(door.Door):
         self.options = options
         self._access = web_access.WebAccess(options.hosts, options.origins)
         self.workers: dict[bytes, MemodbWorker] = {}  # by id
-        # Random, so that no worker of the last run of the server is taken for one of this run.
-        self._last_id = secrets.randbits(8 * _ID_SIZE)
 
     def connect(self, address: Address) -> MemodbConnection:
         """A pipe for a new peer; the address tells how its messages are framed."""
@@ -59,9 +58,5 @@ class MemodbDoor(door.Door):
         return websocket.WebSocketPipe(address.path, limit, functools.partial(self._access.admit, everywhere))
 
     def new_id(self) -> bytes:
-        """An unused id for a worker."""
-        while True:
-            self._last_id = (self._last_id + 1) % 2 ** (8 * _ID_SIZE)
-            id = self._last_id.to_bytes(_ID_SIZE, "little")
-            if id not in self.workers:
-                return id
+        """An id for a worker."""
+        return secrets.token_bytes(_ID_SIZE)

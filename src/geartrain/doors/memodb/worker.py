@@ -25,12 +25,12 @@ _NO_LIMIT: Final = 2**31 - 1
 class MemodbWorker(Worker):
     """Identified by its id, since one pipe may have many workers."""
 
-    __slots__ = ("_timer", "answered", "backtrace", "connection", "id", "job", "owes", "registration")
+    __slots__ = ("_timer", "answered", "backtrace", "connection", "id", "job", "owes", "ready")
 
     def __init__(self, connection: "MemodbConnection", ready: bytes, id: bytes) -> None:
         super().__init__(connection.door.name, peer=connection.peer)
-        self.connection = connection  # of its last request
-        self.registration = (connection, ready)  # the pipe and the backtrace of its READY
+        self.connection = connection
+        self.ready = ready  # the backtrace of its READY
         self.id = id
         self.owes = NOTHING  # a message type
         self.backtrace = b""  # of its request that waits for an answer
@@ -41,12 +41,9 @@ class MemodbWorker(Worker):
         connection.workers.add(self)
         connection.ready_requests.add(ready)
 
-    def wait(self, connection: "MemodbConnection", backtrace: bytes) -> None:
+    def wait(self, backtrace: bytes) -> None:
         """Answer this request with a job as soon as there is one."""
-        if connection is not self.connection:
-            self.connection.workers.discard(self)
-            self.connection = connection
-            connection.workers.add(self)
+        connection = self.connection
         connection.outstanding[backtrace] = self
         self.backtrace = backtrace
         self.owes = NOTHING
@@ -98,8 +95,7 @@ class MemodbWorker(Worker):
         if memodb.workers.pop(self.id, None) is None:
             return
         self.connection.workers.discard(self)
-        first_connection, ready = self.registration
-        first_connection.ready_requests.discard(ready)
+        self.connection.ready_requests.discard(self.ready)
         self._cancel_timer()
         if self.backtrace:
             self._answer(wire.disconnect(self.id))

@@ -15,8 +15,9 @@ from geartrain.address import parse
 from geartrain.client.job_events import Completed, Failed
 from geartrain.client.protocols.memodb import client as memodb_client
 from geartrain.client.protocols.memodb import pipe
+from geartrain.wire import memodb_client as wire
 from tests.support import serving
-from tests.support.memodb_peer import RESULT, Pipe
+from tests.support.memodb_peer import RESULT
 from tests.support.protocol_ends import (
     ClientEnd,
     WorkerEnd,
@@ -135,7 +136,7 @@ async def test_job_that_fails_is_given_back(server: serving.ServerProcess, tcp: 
 
 @async_test
 async def test_worker_whose_server_forgot_it_starts_anew(tcp: str) -> None:
-    """DISCONNECT answers a worker that is out of step; here a stranger has spoken in its name."""
+    """DISCONNECT answers a worker that is out of step; here it sends a heartbeat while it waits for a job."""
     function = new_name()
     async with connected_client(tcp) as client, connected_worker(tcp, function) as worker:
         connection = only_connection(worker)
@@ -143,8 +144,7 @@ async def test_worker_whose_server_forgot_it_starts_anew(tcp: str) -> None:
         worker.complete(await worker.job(), b"first")
         assert await listener.ending() == Completed(b"first")
         old = connection._id
-        with Pipe.tcp(parse(tcp).port) as stranger:
-            stranger.result(old)
+        connection._pipe.request(wire.heartbeat(old), b"", lambda *answer: None)
         listener = client.submit(function)
         worker.complete(await worker.job(), b"second")
         assert await listener.ending() == Completed(b"second")
