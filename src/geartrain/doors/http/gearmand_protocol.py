@@ -17,8 +17,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from geartrain.doors.gearman import unique
-from geartrain.doors.http import request as api
 from geartrain.doors.http import problems, static_files, tokens
+from geartrain.doors.http import request as api
 from geartrain.doors.http.door import CONTROL
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.route import SUBMITTERS
