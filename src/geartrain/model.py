@@ -71,6 +71,7 @@ class Job:
         "function",
         "handle",
         "id",
+        "keep_for",
         "keeps_result",
         "payload",
         "priority",
@@ -106,6 +107,7 @@ class Job:
         self.run_at = run_at  # epoch seconds; when it may run, and its position in the queue
         self.submitted_at = submitted_at
         self.door = door  # protocol of the submitter
+        self.keep_for = 0.0  # seconds that its record is kept at least; 0: as long as the settings say
         self.keeps_result = True  # false: the submitter does not want the result, so its record has none
         self.state = JobState.QUEUED
         self.attempts = 0  # how often a worker got it since it was submitted, rescheduled by a worker, or retried
@@ -147,9 +149,22 @@ class Record(NamedTuple):
     worker: bytes  # name of the worker
     code: int  # 0: success; else the failure code that the worker gave
     reason: str  # why it failed or was cancelled
-    result: bytes  # truncated to the limit of the store
+    result: bytes  # all of it, or its beginning if there is a `result_size`
     failed_attempts: bytes = b""  # see `pack_attempts`
     keeps_result: bool = True  # false: the submitter did not want the result, and `result` is empty
+    result_size: int = 0  # of a result that is not all in `result`; 0: `result` is all of it
+    result_kept: int = 0  # how many bytes of such a result the store has, from the first on
+    keep_until: float = 0.0  # no limit removes the record before this time; 0: the limits apply
+
+    @property
+    def full_size(self) -> int:
+        """The size of the result that the worker sent, whatever is kept of it."""
+        return self.result_size or len(self.result)
+
+    @property
+    def kept_size(self) -> int:
+        """How many bytes of the result can be read."""
+        return self.result_kept if self.result_size else len(self.result)
 
 
 def pack_attempts(attempts: list[Attempt] | None) -> bytes:

@@ -36,11 +36,13 @@ class ClientVerbs(EngineState):
         reducer: bytes = b"",
         reserved_id: int = 0,
         keeps_result: bool = True,
+        keep_for: float = 0.0,
     ) -> LiveJob:
         """Queue a new job of the function `name`, or return the one that has the unique key.
 
         `run_at` is in epoch seconds: 0 means now, and a time in the past puts the job before those with later times.
         `reserved_id` comes from `reserve_id`. `keeps_result` is false if no client will ask for the result.
+        The record is kept for `keep_for` seconds at least; 0: as long as the settings say.
         Raise QueueFullError if the function has reached its limit for this priority or the server that of all payloads,
         and another RequestError if a name is invalid or the function would be one too many.
         """
@@ -88,6 +90,8 @@ class ClientVerbs(EngineState):
             job.timeout, job.count, job.reducer = timeout, count, reducer
         if not keeps_result:
             job.keeps_result = False
+        if keep_for:
+            job.keep_for = keep_for
         self.jobs.add(job)
         if unique:
             self.unique_jobs.add(job)
@@ -214,7 +218,7 @@ class ClientVerbs(EngineState):
         count: int,
         reducer: bytes,
     ) -> LiveJob:
-        """Replace a job that waits by a new object with the same id, handle, watchers, door and `keeps_result`."""
+        """Replace a job that waits by a new object with the same id, handle, watchers, door and retention."""
         watchers = old.watchers
         self._remove(function, old, CANCELLED)
         self.queued_bytes += len(payload) + JOB_BYTES
@@ -223,7 +227,7 @@ class ClientVerbs(EngineState):
             old.submitted_at, old.door,
         )  # fmt: skip
         job.timeout, job.count, job.reducer = timeout, count, reducer
-        job.keeps_result = old.keeps_result
+        job.keeps_result, job.keep_for = old.keeps_result, old.keep_for
         self.jobs.add(job)
         self.unique_jobs.add(job)
         job.watchers = watchers

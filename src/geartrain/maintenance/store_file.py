@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from geartrain.errors import StoreError
 from geartrain.model import Job
+from geartrain.server import options
 from geartrain.server.config.settings import Settings
 from geartrain.store import dump, loader, rows, url
 from geartrain.store.contract import Record
@@ -43,7 +44,7 @@ class CompactSizes(NamedTuple):
 
 def store(settings: Settings) -> SqliteStore:
     """The store that `geartrain serve` would use, not opened; StoreError if it has no file."""
-    file_store = url.create_store(settings.store, settings.result_limit)
+    file_store = url.create_store(settings.store, options.result_limits(settings))
     if not isinstance(file_store, SqliteStore):
         raise StoreError("a memory store has no file; name a store with a file with --store")
     return file_store

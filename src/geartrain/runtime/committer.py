@@ -38,18 +38,10 @@ _DURATIONS: Final = 1000  # commits, for percentiles
 _log = logging.getLogger("geartrain.store")
 
 
-class Retention:
-    """How long, and how many, records of finished jobs are kept."""
-
-    def __init__(self, seconds: float, count: int) -> None:
-        self.seconds = seconds
-        self.count = count
-
-
 class Committer(Journal):
     """The engine's journal over a durable store."""
 
-    def __init__(self, store: contract.Store, keep: Retention) -> None:
+    def __init__(self, store: contract.Store, keep: contract.Retention) -> None:
         self._store = store
         self._keep = keep
         self._tick_loop: TickLoop | None = None  # until `start`
@@ -252,7 +244,7 @@ class Committer(Journal):
     def _prune(self) -> None:
         """Delete a bounded number of old records. Runs in the thread."""
         try:
-            self._store.prune(time.time() - self._keep.seconds, self._keep.count)
+            self._store.prune(time.time(), self._keep)
         except Exception as error:
             _log.warning("pruning records failed", extra={"fields": {"why": str(error)}})
 

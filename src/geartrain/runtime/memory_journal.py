@@ -1,5 +1,6 @@
 """The journal of a store that does not outlive the process: only the ends of jobs are recorded."""
 
+import math
 from typing import Final
 
 from geartrain.engine.engine import Engine
@@ -8,28 +9,30 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import state_number
 from geartrain.engine.worker import Worker
 from geartrain.runtime import memory
+from geartrain.store.contract import Quota, Retention
 from geartrain.store.memory import MemoryRecord, MemoryStore
 
-_PRUNE_EVERY: Final = 10_000  # records; finding the oldest takes a pass over all of them
+_PRUNE_EVERY: Final = 10_000  # records
 
 
 class MemoryJournal(Journal):
     """The twin of the committer, over a memory store."""
 
-    def __init__(self, store: MemoryStore, keep: int, result_limit: int) -> None:
+    def __init__(self, store: MemoryStore, keep: Retention) -> None:
         self.engine: Engine | None = None  # whose journal it is; it has the time
         self._store = store
-        self._keep = keep
-        self._result_limit = result_limit
-        self._count = 0
+        # Only numbers count here: finding what is too old would take a pass over all records.
+        self._keep = Retention(Quota(math.inf, keep.done.most), Quota(math.inf, keep.failed.most))
+        self._unpruned = 0
 
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
         """Add the record, and prune the oldest from time to time."""
         assert self.engine is not None
         self._store.add_record(self._make_record(job, result, worker, self.engine.now))
-        self._count += 1
-        if self._count > self._keep + _PRUNE_EVERY:
-            self._count -= self._store.prune(0.0, self._keep)
+        self._unpruned += 1
+        if self._unpruned >= _PRUNE_EVERY:
+            self._unpruned = 0
+            self._store.prune(self.engine.now, self._keep)
 
     def drained(self) -> None:
         """Return freed memory to the system."""
@@ -37,8 +40,6 @@ class MemoryJournal(Journal):
 
     def _make_record(self, job: LiveJob, result: bytes, worker: Worker | None, now: float) -> MemoryRecord:
         """The same as `records.make_record`, in the form of the memory store."""
-        if len(result) > self._result_limit:
-            result = result[: self._result_limit]
         if not job.keeps_result:
             result = b""
         worker_door, name = (worker.door, worker.name) if worker is not None else ("", b"")

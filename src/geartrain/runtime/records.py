@@ -18,11 +18,12 @@ def make_record(job: LiveJob, result: bytes, worker: Worker | None, now: float) 
     """The record of a job that has just ended."""
     if not job.keeps_result:
         result = b""
+    keep_until = now + job.keep_for if job.keep_for else 0.0
     values = (
         job.id, job.handle, job.function, job.unique, job.priority, job.state, job.submitted_at,
         job.started_at, now, job.attempts, job.door, worker.door if worker else "",
         worker.name if worker else b"", job.code, job.reason, result,
-        pack_attempts(job.failed_attempts), job.keeps_result,
+        pack_attempts(job.failed_attempts), job.keeps_result, 0, 0, keep_until,
     )  # fmt: skip
     return _new(Record, values)
 
@@ -35,6 +36,9 @@ class RecordArchive(Protocol):
 
     async def newest(self, query: JobQuery, limit: int) -> list[Record]:
         """The records with the highest ids that match, at most `limit`."""
+
+    async def result(self, record: Record) -> bytes:
+        """All that is kept of the result; shorter than `record.full_size` if it was cut or removed."""
 
 
 class StoreArchive:
@@ -72,6 +76,12 @@ class StoreArchive:
         uncommitted = [record for record in self._uncommitted.values() if store_query.matches(record)]
         by_id = {record.id: record for record in (*uncommitted, *await self._read(store_query))}
         return heapq.nlargest(limit, by_id.values(), key=lambda record: record.id)
+
+    async def result(self, record: Record) -> bytes:
+        """All that is kept of the result; shorter than `record.full_size` if it was cut or removed."""
+        if record.kept_size <= len(record.result):
+            return record.result
+        return await asyncio.get_running_loop().run_in_executor(None, self._store.kept_result, record)
 
     async def _read(self, query: Query) -> list[Record]:
         return await asyncio.get_running_loop().run_in_executor(None, self._store.records, query)

@@ -13,10 +13,10 @@ from geartrain.doors.http import tokens
 from geartrain.doors.memodb import door as memodb
 from geartrain.doors.periodic import door as periodic
 from geartrain.engine.policy import Policy
-from geartrain.runtime.committer import Retention
 from geartrain.server.config.settings import Settings
 from geartrain.server.process import machine
 from geartrain.server.tls import ServerTls
+from geartrain.store.contract import Quota, ResultLimits, Retention
 
 
 def policy(settings: Settings) -> Policy:
@@ -100,4 +100,16 @@ def http_options(settings: Settings, not_ready: Callable[[], str]) -> http.Optio
 
 
 def retention(settings: Settings) -> Retention:
-    return Retention(settings.keep_records_for, settings.keep_records)
+    return Retention(
+        done=Quota(settings.keep_records_for, settings.keep_records),
+        failed=Quota(settings.keep_failed_for, settings.keep_failed),
+    )
+
+
+def result_limits(settings: Settings) -> ResultLimits:
+    return ResultLimits(
+        inline=settings.result_limit,
+        largest=settings.result_max,
+        total=settings.keep_results,
+        total_in_memory=settings.keep_results_in_memory,
+    )

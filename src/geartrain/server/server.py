@@ -51,7 +51,7 @@ class Server:
     def __init__(self, settings: Settings, log: Log, user: pwd.struct_passwd | None = None) -> None:
         self._settings = settings
         self._store_url = settings.store or url.default_url(os.environ)
-        self._store = url.create_store(self._store_url, settings.result_limit)
+        self._store = url.create_store(self._store_url, options.result_limits(settings))
         self._log_output = log
         self._user = user  # that the process switches to once it is ready; None: it stays the same
         self._notifier = Notifier()
@@ -85,7 +85,7 @@ class Server:
         settings, clock = self._settings, Clock()
         journal: MemoryJournal | Committer
         if isinstance(self._store, MemoryStore):
-            journal = MemoryJournal(self._store, settings.keep_records, settings.result_limit)
+            journal = MemoryJournal(self._store, options.retention(settings))
         else:
             journal = self._committer = Committer(self._store, options.retention(settings))
         self._engine = Engine(options.policy(settings), table.handle_prefix(settings), first_id, journal)

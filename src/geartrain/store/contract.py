@@ -12,9 +12,9 @@ and `prune`, and any thread `records`. The event loop never calls them, so they 
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
-from geartrain.model import Job, pack_attempts
+from geartrain.model import Job, JobState, pack_attempts
 from geartrain.model import Record as Record
 
 if TYPE_CHECKING:
@@ -36,6 +36,32 @@ class Batch:
 
     def __bool__(self) -> bool:
         return bool(self.saved_jobs or self.finished or self.saved_values or self.ids_until)
+
+
+FAILED: Final = int(JobState.FAILED)
+
+
+class ResultLimits(NamedTuple):
+    """How much of the results of finished jobs a store keeps."""
+
+    inline: int = 64 * 1024  # bytes of a result that are part of its record; the rest is stored apart
+    largest: int = 16 * 1024 * 1024  # bytes of one result; more are cut
+    total: int = 1024**3  # bytes of all the rests together; the oldest are removed first
+    total_in_memory: int = 64 * 1024 * 1024  # the same, of the memory store
+
+
+class Quota(NamedTuple):
+    """How long, and how many, records of one kind are kept."""
+
+    seconds: float
+    most: int
+
+
+class Retention(NamedTuple):
+    """The quotas of records. Those of failed jobs are apart, so that many successful jobs do not displace them."""
+
+    done: Quota  # of done and cancelled jobs
+    failed: Quota
 
 
 class Query(NamedTuple):
@@ -97,10 +123,13 @@ class Store(Protocol):
         """Make a batch durable as a whole, or raise StoreError."""
 
     def records(self, query: Query) -> list[Record]:
-        """Records of finished jobs."""
+        """Records of finished jobs, with at least the first `ResultLimits.inline` bytes of their results."""
 
-    def prune(self, before: float, keep: int) -> int:
-        """Remove some records that finished before a time or exceed `keep`; return how many, 0 if none are left."""
+    def kept_result(self, record: Record) -> bytes:
+        """All that is kept of the result of a record; shorter than `record.full_size` if it was cut or removed."""
+
+    def prune(self, now: float, retention: Retention) -> int:
+        """Remove some records that exceed the quotas; return how many, 0 if none are left to remove."""
 
     def close(self, next_id: int) -> None:
         """Release the store; ids from `next_id` on were not used."""
@@ -110,7 +139,7 @@ class Store(Protocol):
 COLUMNS = (
     "id", "handle", "function", "unique_key", "payload", "priority", "state", "run_at", "submitted_at",
     "attempts", "count", "timeout", "reducer", "door", "reason", "trials",
-    "keeps_result",
+    "keeps_result", "keep_for",
 )  # fmt: skip
 
 # The columns of a record: the fields of Record in their order, two of them under older names.
@@ -123,5 +152,5 @@ def row(job: Job) -> tuple[object, ...]:
     return (
         job.id, job.handle, job.function, job.unique, job.payload, job.priority, job.state, job.run_at,
         job.submitted_at, job.attempts, job.count, job.timeout, job.reducer, job.door, job.reason,
-        pack_attempts(job.failed_attempts), job.keeps_result,
+        pack_attempts(job.failed_attempts), job.keeps_result, job.keep_for,
     )  # fmt: skip

@@ -6,7 +6,7 @@ This module does no I/O: it turns jobs into lines and lines into jobs.
 >>> job = Job(7, b"H:host:7", b"reverse", b"", b"\\xff", 1, True, 5.0, 5.0, "gearman")
 >>> lines = [header(made_at=6.0, next_id=8), job_line(job), end(jobs=1, records=0)]
 >>> lines[0]
-b'{"geartrain":"dump","version":3,"made_at":6.0,"next_id":8}\\n'
+b'{"geartrain":"dump","version":4,"made_at":6.0,"next_id":8}\\n'
 >>> [entry.payload for entry in DumpReader().read(lines)]
 [b'\\xff']
 """
@@ -26,7 +26,7 @@ from geartrain.model import Attempt, Job, JobState, pack_attempts, unpack_attemp
 from geartrain.store import rows
 from geartrain.store.contract import Record
 
-VERSION: Final = 3
+VERSION: Final = 4
 # Far below SQLite's largest integer, 2**63 - 1, so that a server can count on from any id.
 LAST_ID: Final = 2**61
 
@@ -99,6 +99,7 @@ class _Job(_Line, frozen=True, tag="job"):
     reason: str
     trials: list[_Attempt] = []  # since version 2
     keeps_result: bool = True  # since version 3
+    keep_for: float = 0.0  # since version 4
 
 
 class _Record(_Line, frozen=True, tag="record"):
@@ -120,6 +121,8 @@ class _Record(_Line, frozen=True, tag="record"):
     result: JsonBytes
     trials: list[_Attempt] = []
     keeps_result: bool = True
+    result_size: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0  # since version 4, as the next
+    keep_until: float = 0.0
 
 
 class _End(_Line, frozen=True, tag="end"):
@@ -139,14 +142,14 @@ def header(made_at: float, next_id: int) -> bytes:
 
 def job_line(job: Job) -> bytes:
     """Return the line of an unfinished job. Scheduled and queued jobs differ only in `run_at`."""
-    _require_finite(run_at=job.run_at, submitted_at=job.submitted_at, timeout=job.timeout)
+    _require_finite(run_at=job.run_at, submitted_at=job.submitted_at, timeout=job.timeout, keep_for=job.keep_for)
     state: _State = "dead" if job.state == JobState.DEAD else "waiting"
     entry = _Job(
         job.id, jsonbytes.encode(job.handle), jsonbytes.encode(job.function),
         jsonbytes.encode(job.unique), jsonbytes.encode(job.payload),
         _PRIORITIES[job.priority], state, job.run_at, job.submitted_at, job.attempts, job.count, job.timeout,
         jsonbytes.encode(job.reducer), job.door, job.reason,
-        _encode_attempts(job.failed_attempts or []), job.keeps_result,
+        _encode_attempts(job.failed_attempts or []), job.keeps_result, job.keep_for,
     )  # fmt: skip
     return _line(entry)
 
@@ -158,12 +161,13 @@ def record_line(record: Record) -> bytes:
     if not all(isinstance(text, str) for text in (record.door, record.worker_door, record.reason)):
         raise rows.BrokenRowError("door, worker_door or reason is not text")
     times = (record.submitted_at, record.started_at, record.finished_at)
-    _require_finite(submitted_at=times[0], started_at=times[1], finished_at=times[2])
+    _require_finite(submitted_at=times[0], started_at=times[1], finished_at=times[2], keep_until=record.keep_until)
     entry = _Record(
         record.id, jsonbytes.encode(record.handle), jsonbytes.encode(record.function), jsonbytes.encode(record.unique),
         _PRIORITIES[record.priority], _END_NAMES[record.state], *times, record.attempts, record.door,
         record.worker_door, jsonbytes.encode(record.worker), record.code, record.reason,
         jsonbytes.encode(record.result), _encode_attempts(unpack_attempts(record.failed_attempts)), record.keeps_result,
+        record.result_size, record.keep_until,
     )  # fmt: skip
     return _line(entry)
 
@@ -245,7 +249,7 @@ class DumpReader:
             jsonbytes.decode(entry.unique), jsonbytes.decode(entry.payload),
             _PRIORITIES.index(entry.priority), int(_STATES[entry.state]), entry.run_at, entry.submitted_at,
             entry.attempts, entry.count, entry.timeout, jsonbytes.decode(entry.reducer), door, entry.reason,
-            pack_attempts(_decode_attempts(entry.trials)), keeps_result,
+            pack_attempts(_decode_attempts(entry.trials)), keeps_result, entry.keep_for,
         )  # fmt: skip
         try:
             job = rows.job(row, Job)
@@ -259,12 +263,15 @@ class DumpReader:
     def _record(self, entry: _Record) -> Record:
         self.records += 1
         door, keeps_result = self._door(entry)
+        result = jsonbytes.decode(entry.result)
+        if 0 < entry.result_size <= len(result):
+            raise self._error("result_size: a result that was cut is shorter than that")
         return Record(
             entry.id, jsonbytes.decode(entry.handle), jsonbytes.decode(entry.function), jsonbytes.decode(entry.unique),
             _PRIORITIES.index(entry.priority), int(_ENDS[entry.state]), entry.submitted_at, entry.started_at,
             entry.finished_at, entry.attempts, door, entry.worker_door, jsonbytes.decode(entry.worker),
-            entry.code, entry.reason, jsonbytes.decode(entry.result), pack_attempts(_decode_attempts(entry.trials)),
-            keeps_result,
+            entry.code, entry.reason, result, pack_attempts(_decode_attempts(entry.trials)),
+            keeps_result, entry.result_size, len(result) if entry.result_size else 0, entry.keep_until,
         )  # fmt: skip
 
     def _door(self, entry: _Job | _Record) -> tuple[str, bool]:

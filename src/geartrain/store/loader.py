@@ -13,9 +13,9 @@ import apsw
 from geartrain.model import Job, JobState
 from geartrain.store import contract, dump, schema
 from geartrain.store.sqlite import SqliteStore
+from geartrain.store.sqlite_records import RecordTable
 
 _ADD_JOB: Final = schema.insert("jobs", contract.COLUMNS)
-_ADD_RECORD: Final = schema.insert("records", contract.RECORD_COLUMNS)
 _SET_NEXT_ID: Final = "INSERT OR REPLACE INTO meta VALUES ('next_id', ?)"
 # Pruning relies on `seq` being the order of records in time, and old records of a dump are added after newer ones.
 _SORT_RECORDS: Final = """
@@ -51,7 +51,7 @@ def load(
     next_id = store.open()
     try:
         with store.transaction() as connection:
-            loader = _Loader(connection, replace, notice)
+            loader = _Loader(connection, store.record_table, replace, notice)
             for number, entry in enumerate(reader.read(lines), start=1):
                 if isinstance(entry, Job):
                     loader.job(entry)
@@ -81,8 +81,9 @@ class _Loader:
     The index fits into memory, because a server keeps the whole jobs in memory.
     """
 
-    def __init__(self, connection: apsw.Connection, replace: bool, notice: Notice) -> None:
+    def __init__(self, connection: apsw.Connection, table: RecordTable, replace: bool, notice: Notice) -> None:
         self._connection = connection
+        self._table = table
         self._replace = replace
         self._notice = notice
         self._names: dict[int, _Names] = {}  # by id
@@ -116,7 +117,7 @@ class _Loader:
             others[recorded] = "id"
         if self._accepts(names.handle, others):
             self._remove(record.id, names)
-            self._connection.execute(_ADD_RECORD, record)
+            self._table.add(self._connection, [record])
             self.highest = max(self.highest, record.id)
             self.records += 1
 
@@ -166,7 +167,7 @@ class _Loader:
             self._by_handle.pop(removed.handle, None)
             self._by_key.pop(removed.key, None)
             self._connection.execute("DELETE FROM jobs WHERE id = ?", (other,))
-        self._connection.execute("DELETE FROM records WHERE id = ?", (id,))
+        self._table.remove(self._connection, id)
 
     def _recorded_handle(self, id: int) -> bytes | None:
         """Return the handle in the record of this id, if there is one."""

@@ -1,4 +1,8 @@
-"""The memory store: implements the contract and loses everything when the server stops."""
+"""The memory store: implements the contract and loses everything when the server stops.
+
+Memory is scarcer than disk: large results are kept whole up to `ResultLimits.total_in_memory` bytes together, and
+`keep_until` does not protect a record from the quotas.
+"""
 
 import heapq
 import itertools
@@ -9,17 +13,19 @@ from typing import Any, Final
 
 from mypy_extensions import mypyc_attr
 
-from geartrain.model import Attempt, Record, id_from_handle, pack_attempts
+from geartrain.model import Attempt, JobState, Record, id_from_handle, pack_attempts, unpack_attempts
 from geartrain.store import contract, rows
 
 # Without a file, the first id is the time in microseconds since 2026: no server uses a million ids per second for
 # long, so a handle is not used for another job after a restart.
 _EPOCH: Final = 1_767_225_600
+_LIMITS: Final = contract.ResultLimits()
+_FAILED: Final = int(JobState.FAILED)
 
 
 @mypyc_attr(acyclic=True)
 class MemoryRecord:
-    """A record as the memory store keeps it: the fields of `Record` in the same order.
+    """A record as the memory store keeps it: the fields of `Record` in the same order, without `keep_until`.
 
     Compiled, it takes a fraction of the time to create, because its numbers are not objects and the garbage collector
     does not traverse it. Most records are never read.
@@ -38,6 +44,7 @@ class MemoryRecord:
         "priority",
         "reason",
         "result",
+        "result_size",
         "started_at",
         "state",
         "submitted_at",
@@ -85,6 +92,7 @@ class MemoryRecord:
         self.result = result
         self.failed_attempts = failed_attempts
         self.keeps_result = keeps_result
+        self.result_size = 0  # of a result that was cut
 
     def record(self) -> Record:
         """Convert it."""
@@ -92,7 +100,16 @@ class MemoryRecord:
             self.id, self.handle, self.function, self.unique, self.priority, self.state, self.submitted_at,
             self.started_at, self.finished_at, self.attempts, self.door, self.worker_door, self.worker, self.code,
             self.reason, self.result, pack_attempts(self.failed_attempts), self.keeps_result,
+            self.result_size, len(self.result) if self.result_size else 0,
         )  # fmt: skip
+
+
+def _memory_record(record: Record) -> MemoryRecord:
+    return MemoryRecord(
+        record.id, record.handle, record.function, record.unique, record.priority, record.state, record.submitted_at,
+        record.started_at, record.finished_at, record.attempts, record.door, record.worker_door, record.worker,
+        record.code, record.reason, record.result, unpack_attempts(record.failed_attempts), record.keeps_result,
+    )  # fmt: skip
 
 
 class MemoryStore:
@@ -103,13 +120,19 @@ class MemoryStore:
 
     durable = False
 
-    def __init__(self) -> None:
+    def __init__(self, limits: contract.ResultLimits = _LIMITS) -> None:
         self._rows: dict[int, tuple[Any, ...]] = {}  # of jobs, by id
-        self._records: dict[int, MemoryRecord | Record] = {}  # by id, the oldest first
+        self._records: dict[int, MemoryRecord] = {}  # of done and cancelled jobs by id, the oldest first
         self._unindexed: list[MemoryRecord] = []  # newer than all of `_records`
+        self._failed: dict[int, MemoryRecord] = {}  # of failed jobs by id, the oldest first
         self._index_lock = threading.Lock()  # any thread may query
         self._saved_values: dict[str, bytes] = {}
         self._next_id = max(1, int((time.time() - _EPOCH) * 1_000_000))
+        self._inline = min(limits.inline, limits.largest)
+        self._largest = limits.largest
+        self._total = limits.total_in_memory
+        self._large: dict[int, MemoryRecord] = {}  # with more than `_inline` bytes of result, the oldest first
+        self._rest_bytes = 0  # of these results, beyond `_inline`
 
     def open(self) -> int:
         """Return the first unused id; this store can always be opened."""
@@ -128,50 +151,85 @@ class MemoryStore:
         """Apply a batch."""
         for row in batch.saved_jobs:
             self._rows[row[0]] = row  # type: ignore[index]
-        with self._index_lock:
-            self._index()
-            for record in batch.finished:
-                self._rows.pop(record.id, None)
-                self._records[record.id] = record
+        for record in batch.finished:
+            self._rows.pop(record.id, None)
+            self.add_record(_memory_record(record))
         self._saved_values.update(batch.saved_values)
         self._next_id = max(self._next_id, batch.ids_until)
 
     def add_record(self, record: MemoryRecord) -> None:
         """Add a record without a batch."""
-        self._unindexed.append(record)
+        if record.state == _FAILED:
+            with self._index_lock:
+                self._failed[record.id] = record
+        else:
+            self._unindexed.append(record)
+        if len(record.result) > self._inline:
+            self._add_large(record)
 
     def records(self, query: contract.Query) -> list[Record]:
         """The newest first. Candidates are copied under the lock, because the event loop goes on adding records."""
         id = id_from_handle(query.handle)
         with self._index_lock:
             self._index()
-            candidates = [self._records[id]] if id in self._records else list(self._records.values())
-        matching = _matching(reversed(candidates), query)
+            record = self._records.get(id) or self._failed.get(id)
+            if record is not None:
+                candidates = [[record]]
+            else:
+                candidates = [list(self._records.values()), list(self._failed.values())]
+        matching = _matching(_newest_first(candidates), query)
         if query.by_id:
             matching = iter(heapq.nlargest(query.limit, matching, key=lambda record: record.id))
-        return [
-            record.record() if isinstance(record, MemoryRecord) else record
-            for record in itertools.islice(matching, query.limit)
-        ]
+        return [record.record() for record in itertools.islice(matching, query.limit)]
 
-    def prune(self, before: float, keep: int) -> int:
+    def kept_result(self, record: Record) -> bytes:
+        """The result of the record, which is not divided here."""
+        return record.result
+
+    def prune(self, now: float, retention: contract.Retention) -> int:
         """Remove the oldest records."""
         with self._index_lock:
-            if before > 0.0:
+            if self._large or retention.done.seconds < now:
                 self._index()
-            excess = max(len(self._records) + len(self._unindexed) - keep, 0)
-            old = set(itertools.islice(self._records, excess))
-            if before > 0.0:  # only then walk all records
-                old.update(record.id for record in self._records.values() if record.finished_at < before)
-            for id in old:
-                del self._records[id]
-            unindexed = max(excess - len(old), 0)
+            removed = self._prune(self._records, len(self._unindexed), now, retention.done)
+            unindexed = max(len(self._records) + len(self._unindexed) - retention.done.most, 0)
             del self._unindexed[:unindexed]
-            return len(old) + unindexed
+            return removed + unindexed + self._prune(self._failed, 0, now, retention.failed)
 
     def close(self, next_id: int) -> None:
         """Keep everything: the same object may be opened again."""
         self._next_id = next_id
+
+    def _prune(self, records: dict[int, MemoryRecord], newer: int, now: float, quota: contract.Quota) -> int:
+        """Remove the oldest of these records; there are `newer` ones elsewhere."""
+        excess = max(len(records) + newer - quota.most, 0)
+        old = set(itertools.islice(records, excess))
+        before = now - quota.seconds
+        if before > 0.0:  # only then walk all records
+            old.update(record.id for record in records.values() if record.finished_at < before)
+        for id in old:
+            del records[id]
+            self._forget_large(id)
+        return len(old)
+
+    def _add_large(self, record: MemoryRecord) -> None:
+        """Cut a result that is too large, and shorten the oldest ones until all fit into the total."""
+        size = len(record.result)
+        if size > self._largest:
+            record.result_size = size
+            record.result = record.result[: self._largest]
+        self._large[record.id] = record
+        self._rest_bytes += len(record.result) - self._inline
+        while self._rest_bytes > self._total:
+            oldest = self._large[next(iter(self._large))]
+            self._forget_large(oldest.id)
+            oldest.result_size = oldest.result_size or len(oldest.result)
+            oldest.result = oldest.result[: self._inline]
+
+    def _forget_large(self, id: int) -> None:
+        record = self._large.pop(id, None)
+        if record is not None:
+            self._rest_bytes -= len(record.result) - self._inline
 
     def _index(self) -> None:
         """Move new records into the dictionary. More may be appended meanwhile."""
@@ -181,7 +239,16 @@ class MemoryStore:
         del self._unindexed[:count]
 
 
-def _matching(candidates: Iterable[MemoryRecord | Record], query: contract.Query) -> Iterator[MemoryRecord | Record]:
+def _newest_first(candidates: list[list[MemoryRecord]]) -> Iterator[MemoryRecord]:
+    """Merge lists that have the oldest first."""
+    return iter(heapq.merge(*[reversed(records) for records in candidates], key=_finished_at, reverse=True))
+
+
+def _finished_at(record: MemoryRecord) -> float:
+    return record.finished_at
+
+
+def _matching(candidates: Iterable[MemoryRecord], query: contract.Query) -> Iterator[MemoryRecord]:
     for record in candidates:
         if query.matches(record):
             yield record

@@ -7,11 +7,11 @@ import sys
 from typing import Any, Final
 
 from geartrain.model import JobState, Priority, Record, unpack_attempts
-from geartrain.store.contract import COLUMNS, J
+from geartrain.store.contract import COLUMNS, RECORD_COLUMNS, J
 
 _BYTES: Final = ("handle", "function", "unique_key", "payload", "reducer", "trials")
 _INTEGERS: Final = ("id", "priority", "state", "attempts", "count", "keeps_result")
-_NUMBERS: Final = ("run_at", "submitted_at", "timeout")
+_NUMBERS: Final = ("run_at", "submitted_at", "timeout", "keep_for")
 _TEXTS: Final = ("door", "reason")
 _KINDS: Final[tuple[tuple[tuple[str, ...], Any, str], ...]] = (
     (_BYTES, bytes, "bytes"),
@@ -20,6 +20,7 @@ _KINDS: Final[tuple[tuple[tuple[str, ...], Any, str], ...]] = (
     (_TEXTS, str, "text"),
 )
 _TYPES: Final[tuple[Any, ...]] = tuple(next(kind for names, kind, _ in _KINDS if column in names) for column in COLUMNS)
+_KEEPS_RESULT: Final = RECORD_COLUMNS.index("keeps_result")
 _LOWEST: Final = int(Priority.LOW)
 _DEAD: Final = int(JobState.DEAD)
 _STATES: Final = (int(JobState.QUEUED), int(JobState.SCHEDULED), int(JobState.RUNNING), _DEAD)
@@ -43,7 +44,7 @@ def job(row: tuple[Any, ...], kind: type[J]) -> J:
         raise BrokenRowError(_wrong_type(row))
     (
         id, handle, function, unique, payload, priority, state, run_at, submitted_at,
-        attempts, count, timeout, reducer, door, reason, failed_attempts, keeps_result,
+        attempts, count, timeout, reducer, door, reason, failed_attempts, keeps_result, keep_for,
     ) = row  # fmt: skip
     if not 0 <= priority <= _LOWEST:
         raise BrokenRowError(f"invalid priority {priority}")
@@ -56,6 +57,8 @@ def job(row: tuple[Any, ...], kind: type[J]) -> J:
     restored = kind(id, handle, function, unique, payload, priority, True, run_at, submitted_at, sys.intern(door))
     if not keeps_result:
         restored.keeps_result = False
+    if keep_for:
+        restored.keep_for = float(keep_for)
     if state == _DEAD:
         restored.state = JobState.DEAD
     if attempts or count or timeout or reducer or reason or failed_attempts:
@@ -67,7 +70,7 @@ def job(row: tuple[Any, ...], kind: type[J]) -> J:
 
 def record(row: tuple[Any, ...]) -> Record:
     """Create a record from a row with RECORD_COLUMNS. SQLite has no booleans, only integers."""
-    return Record._make((*row[:-1], bool(row[-1])))
+    return Record._make((*row[:_KEEPS_RESULT], bool(row[_KEEPS_RESULT]), *row[_KEEPS_RESULT + 1 :]))
 
 
 def _wrong_type(row: tuple[Any, ...]) -> str:

@@ -86,7 +86,20 @@ UPDATE jobs SET keeps_result = 0, door = substr(door, 1, length(door) - 11) WHER
 UPDATE records SET keeps_result = 0, door = substr(door, 1, length(door) - 11) WHERE substr(door, -11) = '+throw-away';
 """
 
-MIGRATIONS: Final = (_JOBS, _RECORDS, _BROKEN, _KEPT, _TRIALS, _KEEPS_RESULT)
+# What does not fit into a record of a large result is a row of `results`. Both indexes leave out ordinary records of
+# done jobs, so that these cost nothing more.
+_RESULTS: Final = """
+CREATE TABLE results (id INTEGER PRIMARY KEY, rest BLOB NOT NULL) STRICT;
+ALTER TABLE records ADD COLUMN result_size INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE records ADD COLUMN result_kept INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE records ADD COLUMN keep_until REAL NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN keep_for REAL NOT NULL DEFAULT 0;
+ALTER TABLE broken ADD COLUMN keep_for;
+CREATE INDEX records_failed ON records (finished_at) WHERE state = 4 AND keep_until = 0;
+CREATE INDEX records_kept ON records (keep_until) WHERE keep_until > 0;
+"""
+
+MIGRATIONS: Final = (_JOBS, _RECORDS, _BROKEN, _KEPT, _TRIALS, _KEEPS_RESULT, _RESULTS)
 
 # What to select where a column is missing: for that column, and for older ones that the same migration changed.
 _SUBSTITUTES: Final = {
@@ -95,6 +108,8 @@ _SUBSTITUTES: Final = {
         "keeps_result": "substr(door, -11) <> '+throw-away'",
         "door": "CASE WHEN substr(door, -11) = '+throw-away' THEN substr(door, 1, length(door) - 11) ELSE door END",
     },
+    "result_size": {"result_size": "0", "result_kept": "0", "keep_until": "0.0"},
+    "keep_for": {"keep_for": "0.0"},
 }
 TEXTS: Final = ("door", "worker_door", "reason")
 _SEARCH: Final = "instr(handle || x'00' || function || x'00' || unique_key || x'00' || reason, ?)"

@@ -15,7 +15,7 @@ import apsw
 
 from geartrain.errors import StoreError
 from geartrain.model import Job, JobState
-from geartrain.store import contract, rows, schema
+from geartrain.store import contract, rows, schema, sqlite_records
 
 _BUSY_MILLISECONDS: Final = 5000
 _STEPS_PER_CHECK: Final = 10_000  # of SQLite's virtual machine, between two checks of the time limit; about 10 ms
@@ -100,11 +100,11 @@ class Snapshot:
                 notice(f"row {row[0]} skipped: {broken}")
 
     def records(self) -> Iterator[contract.Record]:
-        """Every record, the oldest first."""
+        """Every record, the oldest first, with all that is kept of its result."""
         if not self._has("records"):
             return
         for row in self._select("records", contract.RECORD_COLUMNS, "seq"):
-            yield rows.record(row)
+            yield self._with_result(rows.record(row))
 
     def waiting_and_dead(self, seconds: float) -> tuple[int, int]:
         """Return how many jobs are not dead, and how many are; raise UnfinishedError after `seconds`, if not 0."""
@@ -122,6 +122,15 @@ class Snapshot:
         with self._within(seconds):
             problems = [str(row[0]) for row in self._connection.execute(f"PRAGMA {pragma}(10)")]
         return [] if problems == ["ok"] else problems
+
+    def _with_result(self, record: contract.Record) -> contract.Record:
+        if not record.result_size:
+            return record
+        result = record.result + sqlite_records.read_rest(self._connection, record.id)
+        is_whole = len(result) == record.result_size
+        return record._replace(
+            result=result, result_size=0 if is_whole else record.result_size, result_kept=0 if is_whole else len(result)
+        )
 
     def _number(self, statement: str, default: int) -> int:
         with _readable_errors(self.path):

@@ -8,7 +8,6 @@ the file system need not update the length of the file, so the log is preallocat
 
 import contextlib
 import functools
-import itertools
 import logging
 import os
 import time
@@ -19,7 +18,7 @@ from typing import Any, Final, TypeVar
 import apsw
 
 from geartrain.errors import StoreError
-from geartrain.store import contract, lock, rows, salvage, schema
+from geartrain.store import contract, lock, rows, salvage, schema, sqlite_records
 from geartrain.store.transaction import transaction
 
 _PAGES_PER_CHECKPOINT: Final = 1000
@@ -27,16 +26,14 @@ _FREE_TO_PREALLOCATE: Final = 16  # the log is not preallocated if the disk has 
 _CACHE: Final = -32 * 1024  # KiB; SQLite takes negative numbers as KiB
 _SMALL_CACHE: Final = 10  # pages
 _ROWS_PER_READ: Final = 2000
-_PRUNE_BATCH: Final = 1000
-_RESULT_LIMIT: Final = 64 * 1024
 _BUSY_MILLISECONDS: Final = 5000
 _BELOW_ALL_IDS: Final = -(2**63)
+_LIMITS: Final = contract.ResultLimits()
 
 _COLUMNS: Final = ", ".join(contract.COLUMNS)
 _DOOR: Final = contract.COLUMNS.index("door")  # the reason follows it
 _SAVE_JOB: Final = schema.insert("jobs", contract.COLUMNS, otherwise="OR REPLACE")
 _REMOVE_JOB: Final = "DELETE FROM jobs WHERE id = ?"
-_ADD_RECORD: Final = schema.insert("records", contract.RECORD_COLUMNS)
 _SAVE_VALUE: Final = "INSERT OR REPLACE INTO kept VALUES (?, ?)"
 _SET_META: Final = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
 
@@ -50,9 +47,9 @@ class SqliteStore:
 
     durable = True
 
-    def __init__(self, path: str | Path, result_limit: int = _RESULT_LIMIT) -> None:
+    def __init__(self, path: str | Path, limits: contract.ResultLimits = _LIMITS) -> None:
         self.path = Path(path)
-        self.result_limit = result_limit
+        self.record_table = sqlite_records.RecordTable(limits)
         self._lock = lock.FileLock(self.path)
         self._connection: apsw.Connection | None = None
         self._damaged = False  # SQLite has reported damage since the store was opened
@@ -113,7 +110,7 @@ class SqliteStore:
                     connection.executemany(_SAVE_JOB, saved)
                 if finished:
                     connection.executemany(_REMOVE_JOB, [(id,) for id in finished])
-                    connection.executemany(_ADD_RECORD, map(self._truncated, batch.finished))
+                    self.record_table.add(connection, batch.finished)
                 if batch.saved_values:
                     connection.executemany(_SAVE_VALUE, list(batch.saved_values.items()))
                 if batch.ids_until:
@@ -121,6 +118,7 @@ class SqliteStore:
         except Exception as error:
             self._roll_back(error)
             raise StoreError(f"cannot write {self.path}: {_reason(error)}") from None
+        self.record_table.count_added(batch.finished)
         if self._log_pages >= _PAGES_PER_CHECKPOINT:
             self._checkpoint(connection)
 
@@ -133,20 +131,20 @@ class SqliteStore:
         except apsw.Error as error:
             raise StoreError(f"cannot read {self.path}: {_reason(error)}") from None
 
-    def prune(self, before: float, keep: int) -> int:
-        """Remove a bounded number of the oldest records, so that commits are not delayed for long."""
+    def kept_result(self, record: contract.Record) -> bytes:
+        """Read the rest of a large result, from a separate connection as `records` does."""
+        if record.result_kept <= len(record.result):
+            return record.result
         try:
-            connection = self._connected()
-            newest = connection.execute("SELECT max(seq) FROM records").get or 0
-            oldest: list[Any] = connection.execute(
-                f"SELECT seq, finished_at FROM records ORDER BY seq LIMIT {_PRUNE_BATCH}"
-            ).fetchall()
-            # Only from the front, even if the clock went back, so that the numbers have no gaps to count wrongly.
-            old = list(itertools.takewhile(lambda row: row[1] < before or row[0] <= newest - keep, oldest))
-            if old:
-                with transaction(connection):
-                    connection.execute("DELETE FROM records WHERE seq <= ?", (old[-1][0],))
-            return len(old)
+            with contextlib.closing(_connect(self.path, apsw.SQLITE_OPEN_READONLY)) as connection:
+                return record.result + sqlite_records.read_rest(connection, record.id)
+        except apsw.Error as error:
+            raise StoreError(f"cannot read {self.path}: {_reason(error)}") from None
+
+    def prune(self, now: float, retention: contract.Retention) -> int:
+        """Remove a bounded number of records, so that commits are not delayed for long."""
+        try:
+            return self.record_table.prune(self._connected(), now, retention)
         except apsw.Error as error:
             self._roll_back(error)
             raise StoreError(f"cannot write {self.path}: {_reason(error)}") from None
@@ -257,6 +255,7 @@ class SqliteStore:
         The connection is kept if possible: it knows where the log ended before, and overwrites what the failed commit
         left there. A new connection would read the log, and might find that commit complete in it.
         """
+        self.record_table.reset()
         self._damaged = self._damaged or isinstance(error, (apsw.CorruptError, apsw.NotADBError))
         connection = self._connection
         try:
@@ -269,6 +268,7 @@ class SqliteStore:
         if self._connection is None:
             connection = _connect(self.path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
             self._connection = connection
+            self.record_table.reset()
             schema.recognise(connection, str(self.path))  # before a file of another program is changed
             for pragma, value in (
                 ("journal_mode", "WAL"), ("synchronous", "FULL"),
@@ -294,11 +294,6 @@ class SqliteStore:
             self._connected().execute(_SET_META, (name, value))
         except apsw.Error as error:
             raise StoreError(f"cannot write {self.path}: {_reason(error)}") from None
-
-    def _truncated(self, record: contract.Record) -> contract.Record:
-        if len(record.result) <= self.result_limit:
-            return record
-        return record._replace(result=record.result[: self.result_limit])
 
     def _quarantine(self, row: tuple[Any, ...], problem: str) -> None:
         """Move an invalid row to the table `broken`; if that fails, it is logged again at the next start."""

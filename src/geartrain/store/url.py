@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from geartrain.errors import StoreError
-from geartrain.store.contract import Store
+from geartrain.store.contract import ResultLimits, Store
 from geartrain.store.memory import MemoryStore
 from geartrain.store.sqlite import SqliteStore
 
@@ -20,19 +20,16 @@ SQLITE: Final = "sqlite"
 FILE_NAME: Final = "jobs.db"
 
 
-def create_store(url: str, result_limit: int) -> Store:
-    """Make the store that a URL names, without opening it. At most `result_limit` bytes of a result are kept.
-
-    An empty URL names the default store.
-    """
+def create_store(url: str, limits: ResultLimits) -> Store:
+    """Make the store that a URL names, without opening it. An empty URL names the default store."""
     url = url or default_url(os.environ)
     if url == MEMORY:
-        return MemoryStore()
+        return MemoryStore(limits)
     parts = urllib.parse.urlsplit(url)
     path = urllib.parse.unquote(parts.path)
     if parts.scheme != SQLITE or parts.netloc or not path.strip("/"):
         raise StoreError(f"unsupported store {url!r}: use {MEMORY} or {SQLITE}:///path/to/{FILE_NAME}")
-    return SqliteStore(path, result_limit)
+    return SqliteStore(path, limits)
 
 
 def default_url(environment: Mapping[str, str]) -> str:

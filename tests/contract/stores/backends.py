@@ -7,11 +7,13 @@ from typing import NamedTuple
 
 import apsw
 
-from geartrain.store.contract import Store
+from geartrain.store.contract import ResultLimits, Store
 from geartrain.store.memory import MemoryStore
 from geartrain.store.sqlite import SqliteStore
 
 FAILING_ID = 666  # while `write_failure` is active, a record with this id cannot be written
+
+DEFAULT_LIMITS = ResultLimits()
 
 WriteFailure = Callable[[], contextlib.AbstractContextManager[None]]
 
@@ -25,12 +27,12 @@ class Backend(NamedTuple):
     write_failure: WriteFailure | None
 
 
-def memory(folder: Path) -> Backend:
-    store = MemoryStore()
+def memory(folder: Path, limits: ResultLimits = DEFAULT_LIMITS) -> Backend:
+    store = MemoryStore(limits)
     return Backend(lambda: store, None)
 
 
-def sqlite(folder: Path) -> Backend:
+def sqlite(folder: Path, limits: ResultLimits = DEFAULT_LIMITS) -> Backend:
     path = folder / "jobs.db"
 
     @contextlib.contextmanager
@@ -43,7 +45,7 @@ def sqlite(folder: Path) -> Backend:
             yield
             other.execute("DROP TRIGGER write_failure")
 
-    return Backend(lambda: SqliteStore(path), write_failure)
+    return Backend(lambda: SqliteStore(path, limits), write_failure)
 
 
-BACKENDS: dict[str, Callable[[Path], Backend]] = {"memory": memory, "sqlite": sqlite}
+BACKENDS: dict[str, Callable[..., Backend]] = {"memory": memory, "sqlite": sqlite}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from geartrain.store.contract import Store
+from geartrain.store.contract import ResultLimits, Store
 from tests.contract.stores.backends import BACKENDS, Backend, WriteFailure
 
 FIRST_UNUSED = 10_000_000  # the next id when a store is closed: above every id that the tests use
@@ -13,9 +13,15 @@ FIRST_UNUSED = 10_000_000  # the next id when a store is closed: above every id 
 Reopen = Callable[[], Store]
 
 
+@pytest.fixture
+def limits() -> ResultLimits:
+    """Of the store; tests override it."""
+    return ResultLimits()
+
+
 @pytest.fixture(params=BACKENDS)
-def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
-    return BACKENDS[request.param](tmp_path)
+def backend(request: pytest.FixtureRequest, tmp_path: Path, limits: ResultLimits) -> Backend:
+    return BACKENDS[request.param](tmp_path, limits)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Any
 
 from geartrain.model import Job, JobState, Record
 from geartrain.store import contract
-from geartrain.store.contract import Batch, Store
+from geartrain.store.contract import Batch, Quota, Retention, Store
 
 NOW = 1_800_000_000.0
 
@@ -43,7 +43,7 @@ def facts(job: Job) -> tuple[object, ...]:
     return (
         job.id, job.handle, job.function, job.unique, job.payload, job.priority, job.state, job.run_at,
         job.submitted_at, job.attempts, job.count, job.timeout, job.reducer, job.door, job.reason, job.background,
-        job.failed_attempts, job.keeps_result,
+        job.failed_attempts, job.keeps_result, job.keep_for,
     )  # fmt: skip
 
 
@@ -65,3 +65,9 @@ def finish(store: Store, *ids: int, **changes: Any) -> None:
     """Leave a record of each of these jobs, one batch each."""
     for id in ids:
         store.commit(batch(finished=[record(id, **changes)]))
+
+
+def prune(store: Store, before: float, keep: int) -> int:
+    """Remove some records of every kind that finished before a time, or exceed this number of their kind."""
+    quota = Quota(0.0, keep)
+    return store.prune(before, Retention(done=quota, failed=quota))

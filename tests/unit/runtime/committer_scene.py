@@ -12,9 +12,9 @@ from geartrain.doors.door import Door, Limits
 from geartrain.engine.engine import Engine, PollingWorker
 from geartrain.engine.job import LiveJob
 from geartrain.errors import StoreError
-from geartrain.runtime.committer import Committer, Retention
+from geartrain.runtime.committer import Committer
 from geartrain.runtime.tick import TickLoop
-from geartrain.store.contract import Batch
+from geartrain.store.contract import Batch, Quota, Retention
 from geartrain.store.sqlite import SqliteStore
 from tests.contract.stores.factories import ids
 
@@ -31,7 +31,7 @@ class GatedStore(SqliteStore):
         self.failures: list[Exception] = []  # for the next commits, one each
         self.tried: list[Batch] = []
         self.entered = threading.Semaphore(0)  # counts commits that have begun
-        self.pruned: list[tuple[float, int]] = []
+        self.pruned: list[Retention] = []
 
     def hold(self) -> None:
         """From now on every commit waits."""
@@ -56,9 +56,9 @@ class GatedStore(SqliteStore):
             raise self.failures.pop(0)
         super().commit(batch)
 
-    def prune(self, before: float, keep: int) -> int:
-        self.pruned.append((before, keep))
-        return super().prune(before, keep)
+    def prune(self, now: float, retention: Retention) -> int:
+        self.pruned.append(retention)
+        return super().prune(now, retention)
 
 
 class Wire:
@@ -89,7 +89,7 @@ class Scene:
 
     def __init__(self, store: GatedStore) -> None:
         self.store = store
-        self.committer = Committer(store, Retention(60.0, 1000))
+        self.committer = Committer(store, Retention(Quota(60.0, 1000), Quota(600.0, 100)))
         self.engine = Engine(first_id=store.open(), journal=self.committer)
         self.engine.now = NOW
         self.tick_loop = TickLoop(asyncio.get_running_loop(), self.engine, lambda: NOW)

@@ -16,6 +16,7 @@ from geartrain.store.contract import Record
 from geartrain.store.dump import DumpError
 from geartrain.store.snapshot import Snapshot
 from geartrain.store.sqlite import SqliteStore
+from tests.contract.stores.factories import prune
 from tests.support.examples import examples
 
 OLD_DUMP = Path(__file__).parent / "fixtures" / "dump-0.1.jsonl"
@@ -50,7 +51,7 @@ def jobs(draw: st.DrawFn) -> Job:
     made.attempts, made.count, made.timeout = draw(INTEGERS), draw(INTEGERS), draw(TIMES)
     made.reducer, made.reason = draw(OCTETS), draw(TEXT)
     made.failed_attempts = draw(TRIALS)
-    made.keeps_result = draw(st.booleans())
+    made.keeps_result, made.keep_for = draw(st.booleans()), draw(TIMES)
     return made
 
 
@@ -58,7 +59,7 @@ RECORDS = st.builds(
     Record, IDS, OCTETS, OCTETS, OCTETS, st.integers(0, 2),
     st.sampled_from([int(JobState.DONE), int(JobState.FAILED), int(JobState.CANCELLED)]),
     TIMES, TIMES, TIMES, INTEGERS, TEXT, TEXT, OCTETS, INTEGERS, TEXT, OCTETS, TRIALS.map(pack_attempts),
-    st.booleans(),
+    st.booleans(), result_size=st.just(0), result_kept=st.just(0), keep_until=TIMES,
 )  # fmt: skip
 
 
@@ -87,6 +88,35 @@ def test_every_job_can_be_read_back(made: Job) -> None:
 @given(RECORDS)
 def test_every_record_can_be_read_back(made: Record) -> None:
     assert read(dumped(made)) == [made]
+
+
+def test_record_of_a_cut_result_is_read_back() -> None:
+    made = record(result=b"beginning", result_size=100, result_kept=9)
+    assert read(dumped(made)) == [made]
+
+
+def test_size_of_a_cut_result_is_larger_than_what_is_left_of_it() -> None:
+    with pytest.raises(DumpError, match="line 2: result_size: a result that was cut is shorter than that"):
+        read(dumped(record(result=b"all of it", result_size=9)))
+
+
+def test_large_results_are_dumped_and_loaded_whole(store: SqliteStore, tmp_path: Path) -> None:
+    large, cut = bytes(range(256)) * 1000, b"x" * 100_000
+    load(store, dumped(record(1, result=large), record(2, result=cut, result_size=10**9), record(3)))
+    with Snapshot(store.path) as snapshot:
+        lines = dumped(*snapshot.records())
+    other = SqliteStore(tmp_path / "other.db")
+    load(other, lines)
+    with Snapshot(other.path) as snapshot:
+        found = {entry.id: (entry.result, entry.result_size) for entry in snapshot.records()}
+    assert found == {1: (large, 0), 2: (cut, 10**9), 3: (b"r", 0)}
+
+
+def test_replaced_record_takes_its_large_result_with_it(store: SqliteStore) -> None:
+    load(store, dumped(record(1, result=b"x" * 200_000)))
+    load(store, dumped(record(1, result=b"y")), replace=True)
+    with Snapshot(store.path) as snapshot:
+        assert [(entry.result, entry.result_size) for entry in snapshot.records()] == [(b"y", 0)]
 
 
 @given(OCTETS)
@@ -121,13 +151,13 @@ def test_a_line_is_as_documented() -> None:
         b'{"geartrain":"job","id":7,"handle":"H:host:7","function":"reverse","unique":"u",'
         b'"payload":{"base64":"/w=="},"priority":"normal","state":"dead","run_at":5.0,"submitted_at":5.0,'
         b'"attempts":2,"count":0,"timeout":0.0,"reducer":"","door":"gearman","reason":"too often","trials":[],'
-        b'"keeps_result":true}\n'
+        b'"keeps_result":true,"keep_for":0.0}\n'
     )
 
 
 def test_a_dump_of_version_1_is_read() -> None:
     lines = [line.replace(b',"trials":[],"keeps_result":true', b"") for line in dumped(job(), record())]
-    lines[0] = lines[0].replace(b'"version":3', b'"version":1')
+    lines[0] = lines[0].replace(b'"version":4', b'"version":1')
     assert b"trials" not in b"".join(lines)
     waiting, over = read(lines)
     assert isinstance(waiting, Job)
@@ -233,7 +263,7 @@ def test_bad_line_is_named(line: bytes, complaint: str) -> None:
         ([GOOD], "line 1: the header"),
         ([b"hello"], "line 1: this is not a dump"),
         ([b"SQLite format 3\0..."], "line 1: this is a store file, not a dump"),
-        ([b'{"geartrain":"dump","version":4,"more":[]}\n'], "line 1: this is a dump of version 4"),
+        ([b'{"geartrain":"dump","version":5,"more":[]}\n'], "line 1: this is a dump of version 5"),
         ([b'{"geartrain":"dump","version":0}\n'], "line 1: this is a dump of version 0; this version"),
         ([*dumped(job()), GOOD], "line 4: data after the end line"),
         ([*dumped(job()), *dumped(job())], "line 4: data after the end line"),
@@ -408,8 +438,8 @@ def test_loaded_records_are_sorted_by_time_for_pruning(store: SqliteStore) -> No
     assert [name[-2:] for name in handles(store)] == ["10", "11", "12", "13", "14", "15"]
     store.open()
     try:
-        assert store.prune(before=125.0, keep=100) == 3
-        assert store.prune(before=0.0, keep=2) == 1
+        assert prune(store, before=125.0, keep=100) == 3
+        assert prune(store, before=0.0, keep=2) == 1
         assert [found.id for found in store.records(contract.Query())] == [15, 14]
     finally:
         store.close(100)

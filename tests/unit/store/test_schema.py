@@ -11,14 +11,14 @@ import pytest
 from geartrain.errors import StoreError
 from geartrain.model import Job, Record
 from geartrain.store import contract, salvage, schema
-from geartrain.store.contract import Query
+from geartrain.store.contract import Query, Quota, Retention
 from geartrain.store.snapshot import Snapshot
 from geartrain.store.sqlite import SqliteStore
-from tests.contract.stores.factories import NOW, batch, facts, ids, job, record, records, rows
+from tests.contract.stores.factories import NOW, batch, facts, ids, job, prune, record, records, rows
 from tests.support.store_fixtures import Opened
 
 KNOWN = len(schema.MIGRATIONS)
-SINCE = {"trials": 5, "keeps_result": 6}  # the layout that brought a column which the first did not have
+SINCE = {"trials": 5, "keeps_result": 6, "keep_for": 7}  # the layout that brought a column which the first did not have
 
 
 def old_file(path: Path, version: int, *, wal: bool = True) -> None:
@@ -68,6 +68,24 @@ def test_damaged_file_of_an_older_layout_keeps_its_jobs(path: Path, opened: Open
     old_file(path, version)
     salvage.replace(path, "for the test")
     assert rows(opened()) == [facts(job(id, attempts=id)) for id in (1, 2, 3)]
+
+
+def test_records_of_layout_6_are_migrated(path: Path, opened: Opened) -> None:
+    """There, results were cut at 64 KiB, and nothing was noted about it."""
+    old_file(path, 6)
+    columns = [name for name in contract.RECORD_COLUMNS if name not in ("result_size", "result_kept", "keep_until")]
+    old = [record(1, result=b"x" * 65536), record(2, state=4, reason="why"), record(3, keeps_result=False)]
+    with contextlib.closing(apsw.Connection(str(path))) as connection:
+        connection.executemany(schema.insert("records", columns), [row[: len(columns)] for row in old])
+    assert SqliteStore(path).records(Query()) == old[::-1], "also before the file is migrated"
+    store = opened()
+    assert store.records(Query()) == old[::-1]
+    store.commit(batch(finished=[record(4, result=b"y" * 70_000, keep_until=NOW * 2)]))
+    (newest,) = store.records(Query(limit=1))
+    assert (newest.full_size, newest.kept_size, newest.keep_until) == (70_000, 70_000, NOW * 2)
+    assert store.kept_result(newest) == b"y" * 70_000
+    assert prune(store, NOW * 3, 0) == 4
+    assert store.prune(NOW * 3, Retention(Quota(0.0, 0), Quota(0.0, 0))) == 0
 
 
 def install_0_1(path: Path) -> None:

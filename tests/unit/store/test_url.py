@@ -6,16 +6,17 @@ import pytest
 
 from geartrain.errors import StoreError
 from geartrain.store import url
+from geartrain.store.contract import ResultLimits
 from geartrain.store.memory import MemoryStore
 from geartrain.store.sqlite import SqliteStore
 
 
 def test_memory() -> None:
-    assert isinstance(url.create_store("memory", 1024), MemoryStore)
+    assert isinstance(url.create_store("memory", ResultLimits()), MemoryStore)
 
 
 def test_sqlite(tmp_path: Path) -> None:
-    store = url.create_store(f"sqlite://{tmp_path}/some%20jobs.db", 1024)
+    store = url.create_store(f"sqlite://{tmp_path}/some%20jobs.db", ResultLimits())
     assert isinstance(store, SqliteStore)
     store.open()
     store.close(1)
@@ -25,7 +26,7 @@ def test_sqlite(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["disk", "sqlite:///", "sqlite://host/jobs.db", "postgres:///jobs"])
 def test_unsupported_store(name: str) -> None:
     with pytest.raises(StoreError, match=rf"unsupported store '{name}': use memory or sqlite:///"):
-        url.create_store(name, 1024)
+        url.create_store(name, ResultLimits())
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,6 @@ def test_default_store(environment: dict[str, str], expected: str) -> None:
 
 def test_empty_url_is_the_default_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
-    store = url.create_store("", 1024)
+    store = url.create_store("", ResultLimits())
     assert isinstance(store, SqliteStore)
     assert store.path == tmp_path / "jobs.db"

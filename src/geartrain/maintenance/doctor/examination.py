@@ -9,6 +9,7 @@ from typing import Any, Final
 from geartrain.errors import GeartrainError, StoreError
 from geartrain.maintenance.doctor import contents, disk, machine
 from geartrain.maintenance.doctor.finding import Check, Finding, Level
+from geartrain.server import options
 from geartrain.server.config import load
 from geartrain.server.config.settings import Settings
 from geartrain.store import url
@@ -19,7 +20,7 @@ def examine(flags: Mapping[str, Any], thorough: bool) -> Iterator[Finding]:
     """Run all checks; `flags` are those of `geartrain serve`."""
     try:
         settings = load.load(flags)
-        store = url.create_store(settings.store, settings.result_limit)
+        store = url.create_store(settings.store, options.result_limits(settings))
     except GeartrainError as error:
         advice = "correct it and run `geartrain doctor` again: store and ports were not checked"
         yield Check("settings").problem(str(error), advice)

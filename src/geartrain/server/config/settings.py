@@ -61,14 +61,41 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = ""
     keep_records_for: Annotated[
-        float, Description("Store", types.DURATION, "How long to keep the record of a finished job.")
+        float, Description("Store", types.DURATION, "How long to keep the record of a job that is done or cancelled.")
     ] = 86400.0
     keep_records: Annotated[
-        int, Description("Store", types.COUNT, "How many records of finished jobs to keep at most.")
+        int, Description("Store", types.COUNT, "How many records of jobs that are done or cancelled to keep at most.")
     ] = 100_000
+    keep_failed_for: Annotated[
+        float, Description("Store", types.DURATION, "How long to keep the record of a job that failed.")
+    ] = 7 * 86400.0
+    keep_failed: Annotated[
+        int, Description("Store", types.COUNT, "How many records of jobs that failed to keep at most.")
+    ] = 10_000
     result_limit: Annotated[
-        int, Description("Store", types.SIZE, "How much of a finished job's result to keep; the rest is cut off.")
+        int,
+        Description(
+            "Store",
+            types.SIZE,
+            "Keep results up to this size in the record of the job. Larger ones are kept whole too, but apart, and are "
+            "read only when a client asks for them.",
+        ),
     ] = 64 * 1024
+    result_max: Annotated[
+        int, Description("Store", types.SIZE, "Keep results whole up to this size; a larger one is cut.")
+    ] = 16 * 1024 * 1024
+    keep_results: Annotated[
+        int,
+        Description(
+            "Store",
+            types.SIZE,
+            "How many bytes of results above `result_limit` to keep on disk, all together; the oldest are removed "
+            "first.",
+        ),
+    ] = 1024**3
+    keep_results_in_memory: Annotated[
+        int, Description("Store", types.SIZE, "The same, where the store is `memory`.")
+    ] = 64 * 1024 * 1024
 
     max_attempts: Annotated[
         int,

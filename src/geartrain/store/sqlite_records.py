@@ -1,0 +1,184 @@
+"""Records and results in the SQLite file: adding, reading, and removing what exceeds the quotas.
+
+A record is *ordinary* if its job did not fail and it has no `keep_until` of its own. Ordinary records are added at the
+end and removed at the front. The others stay between them, so there is a place up to which all ordinary ones are gone.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, Final
+
+import apsw
+
+from geartrain.store import schema
+from geartrain.store.contract import FAILED, RECORD_COLUMNS, Quota, Record, ResultLimits, Retention
+from geartrain.store.transaction import transaction
+
+_PRUNE_BATCH: Final = 1000
+# SQLite refuses larger values than 1,000,000,000 bytes, and a batch that it refuses would never be written.
+_LARGEST_VALUE: Final = 512 * 1024 * 1024
+
+_ADD_RECORD: Final = schema.insert("records", RECORD_COLUMNS)
+_ADD_REST: Final = schema.insert("results", ("id", "rest"), otherwise="OR REPLACE")
+_IS_ORDINARY: Final = f"state <> {FAILED} AND keep_until = 0"
+_IS_FAILED: Final = f"state = {FAILED} AND keep_until = 0"  # the condition of the index records_failed
+_SELECT_ORDINARY: Final = (
+    f"SELECT seq, finished_at FROM records WHERE seq > ? AND {_IS_ORDINARY} ORDER BY seq LIMIT {_PRUNE_BATCH}"
+)
+_SELECT_FAILED: Final = (
+    f"SELECT seq, finished_at FROM records WHERE {_IS_FAILED} ORDER BY finished_at LIMIT {_PRUNE_BATCH}"
+)
+_SELECT_EXPIRED: Final = (
+    "SELECT seq FROM records WHERE keep_until > 0 AND keep_until < ? "
+    f"AND finished_at < CASE state WHEN {FAILED} THEN ? ELSE ? END ORDER BY keep_until LIMIT {_PRUNE_BATCH}"
+)
+
+
+class RecordTable:
+    """The tables `records` and `results` of one open file."""
+
+    def __init__(self, limits: ResultLimits) -> None:
+        largest = min(limits.largest, _LARGEST_VALUE)
+        self._inline = min(limits.inline, largest)
+        self._largest = largest
+        self._total = limits.total
+        self.reset()
+
+    def reset(self) -> None:
+        """Count again at the next use: the file was opened, or a change of it failed."""
+        self._ordinary: int | None = None  # number of ordinary records
+        self._failed: int | None = None  # number of records of failed jobs that have no `keep_until`
+        self._rest_bytes: int | None = None  # of all rows of `results`
+        self._ordinary_after = 0  # all ordinary records have a higher `seq`
+
+    def add(self, connection: apsw.Connection, finished: Sequence[Record]) -> None:
+        """Add records, within a transaction. A large result is divided between its record and a row of `results`."""
+        limit = self._inline
+        large = [record for record in finished if len(record.result) > limit]
+        if large:
+            self._add_rests(connection, [(record.id, record.result[limit : self._largest]) for record in large])
+            finished = [self._shortened(record) if len(record.result) > limit else record for record in finished]
+        connection.executemany(_ADD_RECORD, finished)
+
+    def count_added(self, finished: Sequence[Record]) -> None:
+        """Count records that were committed."""
+        if self._ordinary is None or self._failed is None:
+            return
+        kept = [record for record in finished if record.state == FAILED or record.keep_until]
+        self._ordinary += len(finished) - len(kept)
+        self._failed += sum(not record.keep_until for record in kept)
+
+    def remove(self, connection: apsw.Connection, id: int) -> None:
+        """Remove the record of one job, within a transaction."""
+        length: Any = connection.execute("SELECT length(rest) FROM results WHERE id = ?", (id,)).get
+        if length is not None:
+            connection.execute("DELETE FROM results WHERE id = ?", (id,))
+            if self._rest_bytes is not None:
+                self._rest_bytes -= length
+        connection.execute("DELETE FROM records WHERE id = ?", (id,))
+
+    def prune(self, connection: apsw.Connection, now: float, retention: Retention) -> int:
+        """Remove a bounded number of records that exceed the quotas; return how many."""
+        if self._ordinary is None or self._failed is None:
+            self._count(connection)
+        assert self._ordinary is not None
+        assert self._failed is not None
+        ordinary = self._excess_ordinary(connection, now, retention.done)
+        rows: list[Any] = connection.execute(_SELECT_FAILED).fetchall()
+        failed = _excess(rows, now, retention.failed, self._failed)
+        times = (now, now - retention.failed.seconds, now - retention.done.seconds)
+        expired: list[Any] = connection.execute(_SELECT_EXPIRED, times).fetchall()
+        others = [*failed, *(row[0] for row in expired)]
+        if ordinary or others:
+            with transaction(connection):
+                self._remove_ordinary(connection, ordinary)
+                self._remove(connection, others)
+            self._ordinary -= len(ordinary)
+            self._failed -= len(failed)
+            # SQLite numbers on from the highest that is left.
+            newest: Any = connection.execute("SELECT max(seq) FROM records").get
+            self._ordinary_after = min(ordinary[-1] if ordinary else self._ordinary_after, newest or 0)
+        return len(ordinary) + len(others)
+
+    def _add_rests(self, connection: apsw.Connection, rests: list[tuple[int, bytes]]) -> None:
+        """Add the rests of large results, and remove the oldest ones that exceed the total."""
+        connection.executemany(_ADD_REST, rests)
+        if self._rest_bytes is None:
+            size: Any = connection.execute("SELECT coalesce(sum(length(rest)), 0) FROM results").get
+            self._rest_bytes = int(size)
+        else:
+            self._rest_bytes += sum(len(rest) for _, rest in rests)
+        if self._rest_bytes > self._total:
+            self._remove_oldest_rests(connection, self._rest_bytes - self._total)
+
+    def _remove_oldest_rests(self, connection: apsw.Connection, excess: int) -> None:
+        """Remove rests of at least this many bytes; their records say that only the beginning is kept."""
+        removed: list[tuple[int]] = []
+        size = 0
+        rows: Any = connection.execute("SELECT id, length(rest) FROM results ORDER BY id")
+        for id, length in rows:
+            if size >= excess:
+                break
+            removed.append((id,))
+            size += length
+        connection.executemany("DELETE FROM results WHERE id = ?", removed)
+        connection.executemany("UPDATE records SET result_kept = length(result) WHERE id = ?", removed)
+        assert self._rest_bytes is not None
+        self._rest_bytes -= size
+
+    def _shortened(self, record: Record) -> Record:
+        kept = min(len(record.result), self._largest)
+        return record._replace(result=record.result[: self._inline], result_size=record.full_size, result_kept=kept)
+
+    def _excess_ordinary(self, connection: apsw.Connection, now: float, quota: Quota) -> list[int]:
+        assert self._ordinary is not None
+        if not self._ordinary:
+            return []  # without a walk over all the others
+        rows: list[Any] = connection.execute(_SELECT_ORDINARY, (self._ordinary_after,)).fetchall()
+        if rows:
+            self._ordinary_after = rows[0][0] - 1
+        return _excess(rows, now, quota, self._ordinary)
+
+    def _remove_ordinary(self, connection: apsw.Connection, numbers: list[int]) -> None:
+        if not numbers:
+            return
+        where = f"FROM records WHERE seq BETWEEN ? AND ? AND {_IS_ORDINARY}"
+        span = (numbers[0], numbers[-1])
+        connection.execute(f"DELETE FROM results WHERE id IN (SELECT id {where} AND result_size > 0)", span)
+        if connection.changes():
+            self._rest_bytes = None
+        connection.execute(f"DELETE {where}", span)
+
+    def _remove(self, connection: apsw.Connection, numbers: list[int]) -> None:
+        rows = [(number,) for number in numbers]
+        if rows:
+            self._rest_bytes = None
+            connection.executemany("DELETE FROM results WHERE id = (SELECT id FROM records WHERE seq = ?)", rows)
+            connection.executemany("DELETE FROM records WHERE seq = ?", rows)
+
+    def _count(self, connection: apsw.Connection) -> None:
+        counts: Any = connection.execute(
+            "SELECT (SELECT count(*) FROM records), "
+            f"(SELECT count(*) FROM records WHERE {_IS_FAILED}), (SELECT count(*) FROM records WHERE keep_until > 0)"
+        ).get
+        self._ordinary = counts[0] - counts[1] - counts[2]
+        self._failed = counts[1]
+
+
+def _excess(rows: list[Any], now: float, quota: Quota, count: int) -> list[int]:
+    """The numbers of the oldest records that are too old or too many, of rows with `seq` and `finished_at`.
+
+    Only from the front: if the clock went back, records that look old stay until those before them are gone.
+    """
+    too_many = count - quota.most
+    before = now - quota.seconds
+    old = itertools.takewhile(lambda row: row[1][1] < before or row[0] < too_many, enumerate(rows))
+    return [row[0] for _, row in old]
+
+
+def read_rest(connection: apsw.Connection, id: int) -> bytes:
+    """The rest of a large result; empty if it was removed, or the file is of an older layout."""
+    if not connection.table_exists("main", "results"):
+        return b""
+    rest: Any = connection.execute("SELECT rest FROM results WHERE id = ?", (id,)).get
+    return b"" if rest is None else bytes(rest)
