@@ -109,7 +109,7 @@ SECTIONS = {
         "",
         {
             "run": "It is run.",
-            "run, and its result kept": "It is run, and the client can ask for its result (up to `result_limit`).",
+            "run, and its result kept": "It is run, and the client can ask for its result (up to `result_max`).",
             "cannot be said": "There are none: a job lives as long as its client waits.",
         },
     ),

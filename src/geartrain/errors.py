@@ -121,6 +121,17 @@ class JobFailedError(ClientError):
         self.data = data
 
 
+class ResultGoneError(ClientError):
+    """The result of a job is not kept: its record was removed, or it was submitted without keeping its result."""
+
+
+class ResultCutError(ClientError):
+    """Only the beginning of a result is kept, because it was larger than the server's settings allow.
+
+    `geartrain show --result --part` and `GET /jobs/{handle}/result?part=true` return the beginning.
+    """
+
+
 class CodecError(ClientError):
     """A value cannot be encoded, or bytes cannot be decoded; for the author of a task or of its caller."""
 
@@ -130,7 +141,10 @@ class ArgumentsError(ClientError):
 
 
 class AdminError(GeartrainError):
-    """A request of an operator was refused. `kind` is bad-request, not-found, conflict or unsupported."""
+    """A request of an operator was refused.
+
+    `kind` is bad-request, not-found, conflict, unsupported, result-gone or result-cut.
+    """
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)

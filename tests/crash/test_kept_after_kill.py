@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.gearmonkey import redis_py_peer
 from tests.crash import store_file
 from tests.crash.conftest import Start
+from tests.support import http_peer
 from tests.support.gearman_peer import Assignment, Kind, Peer, worker
 from tests.support.peer import until
 
@@ -235,6 +237,36 @@ def test_handles_are_never_given_out_again(start: Start) -> None:
             drain(server.port, b"f")
             if life % 2:
                 server.kill()
+
+
+@pytest.mark.parametrize("size", [100_000, 16 * 1024 * 1024])
+def test_result_whose_completion_was_acknowledged_survives_byte_for_byte(start: Start, size: int) -> None:
+    """HTTP workers get an answer to their completion."""
+    result = bytes(range(256)) * (size // 256)
+    http = ("--listen", "http://127.0.0.1:0")
+    with start(*http) as server:
+        peer = http_peer.Peer(server.urls[1])
+        handle = peer.submit("f")["handle"]
+        worker = peer.worker("f")
+        worker.claim()
+        worker.complete(handle, result)
+        server.kill()
+    with start(*http) as server:
+        answer = http_peer.Peer(server.urls[1]).call("GET", f"/jobs/{handle}/result")
+        assert (answer.status, answer.data == result) == (200, True)
+
+
+def test_keep_for_survives(start: Start, path: Path) -> None:
+    """A job of the GearMonkey door that is restored keeps its record for the 25 hours of that door."""
+    door = ("--listen", "gearmonkey://127.0.0.1:0")
+    with start(*door) as server, redis_py_peer.connect(int(server.urls[1].rpartition(":")[2])) as raw:
+        number = raw.incr("uid:f")
+        raw.hset(f"job:f:{number}", mapping={"status": "idle", "input": "x"})
+        raw.lpush("queue:f:normal", number)
+        server.kill()
+    assert len(after(start, b"f")) == 1
+    ((seconds,),) = store_file.query(path, "SELECT keep_until - finished_at FROM records")
+    assert seconds == pytest.approx(25 * 3600)
 
 
 @pytest.mark.parametrize("size", [1, 1_000_000, 8 * 1024 * 1024])

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from geartrain.address import parse
-from geartrain.doors.danga.door import DangaDoor, Options
+from geartrain.doors.danga.door import DangaDoor
 from geartrain.doors.danga.shared_port import SharedPortDoor
 from geartrain.doors.door import Door, Limits
 from geartrain.doors.gearman import door as gearman
@@ -33,6 +33,9 @@ class OneRecord:
         if handle != b"H:t:old":
             return None
         return Record(1, handle, b"f", b"", 1, 3, 1.0, 2.0, 5.5, 1, "danga", "danga", b"", 0, "", b"kept")
+
+    async def result(self, record: Record) -> bytes:
+        return record.result
 
 
 class Control:
@@ -63,7 +66,7 @@ def settle(loop: asyncio.AbstractEventLoop) -> None:
 
 def made(tick_loop: TickLoop, shared: bool = False, archive: RecordArchive | None = None) -> Door:
     """A door for the draft, or the Gearman door that answers it too."""
-    danga = DangaDoor(tick_loop, Limits(), Options(result_limit=100), archive or OneRecord())
+    danga = DangaDoor(tick_loop, Limits(), archive or OneRecord())
     if not shared:
         return danga
     return SharedPortDoor(gearman.GearmanDoor(tick_loop, Limits(), gearman.Options("test"), Control()), danga)

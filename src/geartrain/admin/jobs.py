@@ -13,7 +13,7 @@ from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.errors import AdminError, DuplicateKeyError
 from geartrain.job_query import ENDED, STATES, JobQuery
-from geartrain.model import JobState, Record
+from geartrain.model import JobState, Record, id_from_handle
 
 PAGE_MOST: Final = 1000
 _PAGE_DEFAULT: Final = 100
@@ -70,15 +70,20 @@ class JobVerbs(AdminBase):
         await self._record(handle)
         raise AdminError("not-found", f"job {printable(handle)} has ended; its payload is no longer kept")
 
-    async def result(self, handle: bytes) -> bytes:
-        """The result of a job that has ended, cut to the size that the store keeps."""
+    async def result(self, handle: bytes, part: bool = False) -> bytes:
+        """The result of a job that has ended; with `part`, also if only its beginning is kept."""
         job = self._find(handle)
         if job is not None:
             raise AdminError("conflict", f"job {printable(handle)} has no result: it is {_state(job)}")
-        record = await self._record(handle)
+        record = await self._archive.find(handle)
+        if record is None:
+            raise self._no_record(handle)
         if not record.keeps_result:
-            raise AdminError("not-found", f"job {printable(handle)} was submitted without keeping its result")
-        return record.result
+            raise AdminError("result-gone", f"job {printable(handle)} was submitted without keeping its result")
+        result = await self._archive.result(record)
+        if len(result) < record.full_size and not part:
+            raise AdminError("result-cut", f"the result of job {printable(handle)} {views.cut_text(record)}")
+        return result
 
     def cancel(self, handle: bytes) -> None:
         """Cancel a job that is scheduled, queued or running."""
@@ -149,6 +154,14 @@ class JobVerbs(AdminBase):
         if record is None:
             raise AdminError("not-found", f"no job {printable(handle)}; records of ended jobs are kept for a while")
         return record
+
+    def _no_record(self, handle: bytes) -> AdminError:
+        """Why there is no record: the job never was, or it has ended and its record was removed."""
+        id = id_from_handle(handle)
+        if 0 < id < self._engine.next_id and handle.startswith(self._engine.handle_prefix):
+            text = f"the record of job {printable(handle)} is no longer kept, or it was a foreground job"
+            return AdminError("result-gone", text)
+        return AdminError("not-found", f"no job {printable(handle)}")
 
     def _act(self, action: str, handle: bytes) -> None:
         self._begin_change()

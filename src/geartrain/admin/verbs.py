@@ -234,7 +234,11 @@ JOB_VERBS: Final = (
     ),
     Verb(
         "result", JOB, "The result of a job that has ended, as bytes",
-        (_HANDLE,), (READ, SUBMIT), http=Http("GET", "/jobs/{handle}/result", problems=("conflict", "unsupported")),
+        (_HANDLE, Argument("part", BOOLEAN, "Also if only the beginning of the result is kept", default=False)),
+        (READ, SUBMIT),
+        http=Http(
+            "GET", "/jobs/{handle}/result", problems=("conflict", "unsupported", "result-gone", "result-cut")
+        ),
     ),
     Verb(
         "retry", JOB, "Queue a dead job again",

@@ -64,7 +64,10 @@ class AttemptView(msgspec.Struct, frozen=True):
 
 
 class JobView(msgspec.Struct, frozen=True):
-    """A job. Lists cut `payload` and `result`; the sizes are those of the whole."""
+    """A job. Lists cut `payload` and `result`; the sizes are those of the whole.
+
+    `result_kept` is less than `result_size` where the server has only the beginning of the result.
+    """
 
     id: int
     handle: JsonBytes
@@ -91,6 +94,7 @@ class JobView(msgspec.Struct, frozen=True):
     result: JsonBytes | None
     result_size: int | None
     trials: list[AttemptView] = []
+    result_kept: int | None = None  # bytes of the result that can be read, of a job that has ended
 
 
 class WorkerView(msgspec.Struct, frozen=True):
@@ -305,7 +309,7 @@ def job_view(job: LiveJob, longest: int, result: bytes | None = None, finished_a
 
 
 def record_view(record: Record, longest: int) -> JobView:
-    """A job that has ended. Its payload is not kept, and its result may be cut."""
+    """A job that has ended. Its payload is not kept."""
     return JobView(
         id=record.id,
         handle=jsonbytes.encode(record.handle),
@@ -330,8 +334,17 @@ def record_view(record: Record, longest: int) -> JobView:
         payload=None,
         payload_size=None,
         result=jsonbytes.encode(record.result, longest),
-        result_size=len(record.result),
+        result_size=record.full_size,
         trials=_attempt_views(unpack_attempts(record.failed_attempts)),
+        result_kept=record.kept_size,
+    )
+
+
+def cut_text(record: Record) -> str:
+    """What to say about a result of which only the beginning is kept; its subject comes before."""
+    return (
+        f"was cut: the first {record.kept_size:,} of {record.full_size:,} bytes are kept "
+        "(settings result_max and keep_results)"
     )
 
 

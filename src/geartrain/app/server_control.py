@@ -14,7 +14,7 @@ import msgspec
 from geartrain import jsonbytes
 from geartrain.client import control, gearmand
 from geartrain.client.async_client import AsyncClient
-from geartrain.errors import AdminError, JobFailedError, JobTimeoutError
+from geartrain.errors import AdminError, JobFailedError, JobTimeoutError, ResultGoneError
 
 # The timeout of that question, and after how long a server without an answer is asked again.
 _PING_TIMEOUT: Final = 3.0
@@ -99,7 +99,12 @@ class ServerControl:
         """Returns the handle of the job."""
         pause = _FIRST_PAUSE
         while True:
-            job = await self.job(reference)
+            try:
+                job = await self.job(reference)
+            except AdminError as error:
+                if error.kind != "not-found":
+                    raise
+                raise ResultGoneError(f"the server has no record of {reference}, or no longer") from None
             if job["state"] == "done":
                 return job["handle"]
             if job["state"] in _UNSUCCESSFUL:

@@ -8,6 +8,7 @@ from geartrain.errors import (
     JobFailedError,
     JobTimeoutError,
     NoWorkersError,
+    ResultGoneError,
     ServerGoneError,
 )
 
@@ -29,6 +30,7 @@ _CODES: Final[tuple[tuple[type[GeartrainError], int], ...]] = (
     (JobTimeoutError, TIMED_OUT),
     (ServerGoneError, NO_SERVER),
     (NoWorkersError, NOT_FOUND),
+    (ResultGoneError, NOT_FOUND),
 )
 
 

@@ -24,12 +24,14 @@ def show(
     handle: Annotated[str, typer.Argument(metavar="HANDLE", help="The job's handle.", show_default=False)],
     payload: Annotated[bool, typer.Option("--payload", help="Print only the payload, unchanged.")] = False,
     result: Annotated[bool, typer.Option("--result", help="Print only the result, unchanged.")] = False,
+    part: Annotated[bool, typer.Option("--part", help="With --result: also if only its beginning is kept.")] = False,
     server: remote.Server = remote.DEFAULT_URL,
     json: remote.Json = False,
 ) -> None:
     """Show one job: state, times, attempts, payload and result."""
     if payload or result:
-        answer = remote.ask(server, "payload" if payload else "result", handle=handle)
+        arguments = {"part": True} if result and part else {}
+        answer = remote.ask(server, "payload" if payload else "result", handle=handle, **arguments)
         sys.stdout.buffer.write(jsonbytes.decode(answer))
         return
     job = remote.ask(server, "job", handle=handle)
@@ -53,7 +55,7 @@ def _page(job: dict[str, Any]) -> list[str]:
             ("took", _took(job)),
             ("attempts", str(job["attempts"])),
             ("payload", _content(job["payload"], job["payload_size"])),
-            ("result", _content(job["result"], job["result_size"])),
+            ("result", _content(job["result"], job["result_size"]) + _cut(job)),
         ]
     )
     for trial in job["trials"]:
@@ -80,6 +82,13 @@ def _took(job: dict[str, Any]) -> str:
     if not (job["started_at"] and job["finished_at"]):
         return ""
     return formatting.duration(job["finished_at"] - job["started_at"])
+
+
+def _cut(job: dict[str, Any]) -> str:
+    kept = job.get("result_kept")
+    if kept is None or kept >= job["result_size"]:
+        return ""
+    return f", cut: only the first {kept:,} bytes are kept; --result --part prints them"
 
 
 def _content(content: Any, size: int | None) -> str:

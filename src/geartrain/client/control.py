@@ -15,6 +15,7 @@ import msgspec
 from geartrain.client import job_events
 from geartrain.client.async_client import AsyncClient
 from geartrain.client.async_job import AsyncJob
+from geartrain.client.protocols.base import RESULT_ERRORS
 from geartrain.errors import AdminError, JobTimeoutError, ServerGoneError, UnsupportedError
 
 FUNCTION: Final = "geartrain.control"
@@ -77,7 +78,8 @@ def _connection_lost(job: AsyncJob) -> ServerGoneError:
 
 
 def answer_in(reply: Any) -> Any:
-    """The answer in a reply; an error in it is raised as an AdminError."""
+    """The answer in a reply; an error in it is raised, as an AdminError unless it is about a result."""
     if "error" in reply:
-        raise AdminError(reply["error"]["kind"], reply["error"]["text"])
+        kind, text = reply["error"]["kind"], reply["error"]["text"]
+        raise RESULT_ERRORS[kind](text) if kind in RESULT_ERRORS else AdminError(kind, text)
     return reply["answer"]

@@ -33,6 +33,7 @@ IDS_RESERVED = 10_000_000
 _RETRY_SECONDS = 1.0
 _PRUNE_SECONDS = 60.0
 _PRUNE_EVERY = 1000  # records
+_LIMITS: Final = contract.ResultLimits()
 _DURATIONS: Final = 1000  # commits, for percentiles
 
 _log = logging.getLogger("geartrain.store")
@@ -41,9 +42,12 @@ _log = logging.getLogger("geartrain.store")
 class Committer(Journal):
     """The engine's journal over a durable store."""
 
-    def __init__(self, store: contract.Store, keep: contract.Retention) -> None:
+    def __init__(
+        self, store: contract.Store, keep: contract.Retention, limits: contract.ResultLimits = _LIMITS
+    ) -> None:
         self._store = store
         self._keep = keep
+        self._largest_result = limits.largest  # cut at once, so that the answer is the same before and after the commit
         self._tick_loop: TickLoop | None = None  # until `start`
         self._batch = contract.Batch()  # gathers changes
         self._accepted: list[LiveJob] = []  # jobs that exist since that batch
@@ -72,6 +76,8 @@ class Committer(Journal):
 
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
         record = records.make_record(job, result, worker, self._engine.now)
+        if len(record.result) > self._largest_result:
+            record = records.cut_result(record, self._largest_result)
         self._batch.finished.append(record)
         self.uncommitted[job.handle] = record
         self._note_change()

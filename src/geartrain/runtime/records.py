@@ -28,6 +28,12 @@ def make_record(job: LiveJob, result: bytes, worker: Worker | None, now: float) 
     return _new(Record, values)
 
 
+def cut_result(record: Record, largest: int) -> Record:
+    """The record with this many bytes of its result."""
+    size = len(record.result)
+    return record._replace(result=record.result[:largest], result_size=size, result_kept=largest)
+
+
 class RecordArchive(Protocol):
     """Records of background jobs that have ended, as long as they are kept."""
 

@@ -59,8 +59,7 @@ def _gearman(context: DoorContext) -> Door:
 
 
 def _danga(context: DoorContext) -> DangaDoor:
-    danga_options = options.danga_options(context.settings)
-    return DangaDoor(context.tick_loop, context.limits, danga_options, context.archive)
+    return DangaDoor(context.tick_loop, context.limits, context.archive)
 
 
 def _periodic(context: DoorContext) -> Door:

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable
 
 import geartrain
-from geartrain.doors.danga import door as danga
 from geartrain.doors.door import Limits, SocketOptions
 from geartrain.doors.gearman.door import Options
 from geartrain.doors.gearmonkey import door as gearmonkey
@@ -58,10 +57,6 @@ def gearman_options(settings: Settings) -> Options:
         # The gearmand version whose protocol this is, as its clients expect it, and our own.
         version=f"1.1.20+geartrain.{geartrain.__version__}",
     )
-
-
-def danga_options(settings: Settings) -> danga.Options:
-    return danga.Options(result_limit=settings.result_limit)
 
 
 def periodic_options(settings: Settings) -> periodic.Options:

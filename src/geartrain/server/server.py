@@ -87,7 +87,9 @@ class Server:
         if isinstance(self._store, MemoryStore):
             journal = MemoryJournal(self._store, options.retention(settings))
         else:
-            journal = self._committer = Committer(self._store, options.retention(settings))
+            journal = self._committer = Committer(
+                self._store, options.retention(settings), options.result_limits(settings)
+            )
         self._engine = Engine(options.policy(settings), table.handle_prefix(settings), first_id, journal)
         if isinstance(journal, MemoryJournal):
             journal.engine = self._engine

@@ -45,6 +45,9 @@ ASYNC_THROW_AWAY: Final = 2
 _LAST_JOB_TYPE: Final = ASYNC_THROW_AWAY
 
 SUCCESS: Final = 0  # result code
+# Of a job whose result a Geartrain server has only in part; the data begins with the text.
+RESULT_CUT: Final = 254
+RESULT_CUT_TEXT: Final = b"the result was cut"
 INCOMPLETE: Final = 0  # the time in job_complete_res of a job that is not finished, or unknown
 
 REQUEST: Final = b"\0REQ"

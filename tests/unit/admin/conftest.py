@@ -56,6 +56,9 @@ class FakeArchive:
     def __init__(self) -> None:
         self.records: list[Record] = []
 
+    async def result(self, record: Record) -> bytes:
+        return record.result
+
     async def find(self, handle: bytes) -> Record | None:
         return next((record for record in self.records if record.handle == handle), None)
 

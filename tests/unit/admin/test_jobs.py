@@ -183,7 +183,7 @@ def test_payload_and_result_are_complete(admin: Admin, engine: Engine, archive: 
     for coroutine, kind in (
         (admin.result(job.handle), "conflict"),
         (admin.payload(b"H:localhost:900"), "not-found"),
-        (admin.result(b"H:localhost:901"), "not-found"),
+        (admin.result(b"H:localhost:901"), "result-gone"),
         (admin.payload(b"nobody's"), "not-found"),
         (admin.result(b"nobody's"), "not-found"),
         (admin.job(b"nobody's"), "not-found"),

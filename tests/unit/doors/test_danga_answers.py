@@ -27,6 +27,9 @@ class Archive:
         self.open = asyncio.Event()
         self.open.set()
 
+    async def result(self, record: Record) -> bytes:
+        return record.result
+
     async def find(self, handle: bytes) -> Record | None:
         await self.open.wait()
         if isinstance(self.answer, Exception):
@@ -120,13 +123,11 @@ def test_records(scene: Scene, found: Record | None, told: tuple[int, int, bytes
     assert scene.say(scene.application, wire.job_complete_req(b"H:t:1")) == wire.job_complete_res(*told)
 
 
-def test_a_result_that_may_be_cut_is_in_the_log(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
-    scene.archive.answer = record(result=b"x" * 99)
-    scene.say(scene.application, wire.job_complete_req(b"H:t:1"))
-    assert not caplog.records
-    scene.archive.answer = record(result=b"x" * 100)
-    scene.say(scene.application, wire.job_complete_req(b"H:t:1"))
-    assert [entry.message for entry in caplog.records] == ["result may be truncated"]
+def test_a_result_that_was_cut_is_an_error_and_in_the_log(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    scene.archive.answer = record(result=b"x" * 100)._replace(result_size=200, result_kept=100)
+    answer = scene.say(scene.application, wire.job_complete_req(b"H:t:1"))
+    assert answer == wire.job_complete_res(5, 254, b"the result was cut: 100 of 200 bytes are kept")
+    assert [entry.message for entry in caplog.records] == ["result was cut"]
 
 
 @pytest.mark.parametrize(

@@ -18,15 +18,18 @@ Every protocol keeps these rules:
 import abc
 import ssl
 from collections.abc import Callable
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol
 
 from geartrain.address import Address
 from geartrain.client.job_events import Event
 from geartrain.client.order import Acceptance, Capabilities, Order, Status
 from geartrain.client.slots import Slots
-from geartrain.errors import UnsupportedError
+from geartrain.errors import ClientError, ResultCutError, ResultGoneError, UnsupportedError
 
 Lost = Callable[[Exception], None]
+
+# The errors of the library for the kinds of problems that a Geartrain server has with a result.
+RESULT_ERRORS: Final[dict[str, type[ClientError]]] = {"result-gone": ResultGoneError, "result-cut": ResultCutError}
 
 
 class JobListener(Protocol):

@@ -25,10 +25,16 @@ def of_failure(job: LiveJob, now: float, data: bytes = b"") -> bytes:
     return wire.job_complete_res(_seconds(job.started_at, now), _error_code(job.code), data)
 
 
-def of_record(record: Record) -> bytes:
-    """Of a job that ended before."""
+def of_record(record: Record, result: bytes) -> bytes:
+    """Of a job that ended before, with what is kept of its result.
+
+    A part of a result must not pass for the whole: it is replaced by an error.
+    """
     code = wire.SUCCESS if record.state == JobState.DONE else _error_code(record.code)
-    return wire.job_complete_res(_seconds(record.started_at, record.finished_at), code, record.result)
+    if len(result) < record.full_size:
+        code = wire.RESULT_CUT
+        result = b"%b: %d of %d bytes are kept" % (wire.RESULT_CUT_TEXT, len(result), record.full_size)
+    return wire.job_complete_res(_seconds(record.started_at, record.finished_at), code, result)
 
 
 def _seconds(started_at: float, finished_at: float) -> int:

@@ -70,14 +70,15 @@ class DangaConnection(Connection):
     async def _answer(self, handle: bytes) -> None:
         try:
             record = await self.danga.archive.find(handle)
+            result = await self.danga.archive.result(record) if record is not None else b""
             self.tick_loop.begin_tick()
             if record is None:
                 self.write(wire.INCOMPLETE_PACKET)
             else:
                 # Sent when the record is on disk, so that the next answer is the same.
-                self.acknowledge(completion.of_record(record), wire.INCOMPLETE_PACKET)
-                if len(record.result) >= self.danga.options.result_limit:
-                    self.log(logging.WARNING, "result may be truncated", "it has as many bytes as result_limit allows")
+                self.acknowledge(completion.of_record(record, result), wire.INCOMPLETE_PACKET)
+                if len(result) < record.full_size:
+                    self.log(logging.WARNING, "result was cut", f"{len(result)} of {record.full_size} bytes are kept")
             self.requests.resume()
         except StoreError as error:
             self.refuse(WireError("FAULT", f"cannot read the record of a job: {error}"))

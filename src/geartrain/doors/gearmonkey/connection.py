@@ -169,19 +169,31 @@ class GearmonkeyConnection(Connection):
 
     async def _read_records(self, handles: list[bytes], row: "Command", arguments: list[bytes]) -> None:
         try:
-            for handle in handles:
-                record = await self.gearmonkey.archive.find(handle)
-                if record is not None:
-                    self.jobs.finished.add_record(record, self.tick_loop.begin_tick().now)
+            await self._add_records(handles)
             if not self.input_ended:
                 self.tick_loop.begin_tick()
                 self._run(row, arguments)
+            self.jobs.finished.trim()
         except StoreError as error:
             self.reply(resp.ErrorReply("ERR", f"the records cannot be read: {error}"))
+        except WireError as error:
+            self.reply(resp.ErrorReply(error.code, error.text))
         except Exception:
             self.handle_bug()
         if self.blocked_pop is None:
             self._resume()
+
+    async def _add_records(self, handles: list[bytes]) -> None:
+        size = 0
+        for handle in handles:
+            record = await self.gearmonkey.archive.find(handle)
+            if record is None:
+                continue
+            size += record.kept_size
+            if size > self.door.limits.write_limit:
+                raise keys.refusal("the outputs of these jobs exceed write_limit; read fewer of them at once")
+            result = await self.gearmonkey.archive.result(record)
+            self.jobs.finished.add_record(record, result, self.tick_loop.begin_tick().now)
 
     # Blocking pops
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 Fields = dict[bytes, bytes]
 
 _FIELDS: Final = frozenset({b"status", b"input", b"output", b"status:dividend", b"status:divisor"})
+_OUTPUT: Final = b"output"
 _ENDS: Final = frozenset({b"success", b"error"})
 _STATUSES: Final = frozenset({b"idle", b"busy"}) | _ENDS
 _LARGEST: Final = 2**31  # dividend or divisor that other protocols can represent
@@ -31,18 +32,18 @@ def hset(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Val
 
 def hget(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """HGET: one field."""
-    return _read(connection, arguments).get(arguments[2])
+    return _read_values(connection, arguments, arguments[2:]).get(arguments[2])
 
 
 def hmget(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """HMGET: several fields."""
-    fields = _read(connection, arguments)
+    fields = _read_values(connection, arguments, arguments[2:])
     return [fields.get(name) for name in arguments[2:]]
 
 
 def hgetall(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """HGETALL: the whole hash."""
-    return _read(connection, arguments)
+    return _read_values(connection, arguments, [_OUTPUT])
 
 
 def hexists(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
@@ -73,6 +74,13 @@ def hdel(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Val
 
 def _read(connection: "GearmonkeyConnection", arguments: list[bytes]) -> Fields:
     return connection.jobs.fields(keys.expect(arguments[1], keys.Kind.JOB))
+
+
+def _read_values(connection: "GearmonkeyConnection", arguments: list[bytes], names: list[bytes]) -> Fields:
+    """Read the hash for the values of these fields."""
+    if _OUTPUT in names:
+        connection.jobs.check_output(keys.expect(arguments[1], keys.Kind.JOB))
+    return _read(connection, arguments)
 
 
 def _write(connection: "GearmonkeyConnection", arguments: list[bytes]) -> int:

@@ -9,6 +9,7 @@ from geartrain.doors.gearmonkey.prepared_jobs import PreparedJobs
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import RUNNING
+from geartrain.errors import WireError
 
 Fields = dict[bytes, bytes]
 
@@ -72,6 +73,14 @@ class JobHashes:
             return prepared.fields
         finished = self.finished.get(key, self._engine.now)
         return finished.fields if finished is not None else {}
+
+    def check_output(self, key: keys.Key) -> None:
+        """Raise an error if only the beginning of the output is kept: it must not pass for the whole."""
+        finished = self.finished.get(key, self._engine.now)
+        if finished is not None and finished.full_size and self.live(key) is None:
+            kept = len(finished.fields.get(b"output", b""))
+            text = f"the output of job {key.id} was cut: {kept} of {finished.full_size} bytes are kept (result_max)"
+            raise WireError("RESULTCUT", text, fatal=False)
 
     def _of_function(self, job: LiveJob | None, key: keys.Key) -> LiveJob | None:
         return job if job is not None and job.function == key.function else None

@@ -8,6 +8,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.gearmonkey import blocked_pops, keys
+from geartrain.doors.gearmonkey.finished_jobs import KEPT_FOR
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import QUEUED, SCHEDULED
@@ -203,7 +204,7 @@ def _submit(connection: "GearmonkeyConnection", key: keys.Key, number: bytes, pr
     try:
         connection.engine.submit(
             key.function, b"", prepared.fields.get(b"input", b""), priority, background=True, run_at=run_at,
-            door=DOOR, reserved_id=job_key.id,
+            door=DOOR, reserved_id=job_key.id, keep_for=KEPT_FOR,
         )  # fmt: skip
     except RequestError as error:
         connection.gearmonkey.scheduled.discard(handle)

@@ -13,12 +13,14 @@ from geartrain.errors import LimitError, QueueFullError, RequestError
 
 MEDIA_TYPE: Final = "application/problem+json"
 
-# By kind. The first four are the kinds of AdminError.
+# By kind. The first six are the kinds of AdminError.
 STATUSES: Final[dict[str, int]] = {
     "bad-request": 400,
     "not-found": 404,
     "conflict": 409,
     "unsupported": 501,
+    "result-gone": 410,
+    "result-cut": 410,
     "unauthorized": 401,
     "forbidden": 403,
     "method-not-allowed": 405,

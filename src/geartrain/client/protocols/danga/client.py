@@ -16,7 +16,7 @@ from geartrain.client.order import Acceptance, Capabilities, Order, Status
 from geartrain.client.protocols.base import ClientProtocol, JobListener, Lost
 from geartrain.client.protocols.connection import ServerConnection
 from geartrain.client.protocols.danga.worker import unsupported_name
-from geartrain.errors import ClientError, RefusedError, ServerGoneError, WireError
+from geartrain.errors import ClientError, RefusedError, ResultCutError, ServerGoneError, WireError
 from geartrain.wire import danga as wire
 
 CLIENT: Final = Capabilities(
@@ -83,6 +83,8 @@ class Client(ClientProtocol):
         while True:
             completion = await self._requests.ask_completion(acceptance.handle)
             if completion.seconds:
+                if completion.code == wire.RESULT_CUT and completion.result.startswith(wire.RESULT_CUT_TEXT):
+                    raise ResultCutError(completion.result.decode("utf-8", "replace"))
                 return ending(completion)
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)

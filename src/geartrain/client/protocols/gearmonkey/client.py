@@ -17,7 +17,7 @@ from geartrain.client.redis import client_flow, names
 from geartrain.client.redis.flow import BrokenError, CommandError, NoScriptError
 from geartrain.client.redis.job import Job, Options
 from geartrain.client.redis.pipeline import Pipeline
-from geartrain.errors import ClientError, RefusedError, ServerGoneError, UncertainError
+from geartrain.errors import ClientError, RefusedError, ResultCutError, ResultGoneError, ServerGoneError, UncertainError
 from geartrain.model import Priority
 
 CLIENT: Final = Capabilities(
@@ -32,6 +32,7 @@ CLIENT: Final = Capabilities(
 )
 
 FLOW_ERRORS: Final = (BrokenError, CommandError, NoScriptError)
+_RESULT_CUT: Final = "RESULTCUT"  # the first word of a Geartrain server's error
 POLL_SECONDS: Final = 1.0  # between two polls of running jobs
 _POLLS_PER_FULL_POLL: Final = 10  # after which all jobs are polled, not only running ones
 _PRIORITIES: Final = {Priority.HIGH: "high", Priority.NORMAL: "normal", Priority.LOW: "low"}
@@ -215,7 +216,14 @@ class Client(ClientProtocol):
         self._connection.start(flow, lambda job: self._hash_read(watched, job))
 
     def _hash_read(self, watched: WatchedJob, job: Job | Exception) -> None:
-        if self._over or isinstance(job, Exception) or not watched.listeners:
+        if self._over or not watched.listeners:
+            return
+        problem = _result_error(job)
+        if problem is not None:
+            for asking in [listener for listener in watched.listeners if isinstance(listener, EndingListener)]:
+                self.forget(asking)
+                asking.gone(problem)
+        if isinstance(job, Exception):
             return
         if job.status is None or job.finished:
             listeners = list(watched.listeners)
@@ -311,6 +319,15 @@ class Client(ClientProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _result_error(job: Job | Exception) -> ClientError | None:
+    """Why the result of a job that was submitted earlier cannot be had; None if the hash does not say so."""
+    if isinstance(job, CommandError):
+        return ResultCutError(str(job)) if str(job).startswith(_RESULT_CUT) else None
+    if isinstance(job, Exception) or job.status is not None:
+        return None
+    return ResultGoneError("the job is unknown: its hash has expired or was deleted")
 
 
 def _ending(job: Job) -> Event:

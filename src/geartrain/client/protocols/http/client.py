@@ -17,7 +17,7 @@ from geartrain.client.job_events import Completed, Event, Failed
 from geartrain.client.order import Acceptance, Capabilities, Order, Status
 from geartrain.client.protocols.base import ClientProtocol, JobListener, Lost
 from geartrain.client.protocols.http.connections import API, HttpClientPool, quoted
-from geartrain.errors import ClientError, RefusedError, ServerGoneError
+from geartrain.errors import ClientError, RefusedError, ResultGoneError, ServerGoneError
 from geartrain.wire.event_stream import EventStream
 
 CLIENT: Final = Capabilities(
@@ -81,7 +81,10 @@ class Client(ClientProtocol):
     async def result(self, acceptance: Acceptance) -> Event:
         """GET /jobs/{handle}/events, whose last event says how the job ended; then GET the result, if it was kept."""
         while True:
-            events = (await self._http.ask("GET", f"{_path(acceptance)}/events")).checked()
+            events = await self._http.ask("GET", f"{_path(acceptance)}/events")
+            if events.status == 404:
+                raise ResultGoneError(events.problem())
+            events.checked()
             job = _last_job(events.body)
             if job is not None:
                 break

@@ -14,6 +14,7 @@ import httptools
 import msgspec
 
 from geartrain.address import Address
+from geartrain.client.protocols.base import RESULT_ERRORS
 from geartrain.client.protocols.connection import ServerConnection
 from geartrain.errors import ClientError, RefusedError, ServerGoneError, WireError
 
@@ -48,10 +49,16 @@ class HttpAnswer(NamedTuple):
             return f"the server answered {self.status}"
 
     def checked(self) -> "HttpAnswer":
-        """This answer; a RefusedError if its status is an error."""
+        """This answer; an error if its status is one: about a result, or else a RefusedError."""
         if self.status >= _FIRST_ERROR:
-            raise RefusedError(self.problem())
+            raise RESULT_ERRORS.get(self._kind(), RefusedError)(self.problem())
         return self
+
+    def _kind(self) -> str:
+        try:
+            return str(msgspec.json.decode(self.body)["kind"])
+        except (msgspec.DecodeError, KeyError, TypeError):
+            return ""
 
 
 class HttpClientConnection:

@@ -33,7 +33,7 @@ export function openJob(root, handle, signal) {
       show(parts, job, () => job, refresh);
     }
     follower.follow(job);
-    await Promise.all([payload.show(job.payload_size), result.show(job.result_size)]);
+    await Promise.all([payload.show(job.payload_size), result.show(job.result_size, job.result_kept)]);
   }
 
   details.append(
@@ -150,9 +150,17 @@ function factsOf(job) {
     ["Worker", last.name || (last.door ? "(no name)" : "none yet")],
     job.code ? ["Code", String(job.code)] : null,
     job.reason ? ["Reason", job.reason] : null,
-    ["Sizes", `payload ${size(job.payload_size)}, result ${size(job.result_size)}`],
+    ["Sizes", `payload ${size(job.payload_size)}, result ${size(job.result_size)}${cut(job)}`],
     OVER.includes(job.state) ? ["Record", "kept for a limited time after the end"] : null,
   ]);
+}
+
+function cut(job) {
+  return isPart(job.result_size, job.result_kept) ? ` (cut: the first ${size(job.result_kept)} are kept)` : "";
+}
+
+function isPart(amount, kept) {
+  return kept !== null && kept !== undefined && kept < amount;
 }
 
 /** When it could first run; after an attempt, `run_at` belongs to the next one. */
@@ -163,16 +171,21 @@ function readyAt(job) {
 /** A payload or result; loaded once, and again only when its size changes. */
 class BytesPanel {
   constructor(label, handle, signal) {
+    this.name = label;
     this.label = label;
-    this.path = `jobs/${handle}/${label.toLowerCase()}`;
+    this.resource = `jobs/${handle}/${label.toLowerCase()}`;
+    this.path = this.resource;
     this.signal = signal;
     this.size = undefined;
     this.element = make("div");
   }
 
-  async show(amount) {
+  async show(amount, kept = null) {
     if (amount === this.size) return;
     this.size = amount;
+    const part = isPart(amount, kept);
+    this.label = part ? `${this.name}, the first ${size(kept)} of ${size(amount)}` : this.name;
+    this.path = part ? `${this.resource}?part=true` : this.resource;
     if (amount === null) this.element.replaceChildren();
     else if (amount > MOST_LOADED) this.element.replaceChildren(this.#offer(amount));
     else await this.#load();
