@@ -12,6 +12,8 @@ ARGS   ?=
 FUZZ_SECONDS ?= 60
 FUZZ_SEED    ?=
 FUZZ_ONLY    ?=
+SOAK_MINUTES ?= 2
+SOAK_SEED    ?=
 SOURCES := $(shell find src -name '*.py')
 
 # Tests wait for processes and disks much of their time: one more worker than there are cores. The tests of a file share
@@ -29,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve quick test compile check bench fuzz clean
+.PHONY: help serve quick test compile check bench fuzz soak clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +64,9 @@ bench: $(VENV)/.installed-tests $(VENV)/.installed-peers $(VENV)/.compiled ## me
 
 fuzz: $(VENV)/.installed-tests $(VENV)/.compiled ## send mutated bytes to every codec and door for FUZZ_SECONDS (60)
 	$(BIN)/python -m campaigns.fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_SEED:%=--seed %) $(FUZZ_ONLY)
+
+soak: $(VENV)/.installed-tests $(VENV)/.installed-peers $(VENV)/.compiled ## load and faults for SOAK_MINUTES (2); no acknowledged job may be lost
+	$(BIN)/python -m campaigns.soak --minutes $(SOAK_MINUTES) $(SOAK_SEED:%=--seed %)
 
 clean: ## remove .venv, caches and build output; never a store
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist src/*.egg-info

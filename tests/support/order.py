@@ -11,6 +11,8 @@ LONGEST = (
     "tests/acceptance/test_serve.py",
     "tests/acceptance/cli/test_work.py",
     "tests/crash/test_faulty_disk.py",
+    "tests/integration/campaigns/test_soak.py",
+    "tests/integration/campaigns/test_fuzz.py",
     "tests/browser/test_usability.py",
 )
 

@@ -107,7 +107,7 @@ def serve(*arguments: str, doors: int | None = None, under: Sequence[str] = ()) 
 def gearmand(*options: str, port: int = 0) -> Iterator[ServerProcess]:
     """Debian's gearmand on this port or a free one, once it answers there."""
     account = "no free port was found"
-    for candidate in [port] if port else filter(_is_free, random.sample(PORTS, 5)):
+    for candidate in [port] if port else filter(is_free, random.sample(PORTS, 5)):
         with _running(_gearmand_command(candidate, options)) as server:
             if _answers(server, candidate):
                 server.urls = [f"gearman://{HOST}:{candidate}"]
@@ -139,7 +139,7 @@ def _running(command: Sequence[str]) -> Iterator[ServerProcess]:
         server.stop()
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
     with socket.socket() as probe:
         try:
             probe.bind((HOST, port))

@@ -117,4 +117,4 @@ def store(tmp_path: Path) -> str:
 @pytest.fixture
 def free_port() -> int:
     """For a server whose address has to be known before it starts."""
-    return next(filter(serving._is_free, random.sample(serving.PORTS, 5)))
+    return next(filter(serving.is_free, random.sample(serving.PORTS, 5)))
