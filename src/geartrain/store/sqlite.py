@@ -18,7 +18,8 @@ from typing import Any, Final, TypeVar
 import apsw
 
 from geartrain.errors import StoreError
-from geartrain.store import contract, lock, rows, salvage, schema, sqlite_records
+from geartrain.store import contract, file_identity, lock, rows, salvage, schema, sqlite_records
+from geartrain.store.file_identity import StoreFiles
 from geartrain.store.transaction import transaction
 
 _PAGES_PER_CHECKPOINT: Final = 1000
@@ -48,13 +49,14 @@ class SqliteStore:
     durable = True
 
     def __init__(self, path: str | Path, limits: contract.ResultLimits = _LIMITS) -> None:
-        self.path = Path(path)
+        # SQLite resolves links too: its other files are beside the file itself.
+        self.path = Path(os.path.realpath(path))
         self.record_table = sqlite_records.RecordTable(limits)
         self._lock = lock.FileLock(self.path)
         self._connection: apsw.Connection | None = None
         self._damaged = False  # SQLite has reported damage since the store was opened
         self._log_pages = 0  # in the write-ahead log
-        self._file = (0, 0)  # device and inode of the open file
+        self._files = StoreFiles(self.path)
 
     def open(self) -> int:
         """Lock, repair and migrate the file; return the first id that was never reserved."""
@@ -62,11 +64,12 @@ class SqliteStore:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(f"cannot create the folder {self.path.parent}: {error.strerror}") from None
+        file_identity.require_regular(self.path)
         self._lock.acquire()
         try:
+            if self.path.exists():
+                self._lock.acquire_database()
             salvage.resume(self.path)
-            # Payloads may be secret. SQLite gives its other files the permissions of this one.
-            os.close(os.open(self.path, os.O_CREAT | os.O_CLOEXEC, 0o600))
             self._connect_or_salvage()
             self._preallocate_log()
             next_id = self._meta("next_id", 1)
@@ -103,8 +106,7 @@ class SqliteStore:
         finished = {record.id for record in batch.finished}
         saved = [row for row in batch.saved_jobs if row[0] not in finished] if finished else batch.saved_jobs
         try:
-            connection = self._connected()
-            self._check_file()
+            connection = self._check_files()
             with transaction(connection):
                 if saved:
                     connection.executemany(_SAVE_JOB, saved)
@@ -144,8 +146,8 @@ class SqliteStore:
     def prune(self, now: float, retention: contract.Retention) -> int:
         """Remove a bounded number of records, so that commits are not delayed for long."""
         try:
-            return self.record_table.prune(self._connected(), now, retention)
-        except apsw.Error as error:
+            return self.record_table.prune(self._check_files(), now, retention)
+        except (apsw.Error, StoreError, OSError) as error:
             self._roll_back(error)
             raise StoreError(f"cannot write {self.path}: {_reason(error)}") from None
 
@@ -174,11 +176,11 @@ class SqliteStore:
     def close(self, next_id: int) -> None:
         """Save the next id, mark the file as closed cleanly, and release the lock."""
         try:
-            connection = self._connected()
+            connection = self._check_files()
             self._set_meta("next_id", next_id)
             self._set_meta("clean", int(not self._damaged))
             connection.pragma("wal_checkpoint", "TRUNCATE")
-        except (apsw.Error, StoreError) as error:
+        except (apsw.Error, StoreError, OSError) as error:
             _log.warning("store was not closed cleanly", extra=_fields(self.path, _reason(error)))
         finally:
             self._disconnect()
@@ -186,7 +188,8 @@ class SqliteStore:
 
     def _connect_or_salvage(self) -> None:
         """Open and migrate the file; if it is damaged, replace it by a new file with the jobs that can be read."""
-        existed = self.path.exists() and self.path.stat().st_size > 0
+        self._lock.acquire_database()
+        existed = self.path.stat().st_size > 0
         try:
             salvage.check_length(self.path)
             connection = self._connected()
@@ -233,10 +236,27 @@ class SqliteStore:
             self._salvage(error)
             return read(self._connected())
 
-    def _check_file(self) -> None:
-        """SQLite would keep writing to a file that was removed or replaced, and all of it would be lost."""
-        if _identity(self.path) != self._file:
+    def _check_files(self) -> apsw.Connection:
+        """Return the connection if its files are in place; SQLite would keep writing to files that were removed."""
+        connection = self._connected()
+        if not self._files.is_database_in_place():
             raise StoreError("the file was removed or replaced; put it back, or restart the server")
+        return connection if self._files.is_log_in_place() else self._renew_log(connection)
+
+    def _renew_log(self, connection: apsw.Connection) -> apsw.Connection:
+        """Begin a new log, after the old one or its index was removed or replaced.
+
+        SQLite still has the old one open, so that nothing is lost: all of it is copied into the file first.
+        """
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        self._files.move_replaced_log_away()
+        self._disconnect()
+        connection = self._connected()
+        if not self._files.has_log():  # a reader in this process still has the old one open
+            self._disconnect()
+            raise StoreError("the write-ahead log was removed, and a new one cannot be made yet")
+        _log.warning("write-ahead log was removed or replaced; a new one was made", extra=_file_field(self.path))
+        return connection
 
     def _checkpoint(self, connection: apsw.Connection) -> None:
         """Copy the log into the file. If that fails, commits are safe in the log, and the next one tries again."""
@@ -266,18 +286,26 @@ class SqliteStore:
 
     def _connected(self) -> apsw.Connection:
         if self._connection is None:
-            connection = _connect(self.path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
-            self._connection = connection
-            self.record_table.reset()
-            schema.recognise(connection, str(self.path))  # before a file of another program is changed
-            for pragma, value in (
-                ("journal_mode", "WAL"), ("synchronous", "FULL"),
-                ("journal_size_limit", 64 * 1024 * 1024), ("cache_size", _CACHE), ("temp_store", "MEMORY"),
-            ):  # fmt: skip
-                connection.pragma(pragma, value)
-            self._file = _identity(self.path)
-            connection.set_wal_hook(self._count_log_pages)  # replaces SQLite's own, which ignores errors
+            self._lock.acquire_database()
+            self._connection = _connect(self.path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+            try:
+                self._configure(self._connection)
+            except (apsw.Error, StoreError):
+                self._disconnect()
+                raise
         return self._connection
+
+    def _configure(self, connection: apsw.Connection) -> None:
+        self.record_table.reset()
+        schema.recognise(connection, str(self.path))  # before a file of another program is changed
+        for pragma, value in (
+            ("journal_mode", "WAL"), ("synchronous", "FULL"),
+            ("journal_size_limit", 64 * 1024 * 1024), ("cache_size", _CACHE), ("temp_store", "MEMORY"),
+        ):  # fmt: skip
+            connection.pragma(pragma, value)
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # opens the log and its index
+        self._files.remember()
+        connection.set_wal_hook(self._count_log_pages)  # replaces SQLite's own, which ignores errors
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
@@ -309,15 +337,6 @@ def _connect(path: Path, flags: int) -> apsw.Connection:
     connection = apsw.Connection(str(path), flags)
     connection.set_busy_timeout(_BUSY_MILLISECONDS)
     return connection
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    """Return device and inode of the file that has this name now."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return (-1, -1)
-    return (status.st_dev, status.st_ino)
 
 
 def _size(path: str) -> int:
@@ -360,6 +379,10 @@ def _reason(error: Exception) -> str:
 
 def _fields(path: Path, why: str) -> dict[str, dict[str, str]]:
     return {"fields": {"file": str(path), "why": why}}
+
+
+def _file_field(path: Path) -> dict[str, dict[str, str]]:
+    return {"fields": {"file": str(path)}}
 
 
 def disk_size(path: Path) -> int:

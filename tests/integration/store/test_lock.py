@@ -52,10 +52,10 @@ def test_lock_is_released_when_its_holder_is_killed(path: Path) -> None:
 
 
 def test_store_that_cannot_open_its_file_gives_the_lock_back(path: Path) -> None:
-    path.mkdir()
-    with pytest.raises(StoreError, match=r"cannot open .*jobs\.db: "):
+    path.write_text("not a database " * 1000)
+    with pytest.raises(StoreError, match=r"jobs\.db is not a Geartrain store; "):
         SqliteStore(path).open()
-    path.rmdir()
+    path.unlink()
     store = SqliteStore(path)
     store.open()
     store.close(1)
