@@ -48,3 +48,36 @@ def test_missing_file_at_the_end_is_a_warning(tmp_path: Path, caplog: pytest.Log
         path.unlink()
     [record] = caplog.records
     assert record.getMessage() == "cannot remove pid file"
+
+
+def test_symbolic_link_is_refused(tmp_path: Path) -> None:
+    target, path = tmp_path / "target", tmp_path / "server.pid"
+    target.write_text("content")
+    path.symlink_to(target)
+    with pytest.raises(StartError, match=r"cannot write the pid file .*/server\.pid: it is a symbolic link"):
+        pid_file.written(str(path)).__enter__()
+    assert target.read_text() == "content"
+
+
+def test_hard_link_is_refused(tmp_path: Path) -> None:
+    target, path = tmp_path / "target", tmp_path / "server.pid"
+    target.write_text("content")
+    path.hardlink_to(target)
+    with pytest.raises(StartError, match="it is not a regular file with one name"):
+        pid_file.written(str(path)).__enter__()
+    assert target.read_text() == "content"
+
+
+def test_fifo_is_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "server.pid"
+    os.mkfifo(path)
+    with pytest.raises(StartError, match="cannot write the pid file"):
+        pid_file.written(str(path)).__enter__()
+
+
+def test_link_that_took_its_place_is_not_followed(tmp_path: Path) -> None:
+    target, path = tmp_path / "target", tmp_path / "server.pid"
+    with pid_file.written(str(path)):
+        path.rename(target)
+        path.symlink_to(target)
+    assert path.is_symlink()
