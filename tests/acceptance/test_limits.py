@@ -67,6 +67,7 @@ def server() -> Iterator[serving.ServerProcess]:
         with gearman_peer.Peer(port_of(server, "gearman")) as admin:
             for name in KNOWN:
                 assert admin.text(b"create function " + name).line() == b"OK\r\n"
+                assert admin.text(b"maxqueue " + name + b" 100").line() == b"OK\r\n"  # so that none makes room
         yield server
 
 

@@ -36,7 +36,7 @@ INDEX = st.integers(0, 15)
 DELAYS = st.sampled_from([None, None, None, -2.0, -1.0, 0.0, 1.0, 2.0])
 RARE_EVENTS = (
     "cancel", "retract", "unwatch_all", "unregister", "leave", "leave", "stop_sleeping", "pause", "pause",
-    "drop", "limit",
+    "drop", "limit", "forget",
 )  # fmt: skip
 EXPIRIES = st.sampled_from(Expiry)
 
@@ -387,6 +387,14 @@ class EngineMachine(RuleBasedStateMachine):
 
     def drop(self, which: int, function: bytes) -> None:
         assert self.engine.drop(function) == self.naive.drop(function)
+
+    def forget(self, which: int, function: bytes) -> None:
+        """A function that nothing uses is forgotten."""
+        real = self.engine.functions.get(function)
+        assert (real is not None and self.engine.is_unused(real)) == self.naive.is_unused(function)
+        if real is not None and self.engine.is_unused(real):
+            self.engine.forget(real)
+            assert self.naive.drop(function)
 
     def limit(self, which: int, function: bytes) -> None:
         limits = ((0, 0, 0), (6, 4, 2), (0, 5, 0))[which % 3]

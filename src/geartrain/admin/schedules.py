@@ -112,13 +112,14 @@ class Schedules(Timer):
             schedule.paused, schedule.last_at, schedule.last_handle = old.paused, old.last_at, old.last_handle
             if (schedule.expression, schedule.timezone) == (old.expression, old.timezone):
                 schedule.next_at = old.next_at
-        self._schedules[schedule.name] = schedule
-        self._expressions[schedule.name] = expression
+        if old is not None:
+            self._let_go(old)
+        self._add(schedule, expression)
         self._save(schedule)
 
     def remove(self, name: str) -> None:
         """Delete a schedule; jobs that it submitted remain."""
-        self.get(name)
+        self._let_go(self.get(name))
         del self._schedules[name], self._expressions[name]
         self._saved.remove(name)
         self._plan()
@@ -216,6 +217,19 @@ class Schedules(Timer):
             self._saved.put(schedule.name, msgspec.json.encode(schedule))
         self._plan()
 
+    def _add(self, schedule: Schedule, expression: CronExpression) -> None:
+        """List a schedule. Its function is not forgotten between two runs."""
+        self._schedules[schedule.name], self._expressions[schedule.name] = schedule, expression
+        kept = self._engine.kept_functions
+        kept[schedule.function] = kept.get(schedule.function, 0) + 1
+
+    def _let_go(self, schedule: Schedule) -> None:
+        """The schedule is removed or replaced: it no longer keeps its function."""
+        kept = self._engine.kept_functions
+        kept[schedule.function] -= 1
+        if not kept[schedule.function]:
+            del kept[schedule.function]
+
     def _restore(self, slot: str, value: bytes) -> None:
         try:
             schedule = msgspec.json.decode(value, type=Schedule)
@@ -226,7 +240,7 @@ class Schedules(Timer):
             return
         self._saved.assign(schedule.name, slot)
         if schedule.name not in self._schedules:
-            self._schedules[schedule.name], self._expressions[schedule.name] = schedule, expression
+            self._add(schedule, expression)
 
 
 def _at(schedule: Schedule) -> float:

@@ -57,7 +57,7 @@ class ClientVerbs(EngineState):
             if existing is not None:
                 replaces = duplicate is not _COALESCE and existing.state is not RUNNING
                 if replaces and len(payload) > len(existing.payload):
-                    self._check_bytes(name, self.queued_bytes + len(payload) - len(existing.payload))
+                    self._check_bytes(name, self.free_bytes + len(existing.payload) - len(payload))
                 self._attach(existing, background, watcher)
                 if replaces:
                     return self._replace(function, existing, payload, priority, run_at or now, timeout, count, reducer)
@@ -66,10 +66,10 @@ class ClientVerbs(EngineState):
             limit = function.limits[priority]
             if limit and function.total >= limit:
                 raise QueueFullError(f"the queue of {name.decode('utf-8', 'replace')!r} is full ({limit} jobs)")
-        queued_bytes = self.queued_bytes + len(payload) + JOB_BYTES
-        if queued_bytes > self.policy.max_queued_bytes:
-            self._check_bytes(name, queued_bytes)
-        self.queued_bytes = queued_bytes
+        free_bytes = self.free_bytes - len(payload) - JOB_BYTES
+        if free_bytes < 0:
+            self._check_bytes(name, free_bytes)
+        self.free_bytes = free_bytes
         id = reserved_id
         if not id:
             id = self.next_id
@@ -189,10 +189,10 @@ class ClientVerbs(EngineState):
         if self.jobs.get(job.id) is job and not job.watchers and job.state is not RUNNING:
             self._finish(job, CANCELLED, b"")
 
-    def _check_bytes(self, name: bytes, queued_bytes: int) -> None:
-        """Raise QueueFullError if the jobs would have so many bytes; jobs of the server itself always fit."""
-        limit = self.policy.max_queued_bytes
-        if queued_bytes > limit and name not in self.builtin_workers:
+    def _check_bytes(self, name: bytes, free_bytes: int) -> None:
+        """Raise QueueFullError if so few bytes would be left for jobs; jobs of the server itself always fit."""
+        if free_bytes < 0 and name not in self.builtin_workers:
+            limit = self.policy.max_queued_bytes
             raise QueueFullError(f"the payloads of all jobs reach max_queued_bytes ({limit} bytes)")
 
     def _attach(self, job: LiveJob, background: bool, watcher: Watcher | None) -> None:
@@ -221,7 +221,7 @@ class ClientVerbs(EngineState):
         """Replace a job that waits by a new object with the same id, handle, watchers, door and retention."""
         watchers = old.watchers
         self._remove(function, old, CANCELLED)
-        self.queued_bytes += len(payload) + JOB_BYTES
+        self.free_bytes -= len(payload) + JOB_BYTES
         job = LiveJob(
             old.id, old.handle, function.name, old.unique, payload, priority, old.background, run_at,
             old.submitted_at, old.door,

@@ -80,6 +80,13 @@ class OutcomeCounts:
         else:
             self.dead += 1
 
+    def add(self, other: "OutcomeCounts") -> None:
+        """Add the counts of another one."""
+        self.done += other.done
+        self.failed += other.failed
+        self.cancelled += other.cancelled
+        self.dead += other.dead
+
     @property
     def total(self) -> int:
         return self.done + self.failed + self.cancelled + self.dead

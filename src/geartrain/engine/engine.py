@@ -69,7 +69,7 @@ class Engine(WorkerVerbs):
         function = self.functions.get(name)
         if function is None or function.workers or function.total:
             return False
-        del self.functions[name]
+        self.forget(function)
         return True
 
     def retry(self, job: LiveJob) -> None:
@@ -79,7 +79,7 @@ class Engine(WorkerVerbs):
             handle = job.handle.decode("utf-8", "backslashreplace")
             raise DuplicateKeyError(f"job {handle} cannot be retried: another job has its unique key")
         self._remove_dead(job)
-        self.queued_bytes += len(job.payload) + JOB_BYTES
+        self.free_bytes -= len(job.payload) + JOB_BYTES
         enter(job, QUEUED)
         job.reason, job.code = "", 0
         job.attempts = 0

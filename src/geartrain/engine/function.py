@@ -18,6 +18,7 @@ class Function:
 
     __slots__ = (
         "broadcast",
+        "ended_before",
         "has_limits",
         "idle_crews",
         "limits",
@@ -29,6 +30,7 @@ class Function:
         "restored_or_retried",
         "running",
         "scheduled",
+        "unused_since",
         "workers",
     )
 
@@ -45,6 +47,8 @@ class Function:
         self.paused = False  # jobs are not assigned until it is resumed
         self.restored_or_retried = 0  # how many jobs entered by a restart or by retrying a dead job
         self.outcomes = OutcomeCounts()
+        self.unused_since = 0.0  # as `idle_functions.py` saw it; 0: in use when it looked last
+        self.ended_before = 0  # how many jobs had ended at that time
         self.next_wake_at = 0.0  # when another worker is woken if jobs are still queued; 0: not planned
 
     @property

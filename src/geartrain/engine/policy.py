@@ -30,9 +30,12 @@ class Policy:
     moves_per_tick: int = 2000
     # How many functions there may be, not counting those that a restart brings back.
     max_functions: int = 100_000
+    # Seconds after which a function that nothing uses is forgotten; 0: never.
+    forget_functions_after: float = 0.0
     # How many functions one worker may offer.
     max_abilities: int = 10_000
-    # How many bytes all jobs may have together: their payloads, and JOB_BYTES for each. Dead jobs count.
+    # How many bytes all jobs may have together: their payloads, and JOB_BYTES for each. Dead jobs count. The engine
+    # reads it once.
     max_queued_bytes: int = sys.maxsize
     # How many dead foreground jobs are kept; dead background jobs stay until an operator acts on them.
     dead_foreground_limit: int = 1000

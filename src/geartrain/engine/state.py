@@ -17,21 +17,23 @@ consistent again, because they may call another verb at once.
 from collections import OrderedDict, deque
 from typing import Final
 
+from mypy_extensions import i64
+
 from geartrain.engine import crew as crews
-from geartrain.engine import interfaces, names
+from geartrain.engine import interfaces
 from geartrain.engine.broadcast import Broadcasts
 from geartrain.engine.counters import DurationHistogram, OutcomeCounts
 from geartrain.engine.crew import Crew
 from geartrain.engine.deadlines import Leases, ScheduledJobs
 from geartrain.engine.function import Function
+from geartrain.engine.function_table import FunctionTable
 from geartrain.engine.interfaces import Journal, Observer, Timer, Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.job_table import JobTable
 from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
 from geartrain.engine.policy import JOB_BYTES, Policy
 from geartrain.engine.unique_index import UniqueIndex
-from geartrain.engine.worker import BuiltinWorker, Worker
-from geartrain.errors import LimitError
+from geartrain.engine.worker import Worker
 from geartrain.model import Attempt, JobState, id_from_handle
 
 # Failure codes of jobs whose worker gave none.
@@ -43,7 +45,7 @@ ATTEMPTS_KEPT: Final = 20  # failed attempts per job; the latest ones
 LONGEST_REASON: Final = 1000  # characters
 
 
-class EngineState:
+class EngineState(FunctionTable):
     """Jobs, functions, crews and deadlines; the base of the engine's verbs."""
 
     def __init__(
@@ -53,16 +55,13 @@ class EngineState:
         first_id: int = 1,
         journal: Journal | None = None,
     ) -> None:
-        self.policy = policy or Policy()
+        super().__init__(policy or Policy())
         self.journal = journal or Journal()
         self.handle_prefix = handle_prefix + b":"
         self.next_id = first_id
-        self.now = 0.0  # time of the current tick; the caller sets it before it calls a verb
         self.jobs = JobTable()
         self.unique_jobs = UniqueIndex()
         self.dead: dict[int, LiveJob] = {}  # by id
-        self.dead_counts: dict[bytes, int] = {}  # by function, which may no longer exist
-        self.functions: dict[bytes, Function] = {}
         self.crews: dict[frozenset[bytes], Crew] = {}  # by their functions; those that workers may join
         self.schedule = ScheduledJobs()
         self.leases = Leases()
@@ -71,7 +70,7 @@ class EngineState:
         self.next_worker = 1
         self.running = 0  # running jobs of all functions
         self.scheduled = 0  # scheduled jobs of all functions
-        self.queued_bytes = 0  # of all jobs, dead ones included: payloads, and JOB_BYTES for each
+        self.free_bytes: i64 = self.policy.max_queued_bytes  # left for jobs; restored ones may make it negative
         self.restored = 0  # jobs that a restart brought back
         self.restored_or_retried = 0  # jobs that were not submitted: restored, or dead and retried
         self.outcomes = OutcomeCounts()
@@ -79,7 +78,6 @@ class EngineState:
         self.run_times = DurationHistogram()  # from the last assignment until the end
         self.observer: Observer | None = None  # receives the events of every job
         self.timers: list[Timer] = []
-        self.builtin_workers: dict[bytes, BuiltinWorker] = {}  # by function
         self._observers: list[Observer] = []
         self._memory_released_at = first_id  # the next id at that time
         self._planned_wakes: deque[tuple[float, Function]] = deque()
@@ -95,7 +93,7 @@ class EngineState:
         self.restored += 1
         if id_from_handle(job.handle) != job.id:
             self._ids_by_handle[job.handle] = job.id
-        self.queued_bytes += len(job.payload) + JOB_BYTES
+        self.free_bytes -= len(job.payload) + JOB_BYTES
         if job.state is DEAD:
             self.dead[job.id] = job
             self.dead_counts[function.name] = self.dead_counts.get(function.name, 0) + 1
@@ -115,6 +113,11 @@ class EngineState:
         return self.outcomes.total + len(self.jobs) - self.restored_or_retried
 
     @property
+    def queued_bytes(self) -> int:
+        """The bytes of all jobs, dead ones included: their payloads, and JOB_BYTES for each."""
+        return self.policy.max_queued_bytes - self.free_bytes
+
+    @property
     def queued(self) -> int:
         """How many jobs of all functions wait for a worker."""
         return len(self.jobs) - self.running - self.scheduled
@@ -131,43 +134,7 @@ class EngineState:
         self._observers = [other for other in self._observers if other is not observer]
         self.observer = interfaces.combine(self._observers)
 
-    # Functions and crews
-
-    def function(self, name: bytes) -> Function:
-        """Return the function of that name; create it if it does not exist, or raise RequestError."""
-        function = self.functions.get(name)
-        if function is None:
-            self.check_function(name)
-            function = self._create_function(name)
-        return function
-
-    def check_function(self, name: bytes) -> None:
-        """Raise RequestError if the function does not exist and cannot be created."""
-        if name in self.functions or name in self.builtin_workers:
-            return
-        names.check_function(name)
-        if len(self.functions) >= self.policy.max_functions:
-            raise LimitError(f"there are {len(self.functions)} functions; max_functions allows no more")
-
-    def kept_function(self, name: bytes) -> Function:
-        """Return the function of that name; create it whatever its name if it does not exist.
-
-        For jobs and settings that were accepted before, perhaps by a server with other limits.
-        """
-        function = self.functions.get(name)
-        return function if function is not None else self._create_function(name)
-
-    def _create_function(self, name: bytes) -> Function:
-        function = self.functions[name] = Function(name)
-        if name in self.builtin_workers:
-            self.builtin_workers[name].activate()
-        return function
-
-    def worker_count(self, name: bytes) -> int:
-        """How many workers offer a function; a built-in worker counts even while the function does not exist."""
-        function = self.functions.get(name)
-        count = function.workers if function is not None else 0
-        return max(count, 1) if name in self.builtin_workers else count
+    # Crews
 
     def _join_crew(self, worker: Worker) -> Crew:
         """Add a worker to the crew of its abilities, when it first asks for jobs."""
@@ -308,7 +275,7 @@ class EngineState:
             self.schedule.count_stale()
         self.jobs.remove(job)
         if state is not DEAD:
-            self.queued_bytes -= len(job.payload) + JOB_BYTES
+            self.free_bytes += len(job.payload) + JOB_BYTES
         if job.unique:
             self.unique_jobs.remove(job)
         if not len(self.jobs) and self.next_id - self._memory_released_at > _RELEASE_MEMORY_AFTER:
@@ -404,7 +371,7 @@ class EngineState:
     def _remove_dead(self, job: LiveJob) -> None:
         """Remove a job from the dead."""
         del self.dead[job.id]
-        self.queued_bytes -= len(job.payload) + JOB_BYTES
+        self.free_bytes += len(job.payload) + JOB_BYTES
         self._dead_foreground.pop(job.id, None)
         count = self.dead_counts[job.function] - 1
         if count:

@@ -18,6 +18,7 @@ from geartrain.address import Address
 from geartrain.admin.control import ControlWorker
 from geartrain.admin.service import Admin
 from geartrain.engine.engine import Engine
+from geartrain.engine.idle_functions import IdleFunctions
 from geartrain.engine.interfaces import Journal
 from geartrain.runtime import memory
 from geartrain.runtime.clock import Clock
@@ -94,6 +95,7 @@ class Server:
         if isinstance(journal, MemoryJournal):
             journal.engine = self._engine
         self._tick_loop = TickLoop(self._loop, self._engine, clock)
+        self._engine.timers.append(IdleFunctions(self._engine))
         saved_values = self._store.saved_values()
         archive = StoreArchive(self._store, self._committer.uncommitted if self._committer is not None else {})
         info = RunningServer(self._tick_loop, self._store, self._store_url, self._committer)

@@ -226,6 +226,13 @@ class Naive(Moves):
         self.planned_wakes = [(when, None if name == function else name) for when, name in self.planned_wakes]
         return True
 
+    def is_unused(self, function: bytes) -> bool:
+        if function not in self.functions or any(function in worker.abilities for worker in self.workers):
+            return False
+        naive_function = self.functions[function]
+        jobs = [job for job in [*self.alive(), *self.dead()] if job.function == function]
+        return not (jobs or naive_function.paused or any(naive_function.limits))
+
     def retry(self, job: NaiveJob) -> bool:
         if job.unique and any((j.function, j.unique) == (job.function, job.unique) for j in self.alive()):
             return False

@@ -8,14 +8,16 @@ from geartrain.engine.policy import Policy
 from geartrain.model import Expiry
 from geartrain.server import options
 from geartrain.server.config.settings import Settings
-from geartrain.server.process import log
+from geartrain.server.process import log, machine
 from geartrain.server.server import Server
 
 
 def test_defaults_are_those_of_the_parts() -> None:
     """The table of settings and the classes of the parts must have the same defaults."""
     settings = Settings()
-    assert options.policy(settings) == Policy()
+    # The engine alone keeps its functions for ever, and does not know the memory of the machine.
+    server_only = Policy(forget_functions_after=3600.0, max_queued_bytes=machine.memory_size() // 2)
+    assert options.policy(settings) == server_only
     assert options.limits(settings) == Limits()
     sockets = options.sockets(settings, None)
     assert (sockets.backlog, sockets.keepalive, sockets.tls) == (SocketOptions().backlog, True, None)
@@ -38,8 +40,20 @@ def test_every_setting_reaches_its_part() -> None:
         job_timeout_unit="seconds",
         job_timeout_action=Expiry.REQUEUE,
         linger=0.25,
+        max_functions=8,
+        max_abilities=9,
+        max_queued_bytes=10,
+        forget_functions_after=11.0,
     )
-    assert options.policy(settings) == Policy(max_attempts=3, wake_count=2, wake_grace=0.5)
+    assert options.policy(settings) == Policy(
+        max_attempts=3,
+        wake_count=2,
+        wake_grace=0.5,
+        max_functions=8,
+        max_abilities=9,
+        max_queued_bytes=10,
+        forget_functions_after=11.0,
+    )
     assert options.limits(settings) == Limits(max_packet=1, write_limit=2, stall_timeout=3.0)
     assert options.sockets(settings, None) == SocketOptions(4, False, 5, 6, 7, None)
     gearman = options.gearman_options(settings)

@@ -138,6 +138,8 @@ async def metrics(request: ApiRequest) -> Response:
     engine = context.tick_loop.begin_tick()
     parts = [family.text() for family in _server_metrics(engine, await context.admin.system())]
     own, others = _choose(context)
+    if engine.forgotten.outcomes.total:  # otherwise the sum of all functions would go back when one is forgotten
+        others.append(engine.forgotten)
     families: dict[str, MetricFamily] = {}
     for row in FUNCTION_METRICS:
         family = families.setdefault(row.name, MetricFamily(row.name, row.kind, row.help))

@@ -291,9 +291,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Description(
             "Limits",
             types.COUNT_FROM_ONE,
-            "Refuse to create more functions than this. A function that nothing uses is forgotten after a while.",
+            "Refuse to create more functions than this. Functions that nothing uses make room for new ones.",
         ),
     ] = 100_000
+    forget_functions_after: Annotated[
+        float,
+        Description(
+            "Limits",
+            types.DURATION,
+            "Forget a function that has had no jobs, workers, pause, limit or schedule for this long; 0 means never.",
+        ),
+    ] = 3600.0
     max_abilities: Annotated[
         int, Description("Limits", types.COUNT_FROM_ONE, "Refuse a worker's request to offer more functions than this.")
     ] = 10_000
