@@ -7,10 +7,12 @@
 4. A run is skipped if the function has as many jobs as its limit allows, or cannot be created; a warning is logged.
 5. A run whose job cannot be made durable is repeated until it can.
 
-Nothing polls: the engine calls `fire` at the time of the next run.
+Nothing polls: the engine calls `fire` at the time of the next run. Schedules are in a heap by their next time, so a run
+costs the same whatever their number.
 """
 
 import functools
+import heapq
 import logging
 from collections.abc import Mapping
 from typing import Final
@@ -35,6 +37,7 @@ LONGEST_NAME: Final = 200
 LARGEST_PAYLOAD: Final = 1024 * 1024
 _RUNS_PER_TICK: Final = 200
 _RETRY_SECONDS: Final = 1.0
+_STALE_MOST: Final = 64  # entries of the heap beside those that each schedule may have; then it is rebuilt
 # A clock that is set back by less than this repeats no run. Set back by more, it was wrong before: schedules follow it.
 _CLOCK_WAS_WRONG: Final = 3 * 3600.0
 
@@ -83,9 +86,12 @@ class Schedules(Timer):
         self._saved = SavedValues("cron", saved, lambda name, value: engine.journal.save_value(name, value))
         self._schedules: dict[str, Schedule] = {}
         self._expressions: dict[str, CronExpression] = {}
+        # Times and names, a heap. An entry whose schedule has another time now is stale; it is dropped at the top.
+        self._due: list[tuple[float, str]] = []
         self._seen = engine.now
         for slot, value in self._saved.values():
             self._restore(slot, value)
+        self._rebuild()
         self._plan()
 
     def views(self) -> list[ScheduleView]:
@@ -153,9 +159,11 @@ class Schedules(Timer):
         self._seen = now
         if now < self.at:
             return
-        due = [schedule for schedule in self._schedules.values() if _at(schedule) <= now]
-        for schedule in sorted(due, key=_at)[:_RUNS_PER_TICK]:
-            self._fire(schedule)
+        due: dict[str, None] = {}  # names; one may have two entries for the same time
+        while len(due) < _RUNS_PER_TICK and self._next_at() <= now:
+            due[heapq.heappop(self._due)[1]] = None
+        for name in due:
+            self._fire(self._schedules[name])
         self._plan()
 
     def _fire(self, schedule: Schedule) -> None:
@@ -188,6 +196,7 @@ class Schedules(Timer):
             schedule.next_at = missed
             schedule.last_at, schedule.last_handle = before
             self._saved.put(schedule.name, msgspec.json.encode(schedule))
+            self._push(schedule)
             self.at = min(self.at, self._engine.now + _RETRY_SECONDS)
 
     def _submit(self, schedule: Schedule) -> LiveJob:
@@ -206,15 +215,38 @@ class Schedules(Timer):
 
     def _save(self, schedule: Schedule) -> None:
         self._saved.put(schedule.name, msgspec.json.encode(schedule))
+        self._push(schedule)
         self._plan()
 
+    def _push(self, schedule: Schedule) -> None:
+        """Enter the time of a schedule; its older entry is stale."""
+        if _at(schedule) < NEVER:
+            heapq.heappush(self._due, (_at(schedule), schedule.name))
+        if len(self._due) > 2 * len(self._schedules) + _STALE_MOST:
+            self._rebuild()
+
+    def _rebuild(self) -> None:
+        self._due = [(_at(schedule), name) for name, schedule in self._schedules.items() if _at(schedule) < NEVER]
+        heapq.heapify(self._due)
+
     def _plan(self) -> None:
-        self.at = min(map(_at, self._schedules.values()), default=NEVER)
+        self.at = self._next_at()
+
+    def _next_at(self) -> float:
+        """The time of the first entry that is not stale, or NEVER."""
+        while self._due:
+            at, name = self._due[0]
+            schedule = self._schedules.get(name)
+            if schedule is not None and _at(schedule) == at:
+                return at
+            heapq.heappop(self._due)
+        return NEVER
 
     def _follow_clock(self, now: float) -> None:
         for schedule in self._schedules.values():
             schedule.next_at = self._expressions[schedule.name].after(now)
             self._saved.put(schedule.name, msgspec.json.encode(schedule))
+        self._rebuild()
         self._plan()
 
     def _add(self, schedule: Schedule, expression: CronExpression) -> None:

@@ -304,3 +304,43 @@ def test_daylight_saving_time() -> None:
 def test_time_zones() -> None:
     assert CronExpression("0 9 * * *").after(NOW) == NOW + 3600
     assert CronExpression("0 9 * * *", "Europe/Berlin").after(NOW) == NOW + 24 * 3600
+
+
+def test_a_run_does_not_visit_the_other_schedules(
+    admin: Admin, engine: Engine, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(300):
+        every_minute(admin, name=f"yearly {number}", expression="0 0 1 1 *")
+    every_minute(admin)
+    visited: list[str] = []
+    at = schedules._at
+
+    def record(schedule: schedules.Schedule) -> float:
+        visited.append(schedule.name)
+        return at(schedule)
+
+    monkeypatch.setattr(schedules, "_at", record)
+    clock.go(10 * MINUTE)
+    assert len(jobs(engine)) == 10
+    assert len(visited) < 300
+
+
+def test_a_schedule_that_is_set_again_and_again_runs_once(admin: Admin, engine: Engine, clock: Clock) -> None:
+    for _ in range(500):
+        every_minute(admin)
+    admin.cron_pause("tick")
+    admin.cron_resume("tick")
+    assert len(admin._schedules._due) < 100
+    clock.go(MINUTE)
+    assert len(jobs(engine)) == 1
+
+
+def test_a_schedule_keeps_its_function(admin: Admin, engine: Engine) -> None:
+    every_minute(admin)
+    every_minute(admin, name="other", function=b"f")
+    every_minute(admin, function=b"g")
+    function = engine.function(b"f")
+    assert not engine.is_unused(function)
+    admin.cron_remove("other")
+    assert engine.is_unused(function)
+    assert list(engine.kept_functions) == [b"g"]
