@@ -28,7 +28,7 @@ PATIENCE = 60.0  # seconds until a missing answer is a fault
 _STOP_SECONDS = 10.0  # that a stop may take
 _MOST_CONNECTIONS = 4
 _MOST_FRAMES = 12  # in a burst
-_REMEMBERED = 30  # bursts, to show what led to a fault
+_REMEMBERED = 4  # bursts, to show what led to a fault
 _MOST_TOKENS = 100  # that were learnt from answers
 _HANDLE = re.compile(HANDLE_PREFIX.encode() + rb":[0-9]+")
 _DIGITS = re.compile(rb"[0-9]+")
@@ -165,6 +165,7 @@ class DoorCampaign:
         self._first_learnt = len(self._mutator.tokens)
         self._openings = Mutator(self._chance, door.openings, tokens=door.tokens)
         self._connections: dict[int, socket.socket] = {}  # by a number, for the list of bursts
+        self._opened: set[int] = set()  # connections that have sent their opening
         self._answers: set[bytes] = set()
         self.figures = DoorFigures(door.name, seed)
         self.recent: deque[tuple[int, bytes]] = deque(maxlen=_REMEMBERED)  # connection and bytes of the last bursts
@@ -226,7 +227,8 @@ class DoorCampaign:
         connection = self._connections[number]
         frames = self._mutator.stream(_MOST_FRAMES)
         data = b"".join(frames)
-        if number not in [other for other, _ in self.recent]:
+        if number not in self._opened:
+            self._opened.add(number)
             data = self._opening() + data
         self.recent.append((number, data))
         self.figures.bursts += 1
@@ -291,6 +293,7 @@ class DoorCampaign:
     def _end(self, number: int) -> None:
         """Close a connection: with or without reading what is left, or with a reset."""
         connection = self._connections.pop(number)
+        self._opened.discard(number)
         style = self._chance.random()
         with connection, contextlib.suppress(OSError):
             if style < 0.2:

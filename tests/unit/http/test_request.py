@@ -1,6 +1,6 @@
 """Query parameters."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
@@ -15,6 +15,7 @@ class Query(msgspec.Struct, forbid_unknown_fields=True):
     search: str = ""
     limit: Annotated[int, msgspec.Meta(ge=1, le=10)] = 5
     since: float = 0.0
+    state: Literal["queued", "dead"] = "queued"
 
 
 def read(query: bytes, wanted: Any = Query) -> Any:
@@ -45,6 +46,9 @@ def test_the_name_of_a_function_may_be_any_bytes() -> None:
         (b"since=nan", "finite"),
         (b"since=inf", "finite"),
         (b"search=%FF", "UTF-8"),
+        (b"limit=1%FF", "UTF-8"),
+        (b"state=que%FF", "UTF-8"),
+        (b"%FF=1", "UTF-8"),
         (b"colour=red", "colour"),
         (b"limit=1&limit=2", "duplicate parameter"),
     ],

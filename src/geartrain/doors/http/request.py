@@ -62,6 +62,8 @@ def parameters(request: Request, struct: Any) -> Any:
         query = msgspec.convert(values, struct, strict=False)
     except msgspec.ValidationError as error:
         raise Refusal("bad-request", shown(str(error))) from None
+    except UnicodeEncodeError:  # a value that becomes a number or one of several words
+        raise Refusal("bad-request", "parameters must be UTF-8") from None
     for name in struct.__struct_fields__:
         _check(name, getattr(query, name))
     return query
