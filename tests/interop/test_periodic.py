@@ -326,6 +326,19 @@ def test_broadcast_reaches_every_version(
         assert time.monotonic() < deadline, seen
 
 
+@pytest.mark.peer("aio-periodic-1.0.0", "aio-periodic-0.2.1")
+def test_the_worker_of_an_older_release(
+    dial: Callable[[str], Client], hire: Callable[[str], Worker], name: str
+) -> None:
+    """0.2.1 takes any answer to its grab for a job."""
+    client, worker = dial("1.0.0"), hire("0.2.1")
+    for number in range(6):
+        assert client.ask("run", "0.2.1-echo", f"{name}-{number}", workload="hello", timeout=15) == "R:hello"
+    client.ask("submit", "0.2.1-twice_later", name)
+    assert [worker.ran("twice_later", name, time)["count"] for time in (1, 2, 3)] == [0, 1, 2]
+    client.wait_until_done("0.2.1-twice_later")
+
+
 @pytest.mark.peer("aio-periodic-1.0.0")
 def test_streaming(dial: Callable[[str], Client], hire: Callable[[str], Worker], name: str) -> None:
     """Each step is seen by the client before the next: what this client has not read when more comes, it drops."""

@@ -104,6 +104,17 @@ TODAY: Final = Dialect(
 )
 
 
+def is_hexadecimal(message_id: bytes) -> bool:
+    """Whether a message id is four hexadecimal digits in lower case, as those of aio-periodic 0.2 are.
+
+    Of other clients' ids one in 65,000 is (random bytes), or one in 200 (the letters and digits of Node clients).
+
+    >>> is_hexadecimal(b"3f0c"), is_hexadecimal(b"3F0C"), is_hexadecimal(bytes(4))
+    (True, False, False)
+    """
+    return not message_id.strip(b"0123456789abcdef")
+
+
 class Reader(PacketBuffer):
     """Cuts a stream into frames; the first one tells the dialect."""
 

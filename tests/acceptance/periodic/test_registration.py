@@ -45,7 +45,7 @@ def test_the_id_in_today_s_dialect_is_data(dial: Dial) -> None:
 
 def test_peers_speak_before_they_are_answered(dial: Dial, dialect: Dialect, function: bytes) -> None:
     """As clients do: everything in one write, or byte by byte."""
-    said = [bytes([WORKER]), b"aaaa\x07" + text(function), b"bbbb\x0d" + job(function, b"n"), b"cccc\x01"]
+    said = [bytes([WORKER]), b"aaaa\x07" + text(function), b"bbbb\x0d" + job(function, b"n"), b"zzzz\x01"]
     stream = b"".join(frame(dialect, payload) for payload in said)
     for size in (len(stream), 1):
         peer = dial(dialect, None)
@@ -55,8 +55,8 @@ def test_peers_speak_before_they_are_answered(dial: Dial, dialect: Dialect, func
         peer.expect(b"bbbb", Command.SUCCESS)
         if dialect is Dialect.TODAY:
             peer.expect(b"aaaa", Command.SUCCESS)
-            peer.expect(b"cccc", Command.SUCCESS)
-        given = peer.assigned(b"cccc")
+            peer.expect(b"zzzz", Command.SUCCESS)
+        given = peer.assigned(b"zzzz")
         assert given.name == b"n"
         peer.done(given)
         peer.silence()
@@ -134,9 +134,10 @@ def test_quiet_addresses_confirm_nothing_to_workers(start: Start, socket_file: s
     quiet = f"periodic+unix://{socket_file}.quiet"
     with (
         start("--listen", quiet, "--periodic-quiet", quiet) as server,
-        Peer(f"{socket_file}.quiet", Dialect.TODAY, WORKER) as worker,
+        Peer(f"{socket_file}.quiet", Dialect.TODAY, None) as worker,
         Peer(server.port, Dialect.TODAY) as client,
     ):
+        worker.register(WORKER, quiet=True)
         worker.send(Command.CAN_DO, text(b"f"))
         worker.silence()
         grab = worker.send(Command.GRAB_JOB)
@@ -155,7 +156,36 @@ def test_quiet_addresses_may_have_names(free_port: int) -> None:
     address = f"periodic://localhost:{port}"
     with (
         serving.serve("--store", "memory", "--listen", address, "--periodic-quiet", address),
-        Peer(port, Dialect.TODAY, WORKER) as worker,
+        Peer(port, Dialect.TODAY, None) as worker,
     ):
+        worker.register(WORKER, quiet=True)
         worker.send(Command.CAN_DO, text(b"f"))
         worker.silence()
+
+
+# What a worker of node-periodic 1.3.0 sends before it is answered: its registration, CAN_DO `reverse`, and a grab.
+NODE_1_3 = bytes.fromhex(
+    "00524551 00000001 3c0c8ea1 02"
+    "00524551 0000000d 15b36eb8 39475a73 07 07 72657665727365"
+    "00524551 00000005 c16f844f 4e6a6545 01"
+)
+NODE_GRAB = b"NjeE"
+
+
+def test_the_worker_of_node_periodic_1_3(free_port: int) -> None:
+    """It throws at an answer of more than four bytes whose first four are not a message id that it waits for."""
+    address = f"periodic://127.0.0.1:{free_port}"
+    with (
+        serving.serve("--store", "memory", "--listen", address, "--periodic-quiet", address),
+        Peer(free_port, Dialect.TODAY, None) as worker,
+        Peer(free_port, Dialect.TODAY, None) as client,
+    ):
+        client.register(CLIENT, quiet=True)
+        worker.raw(NODE_1_3)
+        assert len(worker.payload()) == 4
+        worker.silence()
+        client.submit(b"reverse", b"name")
+        given = worker.assigned(NODE_GRAB)
+        worker.send(Command.WORK_DONE, given.handle, b"0Zz9")
+        worker.silence()
+        assert client.status()[b"reverse"][:3] == [1, 0, 0]

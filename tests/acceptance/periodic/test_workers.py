@@ -160,6 +160,31 @@ def test_a_job_s_own_timeout_governs(client: Peer, worker: Peer, hire: Hire, fun
     assert hire(function).take().name == b"name"
 
 
+# What a worker of aio-periodic 0.2.1 sends: its registration, CAN_DO `reverse`, and a grab, on which it reports too.
+AIO_0_2_1 = bytes.fromhex(
+    "00524551 00000001 3c0c8ea1 02"
+    "00524551 0000000d 8f4b68d7 65326637 07 07 72657665727365"
+    "00524551 00000005 6b244693 39313365 01"
+)
+AIO_CAN_DO, AIO_GRAB = b"e2f7", b"913e"
+
+
+def test_the_worker_of_aio_periodic_0_2_1(dial: Dial) -> None:
+    """It takes any answer to its grab for a job, and ignores answers to other messages."""
+    client, worker = dial(Dialect.TODAY), dial(Dialect.TODAY, None).raw(AIO_0_2_1)
+    worker.payload()
+    worker.expect(AIO_CAN_DO, Command.SUCCESS)
+    worker.silence()
+    for number in range(3):
+        waiting = client.run(b"reverse", b"%d" % number)
+        given = worker.assigned(AIO_GRAB)
+        worker.send(Command.WORK_DONE, given.handle + b"result", AIO_GRAB)
+        assert client.data(waiting) == b"result"
+        worker.send(Command.GRAB_JOB, message_id=AIO_GRAB)
+        worker.silence()
+    worker.close()
+
+
 # go-periodic 1.1.1 registers its workers as clients.
 GO_REGISTRATION = bytes.fromhex("00524551 00000001 a505df1b 01")
 GO_UNREAD_ANSWERS = 10  # to a grab; with one more the worker stops reading

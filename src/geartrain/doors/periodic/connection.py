@@ -68,7 +68,8 @@ class PeriodicConnection(Connection):
             raise WireError("TOKEN", "the token is wrong")
         self.is_worker = kind in (wire.WORKER, wire.NAMED_WORKER)
         self.registered = True
-        self._send(self.dialect.data + os.urandom(4))
+        # Node clients before 1.5 take the first four bytes for a message id, and fail on what follows them.
+        self._send((b"" if self.quiet else self.dialect.data) + os.urandom(4))
 
     def _handle(self, data: bytes, start: int, end: int) -> None:
         if end - start < 5:
@@ -87,14 +88,15 @@ class PeriodicConnection(Connection):
         """Whether this command of a worker is answered with SUCCESS.
 
         Not with the message id of a grab that waits, whose client would take the answer for a job. A grab is not
-        confirmed to a peer that registered as a client: such workers predate this confirmation and never read it.
+        confirmed to a peer that registered as a client, nor if its message id is of the kind that only aio-periodic 0.2
+        has: such workers predate this confirmation. Some never read it, and those of 0.2.1 take it for a job.
         """
         if command not in self.dialect.confirmed:
             return False
         if self.quiet and command in wire.WORKERS_CONFIRMED:
             return False
         if command == wire.GRAB_JOB:
-            return self.is_worker
+            return self.is_worker and not wire.is_hexadecimal(message_id)
         worker = self.worker
         if worker is None:
             return True
