@@ -1,7 +1,7 @@
 """The GearMonkey door without sockets: peers whose bytes are handed over, and time that passes when it is told to."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from geartrain.address import parse
@@ -9,6 +9,8 @@ from geartrain.doors.door import Limits
 from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
 from geartrain.doors.gearmonkey.door import GearmonkeyDoor, Options
 from geartrain.engine.engine import Engine
+from geartrain.engine.interfaces import Journal
+from geartrain.engine.job import LiveJob
 from geartrain.engine.policy import Policy
 from geartrain.model import Record
 from geartrain.runtime.tick import TickLoop
@@ -32,12 +34,22 @@ class Archive:
 class Bench:
     """A door, its engine and the loop."""
 
-    def __init__(self, loop: FakeLoop, max_attempts: int, limits: Limits) -> None:
+    def __init__(
+        self,
+        loop: FakeLoop,
+        max_attempts: int,
+        limits: Limits,
+        saved: Mapping[str, bytes],
+        restored: Iterable[LiveJob],
+        journal: Journal | None,
+    ) -> None:
         self.loop = loop
         self.now = 1_000_000.0
-        self.engine = Engine(Policy(max_attempts=max_attempts), handle_prefix=b"H:t")
+        self.engine = Engine(Policy(max_attempts=max_attempts), handle_prefix=b"H:t", journal=journal)
+        for job in restored:
+            self.engine.restore(job)
         self.tick_loop = TickLoop(loop, self.engine, lambda: self.now)
-        self.door = GearmonkeyDoor(self.tick_loop, limits, Options("test", GRACE), Archive())
+        self.door = GearmonkeyDoor(self.tick_loop, limits, Options("test", GRACE), Archive(), saved)
 
     def turn(self) -> None:
         """Let the loop come round, so that everything is flushed."""
@@ -96,10 +108,16 @@ class DoorPeer:
 
 
 @contextlib.contextmanager
-def opened(max_attempts: int = 10, limits: Limits | None = None) -> Iterator[Bench]:
+def opened(
+    max_attempts: int = 10,
+    limits: Limits | None = None,
+    saved: Mapping[str, bytes] | None = None,
+    restored: Iterable[LiveJob] = (),
+    journal: Journal | None = None,
+) -> Iterator[Bench]:
     """A door in a loop of its own."""
     loop = FakeLoop()
-    bench = Bench(loop, max_attempts, limits or Limits())
+    bench = Bench(loop, max_attempts, limits or Limits(), saved or {}, restored, journal)
     try:
         yield bench
     finally:

@@ -1,11 +1,13 @@
 """What workers do: offer functions, claim jobs, report on them, leave."""
 
+import math
+
 from geartrain.engine import crew as crews
 from geartrain.engine.client_verbs import ClientVerbs
 from geartrain.engine.crew import Crew
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob, Progress
-from geartrain.engine.lifecycle import CANCELLED, DONE, FAILED, RUNNING, SCHEDULED, enter
+from geartrain.engine.lifecycle import CANCELLED, DONE, FAILED, QUEUED, RUNNING, SCHEDULED, enter
 from geartrain.engine.queue import JobQueue
 from geartrain.engine.state import LONGEST_REASON
 from geartrain.engine.worker import Ability, Worker
@@ -102,6 +104,21 @@ class WorkerVerbs(ClientVerbs):
         if worker.idle:
             self.stop_sleeping(worker)
         return self._assign(crew, worker, function, queue)
+
+    def claim_scheduled(self, worker: Worker, job: LiveJob) -> LiveJob | None:
+        """As `claim`, but a scheduled job, before its time, and only if the worker offers its function."""
+        function = self.functions[job.function]
+        if job.state is not SCHEDULED or function.paused or function.name not in worker.abilities:
+            return None
+        enter(job, QUEUED)
+        function.scheduled -= 1
+        self.scheduled -= 1
+        self.schedule.count_stale()
+        queue = function.queues[job.priority]
+        first = queue.first()
+        job.run_at = self.now if first is None else min(self.now, math.nextafter(first.run_at, -math.inf))
+        queue.put(job)
+        return self.claim_from(worker, job.function, job.priority)
 
     def _assign(self, crew: Crew, worker: Worker, function: Function, queue: JobQueue) -> LiveJob | None:
         """Assign the first job of a queue to the worker."""

@@ -73,7 +73,8 @@ def _memodb(context: DoorContext) -> Door:
 
 def _gearmonkey(context: DoorContext) -> Door:
     gearmonkey_options = options.gearmonkey_options(context.settings)
-    return GearmonkeyDoor(context.tick_loop, context.limits, gearmonkey_options, context.archive)
+    saved = context.saved_values
+    return GearmonkeyDoor(context.tick_loop, context.limits, gearmonkey_options, context.archive, saved)
 
 
 def _http(context: DoorContext) -> Door:

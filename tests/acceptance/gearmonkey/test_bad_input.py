@@ -67,7 +67,7 @@ def test_refused_and_closed(server: serving.ServerProcess, raw: Any, data: bytes
         ("LPUSH queue:f:normal one", "has no job id at its end"),
         ("LPUSH queue:f:normal 5", "INCR uid:f and HMSET"),
         ("HMSET job:f:5 status idle", "there is no job 5; take an id with INCR uid:f first"),
-        ("HMSET job:f:5 colour red", "'colour' is no field of a job"),
+        ("HMSET job:f:5 colour red", "there is no job 5; take an id with INCR uid:f first"),
         ("HMSET job:f:5 status lazy", "'lazy' is no status of a job"),
         ("SET uid:f 1", "ids are never given out twice"),
         ("DEL queue:f:normal", "cannot be deleted"),

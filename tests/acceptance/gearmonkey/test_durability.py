@@ -71,6 +71,25 @@ def test_results_are_there_after_a_restart(tmp_path: Path, function: str, transa
             raw.hset(f"job:{function}:{good}", "status", "idle")
 
 
+def test_fields_of_a_programs_own_survive_kill_9(tmp_path: Path, function: str) -> None:
+    store = tmp_path / "jobs.db"
+    with door(store) as server, redis_py_peer.connect(server.port) as raw:
+        first, second = raw.incr(f"uid:{function}"), raw.incr(f"uid:{function}")
+        for number in (first, second):
+            raw.hset(f"job:{function}:{number}", mapping={"status": "idle", "input": "x", "colour": b"\xff red"})
+            raw.lpush(f"queue:{function}:normal", number)
+        raw.hset(f"job:{function}:{second}", "size", "large")
+        server.kill()
+    with door(store) as server, redis_py_peer.connect(server.port) as raw:
+        assert raw.hmget(f"job:{function}:{first}", "input", "colour", "size") == [b"x", b"\xff red", None]
+        assert raw.hmget(f"job:{function}:{second}", "input", "colour", "size") == [b"x", b"\xff red", b"large"]
+        assert raw.rpop(f"queue:{function}:normal") == b"%d" % first
+        raw.hset(f"job:{function}:{first}", mapping={"status": "success", "output": "y"})
+    with door(store) as server, redis_py_peer.connect(server.port) as raw:
+        assert raw.hgetall(f"job:{function}:{first}") == {b"status": b"success", b"output": b"y"}
+        assert raw.hget(f"job:{function}:{second}", "size") == b"large"
+
+
 def test_jobs_of_an_older_handle_prefix_keep_their_ids(tmp_path: Path, function: str) -> None:
     store = tmp_path / "jobs.db"
     with door(store, "--handle-prefix", "H:old") as server, gearmonkey.Client(server.url) as client:

@@ -106,6 +106,79 @@ EXEC
 MULTI
 PING
 DISCARD
+INCR uid:FN
+HMSET job:FN:ID status idle input in colour red
+HSET job:FN:ID size large
+HGETALL job:FN:ID
+LPUSH queue:FN:normal ID
+GET count:FNnew
+EXISTS count:FNnew
+HGET job:FN:ID colour
+HSET job:FN:ID shape round
+HSET job:FN:ID shape square colour blue
+HDEL job:FN:ID size nothing
+HLEN job:FN:ID
+BRPOP queue:FN:normal 1
+GET count:FNnew
+HSET job:FN:ID status:dividend 0.25 status:divisor 1
+HMGET job:FN:ID status:dividend status:divisor
+HSET job:FN:ID status:dividend 4611686018427387904 status:divisor 9223372036854775808
+HMGET job:FN:ID status:dividend status:divisor
+HSET job:FN:ID note half
+HSET job:FN:ID status success
+HMGET job:FN:ID status output note
+EXISTS lock:FN:ID
+HSET job:FN:ID output out
+HMGET job:FN:ID status input output status:dividend status:divisor colour shape note
+EXPIRE job:FN:ID 90000
+LPUSH lock:FN:ID OK
+BRPOP lock:FN:ID 1
+HSET job:FN:ID note whole after end
+HMGET job:FN:ID note after
+HDEL job:FN:ID after
+HLEN job:FN:ID
+INCR uid:FN
+HSET job:FN:ID status idle input in
+LPUSH queue:FN:normal ID
+RPOP queue:FN:normal
+HSET job:FN:ID output out
+HGET job:FN:ID output
+HSET job:FN:ID status error
+HMGET job:FN:ID status output
+INCR uid:FN
+HSET job:FN:ID status idle input in
+LPUSH queue:FN:normal ID
+RPOP queue:FN:normal
+MULTI
+HSET job:FN:ID status success
+LPUSH lock:FN:ID OK
+HSET job:FN:ID output out
+EXEC
+HMGET job:FN:ID status output
+INCR uid:FN
+HSET job:FN:ID status idle input in
+LPUSH queue:FN:normal ID
+RPOP queue:FN:normal
+HSET job:FN:ID status success
+LPUSH lock:FN:ID OK
+HGETALL job:FN:ID
+HSET job:FN:ID output late
+HGETALL job:FN:ID
+INCR uid:FN
+HSET job:FN:ID status idle input in
+ZADD queue:FN:scheduled 4000000000 ID
+EVALSHA 5231827cd49b540660ef44969b38cc858f157824 1 queue:FN:scheduled 3999999999
+EVAL SCRIPT_TEXT 1 queue:FN:scheduled 3999999999
+EVAL SCRIPT_TEXT 1 queue:FN:scheduled 4000000000
+EVAL SCRIPT_TEXT 1 queue:FN:scheduled 4000000000
+ZCARD queue:FN:scheduled
+HSET job:FN:ID status success output out
+INCR count:FNnew
+DECR count:FNnew
+GET count:FNnew
+EXISTS count:FNnew
+DEL count:FNnew
+GET count:FNnew
 WATCH count:FN
 UNWATCH
 GET

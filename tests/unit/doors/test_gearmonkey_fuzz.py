@@ -69,6 +69,14 @@ SENSIBLE = st.one_of(
             b"HMSET {some} status success output y",
             b"HMSET {some} status busy",
             b"HSET {some} status error output y",
+            b"HSET {some} status success",
+            b"HSET {some} output y",
+            b"HSET {some} colour red",
+            b"HDEL {some} colour",
+            b"HSET {some} status:dividend 0.5 status:divisor 9223372036854775807",
+            b"LPUSH {lock} OK",
+            b"EXPIRE {some} 90000",
+            b"CLIENT GRACE 0",
             b"BRPOP {lock} 0",
             b"DEL {some}",
             b"INCR uid:{f}",
@@ -140,7 +148,7 @@ def test_nothing_breaks_the_door(loop: asyncio.AbstractEventLoop, steps: list[tu
     now = 1_000_000.0
     engine = Engine(handle_prefix=b"H:t", first_id=2)
     tick_loop = TickLoop(loop, engine, lambda: now)
-    door = GearmonkeyDoor(tick_loop, Limits(max_packet=10_000), Options("test", grace), Archive())
+    door = GearmonkeyDoor(tick_loop, Limits(max_packet=10_000), Options("test", grace), Archive(), {})
     peers = [open_peer(door) for _ in range(4)]
     for number, step in steps:
         now += 0.001
@@ -166,6 +174,7 @@ def test_nothing_breaks_the_door(loop: asyncio.AbstractEventLoop, steps: list[tu
     settle(loop)
     assert engine.running == 0
     assert not door.detached
+    assert not door.ending
     assert all(function.workers == 0 for function in engine.functions.values())
     assert not engine.crews
     assert not door.channels
@@ -210,4 +219,6 @@ def check_door(door: GearmonkeyDoor) -> None:
     engine = door.tick_loop.engine
     assert door.popped == {job.handle for job in engine.jobs.values() if job.state is RUNNING}
     assert door.scheduled <= {job.handle for job in [*engine.jobs.values(), *engine.dead.values()]}
+    known = {*engine.jobs, *engine.dead}
+    assert all(door.jobs.written.get(number) is None for number in range(engine.next_id) if number not in known)
     assert door.blocked_pops.count == sum(peer.blocked_pop is not None for peer in door.peers())

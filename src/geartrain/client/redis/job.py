@@ -19,8 +19,8 @@ class Job(NamedTuple):
     status: str | None  # idle, busy, success or error; None: there is no such job
     input: bytes | None
     output: bytes | None
-    dividend: int | None  # its progress: dividend of divisor
-    divisor: int | None
+    dividend: float | None  # its progress: dividend of divisor; an int unless it was written as a fraction
+    divisor: float | None
 
     @property
     def finished(self) -> bool:
@@ -53,9 +53,16 @@ def output_of(value: object) -> bytes | str | int | float:
     raise TypeError(f"a work function returns bytes, text or a number, and not {type(value).__name__}")
 
 
-def _number(text: bytes | None) -> int | None:
-    """A number, unless another program has written something else."""
+def _number(text: bytes | None) -> float | None:
+    """A number, unless another program has written something else.
+
+    >>> _number(b"9223372036854775807"), _number(b"4.0"), _number(b"0.5"), _number(b"half")
+    (9223372036854775807, 4, 0.5, None)
+    """
     try:
-        return int(float(text)) if text is not None else None
+        if text is None or text.isdigit():
+            return int(text) if text is not None else None
+        number = float(text)
+        return int(number) if number == int(number) else number
     except (ValueError, OverflowError):
         return None

@@ -50,6 +50,16 @@ def claim(connection: "GearmonkeyConnection", function: bytes, priority: int) ->
     return job
 
 
+def claim_scheduled(connection: "GearmonkeyConnection", job: LiveJob) -> LiveJob | None:
+    """Assign a scheduled job to the connection before its time."""
+    worker = connection.work()
+    worker.offer(job.function)
+    claimed = connection.engine.claim_scheduled(worker, job)
+    if claimed is not None:
+        connection.gearmonkey.popped.add(job.handle)
+    return claimed
+
+
 def take(connection: "GearmonkeyConnection", key: keys.Key) -> bytes | None:
     """The value that a pop of this key returns now; None if it has to wait."""
     if key.kind is keys.Kind.LOCK:

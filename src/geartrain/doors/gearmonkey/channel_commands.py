@@ -14,6 +14,9 @@ _MOST: Final = 10_000  # channels and patterns of one connection
 def publish(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """PUBLISH: the number of receivers."""
     key = keys.expect(arguments[1], keys.Kind.CHANNEL)
+    finish = channels.FINISH.fullmatch(arguments[2])
+    if finish is not None and connection.gearmonkey.ending:
+        connection.end_waiting(keys.parse(b"job:%b:%b" % (key.function, finish[1])))
     return connection.gearmonkey.channels.relay(key.raw, arguments[2])
 
 

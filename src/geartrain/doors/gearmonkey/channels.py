@@ -5,13 +5,16 @@ from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.gearmonkey import glob
 from geartrain.engine.interfaces import Observer
-from geartrain.engine.job import LiveJob
+from geartrain.engine.job import LiveJob, Progress
+from geartrain.model import JobState
 
 if TYPE_CHECKING:
     from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
     from geartrain.doors.gearmonkey.door import GearmonkeyDoor
 
 _OWN_EVENT: Final = re.compile(rb"(create|start|finish):[0-9]+")
+FINISH: Final = re.compile(rb"finish:([1-9][0-9]{0,17})")  # the event, with the job's id
+_WAITING: Final = (JobState.QUEUED, JobState.SCHEDULED)
 
 Subscribers = dict[bytes, dict["GearmonkeyConnection", None]]
 
@@ -79,6 +82,12 @@ class JobEventPublisher(Observer):
         """`start`."""
         self._publish(job, b"start")
 
+    def progress(self, job: LiveJob, progress: Progress) -> None:
+        """Keep the progress of a worker of another door for the hash of the finished job."""
+        door = self._door
+        if job.door == door.name and job.handle not in door.popped:
+            door.jobs.written.note_progress(job.id, b"%d" % progress.numerator, b"%d" % progress.denominator)
+
     def requeued(self, job: LiveJob, reason: str) -> None:
         """The job is no longer with a worker of this door."""
         self._left(job)
@@ -91,20 +100,29 @@ class JobEventPublisher(Observer):
         """`finish`; the hash has the result already."""
         door = self._door
         door.scheduled.discard(job.handle)
-        door.outputs.pop(job.handle, None)
         ours = job.door == door.name or job.handle in door.popped
         if ours or door.channels or door.blocked_pops.has_lock_of(job):
-            door.jobs.finished.add(job, result, door.tick_loop.engine.now)
+            door.jobs.finished.add(job, result, door.tick_loop.engine.now, door.jobs.written.get(job.id))
             door.popped.discard(job.handle)
-        if door.detached:
-            door.detached.job_left(job)
+        self._forget(job)
         if door.blocked_pops.count:
             door.blocked_pops.job_ended(job)
         self._publish(job, b"finish")
 
     def _left(self, job: LiveJob) -> None:
+        self._door.popped.discard(job.handle)
+        self._forget(job)
+
+    def _forget(self, job: LiveJob) -> None:
+        """Drop what belongs to an attempt and, if the job has ended and is not dead, what belongs to the job."""
         door = self._door
-        door.popped.discard(job.handle)
+        if door.jobs.written:
+            if job.state in _WAITING or job.state is JobState.DEAD:
+                door.jobs.written.drop_report(job.id)
+            else:
+                door.jobs.written.remove(job.id)
+        if door.ending:
+            door.ending.discard(job.id)
         if door.detached:
             door.detached.job_left(job)
 

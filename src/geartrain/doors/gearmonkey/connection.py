@@ -53,6 +53,7 @@ class GearmonkeyConnection(Connection):
         self.patterns: set[bytes] = set()
         self.transaction: transaction.Transaction | None = None  # since MULTI
         self.in_transaction = False  # during EXEC
+        self.ends: list[int] = []  # jobs that end with the transaction if they wait for their output
         self.watched: dict[bytes, object] = {}
         self._lookup: asyncio.Task[None] | None = None
 
@@ -287,6 +288,15 @@ class GearmonkeyConnection(Connection):
         if worker is not None and worker.forgiven is not None and handle in worker.forgiven:
             return worker.is_forgiven(handle) if final else True
         return self.gearmonkey.detached.is_forgiven(handle, final)
+
+    def end_waiting(self, key: keys.Key) -> None:
+        """End a job that waits for its output; in a transaction at its end, since the output may follow there."""
+        ending = self.gearmonkey.ending
+        if key.id in ending and self.jobs.live(key) is not None:
+            if self.in_transaction:
+                self.ends.append(key.id)
+            else:
+                ending.end_waiting(key.id)
 
     # Closing
 

@@ -18,8 +18,8 @@ def get(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Valu
     key = keys.expect(arguments[1], *_NUMBERS)
     if key.kind is keys.Kind.UID:
         return b"%d" % (connection.engine.next_id - 1)
-    count = connection.gearmonkey.counts.value(key.function)
-    return b"%d" % count if count or key.function in connection.engine.functions else None
+    counts = connection.gearmonkey.counts
+    return b"%d" % counts.value(key.function) if counts.exists(key.function) else None
 
 
 def set_(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
@@ -30,7 +30,6 @@ def set_(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Val
         raise keys.refusal(f"{keys.shown(key.raw)} cannot be set: ids are never given out twice")
     if not 0 <= value <= _MOST_WORKERS:
         raise keys.NOT_AN_INTEGER
-    connection.counted.add(key.function)
     connection.gearmonkey.counts.reset(key.function, connection, value)
     return resp.OK
 
@@ -62,8 +61,6 @@ def _add(connection: "GearmonkeyConnection", raw: bytes, by: int) -> int:
     if abs(by) > _MOST_WORKERS:
         raise keys.NOT_AN_INTEGER
     counts = connection.gearmonkey.counts
-    connection.engine.function(key.function)  # from now on its count exists
-    connection.counted.add(key.function)
     counts.change(key.function, connection, by)
     worker = connection.worker
     if by < 0 and worker is not None and not any(job.function == key.function for job in worker.running.jobs()):

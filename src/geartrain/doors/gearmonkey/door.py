@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from collections.abc import Mapping
 
 from geartrain.address import Address
 from geartrain.doors import door
@@ -10,6 +11,7 @@ from geartrain.doors.gearmonkey.blocked_pops import BlockedPops
 from geartrain.doors.gearmonkey.channels import Channels, JobEventPublisher
 from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
 from geartrain.doors.gearmonkey.detached_workers import DetachedWorkers
+from geartrain.doors.gearmonkey.ending_jobs import EndingJobs
 from geartrain.doors.gearmonkey.job_hashes import JobHashes
 from geartrain.doors.gearmonkey.worker_counts import WorkerCounts
 from geartrain.runtime import tick
@@ -29,18 +31,25 @@ class GearmonkeyDoor(door.Door):
 
     name = "gearmonkey"
 
-    def __init__(self, tick_loop: tick.TickLoop, limits: door.Limits, options: Options, archive: RecordArchive) -> None:
+    def __init__(
+        self,
+        tick_loop: tick.TickLoop,
+        limits: door.Limits,
+        options: Options,
+        archive: RecordArchive,
+        saved_values: Mapping[str, bytes],
+    ) -> None:
         super().__init__(tick_loop, limits)
         self.options = options
         self.archive = archive
-        self.jobs = JobHashes(tick_loop.engine)
+        self.jobs = JobHashes(tick_loop.engine, saved_values)
+        self.ending = EndingJobs(tick_loop)
         self.counts = WorkerCounts(tick_loop.engine)
         self.channels = Channels()
         self.blocked_pops = BlockedPops(tick_loop)
         self.detached = DetachedWorkers(tick_loop, options.grace)
         self.scheduled: set[bytes] = set()  # handles of live jobs that were queued for a time
         self.popped: set[bytes] = set()  # handles of jobs that workers of this door run
-        self.outputs: dict[bytes, bytes] = {}  # by handle: written before the status that ends the job
         self.command_count = len(commands.COMMANDS)
         self._numbers = itertools.count(1)
         tick_loop.engine.subscribe(JobEventPublisher(self))

@@ -1,22 +1,18 @@
-"""Commands on `job:{FN}:{ID}`. Reading shows the job; writing prepares it, reports on it or ends it."""
+"""Commands on `job:{FN}:{ID}`. Reading shows the job; writing prepares it, reports on it, ends it or annotates it."""
 
 from typing import TYPE_CHECKING, Final
 
-from geartrain.doors.gearmonkey import keys
-from geartrain.engine.job import LiveJob, Progress
+from geartrain.doors.gearmonkey import ending_jobs, keys, progress_values, written_fields
+from geartrain.doors.gearmonkey.written_fields import DIVIDEND, DIVISOR, DOCUMENTED, INPUT, OUTPUT, STATUS, Fields
+from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
 from geartrain.wire import resp
 
 if TYPE_CHECKING:
     from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
 
-Fields = dict[bytes, bytes]
-
-_FIELDS: Final = frozenset({b"status", b"input", b"output", b"status:dividend", b"status:divisor"})
-_OUTPUT: Final = b"output"
-_ENDS: Final = frozenset({b"success", b"error"})
-_STATUSES: Final = frozenset({b"idle", b"busy"}) | _ENDS
-_LARGEST: Final = 2**31  # dividend or divisor that other protocols can represent
+_STATUSES: Final = frozenset({b"idle", b"busy"}) | ending_jobs.FINAL
+_PROGRESS: Final = frozenset({DIVIDEND, DIVISOR})
 
 
 def hmset(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
@@ -43,7 +39,7 @@ def hmget(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Va
 
 def hgetall(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """HGETALL: the whole hash."""
-    return _read_values(connection, arguments, [_OUTPUT])
+    return _read_values(connection, arguments, [OUTPUT])
 
 
 def hexists(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
@@ -62,14 +58,20 @@ def hkeys(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Va
 
 
 def hdel(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """HDEL: only of a job that is not queued yet."""
+    """HDEL: fields of a job that is not queued yet, and fields of a program's own."""
     key = keys.expect(arguments[1], keys.Kind.JOB)
-    prepared = connection.jobs.prepared.get(key)
-    if prepared is None:
-        if connection.jobs.fields(key):
-            raise keys.refusal(f"the fields of {keys.shown(key.raw)} cannot be taken away: the job is queued")
-        return 0
-    return connection.jobs.prepared.strip(prepared, arguments[2:])
+    jobs, names = connection.jobs, list(dict.fromkeys(arguments[2:]))
+    prepared = jobs.prepared.get(key)
+    if prepared is not None:
+        return jobs.prepared.strip(prepared, names)
+    fields = jobs.fields(key)
+    if any(name in DOCUMENTED and name in fields for name in names):
+        raise keys.refusal(f"the fields of {keys.shown(key.raw)} cannot be taken away: the job is queued")
+    job = jobs.live(key) or jobs.dead(key)
+    if job is None:
+        return jobs.finished.strip(key, names, connection.engine.now)
+    connection.must_be_durable = job.background
+    return jobs.written.strip_own(job.id, names, job.background)
 
 
 def _read(connection: "GearmonkeyConnection", arguments: list[bytes]) -> Fields:
@@ -78,7 +80,7 @@ def _read(connection: "GearmonkeyConnection", arguments: list[bytes]) -> Fields:
 
 def _read_values(connection: "GearmonkeyConnection", arguments: list[bytes], names: list[bytes]) -> Fields:
     """Read the hash for the values of these fields."""
-    if _OUTPUT in names:
+    if OUTPUT in names:
         connection.jobs.check_output(keys.expect(arguments[1], keys.Kind.JOB))
     return _read(connection, arguments)
 
@@ -89,28 +91,28 @@ def _write(connection: "GearmonkeyConnection", arguments: list[bytes]) -> int:
         raise keys.refusal(f"wrong number of arguments for '{keys.text(arguments[0]).lower()}' command")
     key = keys.expect(arguments[1], keys.Kind.JOB)
     fields = dict(zip(arguments[2::2], arguments[3::2], strict=True))
-    _check(key, fields)
-    before = connection.jobs.fields(key).keys()
+    _check(fields)
+    jobs = connection.jobs
+    before = jobs.fields(key).keys()
     new = sum(name not in before for name in fields)
-    job = connection.jobs.live(key)
+    job = jobs.live(key)
     if job is not None:
-        _report(connection, key, job, fields)
-    elif connection.jobs.has_ended(key):
-        _report_late(connection, key, fields)
+        _write_live(connection, key, job, fields)
+    elif jobs.has_ended(key):
+        _write_ended(connection, key, fields)
     else:
         _prepare(connection, key, fields)
     return new
 
 
-def _check(key: keys.Key, fields: Fields) -> None:
-    for name, value in fields.items():
-        if name not in _FIELDS:
-            raise keys.refusal(f"{keys.shown(name)} is no field of a job; there are {_listed(_FIELDS)}")
-        if name.startswith(b"status:"):
-            _amount(value)
-    status = fields.get(b"status")
+def _check(fields: Fields) -> None:
+    status = fields.get(STATUS)
     if status is not None and status not in _STATUSES:
-        raise keys.refusal(f"{keys.shown(status)} is no status of a job; there are {_listed(_STATUSES)}")
+        listed = ", ".join(sorted(name.decode() for name in _STATUSES))
+        raise keys.refusal(f"{keys.shown(status)} is no status of a job; there are {listed}")
+    for name in _PROGRESS:
+        if len(fields.get(name, b"")) > progress_values.LONGEST:
+            raise keys.NOT_AN_INTEGER
 
 
 def _prepare(connection: "GearmonkeyConnection", key: keys.Key, fields: Fields) -> None:
@@ -118,73 +120,91 @@ def _prepare(connection: "GearmonkeyConnection", key: keys.Key, fields: Fields) 
     prepared = connection.jobs.prepared.get(key)
     if prepared is None:
         raise keys.refusal(f"there is no job {key.id}; take an id with INCR uid:{keys.text(key.function)} first")
-    if fields.get(b"status", b"idle") != b"idle" or b"output" in fields:
+    if fields.get(STATUS, b"idle") != b"idle" or OUTPUT in fields:
         raise keys.refusal(f"job {key.id} was not queued yet, so nobody can have worked on it")
+    written_fields.check_own(written_fields.own_fields({**prepared.fields, **fields}))
     connection.jobs.prepared.write(prepared, fields, connection.engine.now)
 
 
-def _report(connection: "GearmonkeyConnection", key: keys.Key, job: LiveJob, fields: Fields) -> None:
-    """Write the hash of a live job: a worker reports on it."""
+def _write_live(connection: "GearmonkeyConnection", key: keys.Key, job: LiveJob, fields: Fields) -> None:
+    """Write the hash of a live job: its worker reports on it, or any program writes fields of its own."""
+    own = written_fields.own_fields(fields)
+    if len(own) == len(fields):
+        _write_own(connection, job, own)
+        return
     worker = connection.worker_of(job)
+    report = {name: value for name, value in fields.items() if name in DOCUMENTED} if own else fields
     if worker is None:
-        if connection.is_forgiven_report(job.handle, fields) or _changes_nothing(connection, key, fields):
-            return
-        raise keys.refusal(f"job {key.id} is not yours: it waits in its queue, or somebody else runs it")
-    connection.adopt(worker)
-    if fields.get(b"input", job.payload) != job.payload:
+        if not connection.is_forgiven_report(job.handle, report) and not _changes_nothing(connection, key, report):
+            raise keys.refusal(f"job {key.id} is not yours: it waits in its queue, or somebody else runs it")
+    elif report.get(INPUT, job.payload) != job.payload:
         raise keys.refusal(f"job {key.id} is running: its input cannot be changed")
-    _progress(connection, job, fields)
-    status, output = fields.get(b"status"), fields.get(b"output")
-    if output is not None and status not in _ENDS:
-        connection.gearmonkey.outputs[job.handle] = output
-    elif status in _ENDS:
-        if output is None:
-            output = connection.gearmonkey.outputs.get(job.handle, b"")
-        _end(connection, worker, job, status == b"success", output)
+    if own:
+        _write_own(connection, job, own)
+    if worker is not None:
+        connection.adopt(worker)
+        _report(connection, worker, job, report)
 
 
-def _end(connection: "GearmonkeyConnection", worker: Worker, job: LiveJob, success: bool, output: bytes) -> None:
+def _write_own(connection: "GearmonkeyConnection", job: LiveJob, own: Fields) -> None:
+    connection.jobs.written.write_own(job.id, own, job.background)
+    connection.must_be_durable = job.background
+
+
+def _report(connection: "GearmonkeyConnection", worker: Worker, job: LiveJob, fields: Fields) -> None:
+    """Do what a worker reports; it may write the status and the output with one command or with two."""
+    written, ending = connection.jobs.written, connection.gearmonkey.ending
+    if not _PROGRESS.isdisjoint(fields):
+        report = written.report(job.id, {name: value for name, value in fields.items() if name in _PROGRESS})
+        progress = progress_values.whole(report.get(DIVIDEND, b"0"), report.get(DIVISOR, b"0"))
+        if progress is not None:
+            connection.engine.progress(job, progress)
+    status, output = fields.get(STATUS), fields.get(OUTPUT)
+    before = written.get(job.id)
+    if before is not None:
+        status = before.report.get(STATUS) if status is None else status
+        output = before.report.get(OUTPUT) if output is None else output
+    if status not in ending_jobs.FINAL:
+        ending.discard(job.id)
+        written.drop_status(job.id)
+        if OUTPUT in fields:
+            written.report(job.id, {OUTPUT: fields[OUTPUT]})
+        return
     if worker is not connection.worker:
         worker.forgive_late(job.handle)  # its own report would be late
-    if success:
-        connection.engine.complete(worker, job, output)
-    elif output:
-        connection.engine.raise_exception(worker, job, output)
+    if output is None:
+        written.report(job.id, {STATUS: status})
+        ending.wait(job, worker, status)
     else:
-        connection.engine.fail(worker, job)
+        written.drop_status(job.id)
+        ending.end(job, worker, status, output)
 
 
-def _progress(connection: "GearmonkeyConnection", job: LiveJob, fields: Fields) -> None:
-    if b"status:dividend" not in fields and b"status:divisor" not in fields:
-        return
-    known = job.progress or Progress(0, 0)
-    dividend = _amount(fields.get(b"status:dividend", b"%d" % known.numerator))
-    divisor = _amount(fields.get(b"status:divisor", b"%d" % known.denominator))
-    connection.engine.progress(job, Progress(dividend, divisor))
+def _write_ended(connection: "GearmonkeyConnection", key: keys.Key, fields: Fields) -> None:
+    """Write the hash of a job that has ended: an output that is missing, progress, and fields of a program's own.
 
-
-def _report_late(connection: "GearmonkeyConnection", key: keys.Key, fields: Fields) -> None:
-    """Write the hash of a finished job: the same values are accepted, others refused."""
-    forgiven = connection.is_forgiven_report(connection.jobs.handle(key.id), fields)
-    if not forgiven and not _changes_nothing(connection, key, fields):
+    Other fields may be written again with the same value.
+    """
+    jobs, engine = connection.jobs, connection.engine
+    dead = jobs.dead(key)
+    finished = jobs.finished.get(key, engine.now) if dead is None else None
+    current = jobs.fields(key)
+    accepted = {name: value for name, value in fields.items() if current.get(name) != value}
+    own = written_fields.own_fields(accepted)
+    late = [name for name in accepted if name in DOCUMENTED and name not in _PROGRESS]
+    if finished is not None and finished.lacks_output and late == [OUTPUT]:
+        late = []
+    if late or (accepted and not current):
+        if connection.is_forgiven_report(jobs.handle(key.id), fields):
+            return
         raise keys.refusal(f"job {key.id} is over; a new one needs an id from INCR uid:{keys.text(key.function)}")
+    if dead is not None and own:
+        _write_own(connection, dead, own)
+    elif finished is not None and accepted:
+        written_fields.check_own({**written_fields.own_fields(current), **own})
+        jobs.finished.write(key, accepted, engine.now)
 
 
 def _changes_nothing(connection: "GearmonkeyConnection", key: keys.Key, fields: Fields) -> bool:
     current = connection.jobs.fields(key)
     return all(current.get(name) == value for name, value in fields.items())
-
-
-def _amount(text: bytes) -> int:
-    """A dividend or divisor: any number, rounded down."""
-    try:
-        amount = float(text)
-    except ValueError:
-        raise keys.NOT_AN_INTEGER from None
-    if not 0 <= amount < _LARGEST:
-        raise keys.NOT_AN_INTEGER
-    return int(amount)
-
-
-def _listed(names: frozenset[bytes]) -> str:
-    return ", ".join(sorted(name.decode() for name in names))

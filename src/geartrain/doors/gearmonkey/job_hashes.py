@@ -3,24 +3,26 @@
 A job's id is its number in the engine, so jobs of every door have one.
 """
 
+from collections.abc import Mapping
+
 from geartrain.doors.gearmonkey import keys
 from geartrain.doors.gearmonkey.finished_jobs import FinishedJobs
 from geartrain.doors.gearmonkey.prepared_jobs import PreparedJobs
+from geartrain.doors.gearmonkey.written_fields import DIVIDEND, DIVISOR, INPUT, OUTPUT, STATUS, Fields, WrittenFields
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import RUNNING
 from geartrain.errors import WireError
 
-Fields = dict[bytes, bytes]
-
 
 class JobHashes:
     """All jobs as hashes."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, saved_values: Mapping[str, bytes]) -> None:
         self._engine = engine
         self.prepared = PreparedJobs()
         self.finished = FinishedJobs()
+        self.written = WrittenFields(engine, saved_values)
         self._first_own = engine.next_id
         # Restored jobs whose handles have another prefix, because the setting was changed; found on first use.
         self._others: dict[int, bytes] | None = None
@@ -64,10 +66,12 @@ class JobHashes:
         """The hash; empty if there is none."""
         job = self.live(key)
         if job is not None:
-            return _of_live(job)
+            return self._of_live(job)
         job = self.dead(key)
         if job is not None:
-            return {b"status": b"error", b"input": job.payload, b"output": job.reason.encode()}
+            written = self.written.get(job.id)
+            own = written.own if written is not None else {}
+            return {STATUS: b"error", INPUT: job.payload, **own, OUTPUT: job.reason.encode()}
         prepared = self.prepared.get(key)
         if prepared is not None:
             return prepared.fields
@@ -94,11 +98,14 @@ class JobHashes:
             if not job.handle.startswith(prefix)
         }
 
-
-def _of_live(job: LiveJob) -> Fields:
-    fields = {b"status": b"busy" if job.state is RUNNING else b"idle", b"input": job.payload}
-    progress = job.progress
-    if progress is not None:
-        fields[b"status:dividend"] = b"%d" % progress.numerator
-        fields[b"status:divisor"] = b"%d" % progress.denominator
-    return fields
+    def _of_live(self, job: LiveJob) -> Fields:
+        fields = {STATUS: b"busy" if job.state is RUNNING else b"idle", INPUT: job.payload}
+        written = self.written.get(job.id)
+        if written is not None:
+            fields.update(written.own)
+            fields.update(written.report)
+        progress = job.progress
+        if progress is not None and DIVIDEND not in fields and DIVISOR not in fields:
+            fields[DIVIDEND] = b"%d" % progress.numerator
+            fields[DIVISOR] = b"%d" % progress.denominator
+        return fields

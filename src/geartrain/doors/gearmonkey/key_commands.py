@@ -119,7 +119,7 @@ def _exists(connection: "GearmonkeyConnection", key: keys.Key) -> bool:
     if key.kind is keys.Kind.LOCK:
         return connection.jobs.has_ended(key)
     if key.kind is keys.Kind.COUNT:
-        return connection.gearmonkey.counts.value(key.function) > 0
+        return connection.gearmonkey.counts.exists(key.function)
     if key.kind is not keys.Kind.QUEUE:
         return key.kind is keys.Kind.UID
     home = connection.engine.functions.get(key.function)
@@ -131,12 +131,13 @@ def _exists(connection: "GearmonkeyConnection", key: keys.Key) -> bool:
 def _delete(connection: "GearmonkeyConnection", key: keys.Key) -> bool:
     there = _exists(connection, key)
     if key.kind is keys.Kind.COUNT:
-        connection.gearmonkey.counts.reset(key.function, connection, 0)
+        connection.gearmonkey.counts.clear(key.function)
     elif key.kind is keys.Kind.JOB and there:
         job = connection.jobs.live(key) or connection.jobs.dead(key)
         if job is not None:
             connection.engine.cancel(job, "deleted")
             connection.must_be_durable = True
+        connection.jobs.written.remove(key.id)
         connection.jobs.prepared.pop(key.id)
         connection.jobs.finished.delete(key, connection.engine.now)
     return there
@@ -147,6 +148,7 @@ def _expire(connection: "GearmonkeyConnection", arguments: list[bytes], unit: in
     seconds = keys.integer(arguments[2]) / unit
     if key.kind not in (keys.Kind.JOB, keys.Kind.LOCK):
         raise keys.refusal(f"{keys.shown(key.raw)} does not expire: jobs that wait and workers that are there stay")
+    connection.end_waiting(key)
     finished = connection.jobs.finished.get(key, connection.engine.now)
     if key.kind is keys.Kind.JOB and finished is not None and finished.fields:
         finished.expires_at = connection.engine.now + min(seconds, finished_jobs.KEPT_FOR)
@@ -177,7 +179,7 @@ def _all(connection: "GearmonkeyConnection") -> Iterator[bytes]:
         if not name:
             continue
         yield b"uid:" + name
-        if connection.gearmonkey.counts.value(name) > 0:
+        if connection.gearmonkey.counts.exists(name):
             yield b"count:" + name
         if home.scheduled:
             yield b"queue:%b:scheduled" % name

@@ -6,7 +6,7 @@ They are in memory, and bounded in number and size. One that is never queued is 
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from geartrain.doors.gearmonkey import keys
+from geartrain.doors.gearmonkey import keys, written_fields
 
 if TYPE_CHECKING:
     from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
@@ -30,7 +30,7 @@ class PreparedJob:
 
     @property
     def size(self) -> int:
-        return sum(map(len, self.fields.values()))
+        return written_fields.size_of(self.fields)
 
 
 class PreparedJobs:

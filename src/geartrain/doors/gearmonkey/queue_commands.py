@@ -4,11 +4,13 @@ A queue has one order here, so both ends return the next job.
 """
 
 import heapq
+import itertools
 import math
 from typing import TYPE_CHECKING, Final
 
-from geartrain.doors.gearmonkey import blocked_pops, keys
+from geartrain.doors.gearmonkey import blocked_pops, keys, written_fields
 from geartrain.doors.gearmonkey.finished_jobs import KEPT_FOR
+from geartrain.doors.gearmonkey.written_fields import DIVIDEND, DIVISOR, Fields
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import QUEUED, SCHEDULED
@@ -23,6 +25,7 @@ DOOR: Final = "gearmonkey"
 _EARLIEST: Final = 0.001  # epoch seconds; to the engine 0 means now
 _LATEST: Final = 2.0**40
 _JUST_BEFORE: Final = 1e-6
+_MOST_SEARCHED: Final = 1000  # scheduled jobs that are looked at for a worker whose clock is ahead of ours
 _LIST_ENDS: Final = frozenset({keys.Kind.QUEUE, keys.Kind.LOCK})
 
 
@@ -159,20 +162,41 @@ def zrangebyscore(connection: "GearmonkeyConnection", arguments: list[bytes]) ->
 
 
 def claim_due(connection: "GearmonkeyConnection", key: keys.Key, now: bytes) -> LiveJob | None:
-    """What the document's script does: claim the first due job. The engine has queued it before later jobs."""
+    """What the document's script does: claim the first job whose time is not after the worker's date.
+
+    By our own clock that job is queued already, before later ones, or still scheduled.
+    """
     if key.kind is not keys.Kind.QUEUE or key.last != keys.SCHEDULED:
         raise keys.WRONG_TYPE
     high = _bound(now)
     function = _function(connection, key)
     first = function.queues[Priority.HIGH].first() if function is not None else None
-    if first is None or first.handle not in connection.gearmonkey.scheduled or first.run_at > high:
+    if first is not None and first.handle in connection.gearmonkey.scheduled and first.run_at <= high:
+        return blocked_pops.claim(connection, key.function, int(Priority.HIGH))
+    if function is None or not function.scheduled or high <= connection.engine.now:
         return None
-    return blocked_pops.claim(connection, key.function, int(Priority.HIGH))
+    early = _first_scheduled(connection, key.function, high)
+    return blocked_pops.claim_scheduled(connection, early) if early is not None else None
+
+
+def _first_scheduled(connection: "GearmonkeyConnection", function: bytes, high: float) -> LiveJob | None:
+    """The first scheduled job of a function, up to a time, if it is among the next ones of all functions.
+
+    Of several jobs with the same time this is the one whose id is first as a text, as in Redis.
+    """
+    first: LiveJob | None = None
+    for when, job in itertools.islice(connection.engine.schedule.soonest_first(), _MOST_SEARCHED):
+        if when > high or (first is not None and when > first.run_at):
+            break
+        if job.function == function and (first is None or b"%d" % job.id < b"%d" % first.id):
+            first = job
+    return first
 
 
 def _push(connection: "GearmonkeyConnection", arguments: list[bytes], ahead: bool) -> resp.Value:
     key = keys.expect(arguments[1], *_LIST_ENDS)
     if key.kind is keys.Kind.LOCK:
+        connection.end_waiting(key)
         return len(arguments) - 2
     priority = _priority(key)
     function = connection.engine.function(key.function)
@@ -198,6 +222,7 @@ def _submit(connection: "GearmonkeyConnection", key: keys.Key, number: bytes, pr
         )
     scheduled = key.last == keys.SCHEDULED
     handle = connection.engine.handle_prefix + number
+    _move_fields(connection, prepared.fields, job_key.id)
     if scheduled:
         connection.gearmonkey.scheduled.add(handle)
     connection.jobs.prepared.pop(job_key.id)
@@ -208,9 +233,21 @@ def _submit(connection: "GearmonkeyConnection", key: keys.Key, number: bytes, pr
         )  # fmt: skip
     except RequestError as error:
         connection.gearmonkey.scheduled.discard(handle)
+        connection.jobs.written.remove(job_key.id)
         raise keys.refusal(str(error)) from None
     connection.must_be_durable = True
     return True
+
+
+def _move_fields(connection: "GearmonkeyConnection", fields: Fields, number: int) -> None:
+    """Keep the fields of a prepared hash that the engine does not have."""
+    written = connection.jobs.written
+    own = written_fields.own_fields(fields)
+    if own:
+        written.write_own(number, own, durable=True)
+    progress = {name: value for name, value in fields.items() if name in (DIVIDEND, DIVISOR)}
+    if progress:
+        written.report(number, progress)
 
 
 def _cancel(connection: "GearmonkeyConnection", key: keys.Key, number: bytes, priority: int | None) -> bool:

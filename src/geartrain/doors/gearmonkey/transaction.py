@@ -50,6 +50,9 @@ def execute(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.
         return [connection.value_of(row, words) for row, words in queued.commands]
     finally:
         connection.in_transaction = False
+        ends, connection.ends = connection.ends, []
+        for number in ends:
+            connection.gearmonkey.ending.end_waiting(number)
 
 
 def discard(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:

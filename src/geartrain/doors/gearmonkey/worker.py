@@ -44,7 +44,9 @@ class GearmonkeyWorker(Worker):
         door = self.connection.gearmonkey
         for function in self.abilities:
             door.counts.registered[function] -= 1
-        door.popped.difference_update(job.handle for job in self.running.jobs())
+        for job in self.running.jobs():
+            door.ending.end_waiting(job.id)
+            door.popped.discard(job.handle)
         self.connection.engine.remove_worker(self)
 
     def expire(self) -> None:

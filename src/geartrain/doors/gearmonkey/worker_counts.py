@@ -4,12 +4,15 @@ What a connection has added is removed when it closes. Workers of other doors ar
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from geartrain.doors.gearmonkey import keys
 from geartrain.engine.engine import Engine
 
 if TYPE_CHECKING:
     from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
+
+_MOST_FUNCTIONS: Final = 10_000  # that one connection counts
 
 
 class WorkerCounts:
@@ -17,6 +20,8 @@ class WorkerCounts:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self.most_functions = _MOST_FUNCTIONS
+        # By function; a connection is in it, perhaps with 0, from its first change on until it closes.
         self._counted: dict[bytes, dict[GearmonkeyConnection, int]] = {}
         # Connections that pop are workers of the engine as well, and must not count twice.
         self.registered: Counter[bytes] = Counter()
@@ -26,8 +31,15 @@ class WorkerCounts:
         others = self._engine.worker_count(function) - self.registered[function]
         return others + sum(self._counted.get(function, {}).values())
 
+    def exists(self, function: bytes) -> bool:
+        """Whether there are workers, or a program has counted some."""
+        return function in self._counted or self.value(function) > 0
+
     def change(self, function: bytes, connection: "GearmonkeyConnection", by: int) -> None:
         """Add to the count of a connection. A negative number is taken from its own count first, then from others'."""
+        if function not in connection.counted and len(connection.counted) >= self.most_functions:
+            raise keys.refusal(f"a connection can count the workers of {self.most_functions} functions")
+        connection.counted.add(function)
         counted = self._counted.setdefault(function, {})
         if by > 0:
             counted[connection] = counted.get(connection, 0) + by
@@ -35,17 +47,15 @@ class WorkerCounts:
             taken = min(counted.get(other, 0), max(-by, 0))
             by += taken
             counted[other] = counted.get(other, 0) - taken
-            if not counted[other]:
-                del counted[other]
-        if not counted:
-            del self._counted[function]
 
     def reset(self, function: bytes, connection: "GearmonkeyConnection", value: int) -> None:
         """Set the number of workers; what exceeds those of other doors is counted for the connection."""
+        self.clear(function)
+        self.change(function, connection, max(value - self.value(function), 0))
+
+    def clear(self, function: bytes) -> None:
+        """Count only the workers of other doors."""
         self._counted.pop(function, None)
-        rest = value - self.value(function)
-        if rest > 0:
-            self.change(function, connection, rest)
 
     def forget(self, connection: "GearmonkeyConnection") -> None:
         """Remove the counts of a connection."""

@@ -50,7 +50,7 @@ class WatchedJob:
         self.accepted = False  # the server has it
         self.running = False  # its start was published
         self.finished = False  # its end was published
-        self.progress = (0, 0)  # that was reported last
+        self.progress: tuple[float, float] = (0, 0)  # that was reported last
 
     def notify(self, event: Event) -> None:
         """Pass an event to all listeners."""
