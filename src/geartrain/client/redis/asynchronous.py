@@ -153,6 +153,11 @@ class AsyncWorker(AsyncClosing):
     async def close(self) -> None:
         """Unregister, and close all connections."""
         self.stop()
+        await self.unregister()
+        await self._redis.close()
+
+    async def unregister(self) -> None:
+        """Be no longer counted as a worker; fetching a job registers again."""
         if self._renewing is not None:
             self._renewing.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -162,7 +167,6 @@ class AsyncWorker(AsyncClosing):
             self._started = False
             with contextlib.suppress(*connection.CONNECTION_ERRORS):  # then other workers correct the count
                 await self._redis.run(self._flow.stop())
-        await self._redis.close()
 
     async def _start(self) -> None:
         if not self._started or self._redis.breaks != self._breaks:

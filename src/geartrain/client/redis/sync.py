@@ -1,9 +1,12 @@
 """Client and worker for programs without asyncio: the async ones, run by an event loop in a thread."""
 
+import contextlib
+import signal
 import threading
+import time
 import weakref
-from collections.abc import Callable
-from types import TracebackType
+from collections.abc import Callable, Iterator
+from types import FrameType, TracebackType
 from typing import Any, Self
 
 from geartrain.client.loop_thread import LoopThread
@@ -13,6 +16,8 @@ from geartrain.client.redis.job import Job, Options
 from geartrain.client.redis.worker_flow import TakenJob
 
 _LONGEST_PAUSE = 5.0  # seconds between attempts to connect
+_SIGNAL_CHECK = 0.2  # seconds until a signal is noticed during such a pause
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class SyncClosing:
@@ -86,6 +91,7 @@ class Worker(SyncClosing):
         self._worker = AsyncWorker(url, self.work, lease)
         self._loop = LoopThread()
         self._stopping = threading.Event()
+        self._signalled = False
 
     def accept(self, function: str) -> None:
         """Run jobs of this function as well."""
@@ -101,16 +107,22 @@ class Worker(SyncClosing):
         """Report the progress of the current job; for the work function."""
         self._loop.call(self._worker.update(dividend, divisor))
 
-    def run(self) -> None:
-        """Run jobs until `stop` is called, by another thread or a signal; reconnect when a connection breaks."""
+    def run(self, signals: bool = True) -> None:
+        """Run jobs until `stop`, SIGTERM or SIGINT, then finish the current one and unregister.
+
+        A broken connection is opened again. `signals=False` leaves signals alone, as does a call outside the main
+        thread. A second signal has the effect that it had before `run`.
+        """
         pause = connection.FIRST_PAUSE
-        while not self._stopping.is_set():
-            try:
-                self.run_one()
-                pause = connection.FIRST_PAUSE
-            except connection.CONNECTION_ERRORS:
-                self._stopping.wait(pause)
-                pause = min(pause * 2, _LONGEST_PAUSE)
+        with self._stopped_by_signals() if signals else contextlib.nullcontext():
+            while not self._is_stopping:
+                try:
+                    self.run_one()
+                    pause = connection.FIRST_PAUSE
+                except connection.CONNECTION_ERRORS:
+                    self._wait(pause)
+                    pause = min(pause * 2, _LONGEST_PAUSE)
+            self._loop.call(self._worker.unregister())
 
     def run_one(self, seconds: float = worker_flow.POP_SECONDS) -> bool:
         """Run the next job, if one arrives within this time; false if none did."""
@@ -128,6 +140,39 @@ class Worker(SyncClosing):
         """Unregister, and close all connections."""
         self.stop()
         self._loop.end(self._worker.close())
+
+    @property
+    def _is_stopping(self) -> bool:
+        return self._signalled or self._stopping.is_set()
+
+    def _wait(self, seconds: float) -> None:
+        """Wait for so long, or until the worker is stopped."""
+        deadline = time.monotonic() + seconds
+        while not self._is_stopping and (left := deadline - time.monotonic()) > 0:
+            self._stopping.wait(min(left, _SIGNAL_CHECK))
+
+    @contextlib.contextmanager
+    def _stopped_by_signals(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.getsignal(number) for number in _SIGNALS}
+
+        def restore() -> None:
+            for number, handler in before.items():
+                signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            # Nothing but a flag: the thread that is interrupted may hold the lock of `_stopping`.
+            self._signalled = True
+            restore()
+
+        for number in _SIGNALS:
+            signal.signal(number, stop)
+        try:
+            yield
+        finally:
+            restore()
 
     def _ending(self, task: TakenJob) -> tuple[str, Any]:
         try:
