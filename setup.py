@@ -59,6 +59,7 @@ COLD = (
     "doors/gearmonkey/counter_commands.py",
     "doors/gearmonkey/glob.py",
     "doors/gearmonkey/key_commands.py",
+    "doors/gearmonkey/long_reply.py",
     "doors/gearmonkey/script_commands.py",
     "doors/gearmonkey/session_commands.py",
     "doors/gearmonkey/transaction.py",

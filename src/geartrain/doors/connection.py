@@ -25,24 +25,30 @@ from typing import Any, Final
 from mypy_extensions import i64, mypyc_attr
 
 from geartrain.doors.door import Door
+from geartrain.doors.long_answer import LongAnswer
 from geartrain.doors.refused_peer import RefusedPeer
 from geartrain.errors import RequestError, WireError
 from geartrain.runtime.tick import Writer
 
 # Bytes of output above which no packet of the peer is handled.
 HIGH_WATER: Final = 256 * 1024
-# A door handles this many packets between two calls of `turn_over`, which may read the clock.
+# A door handles this many packets between two calls of `turn_over`, which reads the clock.
 PACKETS_PER_CHECK: Final = 16
 # Larger output is handed over piece by piece instead of being copied into one.
 _JOIN_UP_TO: Final = 256 * 1024
 # A packet that arrives in parts has to bring this many bytes between two checks.
 _LEAST_PROGRESS: Final = 1024
+# The ticket of what is held until a long answer ends. No commit has such a number.
+_NO_COMMIT: Final = 2**62
 
 _log = logging.getLogger("geartrain.doors")
 
 
 class HeldOutput:
-    """Output that waits for a ticket: acknowledgements, and everything that was written after the first of them."""
+    """Output that waits for a ticket: acknowledgements, and everything that was written after the first of them.
+
+    Also what is written after the beginning of a long answer, which waits for the end of it.
+    """
 
     __slots__ = ("acknowledgements", "start", "ticket")
 
@@ -51,6 +57,11 @@ class HeldOutput:
         self.start = start  # the number of the first piece that waits
         # The number of each acknowledgement, and what is to be sent instead if the commit fails.
         self.acknowledgements: list[tuple[int, bytes]] = []
+
+    def shift(self) -> None:
+        """A piece was inserted before these."""
+        self.start += 1
+        self.acknowledgements = [(number + 1, instead) for number, instead in self.acknowledgements]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -76,6 +87,8 @@ class Connection(Writer):
         self._left = False  # its workers and watchers are out of the engine
         self._paused = False  # the peer does not read fast enough
         self._continuing = False  # the tick loop was asked to continue
+        self._long_answer: LongAnswer | None = None  # that is being made
+        self._behind_answer: HeldOutput | None = None  # what was written after it began
         self._turn_ends = 0.0  # by the monotonic clock; 0: the clock was not read in this turn
         self._unhandled: list[bytes] = []  # what arrived while no packet could be handled
         self._unhandled_size = 0
@@ -195,14 +208,17 @@ class Connection(Writer):
         """
         if self.suspended:
             return True
-        if self.unsent <= HIGH_WATER and not self._paused:
-            now = time.monotonic()
-            if not self._turn_ends:
-                self._turn_ends = now + self.door.limits.turn
-            if now < self._turn_ends:
-                return False
+        if not (self.unsent > HIGH_WATER or self._paused or self._time_is_over()):
+            return False
         self.suspend()
         return True
+
+    def _time_is_over(self) -> bool:
+        """Whether this turn has lasted long enough. Its time begins when this is called first."""
+        now = time.monotonic()
+        if not self._turn_ends:
+            self._turn_ends = now + self.door.limits.turn
+        return now >= self._turn_ends
 
     def suspend(self) -> None:
         """Handle no more packets and read nothing until the tick loop continues this connection."""
@@ -214,11 +230,25 @@ class Connection(Writer):
     def continue_input(self) -> None:
         """Handle the packets that were left, if the peer has read enough; otherwise wait until it has."""
         self._continuing = False
-        if self.input_ended or not self.suspended or self._paused or self.unsent > HIGH_WATER:
+        if self.input_ended or not self.suspended or self._must_wait():
             return  # `flush`, `resume_writing` or `commit_ended` continues
         self._turn_ends = 0.0
+        if self._long_answer is not None:
+            try:
+                if not self._make_answer(self._long_answer):
+                    self._continue_later()
+                    return
+            except Exception:
+                self.handle_bug()
+                return
         self.suspended = False
         self.handle_rest()
+
+    def _must_wait(self) -> bool:
+        """Whether the peer, or the disk, must take output first. What waits for a long answer cannot be sent before."""
+        if self._paused or self.unsent <= HIGH_WATER:
+            return self._paused
+        return self._behind_answer is None or self._held[0] is not self._behind_answer
 
     def handle_rest(self) -> None:
         """Handle what is left in the codec, then what arrived meanwhile, and read again."""
@@ -296,16 +326,66 @@ class Connection(Writer):
 
     def commit_ended(self, ticket: int, failed: bool) -> None:
         """Send the acknowledgements that waited for this ticket, or what is to be sent instead of them."""
-        while self._held and self._held[0].ticket <= ticket:
-            held = self._held.pop(0)
+        ended = [held for held in self._held if held.ticket <= ticket]
+        self._held = [held for held in self._held if held.ticket > ticket]
+        for held in ended:
             if failed:
                 for number, instead in held.acknowledgements:
                     at = number - self._sent
                     self.unsent += len(instead) - len(self.out[at])
                     self.out[at] = instead
         self.flush()
+        if self.suspended:
+            self._continue_later()
         if self._close_after_commit and not self._held:
             self.close()
+
+    def answer_in_steps(self, answer: LongAnswer) -> None:
+        """Make an answer piece by piece, in this turn as far as it goes. No packet is handled until it ends."""
+        self._long_answer = answer
+        if not self._make_answer(answer):
+            # Others may write to this peer meanwhile, and must not write into the answer.
+            self._behind_answer = HeldOutput(_NO_COMMIT, self._sent + len(self.out))
+            self._held.append(self._behind_answer)
+            self.suspend()
+        elif self._time_is_over():
+            self.suspend()
+
+    def _make_answer(self, answer: LongAnswer) -> bool:
+        """Make pieces of a long answer for one turn; whether it has ended."""
+        size = 0
+        while size <= HIGH_WATER:
+            piece = answer.next_piece()
+            if piece:
+                size += len(piece)
+                self._write_piece(piece)
+            if answer.ended:
+                self._end_answer()
+                return True
+            if self._time_is_over():
+                break
+        return False
+
+    def _write_piece(self, piece: bytes) -> None:
+        """Write a piece of a long answer before everything that was written since it began."""
+        behind = self._behind_answer
+        if behind is None:
+            self.write(piece)
+            return
+        self.tick_loop.flush_later(self)
+        self.out.insert(behind.start - self._sent, piece)
+        self.unsent += len(piece)
+        for held in self._held[self._held.index(behind) :]:
+            held.shift()
+
+    def _end_answer(self) -> None:
+        """Send what has waited for the end of a long answer."""
+        self._long_answer = None
+        behind = self._behind_answer
+        if behind is not None:
+            self._behind_answer = None
+            self._held.remove(behind)
+            self.tick_loop.flush_later(self)
 
     def flush(self) -> None:
         """Write what has gathered, with one call. After `close` it is discarded."""
@@ -350,6 +430,7 @@ class Connection(Writer):
                 self._refused.end()
             return
         self.input_ended = True
+        self._end_answer()
         self.flush()
         if self._held:
             self._close_after_commit = True
@@ -385,6 +466,7 @@ class Connection(Writer):
         self.out.clear()
         self.unsent = 0
         self._held.clear()
+        self._long_answer = self._behind_answer = None
         self._unhandled.clear()
 
     def check_progress(self, checks_per_timeout: int) -> None:

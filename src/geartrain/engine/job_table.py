@@ -84,6 +84,18 @@ class JobTable:
                 if job is not None:
                     yield job
 
+    def walk(self) -> Iterator[LiveJob]:
+        """The same for a caller that pauses: jobs may be added and removed meanwhile.
+
+        It shows every job that is in the table from the beginning to the end, and some of the others.
+        """
+        for number in list(self._blocks):
+            block = self._blocks.get(number)
+            if block is not None:
+                for job in block.jobs:
+                    if job is not None:
+                        yield job
+
     def shrink(self) -> None:
         """Release the memory of an empty table: a dictionary keeps its size when its entries are deleted."""
         self._blocks = {}

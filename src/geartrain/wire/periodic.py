@@ -337,7 +337,12 @@ def _within(number: int, bounds: tuple[int, int]) -> int:
 
 def jobs(jobs: list[PeriodicJob]) -> bytes:
     """A dump."""
-    return _LENGTH.pack(len(jobs)) + b"".join(map(job, jobs))
+    return dump([job(each) for each in jobs])
+
+
+def dump(encoded: list[bytes]) -> bytes:
+    """A dump of jobs that `job` has encoded."""
+    return _LENGTH.pack(len(encoded)) + b"".join(encoded)
 
 
 def value(number: int) -> bytes:

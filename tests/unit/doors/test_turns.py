@@ -211,3 +211,89 @@ def test_a_suspended_connection_that_is_lost_is_not_continued(hasty: Bench) -> N
     peer.protocol.connection_lost(None)
     hasty.rounds(5)
     assert len(peer.written) < len(ECHOED) * PACKETS
+
+
+def submit(bench: Bench, count: int) -> bytes:
+    """Queue jobs; returns the lines of `show jobs` for them."""
+    jobs = [bench.engine.submit(b"f", background=True) for _ in range(count)]
+    return b"".join(b"%b\t0\t0\t1\n" % job.handle for job in jobs)
+
+
+def test_a_long_list_is_made_in_slices(hasty: Bench) -> None:
+    lines = submit(hasty, 10_000)
+    peer, other = hasty.open_peer(), hasty.open_peer()
+    peer.protocol.data_received(b"show jobs\nversion\n")
+    other.protocol.data_received(ECHO)
+    hasty.until(lambda: other.written)
+    assert len(peer.written) < len(lines)
+    hasty.until(lambda: peer.reading)
+    assert peer.written == lines + b".\nOK test\n"
+
+
+def test_a_long_list_waits_for_its_reader(patient: Bench) -> None:
+    lines = submit(patient, 50_000)
+    peer = patient.open_peer()
+    peer.full = True
+    peer.protocol.data_received(b"show jobs\n" * 3)
+    patient.rounds(50)
+    assert HIGH_WATER < len(peer.written) < 2 * HIGH_WATER < len(lines)
+    assert peer.protocol.unsent == 0
+    peer.drain()
+    patient.until(lambda: peer.reading)
+    assert peer.written == (lines + b".\n") * 3
+
+
+def test_jobs_may_come_and_go_while_they_are_listed(hasty: Bench) -> None:
+    submit(hasty, 10_000)
+    peer = hasty.open_peer()
+    peer.protocol.data_received(b"show jobs\n")
+    for job in list(hasty.engine.jobs.values())[::2]:
+        hasty.engine.cancel(job)
+    stayed = {job.handle for job in hasty.engine.jobs.values()}
+    submit(hasty, 1000)
+    hasty.until(lambda: peer.reading)
+    listed = {line.split(b"\t")[0] for line in peer.written.splitlines()}
+    assert stayed <= listed
+    assert peer.written.endswith(b".\n")
+
+
+def test_nothing_is_written_into_a_long_answer(hasty: Bench) -> None:
+    lines = submit(hasty, 10_000)
+    peer = hasty.open_peer()
+    peer.protocol.data_received(wire.request(wire.SUBMIT_JOB, b"g", b"", b"") + b"show jobs\n")
+    assert not peer.reading
+    worker = hasty.open_peer()
+    worker.protocol.data_received(wire.request(wire.CAN_DO, b"g") + wire.request(wire.GRAB_JOB))
+    result = b"x" * (2 * HIGH_WATER)
+    worker.protocol.data_received(wire.request(wire.WORK_COMPLETE, b"H:t:10001", result))
+    hasty.until(lambda: peer.reading)
+    created = wire.response(wire.JOB_CREATED, b"H:t:10001")
+    completed = wire.about_job(wire.WORK_COMPLETE, b"H:t:10001", result)
+    assert peer.written in (
+        created + lines + b".\n" + completed,
+        created + lines + b"H:t:10001\t0\t0\t0\n.\n" + completed,
+    )
+    assert peer.protocol.unsent == 0
+
+
+def test_a_long_answer_keeps_the_order_of_acknowledgements(hasty: Bench) -> None:
+    submit(hasty, 10_000)
+    peer = hasty.open_peer()
+    durability = hasty.tick_loop.durability
+    durability.changed()
+    durability.begin_commit()
+    peer.protocol.data_received(b"cancel job x\nshow jobs\ncancel job x\n")
+    hasty.rounds(20)
+    assert peer.written == b"", "the list passed the acknowledgement before it"
+    durability.end_commit(failed=False)
+    hasty.until(lambda: peer.reading)
+    assert peer.written.startswith(b"ERR UNKNOWN_JOB\r\nH:t:1\t")
+    assert peer.written.endswith(b".\nERR UNKNOWN_JOB\r\n")
+
+
+def test_a_connection_that_closes_does_not_wait_for_the_end_of_a_long_answer(hasty: Bench) -> None:
+    submit(hasty, 10_000)
+    peer = hasty.open_peer()
+    peer.protocol.data_received(b"show jobs\n")
+    peer.protocol.close()
+    assert peer.closed

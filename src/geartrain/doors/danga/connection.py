@@ -79,7 +79,7 @@ class DangaConnection(Connection):
                 self.acknowledge(completion.of_record(record, result), wire.INCOMPLETE_PACKET)
                 if len(result) < record.full_size:
                     self.log(logging.WARNING, "result was cut", f"{len(result)} of {record.full_size} bytes are kept")
-            self.requests.resume()
+            self._run_later(self.requests.resume())
         except StoreError as error:
             self.refuse(WireError("FAULT", f"cannot read the record of a job: {error}"))
         except Exception:
@@ -91,7 +91,21 @@ class DangaConnection(Connection):
         Called inside a verb of another connection, which must not suffer from an exception here.
         """
         try:
-            self.requests.resume()
+            self._run_later(self.requests.resume())
+        except Exception:
+            self.handle_bug()
+
+    def _run_later(self, more: bool) -> None:
+        """Carry out more requests after the loop has looked for other input."""
+        if more:
+            self.tick_loop.loop.call_soon(self._run_requests)
+
+    def _run_requests(self) -> None:
+        if self.input_ended:
+            return
+        self.tick_loop.begin_tick()
+        try:
+            self._run_later(self.requests.run_some())
         except Exception:
             self.handle_bug()
 

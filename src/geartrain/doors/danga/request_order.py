@@ -19,6 +19,7 @@ LOOKUP: Final = 2  # a record from the archive
 
 Step = Callable[[], None]
 
+_STEPS: Final = 64  # requests that are carried out before others have their turn
 _OVERHEAD: Final = 256  # bytes of memory that a waiting request takes besides its body, about
 
 
@@ -42,19 +43,29 @@ class RequestOrder:
         self._size += size
         self._waiting.append((step, size, passes_sync_job))
 
-    def resume(self) -> None:
-        """The request that the others waited for is answered: carry them out."""
+    def resume(self) -> bool:
+        """The request that the others waited for is answered: carry some of them out. Whether more could be."""
         self.state = IDLE
+        return self.run_some()
+
+    def run_some(self) -> bool:
+        """Carry out some of the requests that need not wait any more. Whether more could be."""
         waiting = self._waiting
-        while waiting and self._may_run(waiting[0][2]):
+        for _ in range(_STEPS):
+            if not self._next_may_run():
+                return False
             step, size, _ = waiting.popleft()
             self._size -= size
             step()
+        return self._next_may_run()
 
     def clear(self) -> None:
         """Carry out none of them."""
         self._waiting.clear()
         self._size = 0
+
+    def _next_may_run(self) -> bool:
+        return bool(self._waiting) and self._may_run(self._waiting[0][2])
 
     def _may_run(self, passes_sync_job: bool) -> bool:
         return self.state == IDLE or (passes_sync_job and self.state == SYNC_JOB)

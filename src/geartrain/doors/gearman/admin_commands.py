@@ -4,11 +4,14 @@ Lists end with a line of a single dot and use LF; OK and ERR lines end with CRLF
 `getpid` and `verbose`.
 """
 
+import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.gearman import unique
+from geartrain.doors.long_answer import LongAnswer, StreamedAnswer
+from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.errors import DuplicateKeyError, LineError, RequestError
 from geartrain.wire.gearman import number
@@ -16,7 +19,7 @@ from geartrain.wire.gearman import number
 if TYPE_CHECKING:
     from geartrain.doors.gearman.connection import GearmanConnection
 
-Command = Callable[["GearmanConnection", list[bytes]], bytes]
+Command = Callable[["GearmanConnection", list[bytes]], bytes | LongAnswer]
 
 _OK: Final = b"OK\r\n"
 _LOOPBACK: Final = ("127.", "::1", "::ffff:127.")
@@ -33,7 +36,9 @@ def handle(connection: "GearmanConnection", line: bytes) -> None:
         answer = command(connection, words) if command else _unknown(first)
     except RequestError as error:
         raise LineError(error.code, str(error), fatal=False) from None
-    if name in CHANGES:
+    if isinstance(answer, LongAnswer):
+        connection.answer_in_steps(answer)
+    elif name in CHANGES:
         connection.acknowledge(answer, b"ERR QUEUE_ERROR QUEUE_ERROR\r\n")
     else:
         connection.write(answer)
@@ -52,8 +57,8 @@ def _printed(name: bytes) -> bytes:
     return name.partition(b"\0")[0] if b"\0" in name else name
 
 
-def _list(lines: list[bytes]) -> bytes:
-    return b"".join((*lines, b".\n"))
+def _list(lines: Iterable[bytes]) -> LongAnswer:
+    return StreamedAnswer(itertools.chain(lines, [b".\n"]))
 
 
 def _version(connection: "GearmanConnection", words: list[bytes]) -> bytes:
@@ -68,34 +73,34 @@ def _verbose(connection: "GearmanConnection", words: list[bytes]) -> bytes:
     return b"OK %b\n" % connection.gearman.control.log_level_name.encode()
 
 
-def _status(connection: "GearmanConnection", words: list[bytes]) -> bytes:
+def _status(connection: "GearmanConnection", words: list[bytes]) -> LongAnswer:
     return _list(
-        [
-            b"%b\t%d\t%d\t%d\n" % (_printed(function.name), function.total, function.running, function.workers)
-            for function in connection.engine.functions.values()
-        ]
+        b"%b\t%d\t%d\t%d\n" % (_printed(function.name), function.total, function.running, function.workers)
+        for function in list(connection.engine.functions.values())
     )
 
 
-def _priority_status(connection: "GearmanConnection", words: list[bytes]) -> bytes:
-    lines = []
-    for function in connection.engine.functions.values():
-        high, normal, low = (queue.size for queue in function.queues)
-        lines.append(b"%b\t%d\t%d\t%d\t%d\n" % (_printed(function.name), high, normal, low, function.workers))
-    return _list(lines)
+def _priority_status(connection: "GearmanConnection", words: list[bytes]) -> LongAnswer:
+    return _list(_priority_line(function) for function in list(connection.engine.functions.values()))
 
 
-def _workers(connection: "GearmanConnection", words: list[bytes]) -> bytes:
-    lines = []
-    for peer in connection.gearman.gearman_connections():
-        abilities = peer.worker.abilities if peer.worker else {}
-        functions = b"".join(b" %b" % _printed(name) for name in reversed(abilities))
-        address = peer.peer.rpartition(":")[0].encode()
-        lines.append(b"%d %b %b :%b\n" % (peer.descriptor(), address, _printed(peer.client_id) or b"-", functions))
-    return _list(lines)
+def _priority_line(function: Function) -> bytes:
+    high, normal, low = (queue.size for queue in function.queues)
+    return b"%b\t%d\t%d\t%d\t%d\n" % (_printed(function.name), high, normal, low, function.workers)
 
 
-def _show(connection: "GearmanConnection", words: list[bytes]) -> bytes:
+def _workers(connection: "GearmanConnection", words: list[bytes]) -> LongAnswer:
+    return _list(_worker_line(peer) for peer in connection.gearman.gearman_connections() if not peer.closing)
+
+
+def _worker_line(peer: "GearmanConnection") -> bytes:
+    abilities = peer.worker.abilities if peer.worker else {}
+    functions = b"".join(b" %b" % _printed(name) for name in reversed(abilities))
+    address = peer.peer.rpartition(":")[0].encode()
+    return b"%d %b %b :%b\n" % (peer.descriptor(), address, _printed(peer.client_id) or b"-", functions)
+
+
+def _show(connection: "GearmanConnection", words: list[bytes]) -> bytes | LongAnswer:
     if not words:
         return _unknown(b"show")
     what = b" ".join(words).lower()
@@ -104,25 +109,24 @@ def _show(connection: "GearmanConnection", words: list[bytes]) -> bytes:
     return _list(LISTS[what](connection))
 
 
-def _jobs(connection: "GearmanConnection") -> list[bytes]:
+def _jobs(connection: "GearmanConnection") -> Iterator[bytes]:
     # Retries count lost workers, so the current attempt does not count. The third column, gearmand's ignore flag, is
     # always 0: a foreground job without clients is cancelled at once.
-    return [
+    return (
         b"%b\t%d\t0\t%d\n" % (job.handle, job.attempts - (job.owner is not None), job.background)
-        for job in connection.engine.jobs.values()
-    ]
+        for job in connection.engine.jobs.walk()
+    )
 
 
-def _unique_jobs(connection: "GearmanConnection") -> list[bytes]:
-    return [b"%b\n" % unique.display(job.unique) for job in connection.engine.jobs.values()]
+def _unique_jobs(connection: "GearmanConnection") -> Iterator[bytes]:
+    return (b"%b\n" % unique.display(job.unique) for job in connection.engine.jobs.walk())
 
 
-def _dead_jobs(connection: "GearmanConnection") -> list[bytes]:
+def _dead_jobs(connection: "GearmanConnection") -> Iterator[bytes]:
     """An addition to gearmand's lists: handle, function, attempts, and the reason."""
-    return [
-        b"%b\t%b\t%d\t%b\n" % (job.handle, job.function, job.attempts, _one_line(job.reason))
-        for job in connection.engine.dead.values()
-    ]
+    dead = connection.engine.dead
+    jobs = (job for number in list(dead) if (job := dead.get(number)) is not None)
+    return (b"%b\t%b\t%d\t%b\n" % (job.handle, job.function, job.attempts, _one_line(job.reason)) for job in jobs)
 
 
 def _one_line(text: str) -> bytes:
@@ -205,7 +209,7 @@ def _shutdown(connection: "GearmanConnection", words: list[bytes]) -> bytes:
     return _OK
 
 
-LISTS: Final[dict[bytes, Callable[["GearmanConnection"], list[bytes]]]] = {
+LISTS: Final[dict[bytes, Callable[["GearmanConnection"], Iterator[bytes]]]] = {
     b"jobs": _jobs,
     b"unique jobs": _unique_jobs,
     b"dead jobs": _dead_jobs,

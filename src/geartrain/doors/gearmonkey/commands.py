@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 Handler = Callable[["GearmonkeyConnection", list[bytes]], resp.Value]
 
-ANY: Final = 2**31  # number of words
+# The number of words of a command that may have any number. A command runs without a pause, so it has a bound.
+ANY: Final = 10_000
 
 
 class JobKeys(enum.Enum):
@@ -87,8 +88,8 @@ COMMANDS: Final[dict[bytes, Command]] = {
     b"TTL": Command(key_commands.ttl, 2, 2, _FIRST),
     b"PTTL": Command(key_commands.pttl, 2, 2, _FIRST),
     b"PERSIST": Command(key_commands.persist, 2, 2),
-    b"KEYS": Command(key_commands.list_keys, 2, 2),
-    b"SCAN": Command(key_commands.scan, 2, 8),
+    b"KEYS": Command(key_commands.list_keys, 2, 2, in_transaction=False),
+    b"SCAN": Command(key_commands.scan, 2, 8, in_transaction=False),
     b"DBSIZE": Command(key_commands.dbsize, 1, 1),
     b"PUBLISH": Command(channel_commands.publish, 3, 3),
     b"SUBSCRIBE": Command(channel_commands.subscribe, 2, ANY, subscribers=True, in_transaction=False),

@@ -5,13 +5,15 @@ back until it is answered, since replies come in the order of the commands.
 """
 
 import asyncio
+import functools
 import time
 from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.connection import HIGH_WATER, PACKETS_PER_CHECK, Connection
-from geartrain.doors.gearmonkey import channel_commands, commands, keys, transaction
+from geartrain.doors.gearmonkey import channel_commands, commands, keys, long_reply, transaction
 from geartrain.doors.gearmonkey.blocked_pops import BlockedPop
 from geartrain.doors.gearmonkey.worker import GearmonkeyWorker
+from geartrain.doors.long_answer import StreamedAnswer
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
 from geartrain.errors import StoreError, WireError
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 _NOT_DURABLE: Final = resp.error_reply("ERR", "the job could not be written to disk; it was not queued")
 _MOST_RECORDS: Final = 1000  # looked up for one command
 _ENDS: Final = (b"success", b"error")
+_ARGUMENTS_PER_PACKET: Final = 8  # a command with this many more arguments counts as one more packet
 # First words of HTTP requests that a web page was tricked into sending. Redis refuses these as well.
 _WEB: Final = frozenset({b"POST", b"HOST:"})
 
@@ -67,9 +70,10 @@ class GearmonkeyConnection(Connection):
         """Run every complete command, up to one that waits."""
         left = PACKETS_PER_CHECK
         while not self.blocked and not self.input_ended and self.reader.next() == resp.COMMAND:
-            self._handle(self.reader.arguments)
-            left -= 1
-            if not left or self.unsent > HIGH_WATER:
+            arguments = self.reader.arguments
+            self._handle(arguments)
+            left -= 1 + len(arguments) // _ARGUMENTS_PER_PACKET
+            if left <= 0 or self.unsent > HIGH_WATER or self.suspended:
                 if self.turn_over():
                     return
                 left = PACKETS_PER_CHECK
@@ -117,10 +121,10 @@ class GearmonkeyConnection(Connection):
             return resp.ErrorReply("ERR", f"Can't execute '{word.lower()}': only {allowed} are allowed in this context")
         if self.transaction is not None and not row.inside_multi:
             self.transaction.size += sum(map(len, arguments))
+            self.transaction.words += len(arguments)
             if not row.in_transaction:
                 return resp.ErrorReply("ERR", "Command not allowed inside a transaction")
-            too_much = self.transaction.size > self.door.limits.max_packet
-            if too_much or len(self.transaction.commands) >= transaction.MOST_COMMANDS:
+            if self.transaction.size > self.door.limits.max_packet or self.transaction.is_too_large:
                 return resp.ErrorReply("ERR", "the transaction is too large")
         return None
 
@@ -229,12 +233,34 @@ class GearmonkeyConnection(Connection):
 
     def reply(self, value: resp.Value) -> None:
         """Reply to the current command, when its changes are durable."""
+        if long_reply.is_long(value):
+            self._reply_in_steps(value)
+            return
         data = resp.encode(value, self.version)
         if self.must_be_durable:
             self.must_be_durable = False
             self.acknowledge(data, _NOT_DURABLE)
         else:
             self.write(data)
+
+    def _reply_in_steps(self, value: resp.Value) -> None:
+        """Reply with a long list, after its changes are durable if they must be."""
+        if not self.must_be_durable:
+            self.answer_in_steps(StreamedAnswer(long_reply.parts(value, self.version)))
+            return
+        self.must_be_durable = False
+        self.blocked = True
+        self.tick_loop.durability.call_when_durable(functools.partial(self._reply_when_durable, value))
+
+    def _reply_when_durable(self, value: resp.Value, failed: bool) -> None:
+        if self.input_ended:
+            return
+        self.tick_loop.begin_tick()
+        if failed:
+            self.write(_NOT_DURABLE)
+        else:
+            self.answer_in_steps(StreamedAnswer(long_reply.parts(value, self.version)))
+        self.tick_loop.loop.call_soon(self._resume)
 
     def push(self, values: list[resp.Value]) -> None:
         """Send a message to a subscriber."""

@@ -1,9 +1,10 @@
 """Commands on keys of every kind: EXISTS, TYPE, DEL, EXPIRE, KEYS and the like."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from geartrain.doors import long_answer
 from geartrain.doors.gearmonkey import finished_jobs, glob, keys
 from geartrain.wire import resp
 
@@ -73,7 +74,8 @@ def persist(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.
 
 def list_keys(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """KEYS: of functions and live jobs, up to a limit."""
-    return _listed(connection, arguments[1])
+    head = b"*%d\r\n"
+    return _list(connection, arguments[1], b"", lambda listed: head % len(listed) + b"".join(listed))
 
 
 def scan(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
@@ -83,11 +85,13 @@ def scan(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Val
     if len(options) % 2:
         raise keys.SYNTAX
     named = {name.upper(): value for name, value in zip(options[0::2], options[1::2], strict=True)}
-    type_name = named.get(b"TYPE", b"").lower()
-    matching = _listed(connection, named.get(b"MATCH", b"*"))
-    if type_name:
-        matching = [raw for raw in matching if _type_name(raw) == type_name]
-    return [b"0", list(matching)]
+    head = b"*2\r\n$1\r\n0\r\n*%d\r\n"
+    return _list(
+        connection,
+        named.get(b"MATCH", b"*"),
+        named.get(b"TYPE", b"").lower(),
+        lambda listed: head % len(listed) + b"".join(listed),
+    )
 
 
 def dbsize(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
@@ -168,14 +172,24 @@ def _time_left(connection: "GearmonkeyConnection", raw: bytes, unit: int) -> int
     return max(round((finished.expires_at - now) * unit), 0)
 
 
-def _listed(connection: "GearmonkeyConnection", pattern: bytes) -> list[bytes]:
-    matching = (raw for raw in _all(connection) if glob.matches(pattern, raw))
-    return list(itertools.islice(matching, _MOST_LISTED))
+def _list(
+    connection: "GearmonkeyConnection", pattern: bytes, type_name: bytes, finish: Callable[[list[bytes]], bytes]
+) -> resp.Value:
+    """Reply with the keys that match, encoded; in steps, since there may be many that do not."""
+    version = connection.version
+    matching = (
+        resp.encode(raw, version)
+        if glob.matches(pattern, raw) and (not type_name or _type_name(raw) == type_name)
+        else b""
+        for raw in _all(connection)
+    )
+    connection.answer_in_steps(long_answer.GatheredAnswer(matching, lambda listed: finish(listed[:_MOST_LISTED])))
+    return connection.NO_REPLY
 
 
 def _all(connection: "GearmonkeyConnection") -> Iterator[bytes]:
     engine = connection.engine
-    for name, home in itertools.islice(engine.functions.items(), _MOST_LISTED):
+    for name, home in list(itertools.islice(engine.functions.items(), _MOST_LISTED)):
         if not name:
             continue
         yield b"uid:" + name
@@ -186,7 +200,7 @@ def _all(connection: "GearmonkeyConnection") -> Iterator[bytes]:
         for priority, queue in enumerate(home.queues):
             if queue.size:
                 yield b"queue:%b:%b" % (name, keys.NAMES[priority])
-    for job in itertools.islice(engine.jobs.values(), _MOST_LISTED):
+    for job in itertools.islice(engine.jobs.walk(), _MOST_LISTED):
         if job.function:
             yield b"job:%b:%d" % (job.function, job.id)
 

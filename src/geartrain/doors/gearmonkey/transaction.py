@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from geartrain.doors.gearmonkey.commands import Command
     from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
 
-MOST_COMMANDS: Final = 100_000
+MOST_COMMANDS: Final = 10_000
+MOST_WORDS: Final = 50_000  # of all commands: EXEC runs them without a pause
 _MOST_WATCHED: Final = 1000
 _ABORTED: Final = WireError("EXECABORT", "Transaction discarded because of previous errors.", fatal=False)
 
@@ -18,12 +19,18 @@ _ABORTED: Final = WireError("EXECABORT", "Transaction discarded because of previ
 class Transaction:
     """The commands since MULTI."""
 
-    __slots__ = ("commands", "failed", "size")
+    __slots__ = ("commands", "failed", "size", "words")
 
     def __init__(self) -> None:
         self.commands: list[tuple[Command, list[bytes]]] = []
         self.failed = False  # one of them was refused
         self.size = 0  # bytes of all arguments
+        self.words = 0
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether it has more commands or words than a transaction may have."""
+        return len(self.commands) >= MOST_COMMANDS or self.words > MOST_WORDS
 
 
 def multi(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:

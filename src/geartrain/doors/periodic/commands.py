@@ -4,7 +4,7 @@ A handler reads the arguments, calls one verb of the engine, and answers.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from geartrain.doors.periodic import job_names
@@ -61,26 +61,29 @@ def receive_data(connection: "PeriodicConnection", message_id: bytes, arguments:
 
 def status(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """STATUS: one line per function whose name does not break the lines."""
+    connection.periodic.first_due.refresh()
+    connection.answer_list(message_id, _status_lines(connection), b"\n".join)
+
+
+def _status_lines(connection: "PeriodicConnection") -> Iterator[bytes]:
     door = connection.periodic
-    door.first_due.refresh()
     locked = door.locks.waiting() if connection.dialect.locked_column else {}
-    lines = []
     omitted = 0
-    for function in connection.engine.functions.values():
+    for function in list(connection.engine.functions.values()):
         if not _fits_status(function.name):
             omitted += 1
+            yield b""
             continue
         first = door.first_due.of(function)
         row: list[object] = [function.workers, function.total, function.running]
         if connection.dialect.locked_column:
             row.append(locked.get(function.name, 0))
         row.append(int(first if first is not None else connection.engine.now))
-        lines.append(function.name + b"," + ",".join(map(str, row)).encode())
+        yield function.name + b"," + ",".join(map(str, row)).encode()
     if omitted != door.omitted_functions:  # not for every STATUS of a client that polls
         door.omitted_functions = omitted
         if omitted:
             connection.log(logging.WARNING, "functions omitted from status", f"{omitted} with unsuitable names")
-    connection.answer_data(message_id, b"\n".join(lines))
 
 
 def drop_function(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
@@ -104,9 +107,12 @@ def remove_job(connection: "PeriodicConnection", message_id: bytes, arguments: w
 
 def dump(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """DUMP: every live job whose function's name fits into the protocol."""
-    live = connection.engine.jobs.values()
-    jobs = [job_names.to_wire(job, 0) for job in live if len(job.function) <= job_names.LONGEST]
-    connection.answer_data(message_id, wire.jobs(jobs))
+    connection.answer_list(message_id, _dumped_jobs(connection), wire.dump)
+
+
+def _dumped_jobs(connection: "PeriodicConnection") -> Iterator[bytes]:
+    for job in connection.engine.jobs.walk():
+        yield wire.job(job_names.to_wire(job, 0)) if len(job.function) <= job_names.LONGEST else b""
 
 
 def load(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:

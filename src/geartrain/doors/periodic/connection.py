@@ -1,10 +1,12 @@
 """One Periodic peer. Whatever type it registered as, it may be a client and a worker."""
 
 import os
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from geartrain.address import PATH_SCHEMES, Address
 from geartrain.doors.connection import HIGH_WATER, PACKETS_PER_CHECK, Connection
+from geartrain.doors.long_answer import GatheredAnswer
 from geartrain.doors.periodic import commands, job_names
 from geartrain.doors.periodic.watcher import RunWatcher
 from geartrain.doors.periodic.worker import PeriodicWorker
@@ -48,7 +50,7 @@ class PeriodicConnection(Connection):
             else:
                 self._register(wire.Arguments(reader.data, reader.start, reader.end))
             left -= 1
-            if not left or self.unsent > HIGH_WATER:
+            if not left or self.unsent > HIGH_WATER or self.suspended:
                 if self.turn_over():
                     return
                 left = PACKETS_PER_CHECK
@@ -130,6 +132,15 @@ class PeriodicConnection(Connection):
     def answer_data(self, message_id: bytes, data: bytes) -> None:
         """Answer a message with data."""
         self._send(b"%b%b%b" % (message_id, self.dialect.data, data))
+
+    def answer_list(self, message_id: bytes, parts: Iterator[bytes], joined: Callable[[list[bytes]], bytes]) -> None:
+        """Answer with data that is made of many parts; empty ones are left out."""
+        head = message_id + self.dialect.data
+
+        def finish(gathered: list[bytes]) -> bytes:
+            return wire.frame(self.dialect, wire.RESPONSE, head + joined(gathered))
+
+        self.answer_in_steps(GatheredAnswer(parts, finish))
 
     def answer_durably(self, message_id: bytes, word: int = wire.SUCCESS, otherwise: int = wire.UNKNOWN) -> None:
         """Answer SUCCESS when the change is on disk; UNKNOWN, which no client takes for success, if it cannot be."""
