@@ -128,11 +128,11 @@ class MemoryStore:
         self._index_lock = threading.Lock()  # any thread may query
         self._saved_values: dict[str, bytes] = {}
         self._next_id = max(1, int((time.time() - _EPOCH) * 1_000_000))
-        self._inline = min(limits.inline, limits.largest)
+        self._result_limit = min(limits.inline, limits.largest)
         self._largest = limits.largest
         self._total = limits.total_in_memory
-        self._large: dict[int, MemoryRecord] = {}  # with more than `_inline` bytes of result, the oldest first
-        self._rest_bytes = 0  # of these results, beyond `_inline`
+        self._large: dict[int, MemoryRecord] = {}  # with more than `_result_limit` bytes of result, the oldest first
+        self._rest_bytes = 0  # of these results, beyond `_result_limit`
 
     def open(self) -> int:
         """Return the first unused id; this store can always be opened."""
@@ -164,7 +164,7 @@ class MemoryStore:
                 self._failed[record.id] = record
         else:
             self._unindexed.append(record)
-        if len(record.result) > self._inline:
+        if len(record.result) > self._result_limit:
             self._add_large(record)
 
     def records(self, query: contract.Query) -> list[Record]:
@@ -219,17 +219,17 @@ class MemoryStore:
             record.result_size = size
             record.result = record.result[: self._largest]
         self._large[record.id] = record
-        self._rest_bytes += len(record.result) - self._inline
+        self._rest_bytes += len(record.result) - self._result_limit
         while self._rest_bytes > self._total:
             oldest = self._large[next(iter(self._large))]
             self._forget_large(oldest.id)
             oldest.result_size = oldest.result_size or len(oldest.result)
-            oldest.result = oldest.result[: self._inline]
+            oldest.result = oldest.result[: self._result_limit]
 
     def _forget_large(self, id: int) -> None:
         record = self._large.pop(id, None)
         if record is not None:
-            self._rest_bytes -= len(record.result) - self._inline
+            self._rest_bytes -= len(record.result) - self._result_limit
 
     def _index(self) -> None:
         """Move new records into the dictionary. More may be appended meanwhile."""

@@ -39,7 +39,7 @@ class RecordTable:
 
     def __init__(self, limits: ResultLimits) -> None:
         largest = min(limits.largest, _LARGEST_VALUE)
-        self._inline = min(limits.inline, largest)
+        self._result_limit = min(limits.inline, largest)
         self._largest = largest
         self._total = limits.total
         self.reset()
@@ -53,7 +53,7 @@ class RecordTable:
 
     def add(self, connection: apsw.Connection, finished: Sequence[Record]) -> None:
         """Add records, within a transaction. A large result is divided between its record and a row of `results`."""
-        limit = self._inline
+        limit = self._result_limit
         large = [record for record in finished if len(record.result) > limit]
         if large:
             self._add_rests(connection, [(record.id, record.result[limit : self._largest]) for record in large])
@@ -128,7 +128,9 @@ class RecordTable:
 
     def _shortened(self, record: Record) -> Record:
         kept = min(len(record.result), self._largest)
-        return record._replace(result=record.result[: self._inline], result_size=record.full_size, result_kept=kept)
+        return record._replace(
+            result=record.result[: self._result_limit], result_size=record.full_size, result_kept=kept
+        )
 
     def _excess_ordinary(self, connection: apsw.Connection, now: float, quota: Quota) -> list[int]:
         assert self._ordinary is not None
