@@ -124,6 +124,7 @@ USED = {
         "pause_writing",
         "resume_writing",
         "_unsupported_upgrade_warning",
+        "_unset_keepalive_if_required",
     ),
     "protocol": ("parser", "transport", "flow", "headers", "cycle", "pipeline", "access_log"),
     "parser": ("should_upgrade", "feed_data"),
@@ -199,6 +200,16 @@ def test_a_lost_connection_forgets_its_requests(server: Server) -> None:
     server.protocol.connection_lost(None)
     server.run()
     assert (server.requests, server.disconnects) == (1, 1)
+
+
+@pytest.mark.parametrize("error", [None, ConnectionResetError()])
+def test_a_lost_connection_leaves_no_timer(server: Server, error: Exception | None) -> None:
+    server.protocol.data_received(GET % 1)
+    server.answer_all()
+    timer = server.protocol.timeout_keep_alive_task
+    assert timer is not None
+    server.protocol.connection_lost(error)
+    assert timer.cancelled()
 
 
 @pytest.mark.parametrize("first", [GET % 0, CHUNKED % (0, 1, b"x")], ids=["unparsed", "queued"])

@@ -174,6 +174,8 @@ class UvicornProtocol(HttpToolsProtocol):
             self._running.disconnected = True
             self._running.message_event.set()
         self._running = None
+        # uvicorn leaves its timer when a connection was reset, and the timer keeps the connection's objects in memory.
+        self._unset_keepalive_if_required()
         super().connection_lost(exc)
 
     def _unsupported_upgrade_warning(self) -> None:
