@@ -70,6 +70,7 @@ COLD = (
     "doors/web_access.py",
     "runtime/memory.py",
     "wire/event_stream.py",
+    "wire/foreign_protocol.py",
     "wire/websocket.py",
     "wire/websocket_client.py",
 )

@@ -24,6 +24,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from geartrain.errors import LineError, WireError
+from geartrain.wire import foreign_protocol
 from geartrain.wire.packet_buffer import MORE as MORE
 from geartrain.wire.packet_buffer import PacketBuffer
 
@@ -184,6 +185,9 @@ class Reader(PacketBuffer):
             if len(data) - position >= MAX_LINE:
                 raise LineError("LINE_TOO_LONG", f"A line may have {MAX_LINE} bytes")
             return self._keep(data, position, len(data) - position + 1)
+        foreign = foreign_protocol.name(data[position:end])
+        if foreign:
+            raise LineError("WRONG_PROTOCOL", f"This port does not speak {foreign}")
         self.start = position
         self._position = end + 1
         self.end = end - 1 if end > position and data[end - 1] == 0x0D else end

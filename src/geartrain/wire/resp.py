@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from geartrain.errors import WireError
+from geartrain.wire import foreign_protocol
 from geartrain.wire.packet_buffer import MORE, PacketBuffer
 
 CRLF: Final = b"\r\n"
@@ -115,6 +116,9 @@ class Reader(PacketBuffer):
         self._position = end + 1
         line = data[position:end].removesuffix(b"\r")
         if not counted:
+            foreign = foreign_protocol.name(line)
+            if foreign:
+                raise _error(f"this port does not speak {foreign}")
             self.arguments = words(line)
             return COMMAND if self.arguments else _AGAIN
         count = _number(line[1:])
