@@ -102,6 +102,12 @@ def retention(settings: Settings) -> Retention:
     )
 
 
+def dead_quota(settings: Settings) -> Quota | None:
+    """None: there are no limits, and no need to look at dead jobs."""
+    quota = Quota(settings.keep_dead_for, settings.keep_dead)
+    return quota if quota.seconds or quota.most else None
+
+
 def result_limits(settings: Settings) -> ResultLimits:
     return ResultLimits(
         inline=settings.result_limit,

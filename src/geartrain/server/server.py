@@ -23,6 +23,7 @@ from geartrain.engine.interfaces import Journal
 from geartrain.runtime import memory
 from geartrain.runtime.clock import Clock
 from geartrain.runtime.committer import Committer
+from geartrain.runtime.dead_jobs import DeadJobLimits
 from geartrain.runtime.memory_journal import MemoryJournal
 from geartrain.runtime.records import StoreArchive
 from geartrain.runtime.tick import TickLoop
@@ -96,6 +97,9 @@ class Server:
             journal.engine = self._engine
         self._tick_loop = TickLoop(self._loop, self._engine, clock)
         self._engine.timers.append(IdleFunctions(self._engine))
+        dead_quota = options.dead_quota(settings)
+        if dead_quota is not None:
+            self._engine.timers.append(DeadJobLimits(self._engine, dead_quota))
         saved_values = self._store.saved_values()
         archive = StoreArchive(self._store, self._committer.uncommitted if self._committer is not None else {})
         info = RunningServer(self._tick_loop, self._store, self._store_url, self._committer)

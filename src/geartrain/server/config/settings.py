@@ -72,6 +72,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     keep_failed: Annotated[
         int, Description("Store", types.COUNT, "How many records of jobs that failed to keep at most.")
     ] = 10_000
+    keep_dead_for: Annotated[
+        float,
+        Description(
+            "Store", types.DURATION, "Delete dead jobs after this time; 0 means that they stay until somebody acts."
+        ),
+    ] = 0.0
+    keep_dead: Annotated[
+        int, Description("Store", types.COUNT, "How many dead jobs to keep at most; 0 means all of them.")
+    ] = 0
     result_limit: Annotated[
         int,
         Description(
