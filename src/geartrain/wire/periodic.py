@@ -275,10 +275,18 @@ class Arguments:
 
     def jobs(self) -> list[PeriodicJob]:
         """A dump: the number of jobs, then the jobs."""
+        return [self.job(alone=False) for _ in range(self.count())]
+
+    def count(self) -> int:
+        """The number of jobs that follow in a dump."""
         count = self.number(_LENGTH)
         if count > self.left():
             raise _truncated()
-        return [self.job(alone=False) for _ in range(count)]
+        return count
+
+    def copy(self) -> "Arguments":
+        """Another reader, at the same place."""
+        return Arguments(self._data, self.at, self._end)
 
     def later(self) -> tuple[int, int]:
         """A delay in seconds and a step."""

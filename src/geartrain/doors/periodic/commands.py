@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from geartrain.doors.periodic import job_names
+from geartrain.doors.periodic.long_request import DropRequest, LoadRequest
 from geartrain.doors.periodic.watcher import DataWatcher, RunWatcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
@@ -32,7 +33,7 @@ def ping(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Ar
 
 def submit_job(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """SUBMIT_JOB: queue a job, in place of a waiting job of the same name."""
-    if _submit(connection, arguments.job(), None) is None:
+    if submit(connection, arguments.job(), None) is None:
         connection.answer(message_id, wire.UNKNOWN)
     else:
         connection.answer_durably(message_id)
@@ -88,13 +89,7 @@ def _status_lines(connection: "PeriodicConnection") -> Iterator[bytes]:
 
 def drop_function(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """DROP_FUNC: drop a function that no worker offers, and cancel its waiting jobs."""
-    function = connection.engine.functions.get(arguments.short())
-    if function is not None and not function.workers:
-        for job in [job for job in connection.engine.jobs.values() if job.function == function.name]:
-            if job.owner is None:
-                connection.engine.cancel(job, "function dropped")
-        connection.engine.drop(function.name)
-    connection.answer_durably(message_id)
+    DropRequest(connection, message_id, arguments.short()).begin()
 
 
 def remove_job(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
@@ -117,8 +112,7 @@ def _dumped_jobs(connection: "PeriodicConnection") -> Iterator[bytes]:
 
 def load(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """LOAD: submit every job of a dump; UNKNOWN if a queue was full for one of them."""
-    jobs = [_submit(connection, request, None) for request in arguments.jobs()]
-    connection.answer_durably(message_id, wire.UNKNOWN if None in jobs else wire.SUCCESS)
+    LoadRequest(connection, message_id, arguments).begin()
 
 
 def get_config(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
@@ -155,7 +149,8 @@ def _fits_status(name: bytes) -> bool:
     return True
 
 
-def _submit(connection: "PeriodicConnection", request: wire.PeriodicJob, watcher: RunWatcher | None) -> LiveJob | None:
+def submit(connection: "PeriodicConnection", request: wire.PeriodicJob, watcher: RunWatcher | None) -> LiveJob | None:
+    """Submit a job; None if it was refused. Without a watcher it is a background job."""
     try:
         job = connection.engine.submit(
             request.function, request.name, request.payload, _NORMAL, watcher is None, watcher,
@@ -173,7 +168,7 @@ def _run(connection: "PeriodicConnection", message_id: bytes, request: wire.Peri
     """Submit a job, and wait for its end."""
     watcher = RunWatcher(connection, message_id)
     no_worker = connection.dialect.says_no_worker and _has_no_worker(connection, request.function)
-    if no_worker or _submit(connection, request, watcher) is None:
+    if no_worker or submit(connection, request, watcher) is None:
         if connection.dialect.says_no_worker:
             connection.answer(message_id, wire.NO_WORKER)
         else:

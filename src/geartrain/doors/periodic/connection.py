@@ -44,7 +44,7 @@ class PeriodicConnection(Connection):
         """Hand every complete frame to its handler."""
         reader = self.reader
         left = PACKETS_PER_CHECK
-        while reader.next() == wire.FRAME:
+        while not self.blocked and reader.next() == wire.FRAME:
             if self.registered:
                 self._handle(reader.data, reader.start, reader.end)
             else:
@@ -125,6 +125,10 @@ class PeriodicConnection(Connection):
         job = job_names.find(self.engine, arguments.short(), arguments.short())
         return job if job is not None and job.handle in running else None
 
+    def submit(self, request: wire.PeriodicJob) -> bool:
+        """Submit a background job; false if it was refused."""
+        return commands.submit(self, request, None) is not None
+
     def answer(self, message_id: bytes, command: int, arguments: bytes = b"") -> None:
         """Answer a message with a command."""
         self._send(b"%b%c%b" % (message_id, command, arguments))
@@ -173,7 +177,9 @@ class PeriodicConnection(Connection):
             self.periodic.forget_expected(self)
 
     def incomplete(self) -> tuple[int, int]:
-        """Which incomplete frame is arriving, and how many bytes of it are there."""
+        """Which incomplete frame is arriving, and how many bytes of it are there; none while nothing is read."""
+        if self.blocked:
+            return (0, 0)
         return (self.reader.split_packets, self.reader.incomplete_size)
 
     def _send(self, payload: bytes) -> None:
