@@ -14,7 +14,8 @@ piece by piece; what is written meanwhile is held until the answer ends.
 
 **Memory.** Output counts from `write` until the system has taken it. Above the high-water mark no packet of the peer is
 handled, so it can cause no more answers. What others cause for it (results of its jobs) may still gather up to the
-write limit; then the connection is dropped.
+write limit; then the connection is dropped, and also if the peer reads nothing for the time of a slow reader. The
+incomplete packets of all peers are counted together, and a large one that would exceed their limit is refused.
 """
 
 import asyncio
@@ -29,6 +30,7 @@ from geartrain.doors.long_answer import LongAnswer
 from geartrain.doors.refused_peer import RefusedPeer
 from geartrain.errors import RequestError, WireError
 from geartrain.runtime.tick import Writer
+from geartrain.wire.packet_buffer import PacketBuffer
 
 # Bytes of output above which no packet of the peer is handled.
 HIGH_WATER: Final = 256 * 1024
@@ -38,6 +40,8 @@ PACKETS_PER_CHECK: Final = 16
 _JOIN_UP_TO: Final = 256 * 1024
 # A packet that arrives in parts has to bring this many bytes between two checks.
 _LEAST_PROGRESS: Final = 1024
+# An incomplete packet of this size is never refused: others must not be able to take this room from a peer.
+_SMALL_PACKET: Final = 64 * 1024
 # The ticket of what is held until a long answer ends. No commit has such a number.
 _NO_COMMIT: Final = 2**62
 
@@ -92,6 +96,11 @@ class Connection(Writer):
         self._turn_ends = 0.0  # by the monotonic clock; 0: the clock was not read in this turn
         self._unhandled: list[bytes] = []  # what arrived while no packet could be handled
         self._unhandled_size = 0
+        self._buffer: PacketBuffer | None = None  # of the door's codec; see `count_input_of`
+        self._inflight = 0  # bytes of an incomplete packet, as they are counted in `tick_loop.inflight_bytes`
+        self._written: i64 = 0  # bytes that the transport was given
+        self._taken: i64 = 0  # bytes that the system had taken of them at the last check
+        self._unread_checks = 0  # in which the peer has read nothing
         self._stalled_checks = 0
         self._incomplete = (0, 0)  # what the last check saw of an incomplete packet
 
@@ -120,6 +129,9 @@ class Connection(Writer):
         self._turn_ends = 0.0
         self.feed(data)
         self.handle_input()
+        buffer = self._buffer
+        if buffer is not None and (self._inflight or buffer.incomplete_size):
+            self._count_inflight(buffer)
 
     def eof_received(self) -> bool:
         """Write what is left, then close; the peer may still read."""
@@ -132,6 +144,8 @@ class Connection(Writer):
         if self._refused is not None:
             self._refused.end()
         self._discard()
+        self.tick_loop.inflight_bytes -= self._inflight
+        self._inflight = 0
         self.door.connections.discard(self)
         self.tick_loop.begin_tick()
         self._leave()
@@ -260,6 +274,24 @@ class Connection(Writer):
             self.feed(data)
             self.handle_input()
         self.resume_reading()
+
+    def count_input_of(self, buffer: PacketBuffer) -> None:
+        """Count the incomplete packets in this buffer, which is the door's codec."""
+        self._buffer = buffer
+
+    def _count_inflight(self, buffer: PacketBuffer) -> None:
+        """Count an incomplete packet after a read, and refuse it if all of them together are too large."""
+        size = 0 if self.input_ended else self.incomplete()[1]
+        tick_loop = self.tick_loop
+        tick_loop.inflight_bytes += size - self._inflight
+        self._inflight = size
+        limit = self.door.limits.max_inflight_bytes
+        if size > _SMALL_PACKET and tick_loop.inflight_bytes > limit:
+            buffer.discard()
+            tick_loop.inflight_bytes -= size
+            self._inflight = 0
+            text = f"incomplete packets of all peers have more than {limit} bytes (max_inflight_bytes); try again later"
+            self.refuse(WireError("LIMIT_REACHED", text))
 
     @property
     def has_unhandled(self) -> bool:
@@ -411,8 +443,9 @@ class Connection(Writer):
         if self.closing:
             return
         transport = self.transport
+        self._written += size
         if self._paused and transport.get_write_buffer_size() > self.door.limits.write_limit:
-            self.drop("it does not read what it is sent")
+            self.drop(f"it has left more than {self.door.limits.write_limit} bytes unread (write_limit)")
             return
         if len(out) == 1:
             transport.write(out[0])
@@ -458,7 +491,8 @@ class Connection(Writer):
         """Close at once, without waiting for the peer to read."""
         self.closing = self.input_ended = True
         self._discard()
-        self.log(logging.WARNING, "connection dropped", why)
+        # An error, since jobs may be lost with it: gearmand's default verbosity shows nothing less.
+        self.log(logging.ERROR, "connection dropped", why)
         self.transport.abort()
 
     def _discard(self) -> None:
@@ -468,6 +502,21 @@ class Connection(Writer):
         self._held.clear()
         self._long_answer = self._behind_answer = None
         self._unhandled.clear()
+
+    def check_reader(self, checks_per_timeout: int) -> None:
+        """Drop a peer that has read nothing of what waits for it in as many checks."""
+        if not self._paused or self.closing:
+            self._unread_checks = 0
+            return
+        taken = self._written - self.transport.get_write_buffer_size()
+        if taken != self._taken:
+            self._taken = taken
+            self._unread_checks = 0
+            return
+        self._unread_checks += 1
+        if self._unread_checks >= checks_per_timeout:
+            seconds = self.door.limits.slow_reader_timeout
+            self.drop(f"it has read nothing of what it is sent for {seconds:g} seconds (slow_reader_timeout)")
 
     def check_progress(self, checks_per_timeout: int) -> None:
         """End a packet that does not go on, and a connection that closes and whose peer does not read.

@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import errno
 import functools
+import math
 import os
 import socket
 import ssl
@@ -28,7 +29,11 @@ class Limits:
 
     max_packet: int = 64 * 1024 * 1024  # bytes of one packet
     # Bytes that may wait for a peer that does not read; one packet may exceed it.
-    write_limit: int = 64 * 1024 * 1024
+    write_limit: int = 256 * 1024 * 1024
+    # Seconds after which a peer is disconnected that has output waiting and reads nothing of it.
+    slow_reader_timeout: float = 60.0
+    # Bytes of incomplete packets of all peers together.
+    max_inflight_bytes: int = 1024 * 1024 * 1024
     # Seconds for which the packets of one connection are handled before others have their turn.
     turn: float = 0.002
     # Seconds after which a peer that began a packet and sends no more of it is disconnected.
@@ -135,12 +140,18 @@ class Door:
             connection.close()
 
     def _check_later(self) -> None:
-        interval = self.limits.stall_timeout / _CHECKS_PER_TIMEOUT
-        self._next_check = self.tick_loop.timers.call_later(interval, self._check_progress)
+        self._next_check = self.tick_loop.timers.call_later(self._check_interval(), self._check_progress)
+
+    def _check_interval(self) -> float:
+        return min(self.limits.stall_timeout, self.limits.slow_reader_timeout) / _CHECKS_PER_TIMEOUT
 
     def _check_progress(self) -> None:
+        interval = self._check_interval()
+        stall_checks = math.ceil(self.limits.stall_timeout / interval)
+        reader_checks = math.ceil(self.limits.slow_reader_timeout / interval)
         for connection in list(self.connections):
-            connection.check_progress(_CHECKS_PER_TIMEOUT)
+            connection.check_reader(reader_checks)
+            connection.check_progress(stall_checks)
         self._check_later()
 
 

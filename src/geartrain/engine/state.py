@@ -61,6 +61,8 @@ class EngineState(FunctionTable):
         self.next_id = first_id
         self.jobs = JobTable()
         self.unique_jobs = UniqueIndex()
+        # While several watchers get the same event: what one of them has encoded for the others, by kind and handle.
+        self.shared_packets: dict[tuple[int, bytes], bytes] | None = None
         self.dead: dict[int, LiveJob] = {}  # by id
         self.crews: dict[frozenset[bytes], Crew] = {}  # by their functions; those that workers may join
         self.schedule = ScheduledJobs()

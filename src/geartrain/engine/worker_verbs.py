@@ -6,6 +6,7 @@ from geartrain.engine import crew as crews
 from geartrain.engine.client_verbs import ClientVerbs
 from geartrain.engine.crew import Crew
 from geartrain.engine.function import Function
+from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.engine.lifecycle import CANCELLED, DONE, FAILED, QUEUED, RUNNING, SCHEDULED, enter
 from geartrain.engine.queue import JobQueue
@@ -177,8 +178,20 @@ class WorkerVerbs(ClientVerbs):
 
     def data(self, job: LiveJob, data: bytes) -> None:
         """The worker sends a part of the result."""
-        for watcher in job.watchers or ():
-            watcher.data(job, data)
+        watchers = job.watchers
+        if watchers:
+            if len(watchers) > 1:
+                self._send_data_to_all(watchers, job, data)
+            else:
+                watchers[0].data(job, data)
+
+    def _send_data_to_all(self, watchers: list[Watcher], job: LiveJob, data: bytes) -> None:
+        self.shared_packets = {}
+        try:
+            for watcher in watchers:
+                watcher.data(job, data)
+        finally:
+            self.shared_packets = None
 
     def warning(self, job: LiveJob, data: bytes) -> None:
         """The worker sends a warning."""
@@ -191,8 +204,19 @@ class WorkerVerbs(ClientVerbs):
             worker.running.remove(job)
         watchers = self._finish(job, DONE, result, worker)
         if watchers:
+            if len(watchers) > 1:
+                self._complete_all(watchers, job, result)
+            else:
+                watchers[0].complete(job, result)
+
+    def _complete_all(self, watchers: list[Watcher], job: LiveJob, result: bytes) -> None:
+        """Inform several watchers, which share what they encode."""
+        self.shared_packets = {}
+        try:
             for watcher in watchers:
                 watcher.complete(job, result)
+        finally:
+            self.shared_packets = None
 
     def fail(self, worker: Worker, job: LiveJob, reason: str = "worker reported failure", retry: bool = False) -> None:
         """The job failed; with `retry`, it runs again after a delay until it has had the maximum of attempts."""

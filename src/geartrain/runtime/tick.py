@@ -58,6 +58,7 @@ class TickLoop:
         self.timers = Timers(loop, self.begin_tick)
         self.longest_wait = LONGEST_WAIT
         self.after: list[Callable[[], None]] = []  # called at the end of each tick, when everything has been flushed
+        self.inflight_bytes = 0  # of incomplete packets, of all peers
         self._dirty: list[Writer] = []  # have something to write
         self._suspended: deque[Writer] = deque()  # are to be continued, the one that waits longest first
         self._continue_due = False  # continuing them is scheduled

@@ -34,6 +34,8 @@ def limits(settings: Settings) -> Limits:
     return Limits(
         max_packet=settings.max_packet,
         write_limit=settings.write_limit,
+        slow_reader_timeout=settings.slow_reader_timeout,
+        max_inflight_bytes=settings.max_inflight_bytes,
         stall_timeout=settings.stall_timeout,
     )
 

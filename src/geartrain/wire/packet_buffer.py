@@ -54,6 +54,11 @@ class PacketBuffer:
         self.data = data
         self._position = 0
 
+    def discard(self) -> None:
+        """Forget the incomplete packet."""
+        self._parts.clear()
+        self._have = 0
+
     def _keep(self, data: bytes, position: int, need: int) -> int:
         """Keep an incomplete packet until it has `need` bytes."""
         self._parts.append(data[position:] if position else data)

@@ -39,6 +39,10 @@ class Transport(transport.Transport):
         self.protocol = protocol
         self.reading = True
         self.full = False
+        self.waiting = 0  # bytes that the peer has not read
+
+    def get_write_buffer_size(self) -> int:
+        return self.waiting
 
     def write(self, data: bytes) -> None:
         super().write(data)
@@ -297,3 +301,81 @@ def test_a_connection_that_closes_does_not_wait_for_the_end_of_a_long_answer(has
     peer.protocol.data_received(b"show jobs\n")
     peer.protocol.close()
     assert peer.closed
+
+
+def pieces_of(peer: Any) -> list[bytes]:
+    return list(peer.protocol.out)
+
+
+def test_a_result_is_encoded_once_for_all_its_watchers(patient: Bench) -> None:
+    clients = [patient.open_peer() for _ in range(3)]
+    for client in clients:
+        client.protocol.data_received(wire.request(wire.SUBMIT_JOB, b"f", b"unique", b"") * 2)
+    patient.rounds(2)
+    worker = patient.open_peer()
+    worker.protocol.data_received(wire.request(wire.CAN_DO, b"f") + wire.request(wire.GRAB_JOB))
+    worker.protocol.data_received(wire.request(wire.WORK_DATA, b"H:t:1", b"part"))
+    worker.protocol.data_received(wire.request(wire.WORK_COMPLETE, b"H:t:1", b"whole"))
+    written = [pieces_of(client) for client in clients]
+    data = wire.about_job(wire.WORK_DATA, b"H:t:1", b"part")
+    completed = wire.about_job(wire.WORK_COMPLETE, b"H:t:1", b"whole")
+    assert written == [[data, data, completed, completed]] * 3, "each submission gets a packet of its own"
+    assert len({id(piece) for pieces in written for piece in pieces}) == 2
+
+
+def check(bench: Bench, peer: Any, times: int) -> None:
+    for _ in range(times):
+        peer.protocol.check_reader(2)
+
+
+def test_a_peer_that_reads_nothing_is_dropped_after_a_while(patient: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    peer = patient.open_peer()
+    peer.full, peer.waiting = True, 1000
+    peer.protocol.data_received(ECHO)
+    patient.rounds(2)
+    check(patient, peer, 2)
+    assert not peer.closed, "it had no time to read"
+    check(patient, peer, 1)
+    assert peer.closed
+    assert [record.levelname for record in caplog.records if record.message == "connection dropped"] == ["ERROR"]
+
+
+def test_a_peer_that_reads_slowly_is_not_dropped(patient: Bench) -> None:
+    peer = patient.open_peer()
+    peer.full, peer.waiting = True, 1000
+    peer.protocol.data_received(ECHO)
+    patient.rounds(2)
+    for _ in range(10):
+        check(patient, peer, 1)
+        peer.waiting -= 1
+    assert not peer.closed
+
+
+def test_a_peer_that_leaves_more_than_the_write_limit_is_dropped_at_once(patient: Bench) -> None:
+    peer = patient.open_peer()
+    peer.full = True
+    peer.protocol.data_received(ECHO)
+    patient.rounds(2)
+    peer.waiting = patient.door.limits.write_limit + 1
+    peer.protocol.write(b"a result")
+    patient.rounds(2)
+    assert peer.closed
+
+
+def test_incomplete_packets_of_all_peers_are_bounded(patient: Bench) -> None:
+    patient.door.limits.max_inflight_bytes = 300_000
+    begun = wire.request(wire.SUBMIT_JOB_BG, b"f", b"", bytes(1_000_000))[:200_000]
+    first, second, small = (patient.open_peer() for _ in range(3))
+    first.protocol.data_received(begun)
+    assert patient.tick_loop.inflight_bytes == len(begun)
+    second.protocol.data_received(begun)
+    small.protocol.data_received(begun[:1000])
+    patient.rounds(2)
+    assert b"LIMIT_REACHED" in second.written
+    assert first.written == small.written == b""
+    assert patient.tick_loop.inflight_bytes == len(begun) + 1000
+    first.protocol.data_received(bytes(1_000_000 + 12 + 3 - len(begun)))
+    patient.rounds(2)
+    assert b"H:t:1" in first.written
+    small.protocol.connection_lost(None)
+    assert patient.tick_loop.inflight_bytes == 0

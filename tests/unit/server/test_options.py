@@ -30,6 +30,8 @@ def test_every_setting_reaches_its_part() -> None:
         wake_grace=0.5,
         max_packet=1,
         write_limit=2,
+        slow_reader_timeout=2.5,
+        max_inflight_bytes=12,
         stall_timeout=3.0,
         backlog=4,
         keepalive=False,
@@ -54,7 +56,9 @@ def test_every_setting_reaches_its_part() -> None:
         max_queued_bytes=10,
         forget_functions_after=11.0,
     )
-    assert options.limits(settings) == Limits(max_packet=1, write_limit=2, stall_timeout=3.0)
+    assert options.limits(settings) == Limits(
+        max_packet=1, write_limit=2, slow_reader_timeout=2.5, max_inflight_bytes=12, stall_timeout=3.0
+    )
     assert options.sockets(settings, None) == SocketOptions(4, False, 5, 6, 7, None)
     gearman = options.gearman_options(settings)
     assert (gearman.exceptions, gearman.timeout_unit, gearman.timeout_action, gearman.linger) == (

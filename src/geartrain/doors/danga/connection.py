@@ -25,6 +25,7 @@ class DangaConnection(Connection):
         super().__init__(door)
         self.danga = door
         self.reader = wire.Reader(door.limits.max_packet)
+        self.count_input_of(self.reader)
         self.requests = request_order.RequestOrder(door.limits.write_limit)
         self.watcher: DangaWatcher | None = None  # made with its first sync job
         self.worker: DangaWorker | None = None  # made with its first packet of a worker

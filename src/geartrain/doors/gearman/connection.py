@@ -22,6 +22,7 @@ class GearmanConnection(Connection):
         super().__init__(door)
         self.gearman = door
         self.reader = wire.Reader(door.limits.max_packet)
+        self.count_input_of(self.reader)
         self.client_id = b""
         self.wants_exceptions = door.options.exceptions
         self.watcher: GearmanWatcher | None = None  # made with its first foreground job

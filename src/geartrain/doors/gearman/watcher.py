@@ -26,7 +26,7 @@ class GearmanWatcher(Watcher):
 
     def data(self, job: LiveJob, data: bytes) -> None:
         """WORK_DATA."""
-        self.connection.write(wire.about_job(wire.WORK_DATA, job.handle, data))
+        self._send(wire.WORK_DATA, job.handle, data)
 
     def warning(self, job: LiveJob, data: bytes) -> None:
         """WORK_WARNING."""
@@ -34,7 +34,7 @@ class GearmanWatcher(Watcher):
 
     def complete(self, job: LiveJob, result: bytes) -> None:
         """WORK_COMPLETE."""
-        self.connection.write(wire.about_job(wire.WORK_COMPLETE, job.handle, result))
+        self._send(wire.WORK_COMPLETE, job.handle, result)
 
     def fail(self, job: LiveJob, reason: str) -> None:
         """WORK_FAIL; the protocol has no place for the reason."""
@@ -50,3 +50,19 @@ class GearmanWatcher(Watcher):
             self.connection.write(wire.about_job(wire.WORK_EXCEPTION, job.handle, data))
         else:
             self.connection.write(wire.response(wire.WORK_FAIL, job.handle))
+
+    def _send(self, kind: int, handle: bytes, data: bytes) -> None:
+        """Send a packet that may be large. It is encoded once, however many watchers get it.
+
+        A client that submits the same unique ID several times gets it as many times, as from gearmand: libgearman
+        has a task for each, and waits until each has its own packet.
+        """
+        connection = self.connection
+        shared = connection.engine.shared_packets
+        if shared is None:
+            connection.write(wire.about_job(kind, handle, data))
+            return
+        packet = shared.get((kind, handle))
+        if packet is None:
+            packet = shared[(kind, handle)] = wire.about_job(kind, handle, data)
+        connection.write(packet)

@@ -42,6 +42,7 @@ class GearmonkeyConnection(Connection):
         self.jobs = door.jobs
         self.number = number
         self.reader = resp.Reader(door.limits.max_packet)
+        self.count_input_of(self.reader)
         self.version = 2  # of the protocol
         self.name = b""
         self.connected_at = time.monotonic()

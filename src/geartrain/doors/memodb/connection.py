@@ -10,6 +10,7 @@ from geartrain.doors.memodb.worker import MemodbWorker
 from geartrain.errors import WireError
 from geartrain.wire import memodb as wire
 from geartrain.wire import sp
+from geartrain.wire.packet_buffer import PacketBuffer
 
 if TYPE_CHECKING:
     import asyncio
@@ -26,6 +27,8 @@ class MemodbConnection(Connection):
         super().__init__(door)
         self.memodb = door
         self.pipe = pipe
+        if isinstance(pipe, PacketBuffer):
+            self.count_input_of(pipe)
         self.outstanding: dict[bytes, MemodbWatcher | MemodbWorker] = {}  # requests, by backtrace
         self.workers: set[MemodbWorker] = set()  # that sent READY over this pipe
         self.ready_requests: set[bytes] = set()  # backtraces of the READYs of its workers

@@ -25,6 +25,7 @@ class PeriodicConnection(Connection):
         super().__init__(door)
         self.periodic = door
         self.reader = wire.Reader(door.limits.max_packet)
+        self.count_input_of(self.reader)
         self.dialect = wire.DOCUMENT
         self.quiet = door.is_quiet(address)
         self.by_socket_file = address.scheme in PATH_SCHEMES

@@ -323,10 +323,26 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "half of the memory of the machine, or of its control group",
         ),
     ] = 0
+    max_inflight_bytes: Annotated[
+        int,
+        Description(
+            "Limits",
+            types.SIZE,
+            "Refuse a large packet that is still arriving if the incomplete packets of all peers exceed this.",
+        ),
+    ] = 1024**3
     write_limit: Annotated[
         int,
-        Description("Limits", types.SIZE, "Disconnect a peer that leaves more than this many bytes unread."),
-    ] = 64 * 1024**2
+        Description("Limits", types.SIZE, "Disconnect a peer at once that leaves more than this many bytes unread."),
+    ] = 256 * 1024**2
+    slow_reader_timeout: Annotated[
+        float,
+        Description(
+            "Limits",
+            types.DURATION_ABOVE_ZERO,
+            "Disconnect a peer that has more output waiting than the sockets hold, and reads nothing for this long.",
+        ),
+    ] = 60.0
     stall_timeout: Annotated[
         float,
         Description(
