@@ -74,7 +74,7 @@ NULL_ARRAY: Final = NullArray()
 class Reader(PacketBuffer):
     """Cuts commands out of a stream. `next` leaves the words of a command in `arguments`."""
 
-    __slots__ = ("_left", "_max_request", "_size", "arguments", "commands_begun")
+    __slots__ = ("_head_size", "_left", "_max_request", "_size", "arguments", "commands_begun")
 
     def __init__(self, max_request: int) -> None:
         super().__init__()
@@ -82,12 +82,18 @@ class Reader(PacketBuffer):
         self.commands_begun = 0  # tells a new command from one that stalls
         self._max_request = max_request  # bytes of all arguments of a command
         self._left = 0  # arguments that are still to come
-        self._size = 0  # of the command that is being read
+        self._head_size = 0  # of the line with the number of arguments
+        self._size = 0  # of the arguments of the command that is being read
+
+    @property
+    def incomplete_command(self) -> int:
+        """A number that changes with each command that arrives in parts. The parts of one do not change it."""
+        return -self.commands_begun if self._left else self.split_packets
 
     @property
     def incomplete_command_size(self) -> int:
         """The number of bytes of an incomplete command that have arrived."""
-        return (self._size + self.incomplete_size) if self._left else self.incomplete_size
+        return (self._head_size + self._size + self.incomplete_size) if self._left else self.incomplete_size
 
     @property
     def has_more(self) -> bool:
@@ -128,6 +134,7 @@ class Reader(PacketBuffer):
             self.arguments = []
             self.commands_begun += 1
             self._left = count
+            self._head_size = end + 1 - position
             self._size = 0
         return _AGAIN
 

@@ -351,7 +351,7 @@ class GearmonkeyConnection(Connection):
 
     def incomplete(self) -> tuple[int, int]:
         """Which incomplete command is arriving, and how many bytes of it are there."""
-        return (self.reader.commands_begun + self.reader.split_packets, self.reader.incomplete_command_size)
+        return (self.reader.incomplete_command, self.reader.incomplete_command_size)
 
     def timed_out(self) -> None:
         """The peer began a command and sent no more of it."""
