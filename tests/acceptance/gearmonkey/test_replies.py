@@ -5,6 +5,7 @@ import socket
 
 import pytest
 
+from geartrain.doors.gearmonkey.glob import Glob
 from geartrain.wire import resp
 from tests.acceptance.gearmonkey import redis_py_peer
 from tests.acceptance.gearmonkey.conftest import Place, opened
@@ -290,6 +291,44 @@ def test_answers_are_those_of_redis(version: bytes) -> None:
         if theirs != ours
     ]
     assert not differences, "\n".join(differences)
+
+
+PATTERNS = [
+    "*", "**", "a*", "*a", "*a*b*", "?", "??", "a?", "[ab]", "[^a]*", "[a-c]?", "[c-a]*", "[]", "[^]", "[a", "[a-",
+    "[a-]", "[\\]]", "\\*", "a\\", "*[ab]?", "*?b*[^c]", "[^-]", "[a\\-c]", "[-a]", "\\?*", "a*a", "[", "]", "x*]",
+]  # fmt: skip
+NAMES = [
+    "a",
+    "b",
+    "c",
+    "aa",
+    "ab",
+    "ba",
+    "abc",
+    "aab",
+    "*",
+    "?",
+    "]",
+    "-",
+    "a-",
+    "a]",
+    "x]",
+    "\\",
+    "a\\",
+    "[",
+    "?a",
+    "acbd",
+]
+
+
+@pytest.mark.peer("redis-server")
+def test_patterns_match_what_they_match_in_redis() -> None:
+    with opened("redis") as place, redis_py_peer.connect(place.port) as redis:
+        for name in NAMES:
+            redis.set(name, "")
+        for pattern in PATTERNS:
+            expected = {name.decode() for name in redis.keys(pattern)}
+            assert {name for name in NAMES if Glob(pattern.encode()).matches(name.encode())} == expected, pattern
 
 
 @pytest.mark.parametrize(("reason", "answer"), [((), b"*-1\r\n"), ((b"ERROR",), b"-UNBLOCKED client unblocked")])

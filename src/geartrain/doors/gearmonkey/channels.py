@@ -3,7 +3,7 @@
 import re
 from typing import TYPE_CHECKING, Final
 
-from geartrain.doors.gearmonkey import glob
+from geartrain.doors.gearmonkey import glob, keys
 from geartrain.engine.interfaces import Observer
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.model import JobState
@@ -14,29 +14,97 @@ if TYPE_CHECKING:
 
 _OWN_EVENT: Final = re.compile(rb"(create|start|finish):[0-9]+")
 FINISH: Final = re.compile(rb"finish:([1-9][0-9]{0,17})")  # the event, with the job's id
+_MOST_PATTERNS: Final = 1000  # different ones of all connections
+_MOST_REMEMBERED: Final = 10_000  # channels whose patterns are known
 _WAITING: Final = (JobState.QUEUED, JobState.SCHEDULED)
 
-Subscribers = dict[bytes, dict["GearmonkeyConnection", None]]
+Connections = dict["GearmonkeyConnection", None]
+
+
+class ChannelSubscribers:
+    """The subscribers by name of a channel."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[bytes, Connections] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def get(self, name: bytes) -> Connections:
+        """Those of one name."""
+        return self._by_name.get(name, {})
+
+    def check(self, names: list[bytes]) -> None:
+        """Raise an error if one of these cannot be subscribed to."""
+
+    def add(self, name: bytes, connection: "GearmonkeyConnection") -> None:
+        self._by_name.setdefault(name, {})[connection] = None
+
+    def remove(self, name: bytes, connection: "GearmonkeyConnection") -> None:
+        connections = self._by_name.get(name)
+        if connections is not None:
+            connections.pop(connection, None)
+            if not connections:
+                del self._by_name[name]
+
+
+class ChannelPatterns(ChannelSubscribers):
+    """The subscribers by pattern. Which patterns match a channel is remembered until a pattern is added or removed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.most_patterns = _MOST_PATTERNS
+        self._globs: dict[bytes, glob.Glob] = {}
+        self._matching: dict[bytes, list[bytes]] = {}  # patterns by channel
+
+    def check(self, names: list[bytes]) -> None:
+        """Raise an error for a pattern that is too long or has too many stars, and if there are too many patterns."""
+        new = {pattern: glob.Glob(pattern) for pattern in names if pattern not in self._globs}
+        if len(self._globs) + len(new) > self.most_patterns:
+            raise keys.refusal(f"there are {self.most_patterns} patterns of all connections; subscribe to channels")
+
+    def add(self, name: bytes, connection: "GearmonkeyConnection") -> None:
+        super().add(name, connection)
+        if name not in self._globs:
+            self._globs[name] = glob.Glob(name)
+            self._matching.clear()
+
+    def remove(self, name: bytes, connection: "GearmonkeyConnection") -> None:
+        super().remove(name, connection)
+        if name in self._globs and not self.get(name):
+            del self._globs[name]
+            self._matching.clear()
+
+    def matching(self, channel: bytes) -> list[bytes]:
+        """The patterns that match a channel."""
+        found = self._matching.get(channel)
+        if found is None:
+            if len(self._matching) >= _MOST_REMEMBERED:
+                self._matching.clear()
+            found = [pattern for pattern, parsed in self._globs.items() if parsed.matches(channel)]
+            self._matching[channel] = found
+        return found
 
 
 class Channels:
     """The subscribers of every channel and pattern."""
 
     def __init__(self) -> None:
-        self.by_name: Subscribers = {}
-        self.by_pattern: Subscribers = {}
+        self.by_name = ChannelSubscribers()
+        self.by_pattern = ChannelPatterns()
 
     def __bool__(self) -> bool:
         return bool(self.by_name or self.by_pattern)
 
     def publish(self, channel: bytes, message: bytes) -> int:
         """Send a message to the subscribers of a channel; returns their number."""
-        listeners = self.by_name.get(channel, {})
-        for connection in listeners:
+        connections = self.by_name.get(channel)
+        for connection in connections:
             connection.push([b"message", channel, message])
-        count = len(listeners)
-        for pattern, others in self.by_pattern.items():
-            if glob.matches(pattern, channel):
+        count = len(connections)
+        if self.by_pattern:
+            for pattern in self.by_pattern.matching(channel):
+                others = self.by_pattern.get(pattern)
                 count += len(others)
                 for connection in others:
                     connection.push([b"pmessage", pattern, channel, message])
@@ -44,28 +112,14 @@ class Channels:
 
     def receivers(self, channel: bytes) -> int:
         """The number of subscribers of a channel."""
-        patterns = (others for pattern, others in self.by_pattern.items() if glob.matches(pattern, channel))
-        return len(self.by_name.get(channel, ())) + sum(map(len, patterns))
+        patterns = self.by_pattern.matching(channel) if self.by_pattern else []
+        return len(self.by_name.get(channel)) + sum(len(self.by_pattern.get(pattern)) for pattern in patterns)
 
     def relay(self, channel: bytes, message: bytes) -> int:
         """PUBLISH from a program. Job events are dropped, because the engine publishes each of them itself."""
         if _OWN_EVENT.fullmatch(message):
             return self.receivers(channel)
         return self.publish(channel, message)
-
-
-def add_subscriber(subscribers: Subscribers, name: bytes, connection: "GearmonkeyConnection") -> None:
-    """Add a subscriber."""
-    subscribers.setdefault(name, {})[connection] = None
-
-
-def remove_subscriber(subscribers: Subscribers, name: bytes, connection: "GearmonkeyConnection") -> None:
-    """Remove a subscriber."""
-    listeners = subscribers.get(name)
-    if listeners is not None:
-        listeners.pop(connection, None)
-        if not listeners:
-            del subscribers[name]
 
 
 class JobEventPublisher(Observer):

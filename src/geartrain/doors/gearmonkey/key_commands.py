@@ -176,11 +176,9 @@ def _list(
     connection: "GearmonkeyConnection", pattern: bytes, type_name: bytes, finish: Callable[[list[bytes]], bytes]
 ) -> resp.Value:
     """Reply with the keys that match, encoded; in steps, since there may be many that do not."""
-    version = connection.version
+    version, parsed = connection.version, glob.Glob(pattern)
     matching = (
-        resp.encode(raw, version)
-        if glob.matches(pattern, raw) and (not type_name or _type_name(raw) == type_name)
-        else b""
+        resp.encode(raw, version) if parsed.matches(raw) and (not type_name or _type_name(raw) == type_name) else b""
         for raw in _all(connection)
     )
     connection.answer_in_steps(long_answer.GatheredAnswer(matching, lambda listed: finish(listed[:_MOST_LISTED])))
