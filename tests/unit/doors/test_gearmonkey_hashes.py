@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from geartrain.doors.door import Limits
 from geartrain.doors.gearmonkey import ending_jobs, written_fields
 from geartrain.engine.interfaces import Journal, Watcher
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.engine.worker import Worker
+from geartrain.wire import resp
 from tests.support import gearmonkey_door
 from tests.support.gearmonkey_door import Bench, DoorPeer
 
@@ -358,3 +360,19 @@ class TestCounts:
         door.door.counts.most_functions = 2
         answer = worker.ask(*(f"INCR count:{number}" for number in (1, 2, 3, 1)))
         assert answer == b":1\r\n:1\r\n-ERR a connection can count the workers of 2 functions\r\n:2\r\n"
+
+
+def test_large_hash_is_sent_piece_by_piece() -> None:
+    """Another connection may write to it meanwhile."""
+    with gearmonkey_door.opened(limits=Limits(turn=0.0)) as door:
+        number = int(door.ask("INCR uid:f")[1:])
+        payload = "x" * 300_000
+        door.ask(f"HMSET job:f:{number} input {payload} status idle colour red")
+        reader = door.peer()
+        reader.connection.data_received(resp.request(b"HGETALL", b"job:f:%d" % number))
+        assert b"colour" not in b"".join(reader.connection.out), "the answer was made in one piece"
+        door.ask(f"HSET job:f:{number} size large")
+        expected = resp.encode({b"input": payload.encode(), b"status": b"idle", b"colour": b"red"}, 2)
+        for _ in range(10):
+            door.turn()
+        assert reader.transport.written == expected

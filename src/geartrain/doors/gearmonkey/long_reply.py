@@ -1,4 +1,4 @@
-"""Replies that are encoded piece by piece: long lists, and lists of long strings."""
+"""Replies that are encoded piece by piece: long lists, and lists and hashes of long strings."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -11,7 +11,9 @@ _MANY: Final = 64  # members of a list
 
 def is_long(value: resp.Value) -> bool:
     """Whether a reply is to be encoded piece by piece."""
-    if not isinstance(value, list):
+    if isinstance(value, dict):
+        value = list(value.values())
+    elif not isinstance(value, list):
         return False
     if len(value) > _MANY:
         return True
@@ -31,8 +33,9 @@ def parts(value: resp.Value, version: int) -> Iterator[bytes]:
         for member in value:
             yield from parts(member, version)
     elif isinstance(value, Mapping):
-        yield b"*%d\r\n" % (2 * len(value)) if version == 2 else b"%%%d\r\n" % len(value)
-        for name, member in value.items():
+        members = list(value.items())  # it may be changed before its last part is sent
+        yield b"*%d\r\n" % (2 * len(members)) if version == 2 else b"%%%d\r\n" % len(members)
+        for name, member in members:
             yield resp.encode(name, version)
             yield from parts(member, version)
     else:
