@@ -209,9 +209,9 @@ class DoorCampaign:
     def _check(self, server: Server, bystander: Bystander) -> None:
         try:
             bystander.check()
-        except DoorFaultError:
+        except DoorFaultError as fault:
             server.check()  # says more, if the server has logged an exception
-            if not server.ends():
+            if not isinstance(fault.__cause__, OSError) or not server.ends():
                 raise
         server.check()
         if server.exit_code == 0:
