@@ -95,6 +95,7 @@ class JobView(msgspec.Struct, frozen=True):
     result_size: int | None
     trials: list[AttemptView] = []
     result_kept: int | None = None  # bytes of the result that can be read, of a job that has ended
+    keep_until: float | None = None  # no limit removes the record before this time; null: the server's settings apply
 
 
 class WorkerView(msgspec.Struct, frozen=True):
@@ -337,6 +338,7 @@ def record_view(record: Record, longest: int) -> JobView:
         result_size=record.full_size,
         trials=_attempt_views(unpack_attempts(record.failed_attempts)),
         result_kept=record.kept_size,
+        keep_until=record.keep_until or None,
     )
 
 

@@ -52,6 +52,7 @@ def _page(job: dict[str, Any]) -> list[str]:
             ("runs at", formatting.local_time(job["run_at"]) if state == "scheduled" else ""),
             ("started", _started(job)),
             ("finished", formatting.local_time(job["finished_at"]) if job["finished_at"] else ""),
+            ("kept until", _kept_until(job)),
             ("took", _took(job)),
             ("attempts", str(job["attempts"])),
             ("payload", _content(job["payload"], job["payload_size"])),
@@ -84,6 +85,10 @@ def _took(job: dict[str, Any]) -> str:
     return formatting.duration(job["finished_at"] - job["started_at"])
 
 
+def _kept_until(job: dict[str, Any]) -> str:
+    return f"{formatting.local_time(job['keep_until'])} at least" if job.get("keep_until") else ""
+
+
 def _cut(job: dict[str, Any]) -> str:
     kept = job.get("result_kept")
     if kept is None or kept >= job["result_size"]:
@@ -94,4 +99,5 @@ def _cut(job: dict[str, Any]) -> str:
 def _content(content: Any, size: int | None) -> str:
     if content is None or size is None:
         return ""
-    return f"{formatting.value(content, 200)} ({size:,} bytes)" if size else ""
+    text = formatting.value(content, 200) + " " if isinstance(content, str) else ""
+    return f"{text}({size:,} bytes)" if size else ""

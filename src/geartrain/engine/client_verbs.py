@@ -59,6 +59,8 @@ class ClientVerbs(EngineState):
                 if replaces and len(payload) > len(existing.payload):
                     self._check_bytes(name, self.free_bytes + len(existing.payload) - len(payload))
                 self._attach(existing, background, watcher)
+                if keep_for > existing.keep_for:
+                    self._extend_retention(existing, keep_for)
                 if replaces:
                     return self._replace(function, existing, payload, priority, run_at or now, timeout, count, reducer)
                 return existing
@@ -179,6 +181,12 @@ class ClientVerbs(EngineState):
             job.keeps_result = True
             if job.background:
                 self.journal.changed(job)
+
+    def _extend_retention(self, job: LiveJob, keep_for: float) -> None:
+        """Keep the record of a shared job for as long as the submission that wants it longest."""
+        job.keep_for = keep_for
+        if job.background:
+            self.journal.changed(job)
 
     def retract(self, job: LiveJob) -> None:
         """Undo the acceptance of a background job that could not be made durable; its submitter gets an error.

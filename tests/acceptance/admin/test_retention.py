@@ -38,3 +38,29 @@ def test_one_failure_outlives_many_successes(tmp_path: Path, store: str) -> None
             until(lambda: http.call("GET", f"/jobs/{first.decode()}").status == 404, "the first success is pruned")
             assert http.get(f"/jobs/{failed.decode()}")["state"] == "failed"
             assert [job["handle"] for job in http.get("/jobs?state=failed")["items"]] == [failed.decode()]
+
+
+def test_record_is_protected_for_the_time_that_its_submitter_asked_for(tmp_path: Path) -> None:
+    store = f"sqlite://{tmp_path}/jobs.db"
+    options = ("--store", store, "--keep-records", "0", "--listen", f"http://{serving.HOST}:0")
+    with serving.serve(*options) as server:
+        http = HttpPeer(server.urls[0])
+        handles = [http.submit("f", keep_for=seconds)["handle"] for seconds in (3600, 0)]
+        shared = http.submit("f", unique="key")["handle"]
+        assert http.submit("f", unique="key", keep_for=60)["handle"] == shared
+        assert http.call("POST", "/jobs", {"function": "f", "keep_for": 1e9}).status == 400
+    with serving.serve(*options) as server:
+        http = HttpPeer(server.urls[0])
+        worker = http.worker("f")
+        for _ in range(3):
+            worker.complete(worker.claim()["handle"], b"r")
+        for _ in range(1000):  # after so many records the server prunes
+            http.submit("g")
+        other = http.worker("g")
+        for _ in range(1000):
+            other.complete(other.claim()["handle"])
+        until(lambda: http.call("GET", f"/jobs/{handles[1]}").status == 404, "the record without a time is pruned")
+        for handle, seconds in ((handles[0], 3600), (shared, 60)):
+            job = http.get(f"/jobs/{handle}")
+            assert job["keep_until"] == pytest.approx(job["finished_at"] + seconds)
+            assert http.call("GET", f"/jobs/{handle}/result").data == b"r"

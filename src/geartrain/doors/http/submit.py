@@ -22,6 +22,7 @@ from geartrain.jsonbytes import JsonBytes
 from geartrain.model import Priority
 
 _DOOR: Final = "http"
+LONGEST_KEPT: Final = 366 * 86_400.0  # seconds
 
 
 class Submission(msgspec.Struct, forbid_unknown_fields=True):
@@ -37,6 +38,8 @@ class Submission(msgspec.Struct, forbid_unknown_fields=True):
     delay: Seconds | None = None  # seconds from now, instead of `run_at`
     timeout: Seconds = 0.0  # seconds that a worker may take; 0: no limit
     wait: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_WAIT)] = 0.0  # seconds to wait for its end
+    # Seconds that its record and result are kept at least; 0: as long as the server's settings say.
+    keep_for: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_KEPT)] = 0.0
 
 
 async def submit(request: ApiRequest) -> Response:
@@ -86,6 +89,7 @@ def _queue(request: ApiRequest, submission: Submission, watcher: EndWatcher | No
         run_at=run_at if run_at > engine.now else 0.0,
         door=_DOOR,
         timeout=submission.timeout,
+        keep_for=submission.keep_for,
     )
 
 
