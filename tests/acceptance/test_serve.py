@@ -123,10 +123,10 @@ def test_default_port_in_use_is_a_warning(tmp_path: Path, taken: int) -> None:
     try:
         server.wait_for_doors(1)
         assert not server.url.startswith("gearman:")
-        assert (
+        assert server.says(
             "warning server  default port in use, skipped  "
-            f'address=gearman://127.0.0.1:{taken} why="Address already in use"'
-        ) in events(server.stderr)
+            f'address=gearman://127.0.0.1:{taken} why="Address already in use"\n'
+        )
         server.stop()
     finally:
         server.kill()
@@ -263,7 +263,7 @@ def test_graceful_stop_when_the_worker_is_lost() -> None:
             server.signal(signal.SIGUSR1)
             until(lambda: refuses(server.port), "new connections are refused")
         assert server.wait() == 0
-        assert "unfinished jobs lost  jobs=1" in server.stderr
+        assert server.says("unfinished jobs lost  jobs=1")
 
 
 def test_graceful_stop_ends_after_its_timeout() -> None:
@@ -272,7 +272,7 @@ def test_graceful_stop_ends_after_its_timeout() -> None:
         hold_a_job(worker, client)
         server.signal(signal.SIGUSR1)
         assert server.wait() == 0
-        assert "drain timed out, stopping  jobs=1 seconds=0.05" in server.stderr
+        assert server.says("drain timed out, stopping  jobs=1 seconds=0.05")
 
 
 def test_sigterm_ends_a_graceful_stop() -> None:
@@ -385,7 +385,7 @@ def test_systemd_is_notified(tmp_path: Path) -> None:
 def test_without_uvloop(tmp_path: Path) -> None:
     (tmp_path / "uvloop.py").write_text("raise ImportError('not on this machine')\n")
     with started(tmp_path, "serve", *FREE_PORT, PYTHONPATH=str(tmp_path)) as server:
-        assert "loop=asyncio" in server.stderr
+        assert server.says("loop=asyncio")
         with Peer(server.port) as worker, Peer(server.port) as client:
             handle = hold_a_job(worker, client)
             server.signal(signal.SIGUSR1)

@@ -54,7 +54,7 @@ def switch(tmp_path: Path, faulty: Faulty) -> Switch:
 
 
 def said(server: serving.ServerProcess, words: str) -> bool:
-    return words in server.stderr
+    return server.says(words)
 
 
 FAILING = "commit failed; refusing new background jobs"

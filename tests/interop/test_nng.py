@@ -256,4 +256,4 @@ def test_nngcat_of_another_protocol(nng_server: serving.ServerProcess, spawn: Sp
     assert subscriber.lines == []
     with Pipe.tcp(port_of(nng_server)) as pipe:
         pipe.silence()
-    assert "speaks SP protocol 0x21" in nng_server.stderr
+    assert nng_server.says("speaks SP protocol 0x21")

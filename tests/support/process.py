@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -41,6 +42,14 @@ class Process:
     def stderr(self) -> str:
         """What it said there so far."""
         return self._stderr_path.read_text(errors="replace")
+
+    def says(self, text: str) -> bool:
+        """Whether this comes on stderr: a server's log is written by a thread, a moment after the event."""
+        deadline = time.monotonic() + PATIENCE
+        while text not in self.stderr:
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                return text in self.stderr
+        return True
 
     @property
     def closed(self) -> bool:

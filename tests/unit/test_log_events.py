@@ -1,7 +1,8 @@
 """docs/operations.md lists every log event of the package: its text and its level.
 
 The sources are parsed, not run. An event is the constant text of a call of a logger, `_log.warning("text", ...)`, or of
-a connection's `self.log(level, "text", ...)`. Where the text has `%s` and the like, the page has `...`.
+a connection's `self.log(level, "text", ...)`; those of the log itself are made by `self.event_line`.
+Where the text has `%s` and the like, the page has `...`.
 """
 
 import ast
@@ -45,7 +46,7 @@ def events_of_call(call: ast.Call, function: ast.Attribute, path: Path) -> Itera
     owner = ast.unparse(function.value)
     if owner == "_log" and function.attr in LEVELS:
         yield constant(call.args[0], path), {LEVELS[function.attr]}
-    elif owner in ("self", "connection", "self.connection") and function.attr == "log":
+    elif owner in ("self", "connection", "self.connection") and function.attr in ("log", "event_line"):
         yield constant(call.args[1], path), levels_in(call.args[0])
 
 

@@ -113,6 +113,8 @@ class Connection(Writer):
         name = transport.get_extra_info("peername")
         self.peer = f"{name[0]}:{name[1]}" if isinstance(name, tuple) else (name or "unix socket")
         self.door.connections.add(self)
+        if self.door.uses_last_descriptors(transport):
+            self.log(logging.WARNING, "file descriptors nearly exhausted", f"at most {self.door.file_limit} files")
         if _log.isEnabledFor(logging.DEBUG):
             self.log(logging.DEBUG, "peer connected")
 

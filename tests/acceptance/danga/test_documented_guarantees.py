@@ -123,7 +123,7 @@ class TestOneTaskAtATime:
         greedy = dial().connect(name)
         assert greedy.grab() == (name, b"1")
         greedy.send(Kind.JOB_ASSIGN_REQ).closed()
-        assert f"job_assign_req came from a worker that has job {handle.decode()}" in server.stderr
+        assert server.says(f"job_assign_req came from a worker that has job {handle.decode()}")
         assert {worker.grab().args, (worker.finish(), worker.grab().args)[1]} == {b"1", b"2"}
 
     def test_sleeping_with_a_job_ends_the_connection(self, application: Peer, worker: Peer, name: bytes) -> None:

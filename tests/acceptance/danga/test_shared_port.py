@@ -64,7 +64,7 @@ def test_a_connection_keeps_to_its_protocol(server: serving.ServerProcess) -> No
     with danga_peer.Peer(server.port) as draft:
         draft.silence()
         draft.raw(gearman_peer.request(Kind.ECHO_REQ, b"hello")).closed()
-    assert "noop is for workers" in server.stderr
+    assert server.says("noop is for workers")
 
 
 def test_peers_of_both_are_seen_out_at_the_end() -> None:

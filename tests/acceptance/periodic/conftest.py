@@ -36,7 +36,7 @@ def socket_file() -> Iterator[str]:
 def server(socket_file: str) -> Iterator[serving.ServerProcess]:
     """One for all the tests of a file; each uses functions of its own."""
     listen = [*LISTEN, "--listen", f"periodic+unix://{socket_file}", "--listen", "gearman://127.0.0.1:0"]
-    with serving.serve("--store", "memory", *listen) as server:
+    with serving.serve("--store", "memory", "--log-lines-per-peer", "0", *listen) as server:
         yield server
 
 

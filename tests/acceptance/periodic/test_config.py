@@ -100,7 +100,7 @@ def test_keepalive_closes_who_is_silent(start: Start, dialect: Dialect) -> None:
         until(lambda: lively.status()[b"f"][0] == 1, "the silent one is gone")
         silent.closed()
         assert lively.assigned(grab).name == b"name"
-        assert "peer silent, disconnecting" in server.stderr
+        assert server.says("peer silent, disconnecting")
 
 
 def test_keepalive_that_is_turned_off(start: Start) -> None:

@@ -82,6 +82,7 @@ GOOD: dict[str, tuple[str, Any]] = {
     "log_file": ("none", "none"),
     "log_level": ("notice", "notice"),
     "log_format": ("json", "json"),
+    "log_lines_per_peer": ("0", 0),
     "pid_file": ("geartrain.pid", "geartrain.pid"),
     "drain_timeout": ("1h", 3600.0),
 }
@@ -154,6 +155,7 @@ BAD: dict[str, tuple[str, list[str]]] = {
     "keepalive_count": ("must be a whole number from 1, or -1 for the system's own value", ["0", "-2", "x"]),
     "log_level": (LEVELS, ["loud", "INFO"]),
     "log_format": ("must be one of text, json", ["xml"]),
+    "log_lines_per_peer": (COUNT, ["-1", "all"]),
     "drain_timeout": (DURATION, ["never"]),
 }
 

@@ -21,6 +21,7 @@ from geartrain.model import Expiry
 from geartrain.server.config import types
 from geartrain.server.config.types import ValueType
 from geartrain.server.process import log
+from geartrain.server.process.log_limiter import LINES_PER_PERIOD
 
 PREFIX = "GEARTRAIN_"
 
@@ -413,6 +414,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Description("Log", types.choice(*log.FORMATS), "Log lines of text, or one JSON object per line."),
     ] = "text"
+    log_lines_per_peer: Annotated[
+        int,
+        Description(
+            "Log",
+            types.COUNT,
+            "How many lines about one event that a host causes are written per minute; the others are counted. 0 means "
+            "without limit.",
+        ),
+    ] = LINES_PER_PERIOD
 
     pid_file: Annotated[
         str, Description("Process", types.PATH, "Write the process id to this file while the server runs.", "none")

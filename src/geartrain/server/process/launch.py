@@ -60,7 +60,8 @@ def serve(
 
     if user is not None and log.is_file(settings.log_file):
         privileges.give_file(settings.log_file, user)  # so that it can be reopened after log rotation
-    with log.opened(settings.log_file, settings.log_level, settings.log_format) as output:
+    lines = settings.log_lines_per_peer
+    with log.opened(settings.log_file, settings.log_level, settings.log_format, lines) as output:
         for option, reason in ignored.items():
             _log.info("option has no effect", extra={"fields": {"option": option, "why": reason}})
         try:

@@ -13,13 +13,16 @@ import logging
 import logging.handlers
 import os
 import re
-import sys
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from geartrain.errors import StartError
+from geartrain.server.process.log_limiter import LINES_PER_PERIOD, PERIOD_SECONDS, LineLimiter
+from geartrain.server.process.log_writer import FileTarget, LogTarget, LogWriter, NoTarget, standard_error
 
 # The names are gearmand's; Geartrain itself logs at critical, error, warning, info and debug.
 LEVELS = {
@@ -94,35 +97,88 @@ class JsonFormatter(logging.Formatter):
         return msgspec.json.encode(line, order="sorted").decode()
 
 
-class ReopeningFile(logging.Handler):
-    """A log file that can be reopened after log rotation.
-
-    Each line is one system call, without a buffer: a full disk loses log lines and has no other effect.
-    """
+class ReopeningFile(FileTarget):
+    """A log file that can be reopened after log rotation."""
 
     def __init__(self, path: str) -> None:
-        super().__init__()
         self.path = os.path.abspath(path)
-        self._file = self._open()
+        super().__init__(open_file(self.path))
+
+    def use(self, descriptor: int) -> None:
+        """Write to another file from now on."""
+        os.close(self.descriptor)
+        self.descriptor = descriptor
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+
+class SystemLog:
+    """The system log. The handler adds the priority that belongs to the level."""
+
+    def __init__(self, handler: logging.handlers.SysLogHandler) -> None:
+        self._handler = handler
+
+    def write(self, level: int, line: str) -> None:
+        record = {"levelno": level, "levelname": logging.getLevelName(level), "msg": line}
+        self._handler.emit(logging.makeLogRecord(record))
+
+    def close(self) -> None:
+        self._handler.close()
+
+
+class LogHandler(logging.Handler):
+    """Hands formatted lines to the writer, except those that the limiter leaves out."""
+
+    def __init__(self, target: LogTarget, formatter: logging.Formatter, lines_per_peer: int) -> None:
+        super().__init__()
+        self.setFormatter(formatter)
+        self._limiter = LineLimiter(lines_per_peer)
+        self._guard = threading.Lock()  # of the limiter
+        self.writer = LogWriter(target, self._dropped, self._end_periods)
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            os.write(self._file, self.format(record).encode("utf-8", "backslashreplace") + b"\n")
+            with self._guard:
+                allowed = self._limiter.allows(record, time.monotonic())
+                is_first = self._limiter.left_out == 1
+            if allowed:
+                self.writer.put(record.levelno, self.format(record))
+            elif is_first:
+                self.writer.wake()  # to set its timer
         except Exception:
             self.handleError(record)
 
-    def reopen(self) -> None:
-        """Open the path again. OSError if that fails; the old file then stays in use."""
-        new_file = self._open()
-        os.close(self._file)
-        self._file = new_file
-
     def close(self) -> None:
+        """Write what waits, and how many lines were left out so far."""
         super().close()
-        os.close(self._file)
+        self._summarise(float("inf"))
+        self.writer.close()
 
-    def _open(self) -> int:
-        return open_file(self.path)
+    def _end_periods(self) -> float | None:
+        """Write the summaries that are due; return in how many seconds there is another one."""
+        now = time.monotonic()
+        self._summarise(now)
+        with self._guard:
+            end = self._limiter.next_end()
+        return None if end is None else max(0.0, end - now)
+
+    def _summarise(self, now: float) -> None:
+        with self._guard:
+            summaries = self._limiter.end_periods(now)
+        for event, count in summaries:
+            fields = {"event": event.name, "peer": event.host, "count": count, "seconds": int(PERIOD_SECONDS)}
+            if event.door:
+                fields["door"] = event.door
+            self.writer.put(logging.WARNING, self.event_line(logging.WARNING, "similar lines left out", fields))
+
+    def _dropped(self, count: int) -> tuple[int, str]:
+        return logging.WARNING, self.event_line(logging.WARNING, "log lines dropped", {"count": count})
+
+    def event_line(self, level: int, event: str, fields: Mapping[str, object]) -> str:
+        """The line of an event of the log itself, which passes neither the limiter nor a full queue."""
+        record = {"name": _log.name, "levelno": level, "msg": event, "fields": fields}
+        return self.format(logging.makeLogRecord(record))
 
 
 def is_file(target: str) -> bool:
@@ -130,12 +186,12 @@ def is_file(target: str) -> bool:
     return target not in (STDERR, SYSLOG, NONE)
 
 
-def open_file(path: str) -> int:
+def open_file(path: str, extra_flags: int = 0) -> int:
     """Open a file to append to it, and create it if it does not exist.
 
     A file that exists is opened without O_CREAT: in /tmp Linux refuses that even to root if the file is another user's.
     """
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | extra_flags
     try:
         return os.open(path, flags)
     except FileNotFoundError:
@@ -148,11 +204,12 @@ FORMATS = {"text": TextFormatter, "json": JsonFormatter}
 class Log:
     """The log of the process while it is open. It also gets the warnings of libraries."""
 
-    def __init__(self, target: str, level: str, format: str) -> None:
+    def __init__(self, target: str, level: str, format: str, lines_per_peer: int = LINES_PER_PERIOD) -> None:
         self.target = target
         self.level = level
-        self._handler = _handler(target)
-        self._handler.setFormatter(TextFormatter(with_time=False) if target == SYSLOG else FORMATS[format]())
+        self._target = _target(target)
+        formatter = TextFormatter(with_time=False) if target == SYSLOG else FORMATS[format]()
+        self._handler = LogHandler(self._target, formatter, lines_per_peer)
         logging.raiseExceptions = False  # no traceback on stderr for each line that cannot be written
         number = LEVELS[level]
         logging.getLogger(_ROOT).setLevel(number)
@@ -161,14 +218,16 @@ class Log:
 
     def reopen(self) -> None:
         """Reopen the log file, for log rotation. If that fails, the old file stays in use."""
-        if not isinstance(self._handler, ReopeningFile):
+        file = self._target
+        if not isinstance(file, ReopeningFile):
             return
         try:
-            self._handler.reopen()
+            descriptor = open_file(file.path, os.O_NONBLOCK)  # does not wait for the reader of a FIFO
         except OSError as error:
-            fields = {"file": self._handler.path, "why": error.strerror}
+            fields = {"file": file.path, "why": error.strerror}
             _log.error("cannot reopen log file", extra={"fields": fields})
         else:
+            self._handler.writer.call(lambda: file.use(descriptor))
             _log.info("log file reopened")
 
     def close(self) -> None:
@@ -177,22 +236,22 @@ class Log:
 
 
 @contextlib.contextmanager
-def opened(target: str, level: str, format: str) -> Iterator[Log]:
+def opened(target: str, level: str, format: str, lines_per_peer: int = LINES_PER_PERIOD) -> Iterator[Log]:
     """Open the log for the block."""
-    log = Log(target, level, format)
+    log = Log(target, level, format, lines_per_peer)
     try:
         yield log
     finally:
         log.close()
 
 
-def _handler(target: str) -> logging.Handler:
+def _target(target: str) -> LogTarget:
     if target == STDERR:
-        return logging.StreamHandler(sys.stderr)
+        return standard_error()
     if target == NONE:
-        return logging.NullHandler()
+        return NoTarget()
     try:
-        return _syslog() if target == SYSLOG else ReopeningFile(target)
+        return SystemLog(_syslog()) if target == SYSLOG else ReopeningFile(target)
     except OSError as error:
         output = f"the system log at {SYSLOG_SOCKET}" if target == SYSLOG else f"the log file {target}"
         raise StartError(f"cannot open {output}: {error.strerror}") from None

@@ -1,0 +1,83 @@
+"""A limit for log lines that peers cause, so that one peer cannot fill the log.
+
+Of each event and host a few lines are written per minute. The rest is counted, and a line says how many there were.
+"""
+
+import itertools
+import logging
+from typing import Any, Final, NamedTuple
+
+LINES_PER_PERIOD: Final = 100
+PERIOD_SECONDS: Final = 60.0
+_MOST_KEYS: Final = 1000  # beyond it, hosts are counted together
+_ALL_HOSTS: Final = "other hosts"
+
+
+class EventKey(NamedTuple):
+    """What is counted together."""
+
+    name: str
+    door: str
+    host: str
+
+
+class LineCount:
+    """Of one event and host in one period."""
+
+    __slots__ = ("ends_at", "left_out", "written")
+
+    def __init__(self, ends_at: float) -> None:
+        self.ends_at = ends_at
+        self.written = 0
+        self.left_out = 0
+
+
+class LineLimiter:
+    """Counts lines that name a peer, from level info on. Whoever reads a debug log wants all of it."""
+
+    def __init__(self, lines: int = LINES_PER_PERIOD) -> None:
+        self._lines = lines  # of each event and host per period; 0: no limit
+        self._counts: dict[EventKey, LineCount] = {}
+        self.left_out = 0  # lines that no summary has reported yet
+
+    def allows(self, record: logging.LogRecord, now: float) -> bool:
+        """Whether to write the line of this record; otherwise it is counted."""
+        fields: dict[str, Any] = getattr(record, "fields", {})
+        if not self._lines or record.levelno < logging.INFO or "peer" not in fields:
+            return True
+        count = self._count(_event(record, fields), now)
+        if count.written < self._lines:
+            count.written += 1
+            return True
+        count.left_out += 1
+        self.left_out += 1
+        return False
+
+    def next_end(self) -> float | None:
+        """When the first period with lines that were left out ends; None: there are none."""
+        if not self.left_out:
+            return None
+        return next(count.ends_at for count in self._counts.values() if count.left_out)
+
+    def end_periods(self, now: float) -> list[tuple[EventKey, int]]:
+        """Forget the periods that are over, and return what was left out in them."""
+        # All periods are equally long, so that the first that began is the first to end.
+        over = [event for event, _ in itertools.takewhile(lambda item: item[1].ends_at <= now, self._counts.items())]
+        summaries = [(event, self._counts.pop(event).left_out) for event in over]
+        self.left_out -= sum(left_out for _, left_out in summaries)
+        return [(event, left_out) for event, left_out in summaries if left_out]
+
+    def _count(self, event: EventKey, now: float) -> LineCount:
+        count = self._counts.get(event)
+        if count is None and len(self._counts) >= _MOST_KEYS:
+            event = event._replace(host=_ALL_HOSTS)
+            count = self._counts.get(event)
+        if count is None:
+            count = self._counts[event] = LineCount(now + PERIOD_SECONDS)
+        return count
+
+
+def _event(record: logging.LogRecord, fields: dict[str, Any]) -> EventKey:
+    peer = str(fields["peer"])
+    host = peer.rpartition(":")[0] or peer  # each connection of a host has another port
+    return EventKey(record.getMessage(), str(fields.get("door", "")), host)
