@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import redis
@@ -162,6 +163,44 @@ def test_payloads_of_all_jobs(stack: contextlib.ExitStack) -> None:
         assert b"\ngeartrain_queued_bytes 2000\n" in http.ask("GET", "/metrics").data
         assert gearman.text(b"cancel job " + handle).line() == b"OK\r\n"
         assert http.submit("f")
+
+
+def test_connections(stack: contextlib.ExitStack) -> None:
+    """All doors count together; what is refused is closed, and a connection that ends makes room."""
+    with serve("--max-connections", "2") as server:
+        peers = Peers(server, stack)
+        assert peers.gearman().text("version").line()
+        peers.danga().silence()
+        refused = peers.gearman()
+        assert refused.error()[0] == "LIMIT_REACHED"
+        refused.closed()
+        with pytest.raises((redis.ConnectionError, redis.ResponseError), match="max number of clients"):
+            peers.redis().ping()
+        assert peers.http().call("GET", "/ping").status == 503
+        stack.enter_context(memodb_peer.Pipe.tcp(port_of(server, "memodb+tcp"), greet=False)).closed()
+        stack.enter_context(periodic_peer.Peer(port_of(server, "periodic"), kind=None)).closed()
+        assert server.stderr.count("connection limit reached") == 1
+        stack.close()
+        assert any(is_served(server) for _ in range(1000)), "the server notices that the others are gone"
+
+
+def is_served(server: serving.ServerProcess) -> bool:
+    """Whether another connection is admitted."""
+    with contextlib.suppress(OSError, AssertionError), gearman_peer.Peer(port_of(server, "gearman")) as peer:
+        return peer.text("version").receive(3) == b"OK "
+    return False
+
+
+def test_descriptors_are_kept_for_the_store(stack: contextlib.ExitStack, tmp_path: Path) -> None:
+    listen = ("--listen", f"gearman://{serving.HOST}:0")
+    under = ("prlimit", "--nofile=150:150")
+    with serving.serve("--store", f"sqlite:///{tmp_path}/jobs.db", *listen, under=under) as server:
+        first = stack.enter_context(gearman_peer.Peer(server.port))
+        others = [stack.enter_context(gearman_peer.Peer(server.port)) for _ in range(200)]
+        assert others[-1].error()[0] == "LIMIT_REACHED"
+        assert first.submit(b"f", kind=gearman_peer.Kind.SUBMIT_JOB_BG)
+        assert len(first.listing("workers")) == 150 - 64
+        stack.close()
 
 
 def test_http(peers: Peers) -> None:

@@ -112,6 +112,10 @@ class Connection(Writer):
         transport.set_write_buffer_limits(high=HIGH_WATER)
         name = transport.get_extra_info("peername")
         self.peer = f"{name[0]}:{name[1]}" if isinstance(name, tuple) else (name or "unix socket")
+        limit = self.door.connection_limit
+        if limit is not None and not limit.admits(self.door.name, self.peer):
+            self._refuse_surplus(self.surplus_error(limit.text()))
+            return
         self.door.connections.add(self)
         if self.door.uses_last_descriptors(transport):
             self.log(logging.WARNING, "file descriptors nearly exhausted", f"at most {self.door.file_limit} files")
@@ -185,6 +189,10 @@ class Connection(Writer):
     def internal_error(self) -> WireError:
         """The error that is sent to the peer after a bug."""
         return WireError("INTERNAL", "the server failed to handle this packet")
+
+    def surplus_error(self, why: str) -> bytes:
+        """What a peer is sent that is one too many, in a protocol that has a word for it."""
+        return b""
 
     def lost(self) -> None:
         """The peer is gone: take its workers and watchers out of the engine."""
@@ -477,6 +485,13 @@ class Connection(Writer):
             self._leave()  # its jobs do not wait until it has closed its side
         else:
             self.transport.close()
+
+    def _refuse_surplus(self, error: bytes) -> None:
+        """Close a connection that is one too many at once: it must not keep its descriptor until the peer has read."""
+        self.closing = self.input_ended = True
+        if error:
+            self.transport.write(error)
+        self.transport.close()
 
     def close_refused(self) -> None:
         """Close so that the last error arrives, although the peer may still be sending."""

@@ -19,6 +19,7 @@ from geartrain.address import PATH_SCHEMES, Address
 
 if TYPE_CHECKING:
     from geartrain.doors.connection import Connection
+    from geartrain.doors.connection_limit import ConnectionLimit
     from geartrain.runtime.tick import TickLoop
     from geartrain.runtime.timers import DelayedCall
 
@@ -87,6 +88,7 @@ class Door:
         self.tick_loop = tick_loop
         self.limits = limits
         self.connections: set[Connection] = set()
+        self.connection_limit: ConnectionLimit | None = None  # of all doors together; the server sets it
         self._servers: list[asyncio.Server] = []
         self._paths: list[str] = []  # of socket files, which are removed at the end
         self._next_check: DelayedCall | None = None

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from geartrain.address import DEFAULT_PORTS, PATH_SCHEMES, Address
 from geartrain.admin.service import Admin
+from geartrain.doors.connection_limit import ConnectionLimit
 from geartrain.doors.danga.door import DangaDoor
 from geartrain.doors.danga.shared_port import SharedPortDoor
 from geartrain.doors.door import Door, Limits, ProcessControl, SocketOptions
@@ -28,6 +29,7 @@ from geartrain.runtime.records import RecordArchive
 from geartrain.runtime.tick import TickLoop
 from geartrain.server import options
 from geartrain.server.config.settings import Settings
+from geartrain.server.process import machine
 
 DEFAULT_HOST = "127.0.0.1"
 EVERY_INTERFACE = "*"
@@ -100,6 +102,8 @@ class Doors:
         self._context = context
         self._sockets = sockets
         self._doors: dict[str, Door] = {}
+        most = min(context.settings.max_connections, machine.most_connections())
+        self._limit = ConnectionLimit(most, self._count, context.tick_loop.loop.time)
         self.addresses: list[Address] = []  # that they listen on, with the ports that were bound
 
     @property
@@ -109,6 +113,9 @@ class Doors:
     @property
     def connections_by_protocol(self) -> dict[str, int]:
         return {protocol: len(door.connections) for protocol, door in self._doors.items()}
+
+    def _count(self) -> int:
+        return self.connections
 
     async def open(self, addresses: Sequence[Address]) -> None:
         """Listen on these addresses, or on the default ports if there are none; StartError if that fails."""
@@ -155,7 +162,8 @@ class Doors:
     def _door(self, address: Address) -> Door:
         protocol = _protocol(address.scheme)
         if protocol not in self._doors:
-            self._doors[protocol] = FACTORIES[protocol](self._context)
+            door = self._doors[protocol] = FACTORIES[protocol](self._context)
+            door.connection_limit = self._limit
         return self._doors[protocol]
 
 

@@ -86,6 +86,10 @@ class GearmanConnection(Connection):
         else:
             self.error(error.code, error.text)
 
+    def surplus_error(self, why: str) -> bytes:
+        """ERROR, although the peer may speak in lines: nothing is known of it yet."""
+        return wire.about_job(wire.ERROR, b"LIMIT_REACHED", why.encode())
+
     def internal_error(self) -> WireError:
         """The error that is sent to the peer after a bug."""
         return WireError("UNKNOWN_STATE", "The server failed to handle this packet")

@@ -271,6 +271,10 @@ class GearmonkeyConnection(Connection):
         """An error reply."""
         self.write(resp.error_reply(error.code, error.text))
 
+    def surplus_error(self, why: str) -> bytes:
+        """Redis' own text."""
+        return resp.error_reply("ERR", "max number of clients reached")
+
     def internal_error(self) -> WireError:
         """The error that is sent to the peer after a bug."""
         return WireError("ERR", "internal error")

@@ -9,7 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from geartrain.doors.connection import Connection
-from geartrain.doors.http.uvicorn_protocol import IDLE, UvicornProtocol
+from geartrain.doors.http.uvicorn_protocol import IDLE, UvicornProtocol, problem_response
 
 if TYPE_CHECKING:
     from geartrain.doors.http.door import HttpDoor
@@ -21,11 +21,18 @@ class HttpConnection(Connection):
     def __init__(self, door: "HttpDoor", protocol: UvicornProtocol) -> None:
         super().__init__(door)
         self.protocol = protocol
+        self._made = False  # uvicorn's protocol has the transport
         self._unread = 0  # bytes that were not sent at the last check
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
-        self.protocol.connection_made(transport)
+        if not self.closing:
+            self._made = True
+            self.protocol.connection_made(transport)
+
+    def surplus_error(self, why: str) -> bytes:
+        """503, whatever the client is going to ask for."""
+        return problem_response("unavailable", why)
 
     def data_received(self, data: bytes) -> None:
         """uvicorn parses what was read and answers its own errors, so the read loop of other doors is not for here."""
@@ -37,7 +44,8 @@ class HttpConnection(Connection):
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.protocol.connection_lost(error)
+        if self._made:
+            self.protocol.connection_lost(error)
         super().connection_lost(error)
 
     def pause_writing(self) -> None:

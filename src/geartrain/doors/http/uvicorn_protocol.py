@@ -160,10 +160,7 @@ class UvicornProtocol(HttpToolsProtocol):
         if self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete:
             self.transport.abort()
             return
-        body = problems.body(kind, detail)
-        head = b"content-type: %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
-        status = STATUS_LINE[problems.STATUSES[kind]]
-        self.transport.write(status + head % (problems.MEDIA_TYPE.encode(), len(body)) + body)
+        self.transport.write(problem_response(kind, detail))
         self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -191,3 +188,10 @@ def _length_of_body(headers: list[tuple[bytes, bytes]]) -> int:
         if name == b"content-length":
             length = int(value)
     return length
+
+
+def problem_response(kind: str, detail: str) -> bytes:
+    """A whole response with a problem, after which the connection is closed."""
+    body = problems.body(kind, detail)
+    head = b"content-type: %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+    return STATUS_LINE[problems.STATUSES[kind]] + head % (problems.MEDIA_TYPE.encode(), len(body)) + body

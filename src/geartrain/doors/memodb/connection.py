@@ -40,7 +40,7 @@ class MemodbConnection(Connection):
     def connection_made(self, transport: "asyncio.Transport") -> None:
         """Send our greeting, without waiting for the peer's."""
         super().connection_made(transport)
-        if self.pipe.greeting:
+        if self.pipe.greeting and not self.closing:
             self.write(self.pipe.greeting)
 
     def feed(self, data: bytes) -> None:

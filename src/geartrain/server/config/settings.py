@@ -315,6 +315,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_abilities: Annotated[
         int, Description("Limits", types.COUNT_FROM_ONE, "Refuse a worker's request to offer more functions than this.")
     ] = 10_000
+    max_connections: Annotated[
+        int,
+        Description(
+            "Limits",
+            types.COUNT_FROM_ONE,
+            "Refuse more connections than this, of all doors together. There are at most 64 fewer than the process may "
+            "open files.",
+        ),
+    ] = 50_000
     max_queued_bytes: Annotated[
         int,
         Description(
