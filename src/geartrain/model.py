@@ -155,6 +155,7 @@ class Record(NamedTuple):
     result_size: int = 0  # of a result that is not all in `result`; 0: `result` is all of it
     result_kept: int = 0  # how many bytes of such a result the store has, from the first on
     keep_until: float = 0.0  # no limit removes the record before this time; 0: the limits apply
+    progress: str = ""  # see `pack_progress`
 
     @property
     def full_size(self) -> int:
@@ -165,6 +166,26 @@ class Record(NamedTuple):
     def kept_size(self) -> int:
         """How many bytes of the result can be read."""
         return self.result_kept if self.result_size else len(self.result)
+
+
+def pack_progress(numerator: int, denominator: int, seconds_left: int) -> str:
+    """Encode the last progress of a job for a store; empty means that there was none.
+
+    >>> unpack_progress(pack_progress(1, 2, 30)), unpack_progress("")
+    ((1, 2, 30), None)
+    """
+    return f"{numerator}/{denominator}/{seconds_left}"
+
+
+def unpack_progress(packed: str) -> tuple[int, int, int] | None:
+    """Numerator, denominator and the seconds left; None if there was no progress, or if it cannot be read."""
+    parts = packed.split("/")
+    if len(parts) != 3:
+        return None
+    try:
+        return int(parts[0]), int(parts[1]), int(parts[2])
+    except ValueError:
+        return None
 
 
 def pack_attempts(attempts: list[Attempt] | None) -> bytes:

@@ -257,7 +257,6 @@ class EngineState(FunctionTable):
             self.broadcasts.end(job)
         function.running -= 1
         self.running -= 1
-        job.progress = None
         if job.deadline:
             job.deadline = 0.0
             self.leases.count_stale()
@@ -278,6 +277,8 @@ class EngineState(FunctionTable):
         self.jobs.remove(job)
         if state is not DEAD:
             self.free_bytes += len(job.payload) + JOB_BYTES
+        else:
+            job.progress = None  # other jobs keep it for their record
         if job.unique:
             self.unique_jobs.remove(job)
         if not len(self.jobs) and self.next_id - self._memory_released_at > _RELEASE_MEMORY_AFTER:
@@ -331,6 +332,7 @@ class EngineState(FunctionTable):
         function = self.functions[job.function]
         enter(job, QUEUED)
         self._unassign(function, job)
+        job.progress = None
         job.run_at = self.now
         if job.background:
             self.journal.changed(job)

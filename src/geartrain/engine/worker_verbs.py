@@ -385,6 +385,7 @@ class WorkerVerbs(ClientVerbs):
         function = self.functions[job.function]
         enter(job, SCHEDULED)
         self._unassign(function, job)
+        job.progress = None
         job.run_at = run_at
         if job.background:
             self.journal.changed(job)

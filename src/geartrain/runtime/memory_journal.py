@@ -9,6 +9,7 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import state_number
 from geartrain.engine.worker import Worker
 from geartrain.runtime import memory
+from geartrain.runtime.records import last_progress
 from geartrain.store.contract import Quota, Retention
 from geartrain.store.memory import MemoryRecord, MemoryStore
 
@@ -46,5 +47,5 @@ class MemoryJournal(Journal):
         return MemoryRecord(
             job.id, job.handle, job.function, job.unique, job.priority, state_number(job.state), job.submitted_at,
             job.started_at, now, job.attempts, job.door, worker_door, name, job.code, job.reason, result,
-            job.failed_attempts, job.keeps_result,
+            job.failed_attempts, job.keeps_result, last_progress(job),
         )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
 from geartrain.job_query import JobQuery
-from geartrain.model import Record, pack_attempts
+from geartrain.model import Record, pack_attempts, pack_progress
 from geartrain.store.contract import Query, Store
 
 _new: Final = tuple.__new__  # what `Record(...)` does in the end, at a fifth of its cost
@@ -23,9 +23,17 @@ def make_record(job: LiveJob, result: bytes, worker: Worker | None, now: float) 
         job.id, job.handle, job.function, job.unique, job.priority, job.state, job.submitted_at,
         job.started_at, now, job.attempts, job.door, worker.door if worker else "",
         worker.name if worker else b"", job.code, job.reason, result,
-        pack_attempts(job.failed_attempts), job.keeps_result, 0, 0, keep_until,
+        pack_attempts(job.failed_attempts), job.keeps_result, 0, 0, keep_until, last_progress(job),
     )  # fmt: skip
     return _new(Record, values)
+
+
+def last_progress(job: LiveJob) -> str:
+    """The last progress of a job for its record."""
+    progress = job.progress
+    if progress is None:
+        return ""
+    return pack_progress(progress.numerator, progress.denominator, progress.seconds_left)
 
 
 def cut_result(record: Record, largest: int) -> Record:

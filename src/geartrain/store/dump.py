@@ -121,8 +121,9 @@ class _Record(_Line, frozen=True, tag="record"):
     result: JsonBytes
     trials: list[_Attempt] = []
     keeps_result: bool = True
-    result_size: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0  # since version 4, as the next
+    result_size: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0  # since version 4, as the next two
     keep_until: float = 0.0
+    progress: str = ""
 
 
 class _End(_Line, frozen=True, tag="end"):
@@ -158,8 +159,8 @@ def record_line(record: Record) -> bytes:
     """Return the line of a record; raise BrokenRowError if the record is invalid."""
     if not 0 <= record.priority < len(_PRIORITIES) or record.state not in _END_NAMES:
         raise rows.BrokenRowError(f"invalid priority {record.priority} or state {record.state}")
-    if not all(isinstance(text, str) for text in (record.door, record.worker_door, record.reason)):
-        raise rows.BrokenRowError("door, worker_door or reason is not text")
+    if not all(isinstance(text, str) for text in (record.door, record.worker_door, record.reason, record.progress)):
+        raise rows.BrokenRowError("door, worker_door, reason or progress is not text")
     times = (record.submitted_at, record.started_at, record.finished_at)
     _require_finite(submitted_at=times[0], started_at=times[1], finished_at=times[2], keep_until=record.keep_until)
     entry = _Record(
@@ -167,7 +168,7 @@ def record_line(record: Record) -> bytes:
         _PRIORITIES[record.priority], _END_NAMES[record.state], *times, record.attempts, record.door,
         record.worker_door, jsonbytes.encode(record.worker), record.code, record.reason,
         jsonbytes.encode(record.result), _encode_attempts(unpack_attempts(record.failed_attempts)), record.keeps_result,
-        record.result_size, record.keep_until,
+        record.result_size, record.keep_until, record.progress,
     )  # fmt: skip
     return _line(entry)
 
@@ -272,6 +273,7 @@ class DumpReader:
             entry.finished_at, entry.attempts, door, entry.worker_door, jsonbytes.decode(entry.worker),
             entry.code, entry.reason, result, pack_attempts(_decode_attempts(entry.trials)),
             keeps_result, entry.result_size, len(result) if entry.result_size else 0, entry.keep_until,
+            entry.progress,
         )  # fmt: skip
 
     def _door(self, entry: _Job | _Record) -> tuple[str, bool]:

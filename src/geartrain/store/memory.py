@@ -42,6 +42,7 @@ class MemoryRecord:
         "id",
         "keeps_result",
         "priority",
+        "progress",
         "reason",
         "result",
         "result_size",
@@ -73,6 +74,7 @@ class MemoryRecord:
         result: bytes,
         failed_attempts: list[Attempt] | None,
         keeps_result: bool,
+        progress: str,
     ) -> None:
         self.id = id
         self.handle = handle
@@ -92,6 +94,7 @@ class MemoryRecord:
         self.result = result
         self.failed_attempts = failed_attempts
         self.keeps_result = keeps_result
+        self.progress = progress
         self.result_size = 0  # of a result that was cut
 
     def record(self) -> Record:
@@ -100,7 +103,7 @@ class MemoryRecord:
             self.id, self.handle, self.function, self.unique, self.priority, self.state, self.submitted_at,
             self.started_at, self.finished_at, self.attempts, self.door, self.worker_door, self.worker, self.code,
             self.reason, self.result, pack_attempts(self.failed_attempts), self.keeps_result,
-            self.result_size, len(self.result) if self.result_size else 0,
+            self.result_size, len(self.result) if self.result_size else 0, 0.0, self.progress,
         )  # fmt: skip
 
 
@@ -109,6 +112,7 @@ def _memory_record(record: Record) -> MemoryRecord:
         record.id, record.handle, record.function, record.unique, record.priority, record.state, record.submitted_at,
         record.started_at, record.finished_at, record.attempts, record.door, record.worker_door, record.worker,
         record.code, record.reason, record.result, unpack_attempts(record.failed_attempts), record.keeps_result,
+        record.progress,
     )  # fmt: skip
 
 

@@ -99,7 +99,9 @@ CREATE INDEX records_failed ON records (finished_at) WHERE state = 4 AND keep_un
 CREATE INDEX records_kept ON records (keep_until) WHERE keep_until > 0;
 """
 
-MIGRATIONS: Final = (_JOBS, _RECORDS, _BROKEN, _KEPT, _TRIALS, _KEEPS_RESULT, _RESULTS)
+_PROGRESS: Final = "ALTER TABLE records ADD COLUMN progress TEXT NOT NULL DEFAULT '';"
+
+MIGRATIONS: Final = (_JOBS, _RECORDS, _BROKEN, _KEPT, _TRIALS, _KEEPS_RESULT, _RESULTS, _PROGRESS)
 
 # What to select where a column is missing: for that column, and for older ones that the same migration changed.
 _SUBSTITUTES: Final = {
@@ -110,8 +112,9 @@ _SUBSTITUTES: Final = {
     },
     "result_size": {"result_size": "0", "result_kept": "0", "keep_until": "0.0"},
     "keep_for": {"keep_for": "0.0"},
+    "progress": {"progress": "''"},
 }
-TEXTS: Final = ("door", "worker_door", "reason")
+TEXTS: Final = ("door", "worker_door", "reason", "progress")
 _SEARCH: Final = "instr(handle || x'00' || function || x'00' || unique_key || x'00' || reason, ?)"
 
 

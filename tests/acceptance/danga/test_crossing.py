@@ -21,6 +21,7 @@ class TestGearmanWorker:
         assert application.status(handle) == (1, 4, 0)
         worker.send(Kind.WORK_COMPLETE, handle, b"result")
         assert application.result(handle) == (1, 0, b"result")
+        assert application.status(handle) == (1, 4, 0)
 
     def test_a_sync_job_hears_status_and_result_but_no_parts(
         self, application: Peer, gearman: Gearman, name: bytes

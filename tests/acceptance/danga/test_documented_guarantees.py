@@ -82,6 +82,7 @@ class TestRetries:
         assert application.status(handle) == (0, 0, 0)  # it begins anew
         other.finish(b"done")
         assert application.result(handle) == (1, 0, b"done")
+        assert application.status(handle) == (0, 0, 0)
 
     def test_a_worker_that_says_goodbye_gives_its_job_back(
         self, dial: Dial, application: Peer, worker: Peer, name: bytes

@@ -27,7 +27,7 @@ def test_every_message_of_the_document(application: Peer, dial: Callable[[], Pee
     worker.finish(b"result")  # "i've completed my job."
     worker.silence()
     assert application.completion(handle) == (1, 0, b"result")  # "job completed as follows: ..."
-    assert application.status(handle) == (0, 0, 0)
+    assert application.status(handle) == (1, 100, 99)  # the last one that was announced
     worker.send(Kind.WORKER_DISCONNECT)  # "goodbye."
     worker.closed()
 

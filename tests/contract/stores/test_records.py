@@ -116,3 +116,11 @@ def test_all_conditions_must_match(store: Store) -> None:
 def test_unfinished_jobs_have_no_record(store: Store) -> None:
     store.commit(batch([job(1), job(2, state=JobState.DEAD)]))
     assert records(store) == []
+
+
+@pytest.mark.parametrize("progress", ["", "1/2/30"])
+def test_last_progress_is_kept(store: Store, reopened: Reopen, progress: str) -> None:
+    finish(store, 1, progress=progress)
+    for opened in (store, reopened()):
+        [found] = opened.records(Query())
+        assert found.progress == progress

@@ -60,6 +60,7 @@ RECORDS = st.builds(
     st.sampled_from([int(JobState.DONE), int(JobState.FAILED), int(JobState.CANCELLED)]),
     TIMES, TIMES, TIMES, INTEGERS, TEXT, TEXT, OCTETS, INTEGERS, TEXT, OCTETS, TRIALS.map(pack_attempts),
     st.booleans(), result_size=st.just(0), result_kept=st.just(0), keep_until=TIMES,
+    progress=st.sampled_from(["", "1/2/0", "-1/18446744073709551616/30"]),
 )  # fmt: skip
 
 

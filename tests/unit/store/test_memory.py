@@ -12,7 +12,7 @@ from tests.contract.stores.factories import batch, prune, record, records
 def memory_record(id: int, finished_at: float = 0.0) -> MemoryRecord:
     return MemoryRecord(
         id, b"H:host:%d" % id, b"f", b"", 1, 3, 1.0, 2.0, finished_at or float(id), 1, "gearman", "gearman", b"ann", 0,
-        "", b"result", None, True,
+        "", b"result", None, True, "",
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from tests.contract.stores.factories import NOW, batch, facts, ids, job, prune, 
 from tests.support.store_fixtures import Opened
 
 KNOWN = len(schema.MIGRATIONS)
+NEW = ("result_size", "result_kept", "keep_until", "progress")  # columns of records since layout 7
 SINCE = {"trials": 5, "keeps_result": 6, "keep_for": 7}  # the layout that brought a column which the first did not have
 
 
@@ -73,7 +74,7 @@ def test_damaged_file_of_an_older_layout_keeps_its_jobs(path: Path, opened: Open
 def test_records_of_layout_6_are_migrated(path: Path, opened: Opened) -> None:
     """There, results were cut at 64 KiB, and nothing was noted about it."""
     old_file(path, 6)
-    columns = [name for name in contract.RECORD_COLUMNS if name not in ("result_size", "result_kept", "keep_until")]
+    columns = [name for name in contract.RECORD_COLUMNS if name not in NEW]
     old = [record(1, result=b"x" * 65536), record(2, state=4, reason="why"), record(3, keeps_result=False)]
     with contextlib.closing(apsw.Connection(str(path))) as connection:
         connection.executemany(schema.insert("records", columns), [row[: len(columns)] for row in old])

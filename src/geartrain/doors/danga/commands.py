@@ -81,6 +81,9 @@ def _refuse_job(connection: "DangaConnection", error: RequestError) -> None:
 
 def _send_status(connection: "DangaConnection", handle: bytes) -> None:
     job = connection.engine.find(handle)
+    if job is None and handle:
+        connection.look_up(handle, status=True)
+        return
     progress = job.progress if job is not None else None
     numbers = progress[:3] if progress is not None else (0, 0, 0)
     connection.write(wire.job_status_res(*numbers))
@@ -93,7 +96,7 @@ def _send_completion(connection: "DangaConnection", handle: bytes) -> None:
     elif engine.find_dead(handle) is not None:
         connection.acknowledge(completion.GIVEN_UP_PACKET, wire.INCOMPLETE_PACKET)
     else:
-        connection.look_up(handle)
+        connection.look_up(handle, status=False)
 
 
 def worker_connect(connection: "DangaConnection", body: bytes) -> None:

@@ -12,6 +12,7 @@ from geartrain.doors.danga import commands, completion, request_order
 from geartrain.doors.danga.watcher import DangaWatcher
 from geartrain.doors.danga.worker import DangaWorker
 from geartrain.errors import RequestError, StoreError, WireError
+from geartrain.model import Record, unpack_progress
 from geartrain.wire import danga as wire
 
 if TYPE_CHECKING:
@@ -63,28 +64,40 @@ class DangaConnection(Connection):
             self.worker = DangaWorker(self)
         return self.worker
 
-    def look_up(self, handle: bytes) -> None:
-        """Answer a job_complete_req with the record of the job; later requests wait for that."""
+    def look_up(self, handle: bytes, status: bool) -> None:
+        """Answer a job_status_req or job_complete_req with the record of the job; later requests wait for that."""
         self.requests.state = request_order.LOOKUP
-        self._lookup = self.tick_loop.loop.create_task(self._answer(handle))
+        self._lookup = self.tick_loop.loop.create_task(self._answer(handle, status))
 
-    async def _answer(self, handle: bytes) -> None:
+    async def _answer(self, handle: bytes, status: bool) -> None:
         try:
             record = await self.danga.archive.find(handle)
-            result = await self.danga.archive.result(record) if record is not None else b""
-            self.tick_loop.begin_tick()
-            if record is None:
-                self.write(wire.INCOMPLETE_PACKET)
+            if status:
+                self.tick_loop.begin_tick()
+                self._send_last_status(record)
             else:
-                # Sent when the record is on disk, so that the next answer is the same.
-                self.acknowledge(completion.of_record(record, result), wire.INCOMPLETE_PACKET)
-                if len(result) < record.full_size:
-                    self.log(logging.WARNING, "result was cut", f"{len(result)} of {record.full_size} bytes are kept")
+                result = await self.danga.archive.result(record) if record is not None else b""
+                self.tick_loop.begin_tick()
+                self._send_completion(record, result)
             self._run_later(self.requests.resume())
         except StoreError as error:
             self.refuse(WireError("FAULT", f"cannot read the record of a job: {error}"))
         except Exception:
             self.handle_bug()
+
+    def _send_last_status(self, record: Record | None) -> None:
+        """Of a job that has ended: as its worker last announced it."""
+        progress = unpack_progress(record.progress) if record is not None else None
+        self.write(wire.job_status_res(*(progress or (0, 0, 0))))
+
+    def _send_completion(self, record: Record | None, result: bytes) -> None:
+        if record is None:
+            self.write(wire.INCOMPLETE_PACKET)
+            return
+        # Sent when the record is on disk, so that the next answer is the same.
+        self.acknowledge(completion.of_record(record, result), wire.INCOMPLETE_PACKET)
+        if len(result) < record.full_size:
+            self.log(logging.WARNING, "result was cut", f"{len(result)} of {record.full_size} bytes are kept")
 
     def sync_job_ended(self) -> None:
         """Carry out the requests that waited for the sync job.
