@@ -59,7 +59,9 @@ class HistoryEntry(NamedTuple):
     worker: bytes
     code: int  # 0 unless it failed
     reason: str
-    result: bytes
+    result: bytes  # of a list: at least the beginning
+    result_size: int = 0  # of the whole result
+    result_kept: int = 0  # how many bytes of it the store has
 
     @property
     def moment(self) -> float:
@@ -71,7 +73,11 @@ def find(store: SqliteStore, handle: bytes, now: float, notice: Callable[[str], 
     """The job with this handle, if the store has it. Rows that cannot be read are reported to `notice` and skipped."""
     with Snapshot(store.path) as snapshot:
         snapshot.require_known_layout()
-        ended = _ended(store, contract.Query(handle=handle, limit=1))
+        ended = [
+            _of_record(record)._replace(result=store.kept_result(record))
+            for record in store.records(contract.Query(handle=handle, limit=1))
+            if record.state in _STATE_NAMES
+        ]
         return ended or [_of_job(job, now) for job in snapshot.jobs(notice) if job.handle == handle]
 
 
@@ -171,4 +177,6 @@ def _of_record(record: Record) -> HistoryEntry:
         code=record.code,
         reason=record.reason,
         result=record.result,
+        result_size=record.full_size,
+        result_kept=record.kept_size,
     )

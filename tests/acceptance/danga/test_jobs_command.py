@@ -113,7 +113,8 @@ def test_everything_that_is_known_of_a_job(store: Path) -> None:
             "id": 2, "handle": "H:lap:2", "function": "print", "unique": "key", "state": "failed",
             "submitted_at": NOON - 3 * DAY - 90, "run_at": None, "started_at": NOON - 3 * DAY - 60,
             "finished_at": NOON - 3 * DAY, "attempts": 2, "door": "danga", "worker_door": "gearman",
-            "worker": "printer-1", "code": 28, "reason": "out of paper", "result": "result 2",
+            "worker": "printer-1", "code": 28, "reason": "out of paper", "result": "result 2", "result_size": 8,
+            "result_kept": 8,
         }
     ]  # fmt: skip
     [binary] = entries(store, "--handle", "H:lap:4")
@@ -209,3 +210,16 @@ def test_help_teaches() -> None:
     assert answer.returncode == 0
     for word in ("--function", "--state", "--since", "--until", "--handle", "--limit", "--json", "Examples"):
         assert word in answer.stdout
+
+
+def test_large_result_of_one_job_is_whole_in_json(store: Path) -> None:
+    made = SqliteStore(store)
+    made.open()
+    batch = contract.Batch()
+    batch.finished = [record(90, b"large", JobState.DONE, NOON)._replace(result=b"x" * 100_000)]
+    made.commit(batch)
+    made.close(91)
+    (entry,) = entries(store, "--handle", "H:lap:90")
+    assert (len(entry["result"]), entry["result_size"], entry["result_kept"]) == (100_000, 100_000, 100_000)
+    (entry,) = entries(store, "--function", "large")
+    assert (len(entry["result"]), entry["result_size"], entry["result_kept"]) == (65_536, 100_000, 100_000)
