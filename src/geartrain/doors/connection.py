@@ -137,7 +137,7 @@ class Connection(Writer):
         self.handle_input()
         buffer = self._buffer
         if buffer is not None and (self._inflight or buffer.incomplete_size):
-            self._count_inflight(buffer)
+            self.count_inflight(self.incomplete()[1])
 
     def eof_received(self) -> bool:
         """Write what is left, then close; the peer may still read."""
@@ -289,19 +289,25 @@ class Connection(Writer):
         """Count the incomplete packets in this buffer, which is the door's codec."""
         self._buffer = buffer
 
-    def _count_inflight(self, buffer: PacketBuffer) -> None:
-        """Count an incomplete packet after a read, and refuse it if all of them together are too large."""
-        size = 0 if self.input_ended else self.incomplete()[1]
+    def count_inflight(self, size: int) -> None:
+        """Count the bytes of an incomplete packet after a read, and refuse it if all peers together have too many."""
+        if self.input_ended:
+            size = 0
         tick_loop = self.tick_loop
         tick_loop.inflight_bytes += size - self._inflight
         self._inflight = size
         limit = self.door.limits.max_inflight_bytes
         if size > _SMALL_PACKET and tick_loop.inflight_bytes > limit:
-            buffer.discard()
             tick_loop.inflight_bytes -= size
             self._inflight = 0
             text = f"incomplete packets of all peers have more than {limit} bytes (max_inflight_bytes); try again later"
-            self.refuse(WireError("LIMIT_REACHED", text))
+            self.refuse_inflight(text)
+
+    def refuse_inflight(self, text: str) -> None:
+        """Forget the packet that is arriving, and disconnect."""
+        if self._buffer is not None:
+            self._buffer.discard()
+        self.refuse(WireError("LIMIT_REACHED", text))
 
     @property
     def has_unhandled(self) -> bool:

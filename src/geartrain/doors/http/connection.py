@@ -9,7 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from geartrain.doors.connection import Connection
-from geartrain.doors.http.uvicorn_protocol import IDLE, UvicornProtocol, problem_response
+from geartrain.doors.http.uvicorn_protocol import BODY, IDLE, UvicornProtocol, problem_response
 
 if TYPE_CHECKING:
     from geartrain.doors.http.door import HttpDoor
@@ -36,8 +36,17 @@ class HttpConnection(Connection):
 
     def data_received(self, data: bytes) -> None:
         """uvicorn parses what was read and answers its own errors, so the read loop of other doors is not for here."""
-        if not self.closing:
-            self.protocol.data_received(data)
+        if self.closing:
+            return
+        protocol = self.protocol
+        protocol.data_received(data)
+        if protocol.phase == BODY or self._inflight:
+            self.count_inflight(protocol.arrived if protocol.phase == BODY else 0)
+
+    def refuse_inflight(self, text: str) -> None:
+        """Refuse the request whose body is arriving."""
+        self.closing = True
+        self.protocol.refuse("unavailable", text)
 
     def eof_received(self) -> bool:
         """Close the transport: a client that closes its side does not read the answer."""
