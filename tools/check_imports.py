@@ -13,7 +13,9 @@ from pathlib import Path
 
 PACKAGE = "geartrain"
 # Every room may import these; they import only each other.
-PLAIN = frozenset({"model", "errors", "address", "compiled", "cron", "eventloop", "backoff", "jsonbytes", "job_query"})
+PLAIN = frozenset(
+    {"model", "errors", "address", "compiled", "cron", "eventloop", "backoff", "jsonbytes", "job_query", "escape"}
+)
 
 # By room: other rooms, or single modules of them.
 MAY_IMPORT: dict[str, frozenset[str]] = {

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from geartrain import escape
 from geartrain.cli import exit_codes, formatting, remote
 from geartrain.errors import GeartrainError
 
@@ -111,13 +112,18 @@ async def _run_command(
     await worker.run()
 
 
+def _variable(name: str) -> str:
+    """A name for the environment, which cannot hold a NUL."""
+    return escape.escape(name.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+
+
 async def _execute(job: Any, command: list[str], timeout: float) -> bytes:
     """Run a job's command. It never outlives the job."""
     environment = {
         **os.environ,
-        "GEARTRAIN_FUNCTION": job.function,
-        "GEARTRAIN_HANDLE": job.handle,
-        "GEARTRAIN_UNIQUE": job.unique,
+        "GEARTRAIN_FUNCTION": _variable(job.function),
+        "GEARTRAIN_HANDLE": _variable(job.handle),
+        "GEARTRAIN_UNIQUE": _variable(job.unique),
     }
     pipe = asyncio.subprocess.PIPE
     try:

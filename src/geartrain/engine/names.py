@@ -1,11 +1,15 @@
-"""Which names of functions and which unique keys peers may choose.
+"""Which names of functions and workers and which unique keys peers may choose.
 
 The engine checks the name of a function when the function is new, so that jobs of a function that exists pay nothing
 for it. Jobs in a store from before a rule existed keep their names.
+
+Lists of functions and workers are lines of text in several protocols, so a line feed in a name would forge lines.
+Unique keys are bytes: protocols and lists that cannot carry one escape it (`escape.py`).
 """
 
 from typing import Final
 
+from geartrain import escape
 from geartrain.errors import InvalidNameError
 
 LONGEST_FUNCTION: Final = 512  # bytes
@@ -16,6 +20,19 @@ def check_function(name: bytes) -> None:
     """Raise InvalidNameError unless a new function may have this name."""
     if len(name) > LONGEST_FUNCTION:
         raise InvalidNameError(f"the name of a function has at most {LONGEST_FUNCTION} bytes; this one has {len(name)}")
+    if escape.has_control_characters(name):
+        raise _with_control_characters("function", name)
+
+
+def check_worker(name: bytes) -> None:
+    """Raise InvalidNameError unless a worker may have this name."""
+    if escape.has_control_characters(name):
+        raise _with_control_characters("worker", name)
+
+
+def _with_control_characters(kind: str, name: bytes) -> InvalidNameError:
+    shown = escape.escape(name).decode("utf-8", "backslashreplace")
+    return InvalidNameError(f"the name of a {kind} has no control characters; this one is {shown}")
 
 
 def unique_too_long(unique: bytes) -> InvalidNameError:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from geartrain.engine import names
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
 from geartrain.engine.names import LONGEST_FUNCTION, LONGEST_UNIQUE
@@ -33,6 +34,27 @@ def test_a_unique_key_has_at_most_255_bytes(engine: Engine) -> None:
     assert engine.submit(b"f", key) is engine.submit(b"f", key)
     with pytest.raises(InvalidNameError, match="255"):
         engine.submit(b"f", key + b"k")
+
+
+@pytest.mark.parametrize("name", [b"a\nb", b"a\0b", b"a\0", b"\x1b[2J", b"\x7f", b"a\tb"])
+def test_names_have_no_control_characters(engine: Engine, name: bytes) -> None:
+    worker = hire(engine)
+    for verb in (engine.submit, engine.pause, lambda name: engine.register(worker, name)):
+        with pytest.raises(InvalidNameError, match="control characters"):
+            verb(name)
+    with pytest.raises(InvalidNameError, match="name of a worker"):
+        names.check_worker(name)
+    assert name not in engine.functions
+
+
+def test_unique_keys_are_bytes(engine: Engine) -> None:
+    key = bytes(range(255))
+    assert engine.submit(b"f", key) is engine.submit(b"f", key)
+
+
+def test_jobs_of_a_store_keep_their_control_characters(engine: Engine) -> None:
+    engine.restore(stored(1, function=b"a\nb"))
+    assert claim(engine, hire(engine, b"a\nb")).function == b"a\nb"
 
 
 def test_jobs_of_a_store_keep_longer_names(engine: Engine) -> None:

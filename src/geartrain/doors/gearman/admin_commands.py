@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from geartrain import escape
 from geartrain.doors.gearman import unique
 from geartrain.doors.long_answer import LongAnswer, StreamedAnswer
 from geartrain.engine.function import Function
@@ -53,8 +54,8 @@ def _incomplete(command: bytes) -> bytes:
 
 
 def _printed(name: bytes) -> bytes:
-    """A name as gearmand prints it, up to the first NUL: peers written in C may send the NUL that ends their string."""
-    return name.partition(b"\0")[0] if b"\0" in name else name
+    """A name for a line: stores of earlier versions may have names with control characters."""
+    return escape.escape(name)
 
 
 def _list(lines: Iterable[bytes]) -> LongAnswer:
@@ -119,14 +120,16 @@ def _jobs(connection: "GearmanConnection") -> Iterator[bytes]:
 
 
 def _unique_jobs(connection: "GearmanConnection") -> Iterator[bytes]:
-    return (b"%b\n" % unique.display(job.unique) for job in connection.engine.jobs.walk())
+    return (b"%b\n" % _printed(unique.display(job.unique)) for job in connection.engine.jobs.walk())
 
 
 def _dead_jobs(connection: "GearmanConnection") -> Iterator[bytes]:
     """An addition to gearmand's lists: handle, function, attempts, and the reason."""
     dead = connection.engine.dead
     jobs = (job for number in list(dead) if (job := dead.get(number)) is not None)
-    return (b"%b\t%b\t%d\t%b\n" % (job.handle, job.function, job.attempts, _one_line(job.reason)) for job in jobs)
+    return (
+        b"%b\t%b\t%d\t%b\n" % (job.handle, _printed(job.function), job.attempts, _one_line(job.reason)) for job in jobs
+    )
 
 
 def _one_line(text: str) -> bytes:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
+from geartrain import escape
 from geartrain.doors.gearman import scheduled_time, unique
+from geartrain.engine import names
 from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.errors import QueueFullError, WireError
@@ -139,6 +141,8 @@ def get_status_unique(connection: "GearmanConnection", data: bytes, start: int, 
     if len(key) > wire.MAX_UNIQUE:
         raise unique.too_large()
     job = connection.engine.find_unique(key) if key else None
+    if job is None and b"%00" in key:  # perhaps the escaped form of a key that another protocol's client chose
+        job = connection.engine.find_unique(escape.unescape(key))
     clients = len(job.watchers or ()) if job is not None else 0
     connection.write(wire.about_job(wire.STATUS_RES_UNIQUE, key, b"%b\0%d" % (_status(job), clients)))
 
@@ -195,7 +199,7 @@ def _status(job: LiveJob | None) -> bytes:
 
 def can_do(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
     """CAN_DO: the worker offers a function."""
-    connection.engine.register(connection.work(), data[start:end])
+    connection.engine.register(connection.work(), wire.only_argument(data, start, end))
 
 
 def can_do_timeout(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
@@ -214,7 +218,7 @@ def can_do_timeout(connection: "GearmanConnection", data: bytes, start: int, end
 def cant_do(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
     """CANT_DO: the worker no longer offers a function."""
     if connection.worker is not None:
-        connection.engine.unregister(connection.worker, data[start:end])
+        connection.engine.unregister(connection.worker, wire.only_argument(data, start, end))
 
 
 def reset_abilities(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
@@ -239,7 +243,9 @@ def all_yours(connection: "GearmanConnection", data: bytes, start: int, end: int
 
 def set_client_id(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
     """SET_CLIENT_ID: a name for people, cut where gearmand cuts it."""
-    connection.client_id = data[start:end][: wire.MAX_CLIENT_ID]
+    name = wire.only_argument(data, start, end)[: wire.MAX_CLIENT_ID]
+    names.check_worker(name)
+    connection.client_id = name
     if connection.worker is not None:
         connection.worker.name = connection.client_id
 

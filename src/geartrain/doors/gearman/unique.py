@@ -9,6 +9,7 @@ import hashlib
 import os
 from typing import Final
 
+from geartrain import escape
 from geartrain.errors import WireError
 from geartrain.wire import gearman as wire
 
@@ -30,5 +31,7 @@ def too_large() -> WireError:
 
 
 def display(key: bytes) -> bytes:
-    """The unique ID that workers and lists show."""
-    return b"-" if key.startswith(_BY_PAYLOAD) else key
+    """The unique ID that workers get. A NUL, which other protocols allow, would end it: such a key is escaped."""
+    if b"\0" not in key:
+        return key
+    return b"-" if key.startswith(_BY_PAYLOAD) else escape.escape(key)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from geartrain.doors.http.problems import Refusal
+from geartrain.engine import names
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
 from geartrain.errors import RequestError
@@ -120,6 +121,7 @@ class WorkerRegistry:
         if len(self._workers) >= WORKERS_MOST:
             raise Refusal("unavailable", f"{WORKERS_MOST} workers are registered, which is the limit")
         engine = self._tick_loop.begin_tick()
+        names.check_worker(name)
         worker = HttpWorker(self._tick_loop, name, lease or self._default_lease, self.remove)
         worker.peer = peer
         try:

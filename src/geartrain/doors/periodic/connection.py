@@ -10,8 +10,9 @@ from geartrain.doors.long_answer import GatheredAnswer
 from geartrain.doors.periodic import commands, job_names
 from geartrain.doors.periodic.watcher import RunWatcher
 from geartrain.doors.periodic.worker import PeriodicWorker
+from geartrain.engine import names
 from geartrain.engine.job import LiveJob
-from geartrain.errors import WireError
+from geartrain.errors import InvalidNameError, WireError
 from geartrain.wire import periodic as wire
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class PeriodicConnection(Connection):
         kind = arguments.kind()
         if kind in (wire.NAMED_CLIENT, wire.NAMED_WORKER):
             self.name, token = arguments.identity()
+            self._check_name(self.name)
         elif kind in (wire.CLIENT, wire.WORKER):
             token = b""
         else:
@@ -73,6 +75,13 @@ class PeriodicConnection(Connection):
         self.registered = True
         # Node clients before 1.5 take the first four bytes for a message id, and fail on what follows them.
         self._send((b"" if self.quiet else self.dialect.data) + os.urandom(4))
+
+    def _check_name(self, name: bytes) -> None:
+        try:
+            names.check_worker(name)
+        except InvalidNameError as error:
+            self._send(bytes((wire.NO_WORKER,)))
+            raise WireError(error.code, str(error)) from None
 
     def _handle(self, data: bytes, start: int, end: int) -> None:
         if end - start < 5:
