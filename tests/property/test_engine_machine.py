@@ -36,7 +36,7 @@ INDEX = st.integers(0, 15)
 DELAYS = st.sampled_from([None, None, None, -2.0, -1.0, 0.0, 1.0, 2.0])
 RARE_EVENTS = (
     "cancel", "retract", "unwatch_all", "unregister", "leave", "leave", "stop_sleeping", "pause", "pause",
-    "drop", "limit", "forget",
+    "drop", "limit", "forget", "step_clock",
 )  # fmt: skip
 EXPIRIES = st.sampled_from(Expiry)
 
@@ -387,6 +387,13 @@ class EngineMachine(RuleBasedStateMachine):
 
     def drop(self, which: int, function: bytes) -> None:
         assert self.engine.drop(function) == self.naive.drop(function)
+
+    def step_clock(self, which: int, function: bytes) -> None:
+        """The wall clock is set forward: running jobs keep the time that they have left."""
+        seconds = (which + 1) * 0.0625
+        self.engine.clock_moved(seconds)
+        self.engine.now += seconds
+        self.naive.step_clock(seconds)
 
     def forget(self, which: int, function: bytes) -> None:
         """A function that nothing uses is forgotten."""

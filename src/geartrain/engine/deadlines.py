@@ -109,3 +109,13 @@ class Leases(DeadlineHeap):
 
     def is_current(self, when: float, job: LiveJob) -> bool:
         return job.state is RUNNING and job.deadline == when
+
+    def shift(self, seconds: float) -> None:
+        """Move every deadline, because the clock was moved."""
+        entries: list[tuple[float, int, LiveJob]] = []
+        for _, id, job in self._current_entries():
+            job.deadline += seconds
+            entries.append((job.deadline, id, job))
+        heapq.heapify(entries)
+        self._entries = entries
+        self._stale = 0

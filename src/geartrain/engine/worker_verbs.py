@@ -346,6 +346,19 @@ class WorkerVerbs(ClientVerbs):
         plural = "" if job.attempts == 1 else "s"
         self._mark_dead(job, f"gave up after {job.attempts} attempt{plural}; last: {reason}")
 
+    def clock_moved(self, seconds: float) -> None:
+        """The wall clock was set by so many seconds. Running jobs keep the time that they have left.
+
+        Jobs that wait for a time follow the clock: their time is a time of day.
+        """
+        self.leases.shift(seconds)
+        for worker in self.workers.values():
+            for job in worker.running.jobs():
+                if job.owner is worker:
+                    job.started_at += seconds
+        for job in self.broadcasts.copies:
+            job.started_at += seconds
+
     def _expire_due(self) -> None:
         """Handle the leases that have expired."""
         for _ in range(self.policy.moves_per_tick):

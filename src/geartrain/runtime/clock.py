@@ -1,7 +1,8 @@
 """The server's clock: epoch seconds that do not go back when NTP corrects the time.
 
 The wall clock is read once; from then on the monotonic clock counts. Once a second the two are compared: if the wall
-clock was set (or the machine was suspended), the server follows it and logs it.
+clock was set (or the machine was suspended), the server follows it, logs it and tells `on_step`. There the deadlines of
+running jobs move along: they are times of this clock, but mean durations.
 """
 
 import logging
@@ -22,9 +23,10 @@ class Clock:
     True
     """
 
-    __slots__ = ("_check_at", "_monotonic", "_offset", "_wall")
+    __slots__ = ("_check_at", "_monotonic", "_offset", "_wall", "on_step")
 
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.on_step: Callable[[float], None] | None = None  # called with the seconds by which the wall clock moved
         self._wall = wall
         self._monotonic = monotonic
         self._offset = wall() - monotonic()
@@ -43,3 +45,5 @@ class Clock:
             return
         self._offset += moved
         _log.warning("wall clock changed", extra={"fields": {"seconds": f"{moved:+.3f}"}})
+        if self.on_step is not None:
+            self.on_step(moved)

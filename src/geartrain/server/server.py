@@ -96,6 +96,7 @@ class Server:
         if isinstance(journal, MemoryJournal):
             journal.engine = self._engine
         self._tick_loop = TickLoop(self._loop, self._engine, clock)
+        clock.on_step = self._engine.clock_moved
         self._engine.timers.append(IdleFunctions(self._engine))
         dead_quota = options.dead_quota(settings)
         if dead_quota is not None:

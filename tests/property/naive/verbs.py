@@ -226,6 +226,11 @@ class Naive(Moves):
         self.planned_wakes = [(when, None if name == function else name) for when, name in self.planned_wakes]
         return True
 
+    def step_clock(self, seconds: float) -> None:
+        for job in self.jobs:
+            job.deadline += seconds
+        self.now += seconds
+
     def is_unused(self, function: bytes) -> bool:
         if function not in self.functions or any(function in worker.abilities for worker in self.workers):
             return False

@@ -214,3 +214,27 @@ def test_expired_is_not_called_after_an_earlier_watcher_ended_the_job(
     engine.tick(NOW + 1)
     assert [what for what, _ in watcher.words].count("expired") == 1
     assert job.state is JobState.CANCELLED
+
+
+@pytest.mark.parametrize("seconds", [3600.0, -3600.0])
+def test_running_jobs_keep_the_time_they_have_left_when_the_clock_is_set(engine: Engine, seconds: float) -> None:
+    worker = hire(engine, b"f", timeout=10.0)
+    job = engine.submit(b"f", background=True)
+    claim(engine, worker)
+    engine.tick(NOW + 4.0)
+    engine.clock_moved(seconds)
+    engine.tick(NOW + 4.0 + seconds)
+    assert job.state is JobState.RUNNING
+    assert engine.deadline() == NOW + 10.0 + seconds
+    engine.tick(NOW + 9.9 + seconds)
+    assert job.state is JobState.RUNNING
+    engine.tick(NOW + 10.0 + seconds)
+    assert job.state is not JobState.RUNNING
+    assert "10.0 s" in job.reason, "the step is not part of the time that it ran"
+
+
+def test_scheduled_jobs_follow_the_clock(engine: Engine) -> None:
+    job = engine.submit(b"f", background=True, run_at=NOW + 1800.0)
+    engine.clock_moved(3600.0)
+    engine.tick(NOW + 3600.0)
+    assert job.state is JobState.QUEUED

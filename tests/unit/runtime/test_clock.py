@@ -4,6 +4,8 @@ import time
 
 import pytest
 
+from geartrain.engine.engine import Engine, PollingWorker
+from geartrain.model import JobState
 from geartrain.runtime.clock import Clock
 
 
@@ -77,3 +79,21 @@ def test_wall_clock_is_read_once_a_second_at_most() -> None:
         hands.pass_by(0.0625)
         clock()
     assert readings == 1 + 6
+
+
+@pytest.mark.parametrize("step", [-3600.0, 3600.0])
+def test_a_step_fails_no_running_job(step: float) -> None:
+    hands = Hands()
+    clock = hands.clock()
+    engine = Engine()
+    clock.on_step = engine.clock_moved
+    engine.now = clock()
+    worker = PollingWorker("test")
+    engine.register(worker, b"f", timeout=10.0)
+    job = engine.submit(b"f", background=True)
+    assert engine.claim(worker) is job
+    hands.wall += step
+    for seconds, state in ((5.0, JobState.RUNNING), (4.9, JobState.RUNNING), (0.2, JobState.FAILED)):
+        hands.pass_by(seconds)
+        engine.tick(clock())
+        assert job.state is state
