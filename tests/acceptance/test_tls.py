@@ -12,6 +12,7 @@ import pytest
 from tests.support import certificates, serving
 from tests.support.certificates import Certificate
 from tests.support.gearman_peer import Kind, Peer
+from tests.support.peer import until
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +70,13 @@ def test_no_plain_text_on_an_address_with_tls(server_files: Certificate) -> None
                 while part := plain.recv(100):
                     heard += part
         assert b"OK" not in heard
+        assert server.says("TLS handshake failed")
+        assert ask(server.port, trusting(server_files)).startswith(b"OK")
+
+
+def test_handshake_has_a_time_limit(server_files: Certificate) -> None:
+    with serving.serve(*flags(server_files, "--stall-timeout", "0.1")) as server, Peer(server.port) as silent:
+        silent.closed()
         assert ask(server.port, trusting(server_files)).startswith(b"OK")
 
 
@@ -84,6 +92,7 @@ def test_client_certificate_is_required(server_files: Certificate, stranger_file
         assert ask(server.port, trusting(server_files, server_files)).startswith(b"OK")
         assert refused(server.port, trusting(server_files))
         assert refused(server.port, trusting(server_files, stranger_files))
+        assert server.says("why=PEER_DID_NOT_RETURN_A_CERTIFICATE")
 
 
 def test_payload_larger_than_all_buffers(server_files: Certificate) -> None:
@@ -104,7 +113,7 @@ def replace(old: Certificate, new: Certificate) -> None:
 
 
 def reloads(server: serving.ServerProcess, event: str, count: int) -> None:
-    server.wait_until(lambda lines: server.stderr.count(event) >= count, event)
+    until(lambda: server.stderr.count(event) >= count, event)
 
 
 def test_certificate_is_reloaded(tmp_path: Path, server_files: Certificate, stranger_files: Certificate) -> None:

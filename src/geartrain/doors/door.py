@@ -122,7 +122,8 @@ class Door:
             if address.scheme in PATH_SCHEMES
             else self.tick_loop.loop.create_server
         )
-        server = await make(factory, sock=listener, backlog=sockets.backlog, ssl=tls)
+        seconds = self.limits.stall_timeout if tls is not None else None
+        server = await make(factory, sock=listener, backlog=sockets.backlog, ssl=tls, ssl_handshake_timeout=seconds)
         self._servers.append(server)
         if address.scheme in PATH_SCHEMES:
             self._paths.append(address.path)

@@ -18,6 +18,19 @@ WATCH_SECONDS: Final = 10.0  # between two looks at the files
 _log = logging.getLogger("geartrain.server")
 
 
+class ServerHandshake(ssl.SSLObject):
+    """Logs a handshake that fails; event loops only close the connection. Neither tells whose it was."""
+
+    def do_handshake(self) -> None:
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise  # more of it has to arrive
+        except ssl.SSLError as error:
+            _log.warning("TLS handshake failed", extra={"fields": {"peer": "unknown", "why": _reason(error)}})
+            raise
+
+
 class ServerTls:
     """The certificates of a server, loaded again on request and when their files change."""
 
@@ -70,6 +83,7 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
 def _load(settings: Settings) -> ssl.SSLContext:
     """A context with the certificate. Python's defaults apply: TLS 1.2 or newer, its ciphers."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.sslobject_class = ServerHandshake
     try:
         tls.load_cert_chain(settings.tls_certificate, settings.tls_key or None, _refuse_password)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
