@@ -36,7 +36,7 @@ class Answer(NamedTuple):
 @contextlib.contextmanager
 def serve(start: Start, *options: str) -> Iterator[HttpServer]:
     """gearmand does not say which port it chose, so it is told."""
-    port = next(filter(serving._is_free, random.sample(serving.PORTS, 20)))
+    port = next(filter(serving.is_free, random.sample(serving.PORTS, 20)))
     with start("-r", "http", f"--http-port={port}", *options) as server:
         yield HttpServer(server.port, port)
 
