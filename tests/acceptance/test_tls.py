@@ -80,6 +80,15 @@ def test_handshake_has_a_time_limit(server_files: Certificate) -> None:
         assert ask(server.port, trusting(server_files)).startswith(b"OK")
 
 
+def test_orderly_end_is_not_logged(server_files: Certificate) -> None:
+    with serving.serve(*flags(server_files, "--log-level", "debug")) as server:
+        with Peer(server.port) as peer:
+            peer.socket = trusting(server_files).wrap_socket(peer.socket, server_hostname=serving.HOST)
+            peer.socket.unwrap()
+        assert server.says("peer disconnected")
+        assert " warning " not in server.stderr
+
+
 def test_plain_address_beside_one_with_tls(server_files: Certificate) -> None:
     with serving.serve(*flags(server_files), "--listen", f"gearman://{serving.HOST}:0") as server:
         assert ask(server.port, trusting(server_files)).startswith(b"OK")

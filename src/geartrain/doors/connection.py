@@ -142,7 +142,8 @@ class Connection(Writer):
     def eof_received(self) -> bool:
         """Write what is left, then close; the peer may still read."""
         self.close()
-        return True
+        # With TLS neither side can read on, and the event loop would log a warning for each True.
+        return self.transport.get_extra_info("ssl_object") is None
 
     def connection_lost(self, error: Exception | None) -> None:
         """Undo what depended on the peer."""
