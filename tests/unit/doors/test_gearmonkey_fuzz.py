@@ -216,6 +216,7 @@ def check_books(engine: Engine) -> None:
 
 def check_door(door: GearmonkeyDoor) -> None:
     """What the door remembers of jobs is there."""
+    assert 0 not in door.counts.registered.values(), "functions that nobody offers are forgotten"
     engine = door.tick_loop.engine
     assert door.popped == {job.handle for job in engine.jobs.values() if job.state is RUNNING}
     assert door.scheduled <= {job.handle for job in [*engine.jobs.values(), *engine.dead.values()]}

@@ -30,20 +30,20 @@ class GearmonkeyWorker(Worker):
                 self.connection.engine.register(self, function)
             except RequestError as error:
                 raise keys.refusal(str(error)) from None
-            # The engine refuses functions of the server itself.
-            self.connection.gearmonkey.counts.registered[function] += function in self.abilities
+            if function in self.abilities:  # the engine refuses functions of the server itself
+                self.connection.gearmonkey.counts.registered[function] += 1
 
     def withdraw(self, function: bytes) -> None:
         """Unregister from a function."""
         if function in self.abilities:
             self.connection.engine.unregister(self, function)
-            self.connection.gearmonkey.counts.registered[function] -= 1
+            self.connection.gearmonkey.counts.unregister(function)
 
     def leave(self) -> None:
         """Remove the worker; its jobs are requeued."""
         door = self.connection.gearmonkey
         for function in self.abilities:
-            door.counts.registered[function] -= 1
+            door.counts.unregister(function)
         for job in self.running.jobs():
             door.ending.end_waiting(job.id)
             door.popped.discard(job.handle)

@@ -26,6 +26,12 @@ class WorkerCounts:
         # Connections that pop are workers of the engine as well, and must not count twice.
         self.registered: Counter[bytes] = Counter()
 
+    def unregister(self, function: bytes) -> None:
+        """A connection that pops no longer offers a function. The entry of a function that none offers is removed."""
+        self.registered[function] -= 1
+        if not self.registered[function]:
+            del self.registered[function]
+
     def value(self, function: bytes) -> int:
         """The number of workers."""
         others = self._engine.worker_count(function) - self.registered[function]
