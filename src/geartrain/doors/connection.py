@@ -316,11 +316,14 @@ class Connection(Writer):
         return bool(self._unhandled)
 
     def _keep_unhandled(self, data: bytes) -> None:
-        """Keep what arrives although no packet can be handled: a blocked peer is read, to notice that it is gone."""
+        """Keep what arrives although no packet can be handled.
+
+        A blocked peer is read, to notice that it is gone, until this much has arrived; `handle_rest` reads on.
+        """
         self._unhandled.append(data)
         self._unhandled_size += len(data)
-        if self._unhandled_size > self.door.limits.write_limit:
-            self.drop("it sends more than write_limit while a request waits")
+        if self._unhandled_size > HIGH_WATER:
+            self.transport.pause_reading()
 
     def resume_reading(self) -> None:
         """Read from the transport again, if nothing is against it."""

@@ -379,3 +379,16 @@ def test_incomplete_packets_of_all_peers_are_bounded(patient: Bench) -> None:
     assert b"H:t:1" in first.written
     small.protocol.connection_lost(None)
     assert patient.tick_loop.inflight_bytes == 0
+
+
+def test_a_blocked_peer_is_read_up_to_the_high_water_mark(patient: Bench) -> None:
+    peer = patient.open_peer()
+    peer.protocol.blocked = True
+    peer.protocol.data_received(ECHO)
+    assert peer.reading
+    peer.protocol.data_received(wire.request(wire.ECHO_REQ, LARGE) * 5)
+    assert not peer.reading
+    peer.protocol.blocked = False
+    peer.protocol.handle_rest()
+    patient.until(lambda: peer.reading)
+    assert peer.written == ECHOED + wire.response(wire.ECHO_RES, LARGE) * 5
