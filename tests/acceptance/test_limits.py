@@ -179,6 +179,7 @@ def test_connections(stack: contextlib.ExitStack) -> None:
         assert peers.http().call("GET", "/ping").status == 503
         stack.enter_context(memodb_peer.Pipe.tcp(port_of(server, "memodb+tcp"), greet=False)).closed()
         stack.enter_context(periodic_peer.Peer(port_of(server, "periodic"), kind=None)).closed()
+        assert server.says("connection limit reached")
         assert server.stderr.count("connection limit reached") == 1
         stack.close()
         assert any(is_served(server) for _ in range(1000)), "the server notices that the others are gone"

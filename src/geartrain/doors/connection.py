@@ -117,8 +117,6 @@ class Connection(Writer):
             self._refuse_surplus(self.surplus_error(limit.text()))
             return
         self.door.connections.add(self)
-        if self.door.uses_last_descriptors(transport):
-            self.log(logging.WARNING, "file descriptors nearly exhausted", f"at most {self.door.file_limit} files")
         if _log.isEnabledFor(logging.DEBUG):
             self.log(logging.DEBUG, "peer connected")
 

@@ -7,10 +7,8 @@ import errno
 import functools
 import math
 import os
-import resource
 import socket
 import ssl
-import sys
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mypy_extensions import mypyc_attr
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
     from geartrain.runtime.timers import DelayedCall
 
 _CHECKS_PER_TIMEOUT: Final = 2
-# A connection that gets one of the last descriptors is logged: uvloop does not report that there is none left.
-_LAST_DESCRIPTORS: Final = 8
 
 
 @dataclasses.dataclass
@@ -92,7 +88,6 @@ class Door:
         self._servers: list[asyncio.Server] = []
         self._paths: list[str] = []  # of socket files, which are removed at the end
         self._next_check: DelayedCall | None = None
-        self.file_limit = _file_limit()
 
     def connect(self, address: Address) -> "Connection":
         """A connection for a new peer at this address."""
@@ -128,14 +123,6 @@ class Door:
         if address.scheme in PATH_SCHEMES:
             self._paths.append(address.path)
 
-    def uses_last_descriptors(self, transport: Any) -> bool:
-        """Whether this new connection is among the last that the process can open.
-
-        The system gives each the lowest number that is free, so that all below are in use.
-        """
-        connected = transport.get_extra_info("socket")
-        return connected is not None and connected.fileno() >= self.file_limit - _LAST_DESCRIPTORS
-
     def stop_listening(self) -> None:
         """Accept no more connections; open ones stay."""
         for server in self._servers:
@@ -169,11 +156,6 @@ class Door:
             connection.check_reader(reader_checks)
             connection.check_progress(stall_checks)
         self._check_later()
-
-
-def _file_limit() -> int:
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return sys.maxsize if limit == resource.RLIM_INFINITY else limit
 
 
 def _listener(family: int, address: tuple[Any, ...], sockets: SocketOptions) -> socket.socket:
