@@ -14,7 +14,19 @@ from pathlib import Path
 PACKAGE = "geartrain"
 # Every room may import these; they import only each other.
 PLAIN = frozenset(
-    {"model", "errors", "address", "compiled", "cron", "eventloop", "backoff", "jsonbytes", "job_query", "escape"}
+    {
+        "model",
+        "errors",
+        "address",
+        "compiled",
+        "cron",
+        "eventloop",
+        "backoff",
+        "jsonbytes",
+        "job_query",
+        "escape",
+        "rights",
+    }
 )
 
 # By room: other rooms, or single modules of them.

@@ -1,7 +1,7 @@
 """Addresses: the URLs on which servers listen and to which clients connect, for every protocol.
 
 >>> parse("gearman://127.0.0.1:4730")
-Address(scheme='gearman', host='127.0.0.1', port=4730, path='', tls=False)
+Address(scheme='gearman', host='127.0.0.1', port=4730, path='', tls=False, may=None)
 >>> str(parse("gearmans://[::1]"))
 'gearmans://[::1]:4730'
 """
@@ -43,6 +43,7 @@ class Address(NamedTuple):
     port: int
     path: str
     tls: bool = False
+    may: str | None = None  # of a listening address: the rights of peers that prove no identity; None: the default
 
     @property
     def url_scheme(self) -> str:
@@ -65,13 +66,14 @@ def parse(url: str) -> Address:
         raise AddressError(f"invalid URL {url!r}: {error}") from None
     if parts.scheme not in SCHEMES:
         raise AddressError(f"unsupported scheme in {url!r}; supported: {', '.join(SCHEMES)}")
-    if parts.query or parts.fragment or parts.username is not None:
+    if parts.fragment or parts.username is not None:
         raise AddressError(f"{url!r} must have only a scheme, a host, a port and a path")
+    may = _rights(parts.query, url)
     scheme = _WITHOUT_TLS.get(parts.scheme, parts.scheme)
     if scheme in PATH_SCHEMES:
         if parts.netloc or not parts.path.startswith("/"):
             raise AddressError(f"{url!r} needs an absolute path, as in {parts.scheme}:///run/geartrain.sock")
-        return Address(scheme, "", 0, parts.path)
+        return Address(scheme, "", 0, parts.path, may=may)
     if not parts.hostname:
         raise AddressError(f"{url!r} has no host; use {parts.scheme}://127.0.0.1:{DEFAULT_PORTS[scheme]}")
     if parts.path not in ("", "/") and scheme not in ("memodb+ws", "gearmonkey"):
@@ -82,4 +84,15 @@ def parse(url: str) -> Address:
         port=DEFAULT_PORTS[scheme] if port is None else port,
         path=parts.path if parts.path != "/" else "",
         tls=parts.scheme != scheme,
+        may=may,
     )
+
+
+def _rights(query: str, url: str) -> str | None:
+    """The value of `may`, the only parameter that a URL may have; None without it."""
+    if not query:
+        return None
+    name, equals, value = query.partition("=")
+    if name != "may" or not equals or "&" in value:
+        raise AddressError(f"{url!r}: the only parameter of a URL is `may`, as in ?may=submit+work")
+    return urllib.parse.unquote(value)

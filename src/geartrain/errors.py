@@ -57,6 +57,12 @@ class QueueFullError(LimitError):
     code = "QUEUE_FULL"
 
 
+class ForbiddenError(RequestError):
+    """A peer asks for something that it has no right to; for the peer. Nothing of it happens."""
+
+    code = "NOT_ALLOWED"
+
+
 class DuplicateKeyError(GeartrainError):
     """A dead job cannot be retried because another job has its unique key; for the operator who retries it."""
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from geartrain import jsonbytes
-from geartrain.admin import verbs
+from geartrain.admin import authorization, verbs
 from geartrain.admin.events import Tail, Tails
 from geartrain.admin.service import Admin
 from geartrain.admin.verbs import Verb
@@ -27,6 +27,7 @@ from geartrain.engine.worker import BuiltinWorker
 from geartrain.errors import AdminError, GeartrainError
 from geartrain.job_query import JobQuery
 from geartrain.jsonbytes import JsonBytes
+from geartrain.rights import Identity
 from geartrain.runtime.tick import TickLoop
 
 FUNCTION: Final = b"geartrain.control"
@@ -82,7 +83,7 @@ class ControlWorker(BuiltinWorker):
         self._admin = admin
         self._verbs = table
         self._tails = Tails(engine, admin.events, self._finish)
-        self._waiting: list[LiveJob] = []  # claimed, but not started
+        self._waiting: list[tuple[LiveJob, Identity | None]] = []  # claimed, but not started; and for whom
         self._tasks: set[asyncio.Task[None]] = set()
         engine.builtin_workers[FUNCTION] = self
 
@@ -96,7 +97,7 @@ class ControlWorker(BuiltinWorker):
         """Claim all jobs, and execute them in the next iteration: their clients must receive the handles first."""
         while (job := self._engine.claim(self)) is not None:
             self._engine.wait_times.remove(self._engine.now - max(job.run_at, job.submitted_at))
-            self._waiting.append(job)
+            self._waiting.append((job, self._engine.actor))  # of the peer that is submitting it now
         self._engine.sleep(self)
         if self._waiting:
             self._tick_loop.loop.call_soon(self._work)
@@ -115,8 +116,8 @@ class ControlWorker(BuiltinWorker):
     def _work(self) -> None:
         self._tick_loop.begin_tick()
         waiting, self._waiting = self._waiting, []
-        for job in waiting:
-            task = asyncio.ensure_future(self._execute(job))
+        for job, identity in waiting:
+            task = asyncio.ensure_future(self._execute(job, identity))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         self._unregister_if_unused()
@@ -127,13 +128,15 @@ class ControlWorker(BuiltinWorker):
             self._engine.remove_worker(self)
             self._engine.drop(FUNCTION)
 
-    async def _execute(self, job: LiveJob) -> None:
+    async def _execute(self, job: LiveJob, identity: Identity | None) -> None:
         try:
             verb, arguments = self._parse(job.payload)
             if verb.streams:
-                self._tails.add(Tail(job, **arguments))
+                if identity is not None:
+                    await authorization.check(self._admin, verb, arguments, identity)
+                self._tails.add(Tail(job, identity, **arguments))
                 return
-            result = msgspec.json.encode({"answer": await self._call(verb, arguments)})
+            result = msgspec.json.encode({"answer": await self._call(verb, arguments, identity)})
         except AdminError as error:
             result = msgspec.json.encode({"error": Problem(error.kind, error.text)})
         except GeartrainError as error:
@@ -152,8 +155,8 @@ class ControlWorker(BuiltinWorker):
             raise AdminError("bad-request", f"unknown verb {name!r}; the verbs are {', '.join(self._verbs)}")
         return verb, _arguments(verb, values)
 
-    async def _call(self, verb: Verb, arguments: dict[str, Any]) -> Any:
-        answer = await self._admin.call(verb, arguments)
+    async def _call(self, verb: Verb, arguments: dict[str, Any], identity: Identity | None) -> Any:
+        answer = await self._admin.call(verb, arguments, identity)
         if verb.changes:
             await self._tick_loop.durable()
         return jsonbytes.encode(answer) if isinstance(answer, bytes) else answer

@@ -13,6 +13,7 @@ from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Observer, Timer
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.errors import AdminError
+from geartrain.rights import READ, Identity
 
 Listener = Callable[[JobEvent], None]
 
@@ -91,16 +92,23 @@ class JobEvents(Observer):
 class Tail:
     """A control job that receives events, and which of them."""
 
-    def __init__(self, job: LiveJob, function: bytes = b"", what: Sequence[str] = ()) -> None:
+    def __init__(
+        self, job: LiveJob, identity: Identity | None = None, function: bytes = b"", what: Sequence[str] = ()
+    ) -> None:
         self.job = job
+        self.identity = identity  # of its client
         self.function = jsonbytes.encode(function) if function else ""
         self.what = event_names(what)
         self.lines = 0  # in this second
         self.missed = 0  # in this second, above the limit
 
     def wants(self, event: JobEvent) -> bool:
-        """Whether the event is of the function and of the kind that this tail is for."""
-        return (not self.function or event.function == self.function) and (not self.what or event.what in self.what)
+        """Whether the event is of the function and of the kind that this tail is for, and its client may read it."""
+        return (
+            (not self.function or event.function == self.function)
+            and (not self.what or event.what in self.what)
+            and (self.identity is None or self.identity.rights.allow(READ, jsonbytes.decode(event.function)))
+        )
 
 
 class Tails(Timer):

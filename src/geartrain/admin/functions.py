@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from geartrain.admin import verbs, views
+from geartrain.admin.authorization import may_read
 from geartrain.admin.base import AdminBase, page_limit, printable
 from geartrain.admin.saved_values import SavedValues, SaveValue
 from geartrain.engine.engine import Engine
@@ -96,7 +97,9 @@ class FunctionVerbs(AdminBase):
         start, limit = page_position(after), page_limit(limit)
         text = search.encode()
         functions = [
-            function for name, function in self._engine.functions.items() if text in name and not self._is_builtin(name)
+            function
+            for name, function in self._engine.functions.items()
+            if text in name and not self._is_builtin(name) and may_read(name)
         ]
         page = heapq.nsmallest(start + limit, functions, key=lambda function: _sort_key(function, sort))[start:]
         more = len(functions) > start + limit

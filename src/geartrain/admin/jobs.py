@@ -1,9 +1,10 @@
 """Verbs on jobs: pages of them, one of them, and actions on one or many."""
 
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
 
 from geartrain.admin import verbs, views
+from geartrain.admin.authorization import may_read
 from geartrain.admin.base import AdminBase, printable
 from geartrain.admin.history import ServerCounts
 from geartrain.admin.job_scan import JobScanner, LoopBreak
@@ -53,8 +54,8 @@ class JobVerbs(AdminBase):
         jobs.sort(key=lambda job: job.id, reverse=True)
         page = jobs[:limit]
         after = str(page[-1].id) if len(jobs) > len(page) else ""
-        # Jobs of built-in workers are left out: a page may be shorter for it.
-        items = [_view(job, views.LISTED_BYTES) for job in page if not self._is_builtin(job.function)]
+        # Jobs of built-in workers, and of functions that the caller may not read, are left out: a page may be shorter.
+        items = [_view(job, views.LISTED_BYTES) for job in page if self._is_visible(job.function)]
         return Page(items, after, self._total(query))
 
     async def job(self, handle: bytes) -> JobView:
@@ -145,6 +146,17 @@ class JobVerbs(AdminBase):
         job = self._running(handle, function, unique, id)
         if not self._engine.mark_dead(job, reason):
             raise _not_running(job)
+
+    async def function_of_job(self, arguments: Mapping[str, Any]) -> bytes:
+        """The function of the job that the arguments of a verb name."""
+        handle = arguments.get("handle") or b""
+        if not handle:  # a worker names its job by the function and a key or an id
+            return bytes(arguments.get("function") or b"")
+        job = self._find(handle)
+        return job.function if job is not None else (await self._record(handle)).function
+
+    def _is_visible(self, function: bytes) -> bool:
+        return not self._is_builtin(function) and may_read(function)
 
     def _find(self, handle: bytes) -> LiveJob | None:
         return self._engine.find(handle) or self._engine.find_dead(handle)

@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 
 from geartrain import jsonbytes
+from geartrain.admin.authorization import may_read
 from geartrain.admin.base import AdminBase
 from geartrain.admin.saved_values import SavedValues
 from geartrain.admin.views import PRIORITIES, ScheduleView
@@ -97,6 +98,11 @@ class Schedules(Timer):
     def views(self) -> list[ScheduleView]:
         """All schedules, sorted by name."""
         return [schedule.view() for _, schedule in sorted(self._schedules.items())]
+
+    def function_of(self, name: str) -> bytes:
+        """The function of a schedule; empty if there is none of that name."""
+        schedule = self._schedules.get(name)
+        return schedule.function if schedule is not None else b""
 
     def get(self, name: str) -> Schedule:
         """The schedule of that name."""
@@ -308,7 +314,11 @@ class ScheduleVerbs(AdminBase):
 
     def crons(self) -> list[ScheduleView]:
         """All schedules."""
-        return self._schedules.views()
+        return [view for view in self._schedules.views() if may_read(jsonbytes.decode(view.function))]
+
+    def function_of_schedule(self, name: str) -> bytes:
+        """The function of a schedule; empty if there is none of that name."""
+        return self._schedules.function_of(name)
 
     def cron(self, name: str) -> ScheduleView:
         """One schedule."""

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Mapping
 from typing import Any, Final, NamedTuple
 
 import geartrain
-from geartrain.admin import views
+from geartrain.admin import authorization, views
 from geartrain.admin.base import ServerInfo, page_limit
 from geartrain.admin.events import JobEvents
 from geartrain.admin.functions import FunctionSettings, FunctionVerbs
@@ -21,6 +21,7 @@ from geartrain.admin.verbs import Verb
 from geartrain.engine.worker import Worker
 from geartrain.errors import AdminError, InvalidNameError, LimitError
 from geartrain.job_query import page_position
+from geartrain.rights import Identity
 from geartrain.runtime.records import RecordArchive
 from geartrain.runtime.tick import TickLoop
 
@@ -54,8 +55,11 @@ class Admin(FunctionVerbs, JobVerbs, ScheduleVerbs):
         self._oldest = _OldestJob(0.0, 0.0, 0.0)
         engine.timers += [self._history, self._schedules]
 
-    async def call(self, verb: Verb, arguments: Mapping[str, Any]) -> Any:
-        """The answer of a verb of the table."""
+    async def call(self, verb: Verb, arguments: Mapping[str, Any], identity: Identity | None = None) -> Any:
+        """The answer of a verb of the table to a peer with this identity; None: with all rights."""
+        if identity is not None:
+            await authorization.check(self, verb, arguments, identity)
+        reset = authorization.caller.set(identity)
         try:
             answer = getattr(self, verb.name)(**arguments)
             return await answer if isinstance(answer, Awaitable) else answer
@@ -63,6 +67,8 @@ class Admin(FunctionVerbs, JobVerbs, ScheduleVerbs):
             raise AdminError("bad-request", str(error)) from None
         except LimitError as error:
             raise AdminError("conflict", str(error)) from None
+        finally:
+            authorization.caller.reset(reset)
 
     def ping(self) -> views.Ping:
         """Which server answers."""
@@ -111,11 +117,12 @@ class Admin(FunctionVerbs, JobVerbs, ScheduleVerbs):
         workers = [
             worker
             for number, worker in sorted(self._engine.workers.items())
-            if number > last and (not text or _has_text(worker, text))
+            if number > last and (not text or _has_text(worker, text)) and _is_visible(worker)
         ]
         items = [views.worker_view(worker) for worker in workers[:limit]]
         after = str(items[-1].id) if len(workers) > limit else ""
-        return views.Page(items, after, None if text else len(self._engine.workers))
+        everything = not text and authorization.caller.get() is None
+        return views.Page(items, after, len(self._engine.workers) if everything else None)
 
     def _oldest_ready_at(self, now: float) -> float:
         """When the queued job that has been ready for longest became ready; 0 if none is queued.
@@ -129,6 +136,11 @@ class Admin(FunctionVerbs, JobVerbs, ScheduleVerbs):
             pause = max(_OLDEST_SECONDS, (time.perf_counter() - began) / _OLDEST_SHARE)
             self._oldest = _OldestJob(now, now + pause, ready_at)
         return self._oldest.ready_at
+
+
+def _is_visible(worker: Worker) -> bool:
+    """Whether the caller may read one of the worker's functions at least."""
+    return authorization.caller.get() is None or any(map(authorization.may_read, worker.abilities))
 
 
 def _has_text(worker: Worker, text: bytes) -> bool:

@@ -27,6 +27,7 @@ EVERY_INTERFACE = "*"
 # What gearmand does where `geartrain serve` does something else; flags, the environment and a settings file change it.
 DEFAULTS = {
     "job_timeout_action": Expiry.REQUEUE.value,
+    "trust_network": "true",
     # The size of a packet is a number of 32 bits. Some are left for the handle that a job's payload is sent with.
     "max_packet": "4095MiB",
 }

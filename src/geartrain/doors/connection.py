@@ -28,7 +28,9 @@ from mypy_extensions import i64, mypyc_attr
 from geartrain.doors.door import Door
 from geartrain.doors.long_answer import LongAnswer
 from geartrain.doors.refused_peer import RefusedPeer
-from geartrain.errors import RequestError, WireError
+from geartrain.engine.engine import Engine
+from geartrain.errors import ForbiddenError, RequestError, WireError
+from geartrain.rights import READ, Identity
 from geartrain.runtime.tick import Writer
 from geartrain.wire.packet_buffer import PacketBuffer
 
@@ -78,6 +80,7 @@ class Connection(Writer):
         self.engine = door.tick_loop.engine
         self.transport: Any = None
         self.peer = "?"
+        self.identity: Identity | None = None  # None: the peer may do everything
         self.closing = False  # nothing is written any more
         self.input_ended = False  # nothing is read any more: the peer was refused, or has disconnected
         self.out: list[bytes] = []  # pieces that are to be written
@@ -116,6 +119,7 @@ class Connection(Writer):
         if limit is not None and not limit.admits(self.door.name, self.peer):
             self._refuse_surplus(self.surplus_error(limit.text()))
             return
+        self.identity = self.door.identify(self.identity, transport)
         self.door.connections.add(self)
         if _log.isEnabledFor(logging.DEBUG):
             self.log(logging.DEBUG, "peer connected")
@@ -126,7 +130,7 @@ class Connection(Writer):
             if self._refused is not None:
                 self._refused.discard(len(data))
             return
-        self.tick_loop.begin_tick()
+        self.begin_tick()
         if self.suspended or self.blocked:
             self._keep_unhandled(data)
             return
@@ -205,10 +209,29 @@ class Connection(Writer):
         seconds = self.door.limits.stall_timeout
         self.refuse(WireError("TIMEOUT", f"no more of a packet arrived for {seconds:g} seconds"))
 
+    def begin_tick(self) -> Engine:
+        """The engine, with the time of this tick and the rights of this peer."""
+        engine = self.tick_loop.begin_tick()
+        engine.actor = self.identity
+        return engine
+
+    def may_read(self, function: bytes) -> bool:
+        """Whether lists for this peer contain the function; also in later ticks, when others are served between."""
+        return self.identity is None or self.identity.rights.allow(READ, function)
+
+    def authenticate(self, secret: str) -> None:
+        """Give the peer the identity that its token stands for; a ForbiddenError if the token is unknown."""
+        identity = self.door.access.by_token(secret)
+        if identity is None:
+            self.log(logging.WARNING, "unknown token")
+            raise ForbiddenError("unknown token")
+        self.identity = self.engine.actor = identity
+
     # Reading
 
     def handle_input(self) -> None:
-        """Handle what was fed. Whatever goes wrong concerns only this connection."""
+        """Handle what was fed, with the rights of this peer. Whatever goes wrong concerns only this connection."""
+        self.engine.actor = self.identity
         while True:
             try:
                 self.handle_packets()
@@ -566,6 +589,8 @@ class Connection(Writer):
     def log(self, level: int, event: str, why: str = "") -> None:
         """One line about this peer."""
         fields = {"door": self.door.name, "peer": self.peer}
+        if self.identity is not None:
+            fields["user"] = self.identity.name
         if why:
             fields["why"] = why
         _log.log(level, event, extra={"fields": fields})

@@ -9,11 +9,14 @@ import math
 import os
 import socket
 import ssl
+import struct
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mypy_extensions import mypyc_attr
 
 from geartrain.address import PATH_SCHEMES, Address
+from geartrain.doors.access import Access
+from geartrain.rights import Identity
 
 if TYPE_CHECKING:
     from geartrain.doors.connection import Connection
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from geartrain.runtime.timers import DelayedCall
 
 _CHECKS_PER_TIMEOUT: Final = 2
+_CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
 
 
 @dataclasses.dataclass
@@ -83,11 +87,16 @@ class Door:
     def __init__(self, tick_loop: "TickLoop", limits: Limits) -> None:
         self.tick_loop = tick_loop
         self.limits = limits
+        self.access = Access()
         self.connections: set[Connection] = set()
         self.connection_limit: ConnectionLimit | None = None  # of all doors together; the server sets it
         self._servers: list[asyncio.Server] = []
         self._paths: list[str] = []  # of socket files, which are removed at the end
         self._next_check: DelayedCall | None = None
+
+    def use_access(self, access: Access) -> None:
+        """Ask this about peers; called before the first address is opened."""
+        self.access = access
 
     def connect(self, address: Address) -> "Connection":
         """A connection for a new peer at this address."""
@@ -110,7 +119,7 @@ class Door:
         return bound
 
     async def _listen(self, address: Address, listener: socket.socket, sockets: SocketOptions) -> None:
-        factory: Any = functools.partial(self.connect, address)
+        factory: Any = functools.partial(self._accept, address, self.anonymous(address))
         tls = sockets.tls if address.tls else None
         make = (
             self.tick_loop.loop.create_unix_server
@@ -122,6 +131,26 @@ class Door:
         self._servers.append(server)
         if address.scheme in PATH_SCHEMES:
             self._paths.append(address.path)
+
+    def _accept(self, address: Address, anonymous: Identity | None) -> "Connection":
+        connection = self.connect(address)
+        connection.identity = anonymous
+        return connection
+
+    def anonymous(self, address: Address) -> Identity | None:
+        """The identity of peers at this address that prove no other; None: they may do everything."""
+        return self.access.anonymous(address)
+
+    def identify(self, anonymous: Identity | None, transport: Any) -> Identity | None:
+        """The identity that a new connection proves by itself, or else that of its address."""
+        certificate = transport.get_extra_info("peercert")
+        if certificate:
+            return self.access.by_certificate(certificate) or anonymous
+        connected = transport.get_extra_info("socket")
+        if connected is not None and connected.family == socket.AF_UNIX:
+            return self.access.by_account(_account_id(connected)) or anonymous
+        name = transport.get_extra_info("peername")
+        return self.access.at_host(anonymous, name[0]) if isinstance(name, tuple) else anonymous
 
     def stop_listening(self) -> None:
         """Accept no more connections; open ones stay."""
@@ -198,3 +227,12 @@ def _path_listener(path: str) -> socket.socket:
         listener.close()
         raise
     return listener
+
+
+def _account_id(connected: Any) -> int:
+    """The id of the system's user at the other end of a socket file; -1 where the system does not tell."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return -1
+    credentials = connected.getsockopt(socket.SOL_SOCKET, option, _CREDENTIALS.size)
+    return int(_CREDENTIALS.unpack(credentials)[1])

@@ -12,6 +12,7 @@ from geartrain.engine.policy import JOB_BYTES
 from geartrain.engine.state import EngineState
 from geartrain.errors import QueueFullError
 from geartrain.model import Duplicate, Priority, id_from_handle
+from geartrain.rights import SUBMIT
 
 _NORMAL: Final = int(Priority.NORMAL)
 _COALESCE: Final = Duplicate.COALESCE
@@ -46,6 +47,8 @@ class ClientVerbs(EngineState):
         Raise QueueFullError if the function has reached its limit for this priority or the server that of all payloads,
         and another RequestError if a name is invalid or the function would be one too many.
         """
+        if self.actor is not None:
+            self.require(SUBMIT, name)
         function = self.functions.get(name)
         if function is None:
             function = self.function(name)

@@ -26,11 +26,11 @@ from geartrain.engine.counters import DurationHistogram, OutcomeCounts
 from geartrain.engine.crew import Crew
 from geartrain.engine.deadlines import Leases, ScheduledJobs
 from geartrain.engine.function import Function
-from geartrain.engine.function_table import FunctionTable
 from geartrain.engine.interfaces import Journal, Observer, Timer, Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.job_table import JobTable
 from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
+from geartrain.engine.permissions import Permissions
 from geartrain.engine.policy import JOB_BYTES, Policy
 from geartrain.engine.unique_index import UniqueIndex
 from geartrain.engine.worker import Worker
@@ -45,7 +45,7 @@ ATTEMPTS_KEPT: Final = 20  # failed attempts per job; the latest ones
 LONGEST_REASON: Final = 1000  # characters
 
 
-class EngineState(FunctionTable):
+class EngineState(Permissions):
     """Jobs, functions, crews and deadlines; the base of the engine's verbs."""
 
     def __init__(

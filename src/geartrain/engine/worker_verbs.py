@@ -14,6 +14,7 @@ from geartrain.engine.state import LONGEST_REASON
 from geartrain.engine.worker import Ability, Worker
 from geartrain.errors import LimitError
 from geartrain.model import Expiry
+from geartrain.rights import WORK
 
 
 class WorkerVerbs(ClientVerbs):
@@ -49,6 +50,7 @@ class WorkerVerbs(ClientVerbs):
 
     def check_ability(self, worker: Worker, name: bytes) -> None:
         """Raise RequestError if the worker could not `register` for one more function of that name."""
+        self.require(WORK, name)
         most = self.policy.max_abilities
         if len(worker.abilities) >= most and name not in worker.abilities:
             raise LimitError(f"the worker offers {most} functions; max_abilities allows no more")

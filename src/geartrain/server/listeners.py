@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from geartrain.address import DEFAULT_PORTS, PATH_SCHEMES, Address
 from geartrain.admin.service import Admin
+from geartrain.doors.access import Access
 from geartrain.doors.connection_limit import ConnectionLimit
 from geartrain.doors.danga.door import DangaDoor
 from geartrain.doors.danga.shared_port import SharedPortDoor
@@ -25,6 +26,7 @@ from geartrain.doors.http.door import HttpDoor
 from geartrain.doors.memodb.door import MemodbDoor
 from geartrain.doors.periodic.door import PeriodicDoor
 from geartrain.errors import StartError
+from geartrain.rights import Identity
 from geartrain.runtime.records import RecordArchive
 from geartrain.runtime.tick import TickLoop
 from geartrain.server import options
@@ -48,6 +50,7 @@ class DoorContext(NamedTuple):
     archive: RecordArchive
     saved_values: Mapping[str, bytes]  # that doors saved before the last stop
     admin: Admin
+    access: Access
 
     @property
     def limits(self) -> Limits:
@@ -124,6 +127,18 @@ class Doors:
         if not addresses:
             await self._open_defaults()
 
+    def end(self, identities: frozenset[Identity]) -> int:
+        """Close the connections of these identities, which are no longer valid; returns how many there were."""
+        ended = [
+            connection
+            for door in self._doors.values()
+            for connection in door.connections
+            if connection.identity in identities
+        ]
+        for connection in ended:
+            connection.drop("its user was changed or revoked")
+        return len(ended)
+
     def stop_listening(self) -> None:
         for door in self._doors.values():
             door.stop_listening()
@@ -163,6 +178,7 @@ class Doors:
         protocol = _protocol(address.scheme)
         if protocol not in self._doors:
             door = self._doors[protocol] = FACTORIES[protocol](self._context)
+            door.use_access(self._context.access)
             door.connection_limit = self._limit
         return self._doors[protocol]
 

@@ -28,6 +28,7 @@ from geartrain.runtime.memory_journal import MemoryJournal
 from geartrain.runtime.records import StoreArchive
 from geartrain.runtime.tick import TickLoop
 from geartrain.server import options, restore
+from geartrain.server.access import ServerAccess
 from geartrain.server.config import settings as table
 from geartrain.server.config.settings import Settings
 from geartrain.server.info import RunningServer
@@ -59,6 +60,7 @@ class Server:
         self._notifier = Notifier()
         self._stopped = asyncio.Event()
         self._committer: Committer | None = None  # of a durable store
+        self._access = ServerAccess(settings.users_file, settings.trust_network)
         self._tls = ServerTls(settings) if settings.tls_certificate else None
         self._draining = False
         self._serving = False
@@ -113,6 +115,7 @@ class Server:
             archive=archive,
             saved_values=saved_values,
             admin=admin,
+            access=self._access,
         )
         self._doors = info.doors = Doors(context, options.sockets(settings, self._tls))
         with memory.collector_paused():
@@ -150,12 +153,13 @@ class Server:
         return ""
 
     def reload(self) -> None:
-        """Reopen the log file, for log rotation, and load the TLS certificates again."""
+        """Reopen the log file, for log rotation, and read the TLS certificates and the users again."""
         self._notifier.reloading()
         self._log_output.reopen()
         if self._tls is not None:
             self._tls.reload()
         if self._serving:
+            self._doors.end(self._access.reload())
             self._notifier.ready(self._status())
 
     def _signal_handlers(self) -> signals.Handlers:

@@ -1,5 +1,6 @@
 """Access control: tokens and scopes, sessions of the dashboard, hosts, cross-site requests."""
 
+import json
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -7,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from geartrain.doors.http import route, routes, tokens
+from geartrain import rights
+from geartrain.doors.http import route, routes
 from tests.acceptance.http.conftest import HTTP
 from tests.support import serving
 from tests.support.http_peer import Peer
 
-TOKENS = {scope: f"{scope}-secret-0123456789" for scope in tokens.SCOPES}
+TOKENS = {scope: f"{scope}-secret-0123456789" for scope in rights.SCOPES}
 JSON = {"Content-Type": "application/json"}
 
 
@@ -39,7 +41,7 @@ def test_every_route_requires_its_scopes(locked: str, wanted: route.Route) -> No
     body = b"{}" if wanted.body is not None else None
     for scope, token in TOKENS.items():
         status = Peer(locked, token).ask(wanted.method, filled(wanted.path), body, JSON).status
-        allowed = scope == tokens.ADMIN or not wanted.scopes or scope in wanted.scopes
+        allowed = scope == rights.ADMIN or not wanted.scopes or scope in wanted.scopes
         assert (status == 403) is not allowed, (scope, status)
     without = Peer(locked).ask(wanted.method, filled(wanted.path), body, JSON).status
     if wanted.scopes:
@@ -59,9 +61,12 @@ def test_a_wrong_token_is_refused(locked: str) -> None:
     assert answer.headers["www-authenticate"].startswith("Bearer")
 
 
-def test_the_control_function_requires_the_scope_admin(locked: str) -> None:
-    order = {"function": "geartrain.control", "payload": '{"do": "ping"}', "background": False, "wait": 15}
-    assert Peer(locked, TOKENS["submit"]).call("POST", "/jobs", order).status == 403
+def test_verbs_of_the_control_function_require_their_scopes(locked: str) -> None:
+    for verb, error in (("ping", None), ("overview", "forbidden"), ("crons", "forbidden")):
+        order = {"function": "geartrain.control", "payload": json.dumps({"do": verb}), "background": False, "wait": 15}
+        answer = Peer(locked, TOKENS["submit"]).call("POST", "/jobs", order)
+        assert answer.status == 200
+        assert json.loads(answer.json["result"]).get("error", {}).get("kind") == error
 
 
 def test_health_needs_no_token(locked: str) -> None:
@@ -71,7 +76,7 @@ def test_health_needs_no_token(locked: str) -> None:
 
 def test_logging_in_and_out(locked: str) -> None:
     peer = Peer(locked)
-    assert peer.get("/session") == {"locked": True, "scopes": [], "version": ""}
+    assert peer.get("/session") == {"locked": True, "scopes": [], "version": "", "user": "anonymous"}
     answer = peer.call("POST", "/login", {"token": TOKENS["read"]})
     assert answer.json["scopes"] == ["read"]
     cookie = answer.headers["set-cookie"]
@@ -112,7 +117,7 @@ def test_logging_in_with_a_wrong_token(locked: str) -> None:
 
 def test_without_tokens_every_client_has_all_scopes(peer: Peer) -> None:
     session = peer.get("/session")
-    assert (session["locked"], session["scopes"]) == (False, list(tokens.SCOPES))
+    assert (session["locked"], session["scopes"]) == (False, list(rights.SCOPES))
 
 
 @pytest.mark.parametrize("path", ["/", "/api/v1/overview", "/metrics", "/healthz"])

@@ -1,20 +1,25 @@
 """Access control: hosts, cross-site requests, and scopes."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from starlette.requests import Request
 
+from geartrain import rights
 from geartrain.doors.http import auth, tokens
 from geartrain.doors.http.auth import Guard
 from geartrain.doors.http.problems import Refusal
+from geartrain.rights import Identity
 
 SECRET = "a-secret-of-sixteen"
+ANONYMOUS = Identity("anonymous", rights.parse([]))
 
 
 def request(method: str = "GET", **headers: str) -> Request:
     raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     scope: dict[str, Any] = {"type": "http", "method": method, "path": "/", "headers": raw, "scheme": "http"}
+    scope["state"] = {"connection": SimpleNamespace(identity=ANONYMOUS)}
     return Request(scope)
 
 
@@ -79,39 +84,44 @@ def test_cross_site_reads_are_accepted() -> None:
     fence().check_origin(request("GET", sec_fetch_site="cross-site"))
 
 
-def test_without_tokens_every_client_has_all_scopes() -> None:
-    assert fence().scopes(request()) == tokens.EVERYTHING
+def test_identity_of_the_connection() -> None:
+    assert fence().identity(request()) is ANONYMOUS
 
 
-def test_scopes_of_a_token() -> None:
+def test_identity_of_a_token() -> None:
     made = fence(f"read:{SECRET}")
-    assert made.scopes(request(authorization=f"Bearer {SECRET}")) == {tokens.READ}
-    assert made.scopes(request(authorization=f"bearer {SECRET}")) == {tokens.READ}
-    assert made.scopes(request()) == frozenset()
+    for scheme in ("Bearer", "bearer"):
+        identity = made.identity(request(authorization=f"{scheme} {SECRET}"))
+        assert identity is not None
+        assert str(identity.rights) == "read"
+    assert made.identity(request()) is ANONYMOUS
 
 
 @pytest.mark.parametrize("word", ["Bearer wrong", f"Basic {SECRET}", SECRET, "Bearer"])
 def test_an_unknown_token_is_refused(word: str) -> None:
     with pytest.raises(Refusal) as refused:
-        fence(f"read:{SECRET}").scopes(request(authorization=word))
+        fence(f"read:{SECRET}").identity(request(authorization=word))
     assert refused.value.kind == "unauthorized"
     assert refused.value.headers == {"WWW-Authenticate": 'Bearer realm="geartrain"'}
 
 
-def test_a_session_has_the_scopes_of_its_token() -> None:
+def test_a_session_has_the_identity_of_its_token() -> None:
     made = fence(f"read:{SECRET}")
-    session = made.keyring.log_in(frozenset({tokens.READ}))
-    assert made.scopes(request(cookie=f"{auth.COOKIE}={session}")) == {tokens.READ}
-    assert made.scopes(request(cookie=f"{auth.COOKIE}=other")) == frozenset()
+    identity = made.keyring.by_token(SECRET)
+    session = made.keyring.log_in(identity)
+    assert made.identity(request(cookie=f"{auth.COOKIE}={session}")) is identity
+    assert made.identity(request(cookie=f"{auth.COOKIE}=other")) is ANONYMOUS
 
 
 def test_one_of_the_scopes_is_enough() -> None:
-    fence().require(frozenset({tokens.SUBMIT}), frozenset({tokens.READ, tokens.SUBMIT}))
-    fence().require(frozenset(), frozenset())
+    submitter = Identity("submitter", rights.parse(["submit:mail.*"]))
+    fence().require(submitter, frozenset({rights.READ, rights.SUBMIT}))
+    fence().require(ANONYMOUS, frozenset())
+    fence().require(None, frozenset({rights.ADMIN}))
 
 
-@pytest.mark.parametrize(("has", "kind"), [(frozenset(), "unauthorized"), (frozenset({tokens.READ}), "forbidden")])
-def test_the_wrong_scope_is_refused(has: frozenset[str], kind: str) -> None:
+@pytest.mark.parametrize(("may", "kind"), [([], "unauthorized"), (["read"], "forbidden")])
+def test_the_wrong_scope_is_refused(may: list[str], kind: str) -> None:
     with pytest.raises(Refusal) as refused:
-        fence().require(has, frozenset({tokens.ADMIN}))
+        fence().require(Identity("client", rights.parse(may)), frozenset({rights.ADMIN}))
     assert refused.value.kind == kind

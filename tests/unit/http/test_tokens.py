@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from geartrain import rights
 from geartrain.doors.http import tokens
 from geartrain.errors import StartError
 
@@ -22,20 +23,27 @@ def ring(*words: str) -> tokens.Keyring:
     return tokens.Keyring(tokens.read(words), Clock())
 
 
+def rights_of(keyring: tokens.Keyring, secret: str) -> str | None:
+    identity = keyring.by_token(secret)
+    return str(identity.rights) if identity is not None else None
+
+
 def test_a_token_has_its_scopes() -> None:
     keyring = ring(f"read+submit:{SECRET}")
     assert keyring.locked
-    assert keyring.scopes_of_token(SECRET) == {tokens.READ, tokens.SUBMIT}
-    assert keyring.scopes_of_token(SECRET + "x") is None
-    assert keyring.scopes_of_token("") is None
+    assert rights_of(keyring, SECRET) == "read submit"
+    assert rights_of(keyring, SECRET + "x") is None
+    assert rights_of(keyring, "") is None
 
 
 def test_admin_has_all_scopes() -> None:
-    assert ring(f"admin:{SECRET}").scopes_of_token(SECRET) == tokens.EVERYTHING
+    identity = ring(f"admin:{SECRET}").by_token(SECRET)
+    assert identity is not None
+    assert all(identity.rights.everywhere(scope) for scope in rights.SCOPES)
 
 
 def test_a_colon_may_be_part_of_a_token() -> None:
-    assert ring(f"work:{SECRET}:and:more").scopes_of_token(f"{SECRET}:and:more") == {tokens.WORK}
+    assert rights_of(ring(f"work:{SECRET}:and:more"), f"{SECRET}:and:more") == "work"
 
 
 def test_without_tokens_nothing_is_locked() -> None:
@@ -56,8 +64,8 @@ def test_tokens_come_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "tokens"
     file.write_text(f"# who may look\nread:{SECRET}\n\n  work:{SECRET}2  \n")
     found = tokens.Keyring(tokens.read([], str(file)), Clock())
-    assert found.scopes_of_token(SECRET) == {tokens.READ}
-    assert found.scopes_of_token(SECRET + "2") == {tokens.WORK}
+    assert rights_of(found, SECRET) == "read"
+    assert rights_of(found, SECRET + "2") == "work"
 
 
 def test_a_bad_line_of_a_file_is_named(tmp_path: Path) -> None:
@@ -75,24 +83,35 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_a_session_expires() -> None:
     clock = Clock()
     keyring = tokens.Keyring(tokens.read([f"read:{SECRET}"]), clock)
-    session = keyring.log_in(frozenset({tokens.READ}))
-    assert keyring.scopes_of_session(session) == {tokens.READ}
-    assert keyring.scopes_of_token(session) is None
+    identity = keyring.by_token(SECRET)
+    session = keyring.log_in(identity)
+    assert keyring.by_session(session) is identity is not None
+    assert keyring.by_token(session) is None
     clock.now += tokens.SESSION_SECONDS
-    assert keyring.scopes_of_session(session) is None
+    assert keyring.by_session(session) is None
+
+
+def test_a_session_ends_with_its_user() -> None:
+    keyring = ring(f"read:{SECRET}")
+    identity = keyring.by_token(SECRET)
+    assert identity is not None
+    session = keyring.log_in(identity)
+    identity.revoked = True
+    assert keyring.by_session(session) is None
 
 
 def test_logging_out_ends_a_session() -> None:
     keyring = ring(f"read:{SECRET}")
-    session = keyring.log_in(frozenset({tokens.READ}))
+    session = keyring.log_in(keyring.by_token(SECRET))
     keyring.log_out(session)
-    assert keyring.scopes_of_session(session) is None
+    assert keyring.by_session(session) is None
 
 
 def test_the_number_of_sessions_is_bounded() -> None:
     keyring = ring(f"read:{SECRET}")
-    first = keyring.log_in(frozenset({tokens.READ}))
+    identity = keyring.by_token(SECRET)
+    first = keyring.log_in(identity)
     for _ in range(1000):
-        last = keyring.log_in(frozenset({tokens.READ}))
-    assert keyring.scopes_of_session(first) is None
-    assert keyring.scopes_of_session(last) == {tokens.READ}
+        last = keyring.log_in(identity)
+    assert keyring.by_session(first) is None
+    assert keyring.by_session(last) is identity

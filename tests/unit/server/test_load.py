@@ -77,6 +77,8 @@ GOOD: dict[str, tuple[str, Any]] = {
     "keepalive_idle": ("2m", 120),
     "keepalive_interval": ("-1", -1),
     "keepalive_count": ("-1", -1),
+    "users_file": ("users.toml", "users.toml"),
+    "trust_network": ("true", True),
     "tls_certificate": ("server.pem", "server.pem"),
     "tls_key": ("", ""),
     "tls_ca": ("", ""),
@@ -152,6 +154,7 @@ BAD: dict[str, tuple[str, list[str]]] = {
     "backlog": ("must be a whole number, 1 or more", ["0", "-5", "many"]),
     "keepalive": ("must be true or false", ["maybe"]),
     "control": ("must be true or false", ["perhaps"]),
+    "trust_network": ("must be true or false", ["perhaps"]),
     "keepalive_idle": (SECONDS, ["0", "-2", "1ms", "1.5"]),
     "keepalive_interval": (SECONDS, ["0", "x"]),
     "keepalive_count": ("must be a whole number from 1, or -1 for the system's own value", ["0", "-2", "x"]),
@@ -180,7 +183,17 @@ def test_every_setting_is_tested() -> None:
     assert GOOD.keys() == TABLE.keys()
     urls = {"listen", "periodic_quiet"}  # what is wrong with a URL is said in other words
     http = {"http_tokens", "http_tokens_file", "http_hosts"}  # tokens are read by the door, which never quotes one
-    free_text = {*urls, *http, "periodic_token", "tls_certificate", "tls_key", "tls_ca", "log_file", "pid_file"}
+    free_text = {
+        *urls,
+        *http,
+        "periodic_token",
+        "users_file",
+        "tls_certificate",
+        "tls_key",
+        "tls_ca",
+        "log_file",
+        "pid_file",
+    }
     assert BAD.keys() == TABLE.keys() - free_text
 
 

@@ -80,7 +80,7 @@ def _refuse_job(connection: "DangaConnection", error: RequestError) -> None:
 
 
 def _send_status(connection: "DangaConnection", handle: bytes) -> None:
-    job = connection.engine.find(handle)
+    job = connection.engine.visible(connection.engine.find(handle))
     if job is None and handle:
         connection.look_up(handle, status=True)
         return
@@ -93,7 +93,7 @@ def _send_completion(connection: "DangaConnection", handle: bytes) -> None:
     engine = connection.engine
     if not handle or engine.find(handle) is not None:
         connection.write(wire.INCOMPLETE_PACKET)
-    elif engine.find_dead(handle) is not None:
+    elif engine.visible(engine.find_dead(handle)) is not None:
         connection.acknowledge(completion.GIVEN_UP_PACKET, wire.INCOMPLETE_PACKET)
     else:
         connection.look_up(handle, status=False)

@@ -72,18 +72,24 @@ class DangaConnection(Connection):
     async def _answer(self, handle: bytes, status: bool) -> None:
         try:
             record = await self.danga.archive.find(handle)
+            if record is not None and not self._may_follow(record):
+                record = None
             if status:
-                self.tick_loop.begin_tick()
+                self.begin_tick()
                 self._send_last_status(record)
             else:
                 result = await self.danga.archive.result(record) if record is not None else b""
-                self.tick_loop.begin_tick()
+                self.begin_tick()
                 self._send_completion(record, result)
             self._run_later(self.requests.resume())
         except StoreError as error:
             self.refuse(WireError("FAULT", f"cannot read the record of a job: {error}"))
         except Exception:
             self.handle_bug()
+
+    def _may_follow(self, record: Record) -> bool:
+        """Whether the peer may know of this job."""
+        return self.begin_tick().may_follow(record.function)
 
     def _send_last_status(self, record: Record | None) -> None:
         """Of a job that has ended: as its worker last announced it."""
@@ -104,10 +110,14 @@ class DangaConnection(Connection):
 
         Called inside a verb of another connection, which must not suffer from an exception here.
         """
+        other = self.engine.actor
+        self.engine.actor = self.identity
         try:
             self._run_later(self.requests.resume())
         except Exception:
             self.handle_bug()
+        finally:
+            self.engine.actor = other
 
     def _run_later(self, more: bool) -> None:
         """Carry out more requests after the loop has looked for other input."""
@@ -117,7 +127,7 @@ class DangaConnection(Connection):
     def _run_requests(self) -> None:
         if self.input_ended:
             return
-        self.tick_loop.begin_tick()
+        self.begin_tick()
         try:
             self._run_later(self.requests.run_some())
         except Exception:

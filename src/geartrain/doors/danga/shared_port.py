@@ -7,6 +7,7 @@ setting danga_on_gearman_port is on; the Gearman door behind it is the same as w
 from typing import Final
 
 from geartrain.address import Address
+from geartrain.doors.access import Access
 from geartrain.doors.connection import Connection
 from geartrain.doors.danga.door import DangaDoor
 from geartrain.doors.door import Door
@@ -31,6 +32,12 @@ class SharedPortDoor(Door):
     def connect(self, address: Address) -> Connection:
         """A connection for a new peer, whose protocol is not known yet."""
         return ProtocolSniffer(self, address)
+
+    def use_access(self, access: Access) -> None:
+        """Ask this about peers; the doors behind it do the same."""
+        super().use_access(access)
+        self.gearman.use_access(access)
+        self.danga.use_access(access)
 
     def close(self) -> None:
         """Close every connection."""
@@ -68,5 +75,6 @@ class ProtocolSniffer(Connection):
         self.input_ended = True
         self.door.connections.discard(self)
         self.transport.set_protocol(successor)
+        successor.identity = self.identity
         successor.connection_made(self.transport)
         successor.data_received(self._received)

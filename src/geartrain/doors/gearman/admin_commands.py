@@ -15,6 +15,7 @@ from geartrain.doors.long_answer import LongAnswer, StreamedAnswer
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.errors import DuplicateKeyError, LineError, RequestError
+from geartrain.rights import ADMIN, READ
 from geartrain.wire.gearman import number
 
 if TYPE_CHECKING:
@@ -27,7 +28,10 @@ _LOOPBACK: Final = ("127.", "::1", "::ffff:127.")
 
 
 def handle(connection: "GearmanConnection", line: bytes) -> None:
-    """Run the command in one line, and answer."""
+    """Run the command in one line, and answer.
+
+    A command that needs a right asks the engine for it; lists leave out what the peer may not read.
+    """
     # Words are separated by runs of spaces; a leading space makes an empty command.
     first, *rest = line.split(b" ", 1)
     words = [word for word in rest[0].split(b" ") if word] if rest else []
@@ -74,15 +78,40 @@ def _verbose(connection: "GearmanConnection", words: list[bytes]) -> bytes:
     return b"OK %b\n" % connection.gearman.control.log_level_name.encode()
 
 
+def _auth(connection: "GearmanConnection", words: list[bytes]) -> bytes:
+    """An addition to gearmand's commands: `auth TOKEN` proves who the peer is, before anything else."""
+    if len(words) != 1:
+        return _incomplete(b"auth")
+    connection.authenticate(words[0].decode("utf-8", "surrogateescape"))
+    return _OK
+
+
+def _functions(connection: "GearmanConnection") -> list[Function]:
+    """The functions that the peer may read."""
+    connection.engine.require_somewhere(READ)
+    functions = connection.engine.functions.values()
+    if connection.identity is None:
+        return list(functions)
+    return [function for function in functions if connection.may_read(function.name)]
+
+
+def _readable(connection: "GearmanConnection", jobs: Iterable[LiveJob]) -> Iterable[LiveJob]:
+    """The jobs that the peer may read."""
+    if connection.identity is None:
+        return jobs
+    connection.engine.require_somewhere(READ)
+    return (job for job in jobs if connection.may_read(job.function))
+
+
 def _status(connection: "GearmanConnection", words: list[bytes]) -> LongAnswer:
     return _list(
         b"%b\t%d\t%d\t%d\n" % (_printed(function.name), function.total, function.running, function.workers)
-        for function in list(connection.engine.functions.values())
+        for function in _functions(connection)
     )
 
 
 def _priority_status(connection: "GearmanConnection", words: list[bytes]) -> LongAnswer:
-    return _list(_priority_line(function) for function in list(connection.engine.functions.values()))
+    return _list(_priority_line(function) for function in _functions(connection))
 
 
 def _priority_line(function: Function) -> bytes:
@@ -91,12 +120,16 @@ def _priority_line(function: Function) -> bytes:
 
 
 def _workers(connection: "GearmanConnection", words: list[bytes]) -> LongAnswer:
-    return _list(_worker_line(peer) for peer in connection.gearman.gearman_connections() if not peer.closing)
+    connection.engine.require_somewhere(READ)
+    peers = connection.gearman.gearman_connections()
+    return _list(_worker_line(connection, peer) for peer in peers if not peer.closing)
 
 
-def _worker_line(peer: "GearmanConnection") -> bytes:
+def _worker_line(connection: "GearmanConnection", peer: "GearmanConnection") -> bytes:
     abilities = peer.worker.abilities if peer.worker else {}
-    functions = b"".join(b" %b" % _printed(name) for name in reversed(abilities))
+    functions = b"".join(b" %b" % _printed(name) for name in reversed(abilities) if connection.may_read(name))
+    if not functions and connection.identity is not None:
+        return b""  # a peer that concerns other functions only
     address = peer.peer.rpartition(":")[0].encode()
     return b"%d %b %b :%b\n" % (peer.descriptor(), address, _printed(peer.client_id) or b"-", functions)
 
@@ -115,12 +148,13 @@ def _jobs(connection: "GearmanConnection") -> Iterator[bytes]:
     # always 0: a foreground job without clients is cancelled at once.
     return (
         b"%b\t%d\t0\t%d\n" % (job.handle, job.attempts - (job.owner is not None), job.background)
-        for job in connection.engine.jobs.walk()
+        for job in _readable(connection, connection.engine.jobs.walk())
     )
 
 
 def _unique_jobs(connection: "GearmanConnection") -> Iterator[bytes]:
-    return (b"%b\n" % _printed(unique.display(job.unique)) for job in connection.engine.jobs.walk())
+    jobs = _readable(connection, connection.engine.jobs.walk())
+    return (b"%b\n" % _printed(unique.display(job.unique)) for job in jobs)
 
 
 def _dead_jobs(connection: "GearmanConnection") -> Iterator[bytes]:
@@ -128,7 +162,8 @@ def _dead_jobs(connection: "GearmanConnection") -> Iterator[bytes]:
     dead = connection.engine.dead
     jobs = (job for number in list(dead) if (job := dead.get(number)) is not None)
     return (
-        b"%b\t%b\t%d\t%b\n" % (job.handle, _printed(job.function), job.attempts, _one_line(job.reason)) for job in jobs
+        b"%b\t%b\t%d\t%b\n" % (job.handle, _printed(job.function), job.attempts, _one_line(job.reason))
+        for job in _readable(connection, jobs)
     )
 
 
@@ -159,7 +194,10 @@ def _delete(connection: "GearmanConnection", words: list[bytes]) -> bytes:
 
 def _dead_job(connection: "GearmanConnection", words: list[bytes]) -> LiveJob | None:
     named = len(words) == 2 and words[0].lower() == b"job"
-    return connection.engine.find_dead(words[1]) if named else None
+    job = connection.engine.find_dead(words[1]) if named else None
+    if job is not None:
+        connection.engine.require(ADMIN, job.function)
+    return job
 
 
 def _cancel(connection: "GearmanConnection", words: list[bytes]) -> bytes:
@@ -170,6 +208,7 @@ def _cancel(connection: "GearmanConnection", words: list[bytes]) -> bytes:
     job = connection.engine.find(words[1])
     if job is None:
         return b"ERR UNKNOWN_JOB\r\n"
+    connection.engine.require(ADMIN, job.function)
     connection.engine.cancel(job)
     return _OK
 
@@ -177,6 +216,7 @@ def _cancel(connection: "GearmanConnection", words: list[bytes]) -> bytes:
 def _create(connection: "GearmanConnection", words: list[bytes]) -> bytes:
     if len(words) != 2 or words[0].lower() != b"function":
         return _incomplete(b"create")
+    connection.engine.require(ADMIN, words[1])
     connection.engine.function(words[1])
     return _OK
 
@@ -184,6 +224,7 @@ def _create(connection: "GearmanConnection", words: list[bytes]) -> bytes:
 def _drop(connection: "GearmanConnection", words: list[bytes]) -> bytes:
     if len(words) != 2 or words[0].lower() != b"function":
         return _incomplete(b"drop")
+    connection.engine.require(ADMIN, words[1])
     if words[1] not in connection.engine.functions:
         return b"ERR function not found\r\n"
     if not connection.engine.drop(words[1]):
@@ -195,6 +236,7 @@ def _maxqueue(connection: "GearmanConnection", words: list[bytes]) -> bytes:
     if not words:
         return _incomplete(b"maxqueue")
     name, *sizes = words
+    connection.engine.require(ADMIN, name)
     numbers = [number(size) for size in sizes[:3]]
     if name in connection.engine.functions:
         high, normal, low = numbers * 3 if len(numbers) == 1 else (*numbers, 0, 0, 0)[:3]
@@ -208,6 +250,7 @@ def _shutdown(connection: "GearmanConnection", words: list[bytes]) -> bytes:
     graceful = bool(words) and words[0].lower() == b"graceful"
     if words and not graceful:
         return b"ERR INVALID_ARGUMENTS shutdown+takes+the+word+graceful+or+nothing\r\n"
+    connection.engine.require_everywhere(ADMIN)
     connection.gearman.control.shutdown(graceful)
     return _OK
 
@@ -219,6 +262,7 @@ LISTS: Final[dict[bytes, Callable[["GearmanConnection"], Iterator[bytes]]]] = {
 }
 
 COMMANDS: Final[dict[bytes, Command]] = {
+    b"auth": _auth,
     b"cancel": _cancel,
     b"create": _create,
     b"delete": _delete,

@@ -131,7 +131,7 @@ def get_status(connection: "GearmanConnection", data: bytes, start: int, end: in
     handle = wire.only_argument(data, start, end)
     if len(handle) > wire.MAX_HANDLE:
         raise WireError("ARGUMENT_TOO_LARGE", f"A handle has at most {wire.MAX_HANDLE} bytes", fatal=False)
-    job = connection.engine.find(handle)
+    job = connection.engine.visible(connection.engine.find(handle))
     connection.write(wire.about_job(wire.STATUS_RES, handle, _status(job)))
 
 
@@ -143,6 +143,7 @@ def get_status_unique(connection: "GearmanConnection", data: bytes, start: int, 
     job = connection.engine.find_unique(key) if key else None
     if job is None and b"%00" in key:  # perhaps the escaped form of a key that another protocol's client chose
         job = connection.engine.find_unique(escape.unescape(key))
+    job = connection.engine.visible(job)
     clients = len(job.watchers or ()) if job is not None else 0
     connection.write(wire.about_job(wire.STATUS_RES_UNIQUE, key, b"%b\0%d" % (_status(job), clients)))
 

@@ -10,13 +10,13 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.connection import HIGH_WATER, PACKETS_PER_CHECK, Connection
-from geartrain.doors.gearmonkey import channel_commands, commands, keys, long_reply, transaction
+from geartrain.doors.gearmonkey import channel_commands, command_rights, commands, keys, long_reply, transaction
 from geartrain.doors.gearmonkey.blocked_pops import BlockedPop
 from geartrain.doors.gearmonkey.worker import GearmonkeyWorker
 from geartrain.doors.long_answer import StreamedAnswer
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
-from geartrain.errors import StoreError, WireError
+from geartrain.errors import ForbiddenError, StoreError, WireError
 from geartrain.wire import resp
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class GearmonkeyConnection(Connection):
             return
         self.blocked = False
         if not self.suspended:
-            self.tick_loop.begin_tick()
+            self.begin_tick()
             self.handle_rest()
 
     def _handle(self, arguments: list[bytes]) -> None:
@@ -138,11 +138,15 @@ class GearmonkeyConnection(Connection):
     def value_of(self, row: "Command", arguments: list[bytes]) -> resp.Value:
         """The reply of a command; a refusal is a reply too."""
         try:
+            if self.identity is not None:
+                command_rights.check(self, arguments)
             return row.handler(self, arguments)
         except WireError as error:
             if error.fatal:
                 raise
             return resp.ErrorReply(error.code, error.text)
+        except ForbiddenError as error:
+            return resp.ErrorReply("NOPERM", str(error))
 
     # Jobs that only the records have
 
@@ -177,7 +181,7 @@ class GearmonkeyConnection(Connection):
         try:
             await self._add_records(handles)
             if not self.input_ended:
-                self.tick_loop.begin_tick()
+                self.begin_tick()
                 self._run(row, arguments)
             self.jobs.finished.trim()
         except StoreError as error:
@@ -199,7 +203,7 @@ class GearmonkeyConnection(Connection):
             if size > self.door.limits.write_limit:
                 raise keys.refusal("the outputs of these jobs exceed write_limit; read fewer of them at once")
             result = await self.gearmonkey.archive.result(record)
-            self.jobs.finished.add_record(record, result, self.tick_loop.begin_tick().now)
+            self.jobs.finished.add_record(record, result, self.begin_tick().now)
 
     # Blocking pops
 

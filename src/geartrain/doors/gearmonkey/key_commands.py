@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from geartrain.doors import long_answer
 from geartrain.doors.gearmonkey import finished_jobs, glob, keys
+from geartrain.rights import READ
 from geartrain.wire import resp
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def scan(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Val
 
 def dbsize(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """DBSIZE: the number of live jobs."""
+    connection.engine.require_everywhere(READ)
     return len(connection.engine.jobs)
 
 
@@ -176,6 +178,7 @@ def _list(
     connection: "GearmonkeyConnection", pattern: bytes, type_name: bytes, finish: Callable[[list[bytes]], bytes]
 ) -> resp.Value:
     """Reply with the keys that match, encoded; in steps, since there may be many that do not."""
+    connection.engine.require_somewhere(READ)
     version, parsed = connection.version, glob.Glob(pattern)
     matching = (
         resp.encode(raw, version) if parsed.matches(raw) and (not type_name or _type_name(raw) == type_name) else b""
@@ -188,7 +191,7 @@ def _list(
 def _all(connection: "GearmonkeyConnection") -> Iterator[bytes]:
     engine = connection.engine
     for name, home in list(itertools.islice(engine.functions.items(), _MOST_LISTED)):
-        if not name:
+        if not name or not connection.may_read(name):
             continue
         yield b"uid:" + name
         if connection.gearmonkey.counts.exists(name):
@@ -199,7 +202,7 @@ def _all(connection: "GearmonkeyConnection") -> Iterator[bytes]:
             if queue.size:
                 yield b"queue:%b:%b" % (name, keys.NAMES[priority])
     for job in itertools.islice(engine.jobs.walk(), _MOST_LISTED):
-        if job.function:
+        if job.function and connection.may_read(job.function):
             yield b"job:%b:%d" % (job.function, job.id)
 
 

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.gearmonkey import channel_commands, detached_workers, keys, transaction
-from geartrain.errors import WireError
+from geartrain.errors import ForbiddenError, WireError
+from geartrain.rights import READ
 from geartrain.wire import resp
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ REDIS_VERSION: Final = "7.0.15"
 _DATABASES: Final = 16
 _MICROSECONDS: Final = 1_000_000
 _UNBLOCKED: Final = WireError("UNBLOCKED", "client unblocked via CLIENT UNBLOCK", fatal=False)
+_DEFAULT_USER: Final = b"default"  # which clients send that were given a password only
+_WRONG_PASSWORD: Final = WireError("WRONGPASS", "invalid username-password pair or user is disabled.", fatal=False)
 _NO_PASSWORD: Final = (
     "AUTH <password> called without any password configured for the default user. "
     "Are you sure your configuration is correct?"
@@ -37,7 +40,9 @@ def hello(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Va
     while rest:
         option = rest[0].upper()
         if option == b"AUTH" and len(rest) >= 3:
-            raise keys.refusal(_NO_PASSWORD)
+            _authenticate(connection, rest[1], rest[2])
+            rest = rest[3:]
+            continue
         if option != b"SETNAME" or len(rest) < 2:
             raise keys.refusal(f"Syntax error in HELLO option {keys.shown(rest[0])}")
         name, rest = _checked_name(rest[1]), rest[2:]
@@ -55,8 +60,24 @@ def hello(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Va
 
 
 def auth(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """AUTH: refused, since there are no passwords."""
-    raise keys.refusal(_NO_PASSWORD)
+    """AUTH: prove an identity by a token, with or without the user's name before it."""
+    user = arguments[1] if len(arguments) > 2 else b""
+    _authenticate(connection, user, arguments[-1])
+    return resp.OK
+
+
+def _authenticate(connection: "GearmonkeyConnection", user: bytes, token: bytes) -> None:
+    if not connection.door.access.has_tokens:
+        raise keys.refusal(_NO_PASSWORD)
+    before = connection.identity
+    try:
+        connection.authenticate(token.decode("utf-8", "surrogateescape"))
+    except ForbiddenError:
+        raise _WRONG_PASSWORD from None
+    assert connection.identity is not None
+    if user not in (b"", _DEFAULT_USER, connection.identity.name.encode()):
+        connection.identity = connection.engine.actor = before
+        raise _WRONG_PASSWORD
 
 
 def ping(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
@@ -169,6 +190,7 @@ def _noted(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.V
 
 
 def _client_list(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    connection.engine.require_everywhere(READ)
     now = time.monotonic()
     lines = [
         f"id={peer.number} addr={peer.peer} name={keys.text(peer.name)} age={int(now - peer.connected_at)}\n"

@@ -87,11 +87,11 @@ class HttpApp:
         if not routes and not request.scope["path"].startswith(API):
             return static_files.answer(request)
         route = _choose(routes, request.method)
-        scopes = context.guard.scopes(request) if route.scopes else frozenset()
-        context.guard.require(scopes, route.scopes)
+        identity = context.guard.identity(request) if route.scopes else None
+        context.guard.require(identity, route.scopes)
         query = api.parameters(request, route.query)
         body = await self._body(request, route)
-        return await route.handler(ApiRequest(request, context, names, scopes, query, body))
+        return await route.handler(ApiRequest(request, context, names, identity, query, body))
 
     async def _body(self, request: Request, route: Route) -> Any:
         limit = self.context.limits.max_packet

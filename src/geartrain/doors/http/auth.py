@@ -17,11 +17,11 @@ from geartrain.doors import web_access
 from geartrain.doors.http import tokens
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.web_access import WebAccess
+from geartrain.rights import SCOPES, Identity
 
 COOKIE: Final = "geartrain_session"
 CHANGES_NOTHING: Final = frozenset({"GET", "HEAD"})
 _OWN_SITE: Final = frozenset({"same-origin", "none"})
-_SUBMIT_ONLY: Final = frozenset({tokens.SUBMIT})
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="geartrain"'}
 
 
@@ -70,25 +70,28 @@ class Guard:
         page = request.headers.get("origin") or request.headers.get("referer")
         self._check_site(request, page and "/".join(page.split("/")[:3]))
 
-    def scopes(self, request: Request) -> tokens.Scopes:
-        """The scopes of the client; none if a token is required and missing."""
-        if not self.keyring.locked:
-            other_machine = self.others_only_submit and not web_access.is_loopback(request.scope["client"][0])
-            return _SUBMIT_ONLY if other_machine else tokens.EVERYTHING
+    def identity(self, request: Request) -> Identity | None:
+        """Who the client is: by its token, its session or its connection; None: it may do everything."""
         scheme, _, secret = request.headers.get("authorization", "").partition(" ")
         if scheme:
-            scopes = self.keyring.scopes_of_token(secret.strip()) if scheme.lower() == "bearer" else None
-            if scopes is None:
+            identity = self.keyring.by_token(secret.strip()) if scheme.lower() == "bearer" else None
+            if identity is None:
                 raise Refusal("unauthorized", "unknown token", _CHALLENGE)
-            return scopes
-        return self.keyring.scopes_of_session(request.cookies.get(COOKIE, "")) or frozenset()
+            return identity
+        session = request.cookies.get(COOKIE, "")
+        return (self.keyring.by_session(session) if session else None) or connection_identity(request)
 
-    def require(self, has: tokens.Scopes, needed: tokens.Scopes) -> None:
+    def require(self, identity: Identity | None, needed: tokens.Scopes) -> None:
         """Refuse a client that has none of these scopes."""
-        if not needed or has & needed:
+        if identity is None or not needed or identity.may_one_of(needed):
             return
         words = " or ".join(sorted(needed))
-        if not has:
+        if not identity.may_one_of(SCOPES):
             raise Refusal("unauthorized", f"a token with the scope {words} is required", _CHALLENGE)
-        lacking = "your token does not have it" if self.keyring.locked else "other machines need a token (http_tokens)"
-        raise Refusal("forbidden", f"the scope {words} is required; {lacking}")
+        raise Refusal("forbidden", f"the scope {words} is required; {identity.name} does not have it")
+
+
+def connection_identity(request: Request) -> Identity | None:
+    """The identity of the connection that a request arrived on: of its certificate, or of its address."""
+    identity: Identity | None = request.scope["state"]["connection"].identity
+    return identity

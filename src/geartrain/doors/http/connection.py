@@ -22,6 +22,7 @@ class HttpConnection(Connection):
         super().__init__(door)
         self.protocol = protocol
         self._made = False  # uvicorn's protocol has the transport
+        protocol.app_state = {"connection": self}  # which requests find in their scope
         self._unread = 0  # bytes that were not sent at the last check
 
     def connection_made(self, transport: asyncio.Transport) -> None:

@@ -8,9 +8,11 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from geartrain import rights
 from geartrain.address import Address
 from geartrain.doors import door, web_access
 from geartrain.errors import StartError
+from geartrain.rights import Identity
 from geartrain.runtime import tick
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ CONTROL: Final = b"geartrain.control"  # the control function: the server execut
 class Options:
     """The defaults are safe for a door that is reachable only from this machine."""
 
-    tokens: Mapping[bytes, frozenset[str]] = dataclasses.field(default_factory=dict)  # scopes, by the digest of a token
+    tokens: Mapping[bytes, Identity] = dataclasses.field(default_factory=dict)  # by the digest of a token
     without_token: bool = False  # give all scopes to every client, although other machines can reach the door
     hosts: tuple[str, ...] = ()  # further host names of this server
     worker_lease: float = 60.0  # seconds without a request after which a worker is removed
@@ -49,6 +51,7 @@ class HttpDoor(door.Door):
         self.options = options
         self.admin = admin
         self.app: HttpApp | None = None  # until the door opens
+        self._submitter = Identity("anonymous", rights.parse([rights.SUBMIT]), control=False)
         self._uvicorn: Any = None
         self._state: Any = None
 
@@ -58,11 +61,12 @@ class HttpDoor(door.Door):
         By gearmand's HTTP protocol other machines may submit jobs without one, and nothing else.
         """
         everywhere = not web_access.is_loopback(address.host)
-        submit_only = everywhere and not self.options.tokens and not self.options.without_token
+        has_tokens = bool(self.options.tokens) or self.access.has_tokens
+        submit_only = everywhere and not has_tokens and not self.options.without_token
         if submit_only and not self.options.gearmand_http:
             raise StartError(
                 f"{address} is reachable from other machines, but no token is configured: every client would have all "
-                "scopes. Set http_tokens or http_tokens_file, or set http_without_token to allow this"
+                "scopes. Set http_tokens, http_tokens_file or users_file, or set http_without_token to allow this"
             )
         if self.app is None:
             self._build()
@@ -73,6 +77,24 @@ class HttpDoor(door.Door):
         elif everywhere:
             guard.everywhere = True
         return await super().open(address, sockets)
+
+    def anonymous(self, address: Address) -> Identity | None:
+        """Clients without a token may do nothing, or everything where no token is needed."""
+        if address.may is not None:
+            return super().anonymous(address)
+        if not self.options.tokens and (web_access.is_loopback(address.host) or self.options.without_token):
+            return None
+        if self.options.gearmand_http and not self.options.tokens and not self.access.has_tokens:
+            return self._submitter
+        return Identity("anonymous", rights.parse([]), control=False)
+
+    def identify(self, anonymous: Identity | None, transport: Any) -> Identity | None:
+        """As for every door; by gearmand's HTTP protocol only other machines are restricted to submitting."""
+        identity = super().identify(anonymous, transport)
+        peer = transport.get_extra_info("peername")
+        if identity is anonymous and identity is self._submitter and web_access.is_loopback(peer[0]):
+            return None
+        return identity
 
     def connect(self, address: Address) -> "Connection":
         """A connection object for a peer that has just come in."""
@@ -94,5 +116,6 @@ class HttpDoor(door.Door):
         from geartrain.doors.http.asgi import HttpApp
 
         self.app = HttpApp(self.tick_loop, self.limits, self.options, self.admin)
+        self.app.context.guard.keyring.access = self.access
         self._uvicorn = uvicorn_protocol.config(self.app)
         self._state = ServerState()

@@ -14,10 +14,12 @@ from starlette.responses import Response
 from geartrain import jsonbytes
 from geartrain.admin import views
 from geartrain.admin.events import event_names
+from geartrain.admin.verbs import VERBS
 from geartrain.doors.http import request as api
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.request import ApiRequest
 from geartrain.doors.http.watcher import StreamWatcher
+from geartrain.rights import READ, Identity
 from geartrain.runtime.timers import DelayedCall
 
 if TYPE_CHECKING:
@@ -140,6 +142,7 @@ class EventStreamResponse(Response):
         del self.headers["content-length"]
         self.headers["X-Accel-Buffering"] = "no"
         self._context = request.context
+        self._identity = request.identity
         self._client = request.context.proxies.client_of(request.http)
         self._queue = queue
         self._on_close = on_close
@@ -159,7 +162,7 @@ class EventStreamResponse(Response):
 
     async def _send_queue(self, send: Any, disconnected: "asyncio.Future[None]") -> None:
         queue, closing = self._queue, self._context.closing
-        while not disconnected.done():
+        while not disconnected.done() and not (self._identity is not None and self._identity.revoked):
             data = queue.take()
             if data:
                 await send(_part(data))
@@ -193,12 +196,15 @@ async def job_events(request: ApiRequest) -> Response:
     """GET /jobs/{handle}/events."""
     context = request.context
     queue = _new_queue(request)
-    engine = context.tick_loop.begin_tick()
+    engine = request.begin_tick()
     watcher = StreamWatcher(engine, queue)
     job = engine.find(request.names[0])
     if job is None:
-        watcher.put_end(await context.admin.job(request.names[0]))
+        ended = await context.admin.call(VERBS["job"], {"handle": request.names[0]}, request.identity)
+        watcher.put_end(ended)
     else:
+        if not engine.may_follow(job.function):
+            raise Refusal("forbidden", "the scope read or submit is required for the function of this job")
         if job.progress is not None:
             watcher.progress(job, job.progress)
         engine.watch(job, watcher)
@@ -216,10 +222,11 @@ class EventsQuery(msgspec.Struct, forbid_unknown_fields=True):
 class EventSubscription:
     """A client of `GET /events`, and which events it gets."""
 
-    __slots__ = ("function", "jobs", "queue", "remaining", "what")
+    __slots__ = ("function", "identity", "jobs", "queue", "remaining", "what")
 
-    def __init__(self, queue: EventQueue, query: EventsQuery) -> None:
+    def __init__(self, queue: EventQueue, query: EventsQuery, identity: Identity | None = None) -> None:
         self.queue = queue
+        self.identity = identity  # of the client
         self.jobs = bool(query.jobs)
         self.function = jsonbytes.encode(api.raw(query.function)) if query.function else ""
         self.what = event_names(list(filter(None, query.what.split(","))))
@@ -231,6 +238,7 @@ class EventSubscription:
             self.jobs
             and (not self.function or event.function == self.function)
             and (not self.what or event.what in self.what)
+            and (self.identity is None or self.identity.rights.allow(READ, jsonbytes.decode(event.function)))
         )
 
 
@@ -294,6 +302,6 @@ class ServerEvents:
 async def server_events(request: ApiRequest) -> Response:
     """GET /events."""
     context = request.context
-    subscription = EventSubscription(_new_queue(request), request.query)
+    subscription = EventSubscription(_new_queue(request), request.query, request.identity)
     context.server_events.add(subscription)
     return EventStreamResponse(request, subscription.queue, lambda: context.server_events.remove(subscription))

@@ -17,15 +17,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from geartrain.doors.gearman import unique
-from geartrain.doors.http import problems, static_files, tokens
+from geartrain.doors.http import problems, static_files
 from geartrain.doors.http import request as api
-from geartrain.doors.http.door import CONTROL
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.route import SUBMITTERS
 from geartrain.doors.http.watcher import EndWatcher, JobEnd
 from geartrain.engine.job import LiveJob
 from geartrain.errors import NotDurableError, RequestError, WireError
 from geartrain.model import JobState, Priority
+from geartrain.rights import Identity
 
 if TYPE_CHECKING:
     from geartrain.doors.http.context import HttpContext
@@ -52,22 +52,22 @@ def is_function(request: Request) -> bool:
 async def answer(request: Request, context: "HttpContext") -> Response:
     """Submit the job. A background job is answered when it is durable, any other when it has ended."""
     context.guard.check_submission(request)
-    scopes = context.guard.scopes(request)
-    context.guard.require(scopes, SUBMITTERS)
+    identity = context.guard.identity(request)
+    context.guard.require(identity, SUBMITTERS)
     if request.method not in _METHODS:
         allowed = ", ".join(sorted(_METHODS))
         raise Refusal("method-not-allowed", f"a function supports {allowed}", {"Allow": allowed})
     function = _function(request)
-    if function == CONTROL and tokens.ADMIN not in scopes:
-        raise Refusal("forbidden", f"{CONTROL.decode()} requires the scope admin")
     payload = await api.raw_body(request, context.limits.max_packet) if request.method in _WITH_PAYLOAD else b""
     if request.headers.get("x-gearman-background", "").lower() == "true":
-        return await _submit_background(request, context, function, payload)
-    return await _submit_and_wait(request, context, function, payload)
+        return await _submit_background(request, context, identity, function, payload)
+    return await _submit_and_wait(request, context, identity, function, payload)
 
 
-async def _submit_background(request: Request, context: "HttpContext", function: bytes, payload: bytes) -> Response:
-    handle = _submit(request, context, function, payload, None).handle
+async def _submit_background(
+    request: Request, context: "HttpContext", identity: Identity | None, function: bytes, payload: bytes
+) -> Response:
+    handle = _submit(request, context, identity, function, payload, None).handle
     try:
         await context.tick_loop.durable()
     except NotDurableError as error:
@@ -75,10 +75,12 @@ async def _submit_background(request: Request, context: "HttpContext", function:
     return _response(handle, "JOB_CREATED")
 
 
-async def _submit_and_wait(request: Request, context: "HttpContext", function: bytes, payload: bytes) -> Response:
+async def _submit_and_wait(
+    request: Request, context: "HttpContext", identity: Identity | None, function: bytes, payload: bytes
+) -> Response:
     tick_loop = context.tick_loop
     watcher = EndWatcher(tick_loop.engine, tick_loop.loop)
-    handle = _submit(request, context, function, payload, watcher).handle
+    handle = _submit(request, context, identity, function, payload, watcher).handle
     try:
         has_ended = await context.wait(watcher.end, request.receive)
     finally:
@@ -109,11 +111,18 @@ def _function(request: Request) -> bytes:
 
 
 def _submit(
-    request: Request, context: "HttpContext", function: bytes, payload: bytes, watcher: EndWatcher | None
+    request: Request,
+    context: "HttpContext",
+    identity: Identity | None,
+    function: bytes,
+    payload: bytes,
+    watcher: EndWatcher | None,
 ) -> LiveJob:
     headers = request.headers
+    engine = context.tick_loop.begin_tick()
+    engine.actor = identity
     try:
-        return context.tick_loop.begin_tick().submit(
+        return engine.submit(
             function,
             unique=unique.key((headers.get("x-gearman-unique") or _BY_PAYLOAD).encode("latin-1"), payload),
             payload=payload,

@@ -17,6 +17,7 @@ from geartrain.doors.http.request import ApiRequest
 from geartrain.engine.counters import MICRO, DurationHistogram
 from geartrain.engine.engine import Engine
 from geartrain.engine.function import Function
+from geartrain.rights import READ
 
 if TYPE_CHECKING:
     from geartrain.doors.http.context import HttpContext
@@ -135,7 +136,8 @@ FUNCTION_METRICS: Final = (
 async def metrics(request: ApiRequest) -> Response:
     """GET /metrics."""
     context = request.context
-    engine = context.tick_loop.begin_tick()
+    engine = request.begin_tick()
+    engine.require_everywhere(READ)
     parts = [family.text() for family in _server_metrics(engine, await context.admin.system())]
     own, others = _choose(context)
     if engine.forgotten.outcomes.total:  # otherwise the sum of all functions would go back when one is forgotten

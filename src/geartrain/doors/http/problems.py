@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
-from geartrain.errors import LimitError, QueueFullError, RequestError
+from geartrain.errors import ForbiddenError, LimitError, QueueFullError, RequestError
 
 MEDIA_TYPE: Final = "application/problem+json"
 
@@ -58,6 +58,8 @@ class Refusal(Exception):  # noqa: N818  # an answer to the client, not an error
 
 def kind_of(error: RequestError) -> str:
     """The kind of a request that the engine refused."""
+    if isinstance(error, ForbiddenError):
+        return "forbidden"
     if isinstance(error, QueueFullError):
         return "queue-full"
     return "unavailable" if isinstance(error, LimitError) else "bad-request"

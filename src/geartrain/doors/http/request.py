@@ -9,8 +9,9 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from geartrain.doors.http import tokens
 from geartrain.doors.http.problems import Refusal
+from geartrain.engine.engine import Engine
+from geartrain.rights import Identity
 
 if TYPE_CHECKING:
     from geartrain.doors.http.context import HttpContext
@@ -22,17 +23,29 @@ _LONGEST_ERROR: Final = 300  # characters of an error that may quote the body
 class ApiRequest:
     """A request as handlers get it."""
 
-    __slots__ = ("body", "context", "http", "names", "query", "scopes")
+    __slots__ = ("body", "context", "http", "identity", "names", "query")
 
     def __init__(
-        self, request: Request, context: "HttpContext", names: list[bytes], scopes: tokens.Scopes, query: Any, body: Any
+        self,
+        request: Request,
+        context: "HttpContext",
+        names: list[bytes],
+        identity: Identity | None,
+        query: Any,
+        body: Any,
     ) -> None:
         self.http = request
         self.context = context
         self.names = names  # the names in the path, decoded
-        self.scopes = scopes  # of the client
+        self.identity = identity  # of the client; None: it may do everything
         self.query = query  # an instance of the route's query struct
         self.body = body  # an instance of the route's body struct, or bytes
+
+    def begin_tick(self) -> Engine:
+        """The engine, with the time of this tick and the rights of the client."""
+        engine = self.context.tick_loop.begin_tick()
+        engine.actor = self.identity
+        return engine
 
 
 def json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from geartrain import rights
 from geartrain.doors.http import tokens
 from geartrain.doors.http.request import ApiRequest
 
@@ -15,12 +16,12 @@ API: Final = "/api/v1"
 Handler = Callable[[ApiRequest], Awaitable[Response]]
 
 ANYBODY: Final[tokens.Scopes] = frozenset()
-READERS: Final = frozenset({tokens.READ})
+READERS: Final = frozenset({rights.READ})
 # A client that may submit jobs may also see a job whose handle it knows.
-FOLLOWERS: Final = frozenset({tokens.READ, tokens.SUBMIT})
-SUBMITTERS: Final = frozenset({tokens.SUBMIT})
-WORKERS: Final = frozenset({tokens.WORK})
-ADMINS: Final = frozenset({tokens.ADMIN})
+FOLLOWERS: Final = frozenset({rights.READ, rights.SUBMIT})
+SUBMITTERS: Final = frozenset({rights.SUBMIT})
+WORKERS: Final = frozenset({rights.WORK})
+ADMINS: Final = frozenset({rights.ADMIN})
 ANY_TOKEN: Final = tokens.EVERYTHING
 
 

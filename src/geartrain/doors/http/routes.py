@@ -13,7 +13,6 @@ from geartrain.doors.http.route import (
     API,
     FOLLOWERS,
     READERS,
-    SUBMITTERS,
     WORKERS,
     RawBytes,
     Route,
@@ -25,7 +24,8 @@ _REFUSED: Final = ("not-found", "conflict", "unavailable")
 
 JOB_ROUTES: Final = (
     Route(
-        "POST", f"{API}/jobs", submit.submit, SUBMITTERS, "Submit a job, and wait for its end if requested",
+        # The engine asks for the right to submit: jobs of the control function are for every token.
+        "POST", f"{API}/jobs", submit.submit, ANY_TOKEN, "Submit a job, and wait for its end if requested",
         views.JobView, status=201, body=submit.Submission, others=(200, 202),
         problems=("queue-full", "unavailable", "not-over"),
     ),

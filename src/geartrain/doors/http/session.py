@@ -10,6 +10,7 @@ from geartrain.doors.http import auth, tokens
 from geartrain.doors.http import request as api
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.request import ApiRequest
+from geartrain.rights import SCOPES, Identity
 
 _LONGEST_TOKEN: Final = 1000
 
@@ -26,23 +27,25 @@ class SessionView(msgspec.Struct, frozen=True):
     locked: bool  # whether the server requires a token
     scopes: list[str]  # of the client
     version: str
+    user: str = ""  # whom the token belongs to
 
 
 async def session(request: ApiRequest) -> Response:
     """GET /session."""
-    return api.json(_session(request, request.context.guard.scopes(request.http)))
+    return api.json(_session(request, request.context.guard.identity(request.http)))
 
 
 async def log_in(request: ApiRequest) -> Response:
     """POST /login."""
     keyring = request.context.guard.keyring
-    scopes = keyring.scopes_of_token(request.body.token) if keyring.locked else tokens.EVERYTHING
-    if scopes is None:
+    anonymous = auth.connection_identity(request.http)
+    identity = keyring.by_token(request.body.token) if request.body.token else None
+    if identity is None and anonymous is not None:
         raise Refusal("unauthorized", "unknown token")
-    answer = api.json(_session(request, scopes))
+    answer = api.json(_session(request, identity))
     answer.set_cookie(
         auth.COOKIE,
-        keyring.log_in(scopes),
+        keyring.log_in(identity),
         max_age=int(tokens.SESSION_SECONDS),
         httponly=True,
         samesite="strict",
@@ -60,8 +63,12 @@ async def log_out(request: ApiRequest) -> Response:
     return answer
 
 
-def _session(request: ApiRequest, scopes: tokens.Scopes) -> SessionView:
-    known = geartrain.__version__ if scopes else ""
+def _session(request: ApiRequest, identity: Identity | None) -> SessionView:
+    anonymous = auth.connection_identity(request.http)
+    scopes = [scope for scope in SCOPES if identity is None or identity.rights.somewhere(scope)]
     return SessionView(
-        request.context.guard.keyring.locked, [scope for scope in tokens.SCOPES if scope in scopes], known
+        locked=anonymous is not None,
+        scopes=scopes,
+        version=geartrain.__version__ if scopes else "",
+        user=identity.name if identity is not None else "",
     )

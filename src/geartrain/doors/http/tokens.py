@@ -11,25 +11,25 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from geartrain import rights
+from geartrain.doors.access import Access
 from geartrain.errors import StartError
+from geartrain.rights import SCOPES, Identity
 
-READ: Final = "read"
-SUBMIT: Final = "submit"
-WORK: Final = "work"
-ADMIN: Final = "admin"
-SCOPES: Final = (READ, SUBMIT, WORK, ADMIN)
 EVERYTHING: Final = frozenset(SCOPES)
+NAME: Final = "http token"  # of the identities that the settings' own tokens stand for
 
 SHORTEST: Final = 16  # characters of a secret: shorter ones can be guessed
 SESSION_SECONDS: Final = 12 * 3600.0
 _SESSIONS_KEPT: Final = 1000
 
 Scopes = frozenset[str]
+Tokens = Mapping[bytes, Identity]  # by digest
 
 
-def read(words: Iterable[str], file: str = "") -> dict[bytes, Scopes]:
-    """The scopes of each token, by its digest. A StartError says which token is invalid, but never quotes it."""
-    tokens: dict[bytes, Scopes] = {}
+def read(words: Iterable[str], file: str = "") -> dict[bytes, Identity]:
+    """What each token stands for, by its digest. A StartError says which token is invalid, but never quotes it."""
+    tokens: dict[bytes, Identity] = {}
     for number, word in enumerate(words, 1):
         _add(tokens, word, f"http_tokens, token {number}")
     for number, line in enumerate(_lines(file), 1):
@@ -49,14 +49,14 @@ def _lines(file: str) -> list[str]:
         raise StartError(f"cannot read tokens from {file}: {why}") from None
 
 
-def _add(tokens: dict[bytes, Scopes], word: str, place: str) -> None:
+def _add(tokens: dict[bytes, Identity], word: str, place: str) -> None:
     names, colon, secret = word.partition(":")
     scopes = frozenset(names.split("+"))
     if not colon or not scopes <= EVERYTHING:
         raise StartError(f"{place}: must be SCOPE:SECRET; the scopes are {', '.join(SCOPES)}, with + between several")
     if len(secret) < SHORTEST or not secret.isascii() or not secret.isprintable() or " " in secret:
         raise StartError(f"{place}: the secret must be at least {SHORTEST} visible ASCII characters")
-    tokens[_digest(secret)] = EVERYTHING if ADMIN in scopes else scopes
+    tokens[_digest(secret)] = Identity(NAME, rights.parse(sorted(scopes)))
 
 
 def _digest(secret: str) -> bytes:
@@ -64,31 +64,33 @@ def _digest(secret: str) -> bytes:
 
 
 class Keyring:
-    """The scopes of tokens and sessions. If no tokens are configured, every client has all scopes."""
+    """The identities of tokens and sessions."""
 
-    def __init__(self, tokens: Mapping[bytes, Scopes], clock: Callable[[], float]) -> None:
+    def __init__(self, tokens: Tokens, clock: Callable[[], float]) -> None:
         self._tokens = tokens
         self._clock = clock
-        self._sessions: OrderedDict[bytes, tuple[float, Scopes]] = OrderedDict()  # expiry and scopes, by digest
+        self._sessions: OrderedDict[bytes, tuple[float, Identity | None]] = OrderedDict()  # expiry, by digest
+        self.access = Access()  # which knows the tokens of users; the door sets it
 
     @property
     def locked(self) -> bool:
-        """Whether a token is required."""
+        """Whether the settings have tokens for this door."""
         return bool(self._tokens)
 
-    def scopes_of_token(self, secret: str) -> Scopes | None:
-        """The scopes of a token; None if it is unknown."""
-        return self._tokens.get(_digest(secret))
+    def by_token(self, secret: str) -> Identity | None:
+        """The identity that a token stands for; None if it is unknown."""
+        return self._tokens.get(_digest(secret)) or self.access.by_token(secret)
 
-    def scopes_of_session(self, secret: str) -> Scopes | None:
-        """The scopes of a session; None if it is unknown or has expired."""
-        until, scopes = self._sessions.get(_digest(secret), (0.0, frozenset()))
-        return scopes if self._clock() < until else None
+    def by_session(self, secret: str) -> Identity | None:
+        """The identity of a session; None if it is unknown, has expired, or its user was revoked."""
+        until, identity = self._sessions.get(_digest(secret), (0.0, None))
+        valid = identity is not None and not identity.revoked and self._clock() < until
+        return identity if valid else None
 
-    def log_in(self, scopes: Scopes) -> str:
+    def log_in(self, identity: Identity | None) -> str:
         """Start a session and return its secret. If there are too many sessions, the oldest ends."""
         secret = secrets.token_urlsafe(32)
-        self._sessions[_digest(secret)] = (self._clock() + SESSION_SECONDS, scopes)
+        self._sessions[_digest(secret)] = (self._clock() + SESSION_SECONDS, identity)
         while len(self._sessions) > _SESSIONS_KEPT:
             self._sessions.popitem(last=False)
         return secret

@@ -115,9 +115,10 @@ def _handler(verb: Verb, http: Http, table: Mapping[str, Verb], names: int) -> H
         if verb.query:
             arguments = {"query": JobQuery.parse(**arguments)}
         context.tick_loop.begin_tick()
-        answer = await context.admin.call(verb, arguments)
+        answer = await context.admin.call(verb, arguments, request.identity)
         if http.shows:
             shown = table[http.shows]
+            # Without a check of its own: whoever may change a thing is shown what became of it.
             answer = await context.admin.call(shown, {shown.arguments[0].name: next(iter(named.values()))})
         if verb.changes:
             await context.tick_loop.durable()

@@ -16,6 +16,7 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
 from geartrain.errors import RequestError
 from geartrain.model import Expiry
+from geartrain.rights import Identity
 from geartrain.runtime.tick import TickLoop
 from geartrain.runtime.timers import DelayedCall
 
@@ -115,13 +116,21 @@ class WorkerRegistry:
         self._workers: dict[str, HttpWorker] = {}
 
     def register(
-        self, functions: list[bytes], *, name: bytes, lease: float | None, timeout: float, peer: str
+        self,
+        functions: list[bytes],
+        *,
+        name: bytes,
+        lease: float | None,
+        timeout: float,
+        peer: str,
+        identity: Identity | None = None,
     ) -> HttpWorker:
         """Add a worker for these functions."""
         if len(self._workers) >= WORKERS_MOST:
             raise Refusal("unavailable", f"{WORKERS_MOST} workers are registered, which is the limit")
         engine = self._tick_loop.begin_tick()
         names.check_worker(name)
+        engine.actor = identity
         worker = HttpWorker(self._tick_loop, name, lease or self._default_lease, self.remove)
         worker.peer = peer
         try:

@@ -95,6 +95,7 @@ async def register(request: ApiRequest) -> Response:
         name=jsonbytes.decode(registration.name),
         lease=registration.lease,
         timeout=registration.timeout,
+        identity=request.identity,
         peer=f"{client.host}:{client.port}" if client else "",
     )
     return api.json(RegisteredWorker(worker.key, worker.lease), 201)

@@ -102,7 +102,7 @@ class MemodbConnection(Connection):
         self.blocked = self._resuming = False
         if self.closing or self.suspended:
             return
-        self.tick_loop.begin_tick()
+        self.begin_tick()
         self.handle_rest()
 
     def reply(self, backtrace: bytes, header: bytes, payload: bytes = b"") -> None:

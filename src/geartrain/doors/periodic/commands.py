@@ -14,6 +14,7 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
 from geartrain.errors import RequestError
 from geartrain.model import Duplicate, Priority
+from geartrain.rights import ADMIN, READ, SUBMIT
 from geartrain.wire import periodic as wire
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def run_job(connection: "PeriodicConnection", message_id: bytes, arguments: wire
 def receive_data(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """RECV_DATA: each part of the result is an answer. Clients send it just before they submit the job."""
     request = arguments.job()
+    connection.engine.require(SUBMIT, request.function)
     if _has_no_worker(connection, request.function):
         connection.answer(message_id, wire.NO_WORKER)
         return
@@ -62,6 +64,7 @@ def receive_data(connection: "PeriodicConnection", message_id: bytes, arguments:
 
 def status(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """STATUS: one line per function whose name does not break the lines."""
+    connection.engine.require_somewhere(READ)
     connection.periodic.first_due.refresh()
     connection.answer_list(message_id, _status_lines(connection), b"\n".join)
 
@@ -71,6 +74,9 @@ def _status_lines(connection: "PeriodicConnection") -> Iterator[bytes]:
     locked = door.locks.waiting() if connection.dialect.locked_column else {}
     omitted = 0
     for function in list(connection.engine.functions.values()):
+        if not connection.may_read(function.name):
+            yield b""
+            continue
         if not _fits_status(function.name):
             omitted += 1
             yield b""
@@ -89,12 +95,16 @@ def _status_lines(connection: "PeriodicConnection") -> Iterator[bytes]:
 
 def drop_function(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """DROP_FUNC: drop a function that no worker offers, and cancel its waiting jobs."""
-    DropRequest(connection, message_id, arguments.short()).begin()
+    name = arguments.short()
+    connection.engine.require(ADMIN, name)
+    DropRequest(connection, message_id, name).begin()
 
 
 def remove_job(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """REMOVE_JOB: cancel a job; SUCCESS also if there is none of that name."""
-    job = job_names.find(connection.engine, arguments.short(), arguments.short())
+    function, name = arguments.short(), arguments.short()
+    connection.engine.require(SUBMIT, function)  # whoever may submit a job may replace one of the same name as well
+    job = job_names.find(connection.engine, function, name)
     if job is not None:
         connection.engine.cancel(job, "removed")
     connection.answer_durably(message_id)
@@ -102,27 +112,32 @@ def remove_job(connection: "PeriodicConnection", message_id: bytes, arguments: w
 
 def dump(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """DUMP: every live job whose function's name fits into the protocol."""
+    connection.engine.require_somewhere(READ)
     connection.answer_list(message_id, _dumped_jobs(connection), wire.dump)
 
 
 def _dumped_jobs(connection: "PeriodicConnection") -> Iterator[bytes]:
     for job in connection.engine.jobs.walk():
-        yield wire.job(job_names.to_wire(job, 0)) if len(job.function) <= job_names.LONGEST else b""
+        dumped = len(job.function) <= job_names.LONGEST and connection.may_read(job.function)
+        yield wire.job(job_names.to_wire(job, 0)) if dumped else b""
 
 
 def load(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """LOAD: submit every job of a dump; UNKNOWN if a queue was full for one of them."""
+    connection.engine.require_everywhere(ADMIN)
     LoadRequest(connection, message_id, arguments).begin()
 
 
 def get_config(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """CONFIG_GET: the value of a key."""
+    connection.engine.require_somewhere(READ)
     value = connection.periodic.config.get(arguments.short())
     connection.answer(message_id, wire.CONFIG, wire.value(value))
 
 
 def set_config(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """CONFIG_SET: set the value of a key; an unknown key is ignored."""
+    connection.engine.require_everywhere(ADMIN)
     key, value = arguments.short(), arguments.value()
     if connection.periodic.config.set(key, value):
         connection.log(logging.INFO, "configuration changed", f"{key.decode('utf-8', 'replace')} = {value}")
@@ -132,6 +147,7 @@ def set_config(connection: "PeriodicConnection", message_id: bytes, arguments: w
 
 def shutdown(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """SHUTDOWN: stop the server, without an answer; only from the server's own machine."""
+    connection.engine.require_everywhere(ADMIN)
     if connection.by_socket_file or connection.peer.startswith(_LOOPBACK):
         connection.periodic.control.shutdown(graceful=False)
     else:

@@ -1,5 +1,6 @@
 """One Periodic peer. Whatever type it registered as, it may be a client and a worker."""
 
+import logging
 import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from geartrain.doors.periodic.watcher import RunWatcher
 from geartrain.doors.periodic.worker import PeriodicWorker
 from geartrain.engine import names
 from geartrain.engine.job import LiveJob
-from geartrain.errors import InvalidNameError, WireError
+from geartrain.errors import ForbiddenError, InvalidNameError, WireError
 from geartrain.wire import periodic as wire
 
 if TYPE_CHECKING:
@@ -68,7 +69,10 @@ class PeriodicConnection(Connection):
             token = b""
         else:
             raise WireError("TYPE", f"there is no peer type {kind}")
-        if not self.periodic.admits(token):
+        identity = self.door.access.by_token(token.decode("utf-8", "surrogateescape")) if token else None
+        if identity is not None:
+            self.identity = self.engine.actor = identity
+        elif not self.periodic.admits(token):
             self._send(bytes((wire.NO_WORKER,)))
             raise WireError("TOKEN", "the token is wrong")
         self.is_worker = kind in (wire.WORKER, wire.NAMED_WORKER)
@@ -94,7 +98,11 @@ class PeriodicConnection(Connection):
             return
         if row.confirmed_first and self.confirms(command, message_id):
             self.answer(message_id, wire.SUCCESS)
-        row.handler(self, message_id, wire.Arguments(data, start + 5, end))
+        try:
+            row.handler(self, message_id, wire.Arguments(data, start + 5, end))
+        except ForbiddenError as error:  # UNKNOWN, which no client takes for success
+            self.log(logging.WARNING, "request refused", str(error))
+            self.answer(message_id, wire.UNKNOWN)
 
     def confirms(self, command: int, message_id: bytes) -> bool:
         """Whether this command of a worker is answered with SUCCESS.

@@ -388,6 +388,26 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         int, Description("Sockets", types.SYSTEM_COUNT, "How many unanswered keepalive probes end a connection.")
     ] = 4
 
+    users_file: Annotated[
+        str,
+        Description(
+            "Access",
+            types.PATH,
+            "A TOML file with users: how each proves who it is, and what it may do.",
+            "no users; peers have the rights of the address that they connect to",
+        ),
+    ] = ""
+
+    trust_network: Annotated[
+        bool,
+        Description(
+            "Access",
+            types.FLAG,
+            "Give peers of other machines that prove no identity all rights, as gearmand does, except to use the "
+            "control function.",
+        ),
+    ] = False
+
     tls_certificate: Annotated[
         str,
         Description(
@@ -495,7 +515,7 @@ def check(settings: Settings) -> None:
         schemes = ", ".join(f"{scheme}://" for scheme in TLS_SCHEMES.values())
         raise SettingsError(f"tls_certificate is set, but no listen address uses TLS: write one with {schemes}")
     for address in settings.periodic_quiet:
-        if settings.listen and address not in settings.listen:
+        if settings.listen and address not in [listen._replace(may=None) for listen in settings.listen]:
             raise SettingsError(f"periodic_quiet has {address}, which is not one of the listen addresses")
 
 

@@ -1,0 +1,54 @@
+"""What the peer may do that is being served: the engine's edge, where rights are asked for.
+
+Whoever calls verbs for a peer sets `actor` first. Verbs ask by themselves for the rights to submit and to work; doors
+ask for those that their other commands need, and leave out of lists what the peer may not read.
+"""
+
+from geartrain.engine.function_table import FunctionTable
+from geartrain.engine.job import LiveJob
+from geartrain.engine.policy import Policy
+from geartrain.errors import ForbiddenError
+from geartrain.rights import READ, SUBMIT, Identity
+
+
+class Permissions(FunctionTable):
+    """The functions, and for whom verbs are called."""
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__(policy)
+        self.actor: Identity | None = None  # for whom verbs are called now; None: they may do everything
+
+    def require(self, scope: str, name: bytes) -> None:
+        """Raise ForbiddenError unless the peer that is being served may do this with the function `name`."""
+        actor = self.actor
+        if actor is None:
+            return
+        if name not in self.builtin_workers:
+            actor.require(scope, name)
+        elif not actor.control:
+            raise ForbiddenError(f"{actor.name} may not use {name.decode()}")
+
+    def require_everywhere(self, scope: str) -> None:
+        """Raise ForbiddenError unless the peer that is being served may do this with all functions."""
+        if self.actor is not None:
+            self.actor.require_everywhere(scope)
+
+    def require_somewhere(self, scope: str) -> None:
+        """Raise ForbiddenError unless the peer that is being served may do this with some function."""
+        if self.actor is not None:
+            self.actor.require_somewhere(scope)
+
+    def visible(self, job: LiveJob | None) -> LiveJob | None:
+        """The job, if the peer that is being served may know of it."""
+        return job if job is not None and self.may_follow(job.function) else None
+
+    def may_follow(self, name: bytes) -> bool:
+        """Whether the peer that is being served may know of single jobs of the function `name`."""
+        if self.actor is None:
+            return True
+        rights = self.actor.rights
+        return rights.allow(SUBMIT, name) or rights.allow(READ, name)
+
+    def may_read(self, name: bytes) -> bool:
+        """Whether lists for the peer that is being served contain the function `name`."""
+        return self.actor is None or self.actor.rights.allow(READ, name)

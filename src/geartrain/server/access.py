@@ -1,0 +1,143 @@
+"""Who may do what on this server: users, the rights of addresses, and what changes when they are read again.
+
+A peer has the identity that it proves: by a token, by a client certificate, or by its account on this machine through a
+socket file. A peer that proves none has the rights of the address that it connected to: everything on the loopback and
+on socket files, `submit` and `work` elsewhere, or what `?may=` of the address says.
+"""
+
+import hmac
+import ipaddress
+import logging
+import pwd
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from geartrain import rights
+from geartrain.address import PATH_SCHEMES, Address
+from geartrain.doors.access import Access
+from geartrain.errors import SettingsError
+from geartrain.rights import Identity
+from geartrain.server import users
+
+ANONYMOUS: Final = "anonymous"
+NOTHING: Final = "none"  # as the value of `may`
+# What strangers need to use a job server, and no more.
+BEYOND_LOOPBACK: Final = (rights.SUBMIT, rights.WORK)
+
+_log = logging.getLogger("geartrain.server")
+
+# How an identity was proved: the kind of credential, and its value.
+Credential = tuple[str, str]
+
+
+class ServerAccess(Access):
+    """The identities of a server's peers."""
+
+    def __init__(self, users_file: str, trust_network: bool = False) -> None:
+        self._file = Path(users_file) if users_file else None
+        # `geartrain gearmand` serves gearmand's commands to everybody, as gearmand does, but not the control function.
+        self._trust_network = trust_network
+        self._network = Identity("network", rights.parse([rights.ADMIN]), control=False)
+        self._identities: dict[Credential, Identity] = _identities(users.read(self._file)) if self._file else {}
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether some user has a token."""
+        return any(kind == "token" for kind, _ in self._identities)
+
+    def anonymous(self, address: Address) -> Identity | None:
+        """The identity of peers at this address that prove no other; None: they may do everything."""
+        name = f"{ANONYMOUS} at {address.url_scheme}"
+        if address.may is not None:
+            words = [] if address.may == NOTHING else rights.split(address.may)
+            return Identity(name, rights.parse(words))
+        if is_local(address):
+            return None
+        if self._trust_network:
+            return self._network
+        _log.warning("strangers may submit and work", extra={"fields": {"address": address}})
+        return Identity(name, rights.parse(BEYOND_LOOPBACK))
+
+    def at_host(self, anonymous: Identity | None, host: str) -> Identity | None:
+        """The identity of a peer at this IP address that proves no other."""
+        return None if anonymous is self._network and is_loopback(host) else anonymous
+
+    def by_certificate(self, certificate: Mapping[str, Any]) -> Identity | None:
+        """The user with this client certificate, as `ssl` describes it; None if there is none."""
+        return next(
+            (found for name in _names(certificate) if (found := self._identities.get(("certificate", name)))), None
+        )
+
+    def by_account(self, uid: int) -> Identity | None:
+        """The user that an account of this machine stands for, by its id; None if there is none."""
+        return self._identities.get(("account", str(uid)))
+
+    def by_token(self, secret: str) -> Identity | None:
+        """The user with this token; None if there is none."""
+        digest = users.digest(secret)
+        found = None
+        for (kind, value), identity in self._identities.items():
+            # Every token is compared, each in constant time: the duration tells nothing.
+            if kind == "token" and hmac.compare_digest(value, digest):
+                found = identity
+        return found
+
+    def reload(self) -> frozenset[Identity]:
+        """Read the users again; returns the identities that are no longer valid, whose connections must end."""
+        if self._file is None:
+            return frozenset()
+        try:
+            fresh = _identities(users.read(self._file))
+        except SettingsError as error:
+            _log.error("users not reloaded", extra={"fields": {"why": str(error)}})
+            return frozenset()
+        before = self._identities
+        # An identity that did not change stays the same object, and so do the connections that have it.
+        for credential, identity in before.items():
+            new = fresh.get(credential)
+            if new is not None and (new.name, str(new.rights)) == (identity.name, str(identity.rights)):
+                fresh[credential] = identity
+        self._identities = fresh
+        _log.info("users reloaded", extra={"fields": {"users": len({identity.name for identity in fresh.values()})}})
+        ended = frozenset(before.values()) - frozenset(fresh.values())
+        for identity in ended:
+            identity.revoked = True
+        return ended
+
+
+def is_local(address: Address) -> bool:
+    """Whether only this machine can connect to the address."""
+    if address.scheme in PATH_SCHEMES or address.host == "localhost":
+        return True
+    return is_loopback(address.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an IP address is this machine's own."""
+    try:
+        return ipaddress.ip_address(host.removeprefix("::ffff:")).is_loopback
+    except ValueError:  # a name, or `*`
+        return False
+
+
+def _identities(by_name: users.Users) -> dict[Credential, Identity]:
+    identities: dict[Credential, Identity] = {}
+    for name, user in by_name.items():
+        granted = rights.parse(user.may)
+        credentials = [("token", token.digest) for token in user.tokens]
+        credentials += [("certificate", certificate) for certificate in user.certificates]
+        credentials += [("account", str(pwd.getpwnam(account).pw_uid)) for account in user.accounts]
+        for credential in credentials:
+            if credential in identities:
+                other = identities[credential].name
+                raise SettingsError(f"the users {other} and {name} have the same {credential[0]}")
+            identities[credential] = Identity(name, granted)
+    return identities
+
+
+def _names(certificate: Mapping[str, Any]) -> list[str]:
+    """The names in a client certificate: alternative names first, then the common name."""
+    alternative = [value for _, value in certificate.get("subjectAltName", ())]
+    common = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
+    return [*alternative, *common]
