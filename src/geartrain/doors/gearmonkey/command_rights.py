@@ -18,12 +18,11 @@ class Need(NamedTuple):
     """A row of the table."""
 
     scopes: tuple[str, ...]  # one of them
-    keys: slice  # the words of the command that are keys; none: the scope is needed for all functions
+    keys: int  # which words of the command are keys
 
 
-_FIRST: Final = slice(1, 2)
-_ALL: Final = slice(1, None)
-_NO_KEYS: Final = slice(0, 0)
+# Which words after the command's name are keys. Without keys, the scope is needed for all functions.
+_NO_KEYS, _FIRST, _ALL, _ALL_BUT_LAST = range(4)
 _PARTNERS: Final = (SUBMIT, WORK, READ)
 
 NEEDS: Final[dict[bytes, Need]] = {
@@ -35,7 +34,7 @@ NEEDS: Final[dict[bytes, Need]] = {
     ),
     **dict.fromkeys((b"LPUSH", b"RPUSH", b"ZADD"), Need((SUBMIT, WORK), _FIRST)),  # workers push to locks
     **dict.fromkeys((b"LPOP", b"RPOP"), Need((WORK, SUBMIT), _FIRST)),  # clients pop from locks
-    **dict.fromkeys((b"BLPOP", b"BRPOP"), Need((WORK, SUBMIT), slice(1, -1))),
+    **dict.fromkeys((b"BLPOP", b"BRPOP"), Need((WORK, SUBMIT), _ALL_BUT_LAST)),
     **dict.fromkeys((b"LLEN", b"ZCARD", b"ZSCORE", b"EXISTS"), Need(_PARTNERS, _FIRST)),
     **dict.fromkeys((b"LRANGE", b"ZRANGE", b"ZRANGEBYSCORE"), Need((READ, WORK), _FIRST)),
     **dict.fromkeys((b"LREM", b"ZREM"), Need((ADMIN, WORK), _FIRST)),
@@ -57,15 +56,21 @@ def check(connection: "GearmonkeyConnection", arguments: list[bytes]) -> None:
     if need is None:
         return
     rights = identity.rights
-    if need.keys is _NO_KEYS:
+    if need.keys == _NO_KEYS:
         allowed = any(rights.everywhere(scope) for scope in need.scopes)
     else:
         # Verbs of the control function, which is built in, ask for their own rights.
         builtin = connection.engine.builtin_workers if identity.control else {}
-        functions = [name for raw in arguments[need.keys] if (name := keys.parse(raw).function) not in builtin]
+        functions = [name for raw in _keys(need, arguments) if (name := keys.parse(raw).function) not in builtin]
         allowed = all(any(rights.allow(scope, function) for scope in need.scopes) for function in functions)
     if not allowed:
         command = keys.text(name).lower()
         raise WireError(
             "NOPERM", f"{identity.name} has no right {' or '.join(need.scopes)} for '{command}'", fatal=False
         )
+
+
+def _keys(need: Need, arguments: list[bytes]) -> list[bytes]:
+    if need.keys == _FIRST:
+        return arguments[1:2]
+    return arguments[1:] if need.keys == _ALL else arguments[1:-1]
