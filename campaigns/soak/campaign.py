@@ -12,6 +12,7 @@ from pathlib import Path
 
 from campaigns.soak import clients, droppers, plan, workers
 from campaigns.soak.account import Account, Verdict, stored_jobs, verify
+from campaigns.soak.job import FUNCTION, POISON
 from campaigns.soak.plan import Fault, FaultKind
 from campaigns.soak.server import SoakServer
 from campaigns.soak.workers import Workers
@@ -21,6 +22,7 @@ from tests.support.gearman_peer import Peer
 PATIENCE = 120.0  # seconds without any progress until a wait has failed
 ALLOWED_GROWTH = 64 * 1024  # KiB: the server's memory at rest, at the end of a soak and at its beginning
 _LOOK_EVERY = 0.2  # seconds
+_FUNCTIONS = (FUNCTION.encode(), POISON.encode())
 _LAST_LIFE_SHARE = 0.1  # of the time before
 
 
@@ -200,7 +202,7 @@ class SoakCampaign:
 
     def _unfinished(self) -> int:
         with Peer(self._server.port("gearman")) as peer:
-            return sum(int(columns[1]) for columns in peer.listing("status"))
+            return sum(int(columns[1]) for columns in peer.listing("status") if columns[0] in _FUNCTIONS)
 
     def _rest(self) -> None:
         """All peers are gone: memory and descriptors have to be back."""

@@ -1,5 +1,6 @@
 """A short soak with every kind of fault, and the faults themselves: each has to reach the server."""
 
+import asyncio
 import itertools
 import random
 from collections.abc import Iterator
@@ -8,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from campaigns.soak import __main__ as command
-from campaigns.soak import plan
+from campaigns.soak import droppers, plan
 from campaigns.soak.campaign import SoakCampaign
 from campaigns.soak.plan import FaultKind
 from campaigns.soak.server import SoakServer
+from tests.support import http_peer
 from tests.support.gearman_peer import Kind, Peer
 from tests.support.peer import until
 
@@ -60,6 +62,14 @@ def test_store_and_ports_survive_a_kill(server: SoakServer) -> None:
         assert client.status(handle)[0] == 1
     assert server.lives == 2
     assert server.logged_faults() == []
+
+
+def test_dropped_connections_submit_nothing(server: SoakServer) -> None:
+    """Nobody would run their jobs, and the soak would wait for them at its end."""
+    asyncio.run(droppers.drop_connections(server.urls, 300, random.Random(SEED)))
+    with Peer(server.port("gearman")) as admin:
+        assert [row for row in admin.listing("status") if row[1] != b"0"] == []
+    assert http_peer.Peer(server.urls["http"]).get("/schedules") == []
 
 
 @pytest.mark.peer("faketime")

@@ -86,6 +86,10 @@ def test_job_that_nobody_submitted_is_a_problem() -> None:
     assert problems(Account(), [], foreground_http_9=1) == []
 
 
+def test_jobs_of_other_functions_do_not_count() -> None:
+    assert problems(Account(), [stored(1, "waiting", "key", function="reverse")]) == []
+
+
 def test_poison_is_dead() -> None:
     made = account(ACKNOWLEDGED._replace(function=POISON))
     assert problems(made, [stored(1, "dead", function=POISON)]) == []
