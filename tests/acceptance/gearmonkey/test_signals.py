@@ -46,6 +46,8 @@ def test_job_at_hand_is_finished(place: Place, function: str, tmp_path: Path, ra
 
 def test_idle_worker(place: Place, function: str, tmp_path: Path, raw: Any) -> None:
     with running(place, function, tmp_path) as worker:
+        while raw.get(f"count:{function}") != b"1":  # until it runs, and handles signals
+            assert worker.process.poll() is None, worker.account()
         worker.process.send_signal(signal.SIGTERM)
         assert worker.wait() == 0, worker.account()
     assert raw.get(f"count:{function}") in (b"0", None)

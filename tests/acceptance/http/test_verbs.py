@@ -64,9 +64,9 @@ def test_percent_encoded_names(peer: Peer, name: str) -> None:
 
 
 def test_a_name_that_is_not_utf8(peer: Peer) -> None:
-    job = peer.post("/jobs", {"function": {"base64": "/wA="}})
-    assert peer.get("/functions/%FF%00")["name"] == {"base64": "/wA="}
-    [found] = peer.get("/jobs?function=%FF%00")["items"]
+    job = peer.post("/jobs", {"function": {"base64": "//4="}})
+    assert peer.get("/functions/%FF%FE")["name"] == {"base64": "//4="}
+    [found] = peer.get("/jobs?function=%FF%FE")["items"]
     assert found["handle"] == job["handle"]
 
 

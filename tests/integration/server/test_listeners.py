@@ -12,6 +12,7 @@ import pytest
 from geartrain import address
 from geartrain.address import Address
 from geartrain.admin.service import Admin
+from geartrain.doors.access import Access
 from geartrain.doors.door import SocketOptions
 from geartrain.engine.engine import Engine
 from geartrain.errors import StartError
@@ -57,7 +58,13 @@ async def doors() -> AsyncIterator[Doors]:
     tick_loop = TickLoop(asyncio.get_running_loop(), Engine(), Clock())
     admin = Admin(tick_loop, RunningServer(tick_loop, MemoryStore(), "memory", None), archive, {})
     context = DoorContext(
-        tick_loop=tick_loop, settings=Settings(), control=NoControl(), archive=archive, saved_values={}, admin=admin
+        tick_loop=tick_loop,
+        settings=Settings(),
+        control=NoControl(),
+        archive=archive,
+        saved_values={},
+        admin=admin,
+        access=Access(),
     )
     made = Doors(context, SocketOptions())
     try:

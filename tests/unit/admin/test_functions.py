@@ -9,12 +9,12 @@ ODD = bytes(range(256))
 
 
 def test_pause(admin: Admin, engine: Engine, server: FakeServer, journal: SavingJournal) -> None:
-    admin.pause(ODD)
+    admin.pause(b"odd \xff name")
     again, _ = restarted(engine, server, journal)
-    job = again.submit(ODD)
-    worker = hire(again, ODD)
+    job = again.submit(b"odd \xff name")
+    worker = hire(again, b"odd \xff name")
     assert again.claim(worker) is None
-    again.resume(ODD)
+    again.resume(b"odd \xff name")
     assert claim(again, worker) is job
 
 

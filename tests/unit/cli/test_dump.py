@@ -14,7 +14,7 @@ def test_dump_goes_to_stdout(run: Run, path: Path) -> None:
     code, out, err = run("dump")
     header, line, end = map(json.loads, out.splitlines())
     assert (code, err) == (0, "")
-    assert (header["geartrain"], header["version"], header["next_id"]) == ("dump", 3, 5000)
+    assert (header["geartrain"], header["version"], header["next_id"]) == ("dump", 4, 5000)
     assert (line["handle"], line["payload"]) == ("H:host:1", {"base64": "/w=="})
     assert end == {"geartrain": "end", "jobs": 1, "records": 0}
 
@@ -84,7 +84,7 @@ def test_invalid_text_does_not_end_the_dump(run: Run, path: Path) -> None:
     assert code == 0
     assert err.splitlines() == [
         "geartrain: row 1 skipped: reason is bytes, not text",
-        "geartrain: row 1000 skipped: door, worker_door or reason is not text",
+        "geartrain: row 1000 skipped: door, worker_door, reason or progress is not text",
     ]
     assert '"jobs":1,"records":1}' in out
 

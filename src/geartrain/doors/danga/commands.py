@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from geartrain.doors.danga import completion, request_order
 from geartrain.engine.job import Progress
 from geartrain.errors import RequestError, WireError
+from geartrain.model import id_from_handle
 from geartrain.wire import danga as wire
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _refuse_job(connection: "DangaConnection", error: RequestError) -> None:
 
 def _send_status(connection: "DangaConnection", handle: bytes) -> None:
     job = connection.engine.visible(connection.engine.find(handle))
-    if job is None and handle:
+    if job is None and id_from_handle(handle):  # a handle of ours: its record has the last status
         connection.look_up(handle, status=True)
         return
     progress = job.progress if job is not None else None
