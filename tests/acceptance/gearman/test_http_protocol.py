@@ -166,6 +166,15 @@ def test_curl(server: HttpServer, version: str) -> None:
         assert curl.communicate(timeout=60) == (b"olleh", b"")
 
 
+@pytest.mark.parametrize("version", [b"1.0", pytest.param(b"1.1", marks=DIFFERS)])
+def test_answer_has_the_version_of_the_request(server: HttpServer, version: bytes) -> None:
+    """gearmand answers HTTP/1.0 to every request."""
+    head = b"POST /versions HTTP/%b\r\nHost: 127.0.0.1\r\nContent-Length: 1\r\nX-Gearman-Background: true\r\n" % version
+    with socket.create_connection(("127.0.0.1", server.http), timeout=60) as client, client.makefile("rb") as answer:
+        client.sendall(head + b"\r\nx")
+        assert answer.readline() == b"HTTP/%b 200 OK\r\n" % version
+
+
 @DIFFERS
 def test_the_api_and_the_dashboard_keep_their_paths(server: HttpServer) -> None:
     assert b"<title>Geartrain" in Question(server.http, "/", "GET").answer().body

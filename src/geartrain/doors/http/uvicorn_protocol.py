@@ -31,6 +31,9 @@ PIECE: Final = 1024  # bytes of a chunked body, or of a head whose end has not a
 _BLANK_LINE: Final = b"\r\n\r\n"
 _LINE_END: Final = b"\r\n"
 _UNKNOWN: Final = -1
+_OLD_VERSION: Final = "1.0"
+_STATUS_LINE: Final = b"HTTP/1.1 "
+_OLD_STATUS_LINE: Final = b"HTTP/1.0 "
 
 IDLE, HEAD, BODY = range(3)  # what arrives: nothing yet, or a part of a request
 
@@ -133,6 +136,9 @@ class UvicornProtocol(HttpToolsProtocol):
         self._body_left = _length_of_body(self.headers)
         if not self.pipeline:
             self._running = self.cycle
+        if self.cycle is not None and self.cycle.scope["http_version"] == _OLD_VERSION:
+            transport: Any = OldVersionTransport(self.transport)
+            self.cycle.transport = transport
         if self.parser.should_upgrade() and self.cycle is not None:
             # The request is answered without the upgrade. The parser cannot continue, so the connection closes.
             self.cycle.keep_alive = False
@@ -177,6 +183,24 @@ class UvicornProtocol(HttpToolsProtocol):
 
     def _unsupported_upgrade_warning(self) -> None:
         """uvicorn would log that an upgrade is not supported: that is of no use to operators."""
+
+
+class OldVersionTransport:
+    """The transport of one response to an HTTP/1.0 request, whose status line has that version; uvicorn writes 1.1."""
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+        self._begun = False
+
+    def write(self, data: bytes) -> None:
+        """Write, the first time with the version of the request."""
+        if not self._begun:
+            self._begun = True
+            data = data.replace(_STATUS_LINE, _OLD_STATUS_LINE, 1)
+        self._transport.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
 
 
 def _length_of_body(headers: list[tuple[bytes, bytes]]) -> int:
