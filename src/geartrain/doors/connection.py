@@ -1,4 +1,4 @@
-"""One peer of any door: the read loop, and output that is written once per tick.
+"""One peer of any door: the read loop, and the end of the connection.
 
 **Reading.** `data_received` is the only way in. It feeds what was read to the door's codec and has the door handle
 every complete packet. A WireError is a mistake of the peer: it is sent to the peer, which is disconnected if the error
@@ -8,100 +8,50 @@ is fatal. Any other exception is a bug of ours: it is logged, and only this conn
 high-water mark, and while a long answer is made. Packets that are left stay in the codec, the transport is not read,
 and the tick loop continues the input after the other connections had their turn.
 
-**Writing.** `write` appends to a list, and the tick writes all of it with one call. `acknowledge` does the same, but
-holds the answer, and everything after it, until the changes so far are durable. `answer_in_steps` makes a long answer
-piece by piece; what is written meanwhile is held until the answer ends.
-
-**Memory.** Output counts from `write` until the system has taken it. Above the high-water mark no packet of the peer is
-handled, so it can cause no more answers. What others cause for it (results of its jobs) may still gather up to the
-write limit; then the connection is dropped, and also if the peer reads nothing for the time of a slow reader. The
-incomplete packets of all peers are counted together, and a large one that would exceed their limit is refused.
+**Memory.** The incomplete packets of all peers are counted together, and a large one that would exceed their limit is
+refused. Output is bounded too: see `peer_output.py`.
 """
 
 import asyncio
 import logging
-import time
-from typing import Any, Final
+from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
 from geartrain.doors.door import Door
-from geartrain.doors.long_answer import LongAnswer
+from geartrain.doors.peer_output import HIGH_WATER, PeerOutput
 from geartrain.doors.refused_peer import RefusedPeer
 from geartrain.engine.engine import Engine
 from geartrain.errors import ForbiddenError, RequestError, WireError
 from geartrain.rights import READ, Identity
-from geartrain.runtime.tick import Writer
 from geartrain.wire.packet_buffer import PacketBuffer
 
-# Bytes of output above which no packet of the peer is handled.
-HIGH_WATER: Final = 256 * 1024
 # A door handles this many packets between two calls of `turn_over`, which reads the clock.
 PACKETS_PER_CHECK: Final = 16
-# Larger output is handed over piece by piece instead of being copied into one.
-_JOIN_UP_TO: Final = 256 * 1024
 # A packet that arrives in parts has to bring this many bytes between two checks.
 _LEAST_PROGRESS: Final = 1024
 # An incomplete packet of this size is never refused: others must not be able to take this room from a peer.
 _SMALL_PACKET: Final = 64 * 1024
-# The ticket of what is held until a long answer ends. No commit has such a number.
-_NO_COMMIT: Final = 2**62
 
 _log = logging.getLogger("geartrain.doors")
 
 
-class HeldOutput:
-    """Output that waits for a ticket: acknowledgements, and everything that was written after the first of them.
-
-    Also what is written after the beginning of a long answer, which waits for the end of it.
-    """
-
-    __slots__ = ("acknowledgements", "start", "ticket")
-
-    def __init__(self, ticket: int, start: int) -> None:
-        self.ticket = ticket
-        self.start = start  # the number of the first piece that waits
-        # The number of each acknowledgement, and what is to be sent instead if the commit fails.
-        self.acknowledgements: list[tuple[int, bytes]] = []
-
-    def shift(self) -> None:
-        """A piece was inserted before these."""
-        self.start += 1
-        self.acknowledgements = [(number + 1, instead) for number, instead in self.acknowledgements]
-
-
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Connection(Writer):
+class Connection(PeerOutput):
     """An asyncio protocol without the base class, so that it can be compiled. Each door has a subclass."""
 
     def __init__(self, door: Door) -> None:
-        self.door = door
-        self.tick_loop = door.tick_loop
-        self.engine = door.tick_loop.engine
-        self.transport: Any = None
+        super().__init__(door)
         self.peer = "?"
         self.identity: Identity | None = None  # None: the peer may do everything
-        self.closing = False  # nothing is written any more
         self.input_ended = False  # nothing is read any more: the peer was refused, or has disconnected
-        self.out: list[bytes] = []  # pieces that are to be written
-        self.unsent: i64 = 0  # bytes in these pieces
-        self.suspended = False  # packets are left in the codec, and the tick loop will continue them
         self.blocked = False  # set by a door: an earlier request must be answered before the next packet is handled
-        self._sent = 0  # how many pieces have left: the first in `out` has this number
-        self._held: list[HeldOutput] = []
-        self._close_after_commit = False
         self._refused: RefusedPeer | None = None  # set when a last error is sent: it must arrive
         self._left = False  # its workers and watchers are out of the engine
-        self._paused = False  # the peer does not read fast enough
-        self._continuing = False  # the tick loop was asked to continue
-        self._long_answer: LongAnswer | None = None  # that is being made
-        self._behind_answer: HeldOutput | None = None  # what was written after it began
-        self._turn_ends = 0.0  # by the monotonic clock; 0: the clock was not read in this turn
         self._unhandled: list[bytes] = []  # what arrived while no packet could be handled
         self._unhandled_size = 0
         self._buffer: PacketBuffer | None = None  # of the door's codec; see `count_input_of`
         self._inflight = 0  # bytes of an incomplete packet, as they are counted in `tick_loop.inflight_bytes`
-        self._written: i64 = 0  # bytes that the transport was given
         self._taken: i64 = 0  # bytes that the system had taken of them at the last check
         self._unread_checks = 0  # in which the peer has read nothing
         self._stalled_checks = 0
@@ -242,6 +192,8 @@ class Connection(Writer):
                     return
             except RequestError as error:
                 self.refuse_request(error)
+                if self.turn_over():
+                    return
             except Exception:
                 self.handle_bug()
                 return
@@ -258,20 +210,6 @@ class Connection(Writer):
             return False
         self.suspend()
         return True
-
-    def _time_is_over(self) -> bool:
-        """Whether this turn has lasted long enough. Its time begins when this is called first."""
-        now = time.monotonic()
-        if not self._turn_ends:
-            self._turn_ends = now + self.door.limits.turn
-        return now >= self._turn_ends
-
-    def suspend(self) -> None:
-        """Handle no more packets and read nothing until the tick loop continues this connection."""
-        self.suspended = True
-        if not self.closing:
-            self.transport.pause_reading()
-        self._continue_later()
 
     def continue_input(self) -> None:
         """Handle the packets that were left, if the peer has read enough; otherwise wait until it has."""
@@ -351,11 +289,6 @@ class Connection(Writer):
         if not (self.suspended or self._paused or self.input_ended):
             self.transport.resume_reading()
 
-    def _continue_later(self) -> None:
-        if not self._continuing:
-            self._continuing = True
-            self.tick_loop.continue_later(self)
-
     def handle_bug(self) -> None:
         """Log the exception that is being handled, and close this connection."""
         _log.exception("packet handling failed", extra={"fields": {"door": self.door.name, "peer": self.peer}})
@@ -373,127 +306,6 @@ class Connection(Writer):
     def refuse_request(self, error: RequestError) -> None:
         """Tell the peer why the engine refused what it asked for."""
         self.refuse(WireError(error.code, str(error), fatal=False))
-
-    # Writing
-
-    def write(self, data: bytes) -> None:
-        """Send at the end of the tick."""
-        out = self.out
-        if not out:
-            self.tick_loop.flush_later(self)
-        out.append(data)
-        self.unsent += len(data)
-
-    def acknowledge(self, data: bytes, instead: bytes) -> None:
-        """Send when every change so far is durable; `instead` if that fails.
-
-        What is written after it waits as well: protocols match answers to requests by their order.
-        """
-        ticket = self.tick_loop.durability.ticket(self)
-        if ticket:
-            number = self._sent + len(self.out)
-            if not self._held or self._held[-1].ticket != ticket:
-                self._held.append(HeldOutput(ticket, number))
-            self._held[-1].acknowledgements.append((number, instead))
-        self.write(data)
-
-    def commit_ended(self, ticket: int, failed: bool) -> None:
-        """Send the acknowledgements that waited for this ticket, or what is to be sent instead of them."""
-        ended = [held for held in self._held if held.ticket <= ticket]
-        self._held = [held for held in self._held if held.ticket > ticket]
-        for held in ended:
-            if failed:
-                for number, instead in held.acknowledgements:
-                    at = number - self._sent
-                    self.unsent += len(instead) - len(self.out[at])
-                    self.out[at] = instead
-        self.flush()
-        if self.suspended:
-            self._continue_later()
-        if self._close_after_commit and not self._held:
-            self.close()
-
-    def answer_in_steps(self, answer: LongAnswer) -> None:
-        """Make an answer piece by piece, in this turn as far as it goes. No packet is handled until it ends."""
-        self._long_answer = answer
-        if not self._make_answer(answer):
-            # Others may write to this peer meanwhile, and must not write into the answer.
-            self._behind_answer = HeldOutput(_NO_COMMIT, self._sent + len(self.out))
-            self._held.append(self._behind_answer)
-            self.suspend()
-        elif self._time_is_over():
-            self.suspend()
-
-    def _make_answer(self, answer: LongAnswer) -> bool:
-        """Make pieces of a long answer for one turn; whether it has ended."""
-        size = 0
-        while size <= HIGH_WATER:
-            piece = answer.next_piece()
-            if piece:
-                size += len(piece)
-                self._write_piece(piece)
-            if answer.ended:
-                self._end_answer()
-                return True
-            if self._time_is_over():
-                break
-        return False
-
-    def _write_piece(self, piece: bytes) -> None:
-        """Write a piece of a long answer before everything that was written since it began."""
-        behind = self._behind_answer
-        if behind is None:
-            self.write(piece)
-            return
-        self.tick_loop.flush_later(self)
-        self.out.insert(behind.start - self._sent, piece)
-        self.unsent += len(piece)
-        for held in self._held[self._held.index(behind) :]:
-            held.shift()
-
-    def _end_answer(self) -> None:
-        """Send what has waited for the end of a long answer."""
-        self._long_answer = None
-        behind = self._behind_answer
-        if behind is not None:
-            self._behind_answer = None
-            self._held.remove(behind)
-            self.tick_loop.flush_later(self)
-
-    def flush(self) -> None:
-        """Write what has gathered, with one call. After `close` it is discarded."""
-        out = self.out
-        if not out:
-            return
-        size = self.unsent
-        if self._held:
-            free = self._held[0].start - self._sent
-            if not free:
-                if size > self.door.limits.write_limit:
-                    self.drop("more than write_limit waits for the disk")
-                return
-            self.out = out[free:]
-            out = out[:free]
-            size = _size(out)
-        else:
-            self.out = []
-        self._sent += len(out)
-        self.unsent -= size
-        if self.suspended:
-            self._continue_later()
-        if self.closing:
-            return
-        transport = self.transport
-        self._written += size
-        if self._paused and transport.get_write_buffer_size() > self.door.limits.write_limit:
-            self.drop(f"it has left more than {self.door.limits.write_limit} bytes unread (write_limit)")
-            return
-        if len(out) == 1:
-            transport.write(out[0])
-        elif size <= _JOIN_UP_TO:
-            transport.write(b"".join(out))
-        else:
-            transport.writelines(out)
 
     # Closing
 
@@ -594,10 +406,3 @@ class Connection(Writer):
         if why:
             fields["why"] = why
         _log.log(level, event, extra={"fields": fields})
-
-
-def _size(pieces: list[bytes]) -> int:
-    size = 0
-    for piece in pieces:
-        size += len(piece)
-    return size

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from geartrain import rights
 from geartrain.address import parse
-from geartrain.doors.connection import HIGH_WATER
 from geartrain.doors.door import Limits
 from geartrain.doors.gearman.connection import GearmanConnection
 from geartrain.doors.gearman.door import GearmanDoor, Options
+from geartrain.doors.peer_output import HIGH_WATER
 from geartrain.engine.engine import Engine
+from geartrain.rights import Identity
 from geartrain.runtime.tick import TickLoop
 from geartrain.wire import gearman as wire
 from tests.support import transport
@@ -149,6 +151,17 @@ def test_errors_that_are_not_fatal_take_turns_as_well(hasty: Bench) -> None:
     assert flood.written.count(b"INVALID_MAGIC") < PACKETS
     hasty.until(lambda: flood.reading)
     assert flood.written.count(b"INVALID_MAGIC") == PACKETS
+
+
+def test_requests_that_the_engine_refuses_take_turns_as_well(hasty: Bench) -> None:
+    flood, other = hasty.open_peer(), hasty.open_peer()
+    flood.protocol.identity = Identity("stranger", rights.parse([]))
+    flood.protocol.data_received(wire.request(wire.SUBMIT_JOB_BG, b"f\0\0") * PACKETS)
+    other.protocol.data_received(ECHO)
+    hasty.until(lambda: other.written)
+    assert flood.written.count(b"NOT_ALLOWED") < PACKETS
+    hasty.until(lambda: flood.reading)
+    assert flood.written.count(b"NOT_ALLOWED") == PACKETS
 
 
 def test_what_arrives_although_the_input_is_suspended_is_handled_after_it(hasty: Bench) -> None:

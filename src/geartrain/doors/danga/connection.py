@@ -7,10 +7,11 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from geartrain.doors.connection import HIGH_WATER, PACKETS_PER_CHECK, Connection
+from geartrain.doors.connection import PACKETS_PER_CHECK, Connection
 from geartrain.doors.danga import commands, completion, request_order
 from geartrain.doors.danga.watcher import DangaWatcher
 from geartrain.doors.danga.worker import DangaWorker
+from geartrain.doors.peer_output import HIGH_WATER
 from geartrain.errors import RequestError, StoreError, WireError
 from geartrain.model import Record, unpack_progress
 from geartrain.wire import danga as wire

@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING
 
 from mypy_extensions import i64
 
-from geartrain.doors.connection import HIGH_WATER, PACKETS_PER_CHECK, Connection
+from geartrain.doors.connection import PACKETS_PER_CHECK, Connection
 from geartrain.doors.gearman import admin_commands, commands
 from geartrain.doors.gearman.watcher import GearmanWatcher
 from geartrain.doors.gearman.worker import GearmanWorker
+from geartrain.doors.peer_output import HIGH_WATER
 from geartrain.errors import LineError, WireError
 from geartrain.wire import gearman as wire
 

@@ -9,11 +9,12 @@ import functools
 import time
 from typing import TYPE_CHECKING, Final
 
-from geartrain.doors.connection import HIGH_WATER, PACKETS_PER_CHECK, Connection
+from geartrain.doors.connection import PACKETS_PER_CHECK, Connection
 from geartrain.doors.gearmonkey import channel_commands, command_rights, commands, keys, long_reply, transaction
 from geartrain.doors.gearmonkey.blocked_pops import BlockedPop
 from geartrain.doors.gearmonkey.worker import GearmonkeyWorker
 from geartrain.doors.long_answer import StreamedAnswer
+from geartrain.doors.peer_output import HIGH_WATER
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
 from geartrain.errors import ForbiddenError, StoreError, WireError

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from geartrain.doors.connection import HIGH_WATER
+from geartrain.doors.peer_output import HIGH_WATER
 from geartrain.wire import resp
 
 _MANY: Final = 64  # members of a list

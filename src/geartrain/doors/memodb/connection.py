@@ -3,10 +3,11 @@
 import logging
 from typing import TYPE_CHECKING, Final
 
-from geartrain.doors.connection import HIGH_WATER, PACKETS_PER_CHECK, Connection
+from geartrain.doors.connection import PACKETS_PER_CHECK, Connection
 from geartrain.doors.memodb import commands
 from geartrain.doors.memodb.watcher import MemodbWatcher
 from geartrain.doors.memodb.worker import MemodbWorker
+from geartrain.doors.peer_output import HIGH_WATER
 from geartrain.errors import WireError
 from geartrain.wire import memodb as wire
 from geartrain.wire import sp

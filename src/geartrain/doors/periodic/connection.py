@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from geartrain.address import PATH_SCHEMES, Address
-from geartrain.doors.connection import HIGH_WATER, PACKETS_PER_CHECK, Connection
+from geartrain.doors.connection import PACKETS_PER_CHECK, Connection
 from geartrain.doors.long_answer import GatheredAnswer
+from geartrain.doors.peer_output import HIGH_WATER
 from geartrain.doors.periodic import commands, job_names
 from geartrain.doors.periodic.watcher import RunWatcher
 from geartrain.doors.periodic.worker import PeriodicWorker
