@@ -1,6 +1,6 @@
 """Writes the tables of verbs into docs/admin.md, or says with --check that they are out of date.
 
-The tables are made from the rows of src/geartrain/admin/verbs.py and are between two markers; the rest of the page is
+The tables are made from the rows of src/geartrain/admin/verbs and are between two markers; the rest of the page is
 left as it is.
 
     python tools/verbs_doc.py [--check]
@@ -14,7 +14,7 @@ from geartrain.admin import verbs
 from geartrain.admin.verbs import Argument, Verb
 
 PAGE = Path(__file__).parent.parent / "docs" / "admin.md"
-BEGIN = "<!-- Written by tools/verbs_doc.py from src/geartrain/admin/verbs.py; change that instead. -->\n"
+BEGIN = "<!-- Written by tools/verbs_doc.py from src/geartrain/admin/verbs; change that instead. -->\n"
 END = "<!-- The end of what tools/verbs_doc.py wrote. -->\n"
 TITLES = {
     verbs.SERVER: "Server verbs",

@@ -13,4 +13,5 @@ def test_the_server_does_not_load_the_library() -> None:
 def test_the_table_of_verbs_loads_nothing_else() -> None:
     code = "import sys, geartrain; old = set(sys.modules); import geartrain.admin.verbs; print(*{*sys.modules} - old)"
     imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert {name for name in imported if name.startswith("geartrain")} == {"geartrain.admin", "geartrain.admin.verbs"}
+    ours = {name for name in imported if name.startswith("geartrain")}
+    assert all(name == "geartrain.admin" or name.startswith("geartrain.admin.verbs") for name in ours)

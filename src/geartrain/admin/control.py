@@ -2,7 +2,7 @@
 
 The payload is a JSON object with the name of a verb and its arguments, `{"do": "pause", "function": "reverse"}`. The
 job always completes, with `{"answer": ...}` or `{"error": {"kind": ..., "text": ...}}`. Bytes are written as in views:
-as a string, or as `{"base64": "..."}`. The verbs are those of `admin/verbs.py`.
+as a string, or as `{"base64": "..."}`. The verbs are those of `admin/verbs`.
 
 The function exists only while it has jobs. It does not appear in lists of functions and workers, no worker can
 register it, and its jobs are not counted.

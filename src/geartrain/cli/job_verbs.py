@@ -1,6 +1,6 @@
 """The commands that are operators' verbs: cancel, retry, delete, pause, resume, and those of `geartrain cron`.
 
-Their names, arguments, help and reports are in the table of verbs, `admin/verbs.py`; commands are made from it.
+Their names, arguments, help and reports are in the table of verbs, `admin/verbs`; commands are made from it.
 """
 
 import enum

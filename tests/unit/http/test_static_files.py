@@ -47,7 +47,7 @@ def test_a_module() -> None:
 def test_the_verbs_are_a_module() -> None:
     answer = ask("/lib/verbs.js")
     assert answer.headers["content-type"] == "text/javascript; charset=utf-8"
-    assert answer.body.startswith(b"// Made from admin/verbs.py")
+    assert answer.body.startswith(b"// Made from admin/verbs")
     table = json.loads(answer.body.split(b"export const VERBS = ")[1].rstrip(b";\n"))
     assert (table["retry"]["label"], table["retry"]["states"], table["retry"]["path"]) == (
         "Retry",

@@ -1,6 +1,6 @@
 """The table of routes. The router, access control, the reading of requests and the OpenAPI document are made from it.
 
-The routes of the operators' verbs come from `admin/verbs.py`; the others are written here.
+The routes of the operators' verbs come from `admin/verbs`; the others are written here.
 """
 
 from typing import Any, Final

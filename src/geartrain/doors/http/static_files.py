@@ -72,7 +72,7 @@ def verbs_module(rows: tuple[Verb, ...] = tuple(verbs.VERBS.values())) -> bytes:
     """The verbs that have a button and a route, as a JavaScript module."""
     buttons = {verb.name: _button(verb, verb.http, verb.button) for verb in rows if verb.http and verb.button}
     text = msgspec.json.format(msgspec.json.encode(buttons), indent=2)
-    return b"// Made from admin/verbs.py: the verbs by name, for buttons.\nexport const VERBS = %b;\n" % text
+    return b"// Made from admin/verbs: the verbs by name, for buttons.\nexport const VERBS = %b;\n" % text
 
 
 def _button(verb: Verb, http: Http, button: Button) -> dict[str, Any]:

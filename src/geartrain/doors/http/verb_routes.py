@@ -1,4 +1,4 @@
-"""The HTTP routes of the operators' verbs, made from `admin/verbs.py` and the methods of `Admin`.
+"""The HTTP routes of the operators' verbs, made from `admin/verbs` and the methods of `Admin`.
 
 The table has the method, the path, the arguments and the scopes; the type of the answer is the one that the method
 declares. Query parameters and JSON bodies become msgspec structs, so that they are validated, and described in the

@@ -1,0 +1,80 @@
+"""The verbs about functions."""
+
+from typing import Final
+
+from geartrain.admin.verbs.row import (
+    ADMIN,
+    BYTES,
+    FUNCTION,
+    INTEGER,
+    PAGE,
+    PRIORITIES,
+    SORTS,
+    TEXT,
+    Argument,
+    Button,
+    CliCommand,
+    Http,
+    Verb,
+)
+
+_FUNCTION: Final = Argument("function", BYTES, "Name of the function, such as `reverse`", required=True)
+
+FUNCTION_VERBS: Final = (
+    Verb(
+        "functions", FUNCTION, "List functions",
+        (
+            Argument("search", TEXT, "Part of the name", default=""),
+            Argument("sort", TEXT, "Order of the list", default="name", choices=SORTS),
+            *PAGE,
+        ),
+        http=Http("GET", "/functions"),
+    ),
+    Verb(
+        "function", FUNCTION, "Show a function",
+        (Argument("name", BYTES, "Name of the function", required=True),),
+        http=Http("GET", "/functions/{name}"),
+    ),
+    Verb(
+        "pause", FUNCTION, "Stop handing out jobs of a function until it is resumed",
+        (_FUNCTION,), (ADMIN,), changes=True, past="paused",
+        http=Http("POST", "/functions/{name}/pause", shows="function"),
+        command=CliCommand(
+            "pause", many=True,
+            epilog="Jobs are still accepted, and running jobs continue. A pause survives a restart of the server.",
+        ),
+        button=Button("Pause"),
+    ),
+    Verb(
+        "resume", FUNCTION, "Hand out jobs of a paused function again",
+        (_FUNCTION,), (ADMIN,), changes=True, past="resumed",
+        http=Http("POST", "/functions/{name}/resume", shows="function"),
+        command=CliCommand("resume", many=True),
+        button=Button("Resume"),
+    ),
+    Verb(
+        "limit", FUNCTION, "Limit the number of jobs of a function, by priority",
+        (
+            _FUNCTION,
+            *(
+                Argument(
+                    priority, INTEGER, f"Jobs above which a submission of {priority} priority is refused; 0: no limit",
+                    default=0, minimum=0, maximum=2**53,
+                )
+                for priority in PRIORITIES
+            ),
+        ),
+        (ADMIN,), changes=True, past="limited",
+        http=Http("PUT", "/functions/{name}/limits", shows="function"),
+        button=Button("Limits"),
+    ),
+    Verb(
+        "drop", FUNCTION, "Delete a function that has neither jobs nor workers",
+        (_FUNCTION,), (ADMIN,), changes=True, past="dropped",
+        http=Http("DELETE", "/functions/{name}"),
+        button=Button(
+            "Drop", danger=True, question="Drop {name}?",
+            detail="The function and its settings are deleted. It must have no jobs and no workers.",
+        ),
+    ),
+)  # fmt: skip

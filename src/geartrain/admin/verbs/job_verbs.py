@@ -1,0 +1,107 @@
+"""The verbs about jobs."""
+
+from typing import Final
+
+from geartrain.admin.verbs.row import (
+    ADMIN,
+    BOOLEAN,
+    BYTES,
+    FILTER_ARGUMENTS,
+    INTEGER,
+    JOB,
+    NUMBER,
+    PAGE,
+    READ,
+    SUBMIT,
+    TEXT,
+    WORK,
+    Argument,
+    Button,
+    CliCommand,
+    Http,
+    Verb,
+)
+
+_HANDLE: Final = Argument("handle", BYTES, "Handle of the job, such as `H:host:17`", required=True)
+# A worker names the job it runs by what its protocol calls it.
+_RUNNING_JOB: Final = (
+    Argument("reason", TEXT, "Why", default=""),
+    Argument("handle", BYTES, "Handle of the job", default=""),
+    Argument("function", BYTES, "Function of the job, with `unique` or `id`", default=""),
+    Argument("unique", BYTES, "Unique key of the job", default=""),
+    Argument("id", INTEGER, "Id of the job", default=0),
+)
+
+JOB_VERBS: Final = (
+    Verb(
+        "jobs", JOB, "List jobs, newest first", (*FILTER_ARGUMENTS, *PAGE), query=True, http=Http("GET", "/jobs"),
+    ),
+    Verb(
+        "job", JOB, "Show a job with its attempts",
+        (_HANDLE,), (READ, SUBMIT), http=Http("GET", "/jobs/{handle}"),
+    ),
+    Verb(
+        "payload", JOB, "The payload of a job that has not ended, as bytes",
+        (_HANDLE,), http=Http("GET", "/jobs/{handle}/payload", problems=("unsupported",)),
+    ),
+    Verb(
+        "result", JOB, "The result of a job that has ended, as bytes",
+        (_HANDLE, Argument("part", BOOLEAN, "Also if only the beginning of the result is kept", default=False)),
+        (READ, SUBMIT),
+        http=Http(
+            "GET", "/jobs/{handle}/result", problems=("conflict", "unsupported", "result-gone", "result-cut")
+        ),
+    ),
+    Verb(
+        "retry", JOB, "Queue a dead job again",
+        (_HANDLE,), (ADMIN,), changes=True, states=("dead",), action="retry", engine_method="retry",
+        past="queued again",
+        http=Http("POST", "/jobs/{handle}/retry", shows="job"),
+        command=CliCommand(
+            "retry", many=True,
+            epilog="A job is dead when the server gave up on it: its workers disconnected, or it failed too often."
+            " `geartrain jobs --state dead` lists dead jobs with their reasons.",
+        ),
+        button=Button("Retry", "Retry all"),
+    ),
+    Verb(
+        "hasten", JOB, "Run a scheduled job now",
+        (_HANDLE,), (ADMIN,), changes=True, states=("scheduled",), action="run", engine_method="run_now",
+        past="queued now",
+        http=Http("POST", "/jobs/{handle}/run", shows="job"),
+        button=Button("Run now", "Run all now"),
+    ),
+    Verb(
+        "cancel", JOB, "Cancel a job that is scheduled, queued or running",
+        (_HANDLE,), (ADMIN,), changes=True, states=("scheduled", "queued", "running"), action="cancel",
+        engine_method="cancel", past="cancelled",
+        http=Http("POST", "/jobs/{handle}/cancel", shows="job"),
+        command=CliCommand(
+            "cancel", many=True,
+            epilog="A worker that runs the job is notified if its protocol allows it. Its answer is ignored.",
+        ),
+        button=Button("Cancel", "Cancel all", danger=True),
+    ),
+    Verb(
+        "delete", JOB, "Delete a dead job",
+        (_HANDLE,), (ADMIN,), changes=True, states=("dead",), action="delete", engine_method="delete",
+        past="deleted",
+        http=Http("DELETE", "/jobs/{handle}"),
+        command=CliCommand(
+            "delete", many=True, epilog="Use `cancel` for jobs that are scheduled, queued or running.",
+        ),
+        button=Button(
+            "Delete", "Delete all", danger=True, question="Delete {name}?",
+            detail="The job, its payload and its reason cannot be restored.",
+        ),
+    ),
+    Verb(
+        "postpone", JOB, "Put a running job back, to run again later, on behalf of its worker",
+        (Argument("seconds", NUMBER, "Seconds until it may run again", required=True), *_RUNNING_JOB),
+        (WORK,), changes=True, states=("running",),
+    ),
+    Verb(
+        "bury", JOB, "Mark a running job as dead, on behalf of its worker",
+        _RUNNING_JOB, (WORK,), changes=True, states=("running",),
+    ),
+)  # fmt: skip

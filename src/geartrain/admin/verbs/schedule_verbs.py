@@ -1,0 +1,82 @@
+"""The verbs about schedules."""
+
+from typing import Final
+
+from geartrain.admin.verbs.row import (
+    ADMIN,
+    BOOLEAN,
+    BYTES,
+    PRIORITIES,
+    SCHEDULE,
+    TEXT,
+    Argument,
+    Button,
+    CliCommand,
+    Http,
+    Verb,
+)
+
+_NAME: Final = Argument("name", TEXT, "Name of the schedule", required=True)
+
+SCHEDULE_VERBS: Final = (
+    Verb("crons", SCHEDULE, "List schedules", http=Http("GET", "/schedules")),
+    Verb("cron", SCHEDULE, "Show a schedule", (_NAME,), http=Http("GET", "/schedules/{name}")),
+    Verb(
+        "cron_set", SCHEDULE, "Create or replace a schedule",
+        (
+            _NAME,
+            Argument("expression", TEXT, "Five cron fields: when it runs", required=True, longest=1000),
+            Argument("function", BYTES, "Function of its jobs", required=True),
+            Argument("payload", BYTES, "Payload of its jobs", default="", positional=True),
+            Argument("priority", TEXT, "Priority of its jobs", default="normal", choices=PRIORITIES),
+            Argument("unique", BOOLEAN, "Skip a run while the job of the previous run has not ended", default=False),
+            Argument("timezone", TEXT, "Such as `Europe/Berlin`", default="UTC", longest=100, metavar="ZONE"),
+        ),
+        (ADMIN,), changes=True, past="saved",
+        http=Http("PUT", "/schedules/{name}"),
+        command=CliCommand(
+            "add", "cron", report="{name} runs next at {next_at}",
+            epilog="""
+**The expression** has five fields: minute, hour, day of the month, month, day of the week. Names such as `@hourly` are
+not supported. Runs that were missed while the server was down are replaced by a single run.
+
+**Examples**
+
+- `geartrain cron add nightly '0 3 * * *' report`
+
+- `geartrain cron add pulse '*/5 * * * *' check '{"host": "a"}' --timezone Europe/Berlin --unique`
+""",
+        ),
+        button=Button("Edit"),
+    ),
+    Verb(
+        "cron_remove", SCHEDULE, "Delete a schedule; jobs that it submitted remain",
+        (_NAME,), (ADMIN,), changes=True, past="removed",
+        http=Http("DELETE", "/schedules/{name}"),
+        command=CliCommand("remove", "cron"),
+        button=Button(
+            "Remove", danger=True, question="Remove the schedule {name}?", detail="Jobs that it submitted remain.",
+        ),
+    ),
+    Verb(
+        "cron_run", SCHEDULE, "Submit the job of a schedule now, besides its times",
+        (_NAME,), (ADMIN,), changes=True, past="started",
+        http=Http("POST", "/schedules/{name}/run", field="handle", status=201, problems=("queue-full",)),
+        command=CliCommand("run", "cron", report="{answer}", epilog="It prints the handle of the job."),
+        button=Button("Run now"),
+    ),
+    Verb(
+        "cron_pause", SCHEDULE, "Pause a schedule",
+        (_NAME,), (ADMIN,), changes=True, past="paused",
+        http=Http("POST", "/schedules/{name}/pause", shows="cron"),
+        command=CliCommand("pause", "cron"),
+        button=Button("Pause"),
+    ),
+    Verb(
+        "cron_resume", SCHEDULE, "Resume a paused schedule",
+        (_NAME,), (ADMIN,), changes=True, past="resumed",
+        http=Http("POST", "/schedules/{name}/resume", shows="cron"),
+        command=CliCommand("resume", "cron"),
+        button=Button("Resume"),
+    ),
+)  # fmt: skip
