@@ -4,13 +4,12 @@ An option does what it does in gearmand, or a warning on stderr says what is dif
 lose jobs or expose data (a queue type that is not supported, TLS without a certificate) is an error.
 """
 
+import dataclasses
 import os
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-
-import msgspec
 
 import geartrain
 from geartrain.address import Address
@@ -119,7 +118,7 @@ def load_settings(flags: Flags, values: Values, environment: Mapping[str, str]) 
     """The settings, with gearmand's defaults and the meaning of `--job-retries 0` that they choose."""
     settings = load.load(flags, environment, DEFAULTS)
     if settings.job_retries_zero == "none" and int(values.get("job-retries", "-1")) == 0:
-        return msgspec.structs.replace(settings, max_attempts=1)
+        return dataclasses.replace(settings, max_attempts=1)
     return settings
 
 

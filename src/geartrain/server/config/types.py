@@ -36,6 +36,14 @@ class ValueType(NamedTuple):
     choices: tuple[str, ...] = ()  # all values, where there are few
 
 
+class Description(NamedTuple):
+    """What the table says about a setting besides its name, group and default."""
+
+    value_type: ValueType
+    help: str
+    empty_means: str = ""  # for people: the effect of an empty default
+
+
 def _plain(type: Any) -> Callable[[Any], Any]:
     """Parse a type that msgspec knows, from text as well as from TOML's own type."""
 
