@@ -1,9 +1,11 @@
 """MemoDB's codecs: its CBOR headers, the SP pipes that carry them, and WebSocket, each from both sides."""
 
+from collections.abc import Callable
+
 import cbor2
 
 from campaigns.codecs.codec import Codec, Packet, Stream
-from campaigns.mutation import LIMIT, unwrapped
+from campaigns.mutation import LIMIT, Wrap, unwrapped
 from geartrain.wire import memodb as wire
 from geartrain.wire import memodb_client, sp, sp_client, websocket, websocket_client
 
@@ -94,6 +96,11 @@ def _open_pipe(pipe: sp.MessagePipe) -> Stream:
     return Stream(pipe.feed, packet)
 
 
+def _stream_codec(name: str, pipe: Callable[[], sp.MessagePipe], wrap: Wrap, peer: int) -> Codec:
+    """A codec of SP over a byte stream, whose peer begins with its greeting."""
+    return Codec(name, MESSAGES, lambda: _open_pipe(pipe()), wrap, _SP_TOKENS, (sp.greeting(peer),))
+
+
 class _Messages:
     """The header codecs read whole messages: the last one that was fed."""
 
@@ -140,30 +147,9 @@ FRAMES = (
 CODECS = (
     Codec("memodb", REQUESTS, lambda: _open_messages(_ServerSide), unwrapped, _CBOR_TOKENS, in_messages=True),
     Codec("memodb-client", ANSWERS, lambda: _open_messages(_ClientSide), unwrapped, _CBOR_TOKENS, in_messages=True),
-    Codec(
-        "sp",
-        MESSAGES,
-        lambda: _open_pipe(sp.StreamPipe(sp.TCP, LIMIT)),
-        over_tcp,
-        _SP_TOKENS,
-        (sp.greeting(sp.REQ),),
-    ),
-    Codec(
-        "sp-ipc",
-        MESSAGES,
-        lambda: _open_pipe(sp.StreamPipe(sp.IPC, LIMIT)),
-        over_ipc,
-        _SP_TOKENS,
-        (sp.greeting(sp.REQ),),
-    ),
-    Codec(
-        "sp-client",
-        MESSAGES,
-        lambda: _open_pipe(sp_client.StreamPipe(sp.TCP, LIMIT)),
-        over_tcp,
-        _SP_TOKENS,
-        (sp.greeting(sp.REP),),
-    ),
+    _stream_codec("sp", lambda: sp.StreamPipe(sp.TCP, LIMIT), over_tcp, sp.REQ),
+    _stream_codec("sp-ipc", lambda: sp.StreamPipe(sp.IPC, LIMIT), over_ipc, sp.REQ),
+    _stream_codec("sp-client", lambda: sp_client.StreamPipe(sp.TCP, LIMIT), over_tcp, sp.REP),
     Codec(
         "websocket",
         FRAMES,

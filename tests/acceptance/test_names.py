@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -154,12 +153,6 @@ def test_names_of_an_older_store_are_loaded_and_listed_escaped(tmp_path: Path) -
 
 
 def run(folder: Path, *words: str, text: str = "") -> str:
-    return subprocess.run(
-        [str(serving.installed_command()), *words],
-        input=text,
-        env=process.clean_environment(folder),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    ).stdout
+    done = serving.run_command(folder, *words, stdin=text)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

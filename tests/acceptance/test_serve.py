@@ -6,14 +6,13 @@ import os
 import resource
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support import process, serving
+from tests.support import serving
 from tests.support.gearman_peer import Kind, Peer
 from tests.support.peer import until
 from tests.support.serving import ServerProcess
@@ -35,18 +34,6 @@ def started(folder: Path, *words: str, **environment: str) -> Iterator[ServerPro
         print(server.account(), file=sys.stderr)
         raise
     server.stop()
-
-
-def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run the installed command to its end."""
-    return subprocess.run(
-        [str(serving.installed_command()), *words],
-        cwd=folder,
-        env=process.clean_environment(folder),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
 
 
 def ask(port: int, line: str) -> bytes:
@@ -92,7 +79,7 @@ def test_jobs_run() -> None:
 
 
 def test_port_in_use_is_fatal(tmp_path: Path, taken: int) -> None:
-    answer = run(tmp_path, "serve", *FREE_PORT, "--listen", f"gearman://127.0.0.1:{taken}")
+    answer = serving.run_command(tmp_path, "serve", *FREE_PORT, "--listen", f"gearman://127.0.0.1:{taken}")
     assert answer.returncode == 1
     assert answer.stdout == ""
     assert answer.stderr == (f"geartrain: cannot listen on gearman://127.0.0.1:{taken}: Address already in use\n")
@@ -149,14 +136,14 @@ def test_default_port_in_use_is_a_warning(tmp_path: Path, taken: int) -> None:
     ],
 )
 def test_start_that_fails_is_one_line_and_exit_code_1(tmp_path: Path, words: list[str], error: str) -> None:
-    answer = run(tmp_path, "serve", "--store", "memory", "--log-level", "error", *words)
+    answer = serving.run_command(tmp_path, "serve", "--store", "memory", "--log-level", "error", *words)
     assert (answer.returncode, answer.stdout) == (1, "")
     [line] = answer.stderr.splitlines()
     assert line.startswith(f"geartrain: {error}")
 
 
 def test_failed_start_is_logged_in_the_log_file(tmp_path: Path, taken: int) -> None:
-    answer = run(
+    answer = serving.run_command(
         tmp_path, "serve", "--store", "memory", "--log-file", "x.log", "--listen", f"gearman://127.0.0.1:{taken}"
     )
     assert answer.returncode == 1
@@ -326,7 +313,9 @@ def test_pid_file(tmp_path: Path) -> None:
 def test_failed_start_leaves_a_running_servers_pid_file_alone(tmp_path: Path) -> None:
     path = tmp_path / "geartrain.pid"
     with serving.serve(*FREE_PORT, "--pid-file", str(path)) as server:
-        answer = run(tmp_path, "serve", "--store=memory", "--listen", server.url, "--pid-file", str(path))
+        answer = serving.run_command(
+            tmp_path, "serve", "--store=memory", "--listen", server.url, "--pid-file", str(path)
+        )
         assert answer.returncode == 1
         assert path.read_text() == f"{server.pid}\n"
 
@@ -429,20 +418,20 @@ def test_file_limit_is_raised(tmp_path: Path) -> None:
 
 
 def test_help_and_version(tmp_path: Path) -> None:
-    answer = run(tmp_path, "--help")
+    answer = serving.run_command(tmp_path, "--help")
     assert answer.returncode == 0
     assert "serve" in answer.stdout
-    answer = run(tmp_path, "serve", "--help")
+    answer = serving.run_command(tmp_path, "serve", "--help")
     assert answer.returncode == 0
     for lesson in ("--listen", "GEARTRAIN_MAX_PACKET=1MiB", "Examples", "geartrain.toml", "gearmand --help"):
         assert lesson in answer.stdout
-    answer = run(tmp_path, "version", "--json")
+    answer = serving.run_command(tmp_path, "version", "--json")
     assert json.loads(answer.stdout)["loop"] in ("uvloop", "asyncio")
 
 
 @pytest.mark.parametrize("words", [["serve", "--bogus"], ["serve", "--backlog"], ["bogus"]])
 def test_wrong_usage_is_exit_code_2(tmp_path: Path, words: list[str]) -> None:
-    answer = run(tmp_path, *words)
+    answer = serving.run_command(tmp_path, *words)
     assert answer.returncode == 2
     assert answer.stdout == ""
     assert "Traceback" not in answer.stderr

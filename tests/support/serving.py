@@ -82,6 +82,19 @@ def _open_doors(lines: list[str]) -> list[str]:
     return [line.removeprefix(LISTENING) for line in lines if line.startswith(LISTENING)]
 
 
+def run_command(folder: Path, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the installed command to its end, in a folder that is also its home."""
+    return subprocess.run(
+        [str(installed_command()), *words],
+        cwd=folder,
+        env=process.clean_environment(folder),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
 def installed_command() -> Path:
     """The `geartrain` script beside the interpreter that runs the tests."""
     command = Path(sys.executable).parent / "geartrain"

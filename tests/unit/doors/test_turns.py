@@ -143,25 +143,23 @@ def test_floods_take_turns(hasty: Bench) -> None:
         assert abs(len(first.written) - len(second.written)) <= len(ECHOED) * PACKETS // 10
 
 
-def test_errors_that_are_not_fatal_take_turns_as_well(hasty: Bench) -> None:
-    flood, other = hasty.open_peer(), hasty.open_peer()
-    flood.protocol.data_received(wire.response(wire.NOOP) * PACKETS)
-    other.protocol.data_received(ECHO)
-    hasty.until(lambda: other.written)
-    assert flood.written.count(b"INVALID_MAGIC") < PACKETS
-    hasty.until(lambda: flood.reading)
-    assert flood.written.count(b"INVALID_MAGIC") == PACKETS
-
-
-def test_requests_that_the_engine_refuses_take_turns_as_well(hasty: Bench) -> None:
+@pytest.mark.parametrize(
+    ("packet", "error"),
+    [
+        (wire.response(wire.NOOP), b"INVALID_MAGIC"),
+        (wire.request(wire.SUBMIT_JOB_BG, b"f\0\0"), b"NOT_ALLOWED"),
+    ],
+    ids=["errors that are not fatal", "requests that the engine refuses"],
+)
+def test_errors_take_turns_as_well(hasty: Bench, packet: bytes, error: bytes) -> None:
     flood, other = hasty.open_peer(), hasty.open_peer()
     flood.protocol.identity = Identity("stranger", rights.parse([]))
-    flood.protocol.data_received(wire.request(wire.SUBMIT_JOB_BG, b"f\0\0") * PACKETS)
+    flood.protocol.data_received(packet * PACKETS)
     other.protocol.data_received(ECHO)
     hasty.until(lambda: other.written)
-    assert flood.written.count(b"NOT_ALLOWED") < PACKETS
+    assert flood.written.count(error) < PACKETS
     hasty.until(lambda: flood.reading)
-    assert flood.written.count(b"NOT_ALLOWED") == PACKETS
+    assert flood.written.count(error) == PACKETS
 
 
 def test_what_arrives_although_the_input_is_suspended_is_handled_after_it(hasty: Bench) -> None:

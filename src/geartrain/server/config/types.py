@@ -6,7 +6,7 @@ A type parses text or a TOML value and raises ValueError for anything else; `all
 
 import ipaddress
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -134,6 +134,10 @@ def _show_flag(value: bool) -> str:
     return "true" if value else "false"
 
 
+def _show_list(values: Iterable[object]) -> str:
+    return " ".join(map(str, values))
+
+
 def choice(*choices: str) -> ValueType:
     """One of these words."""
 
@@ -167,22 +171,22 @@ ADDRESSES = ValueType(
     "URL",
     "a list of URLs such as gearman://127.0.0.1:4730",
     _addresses,
-    lambda addresses: " ".join(map(str, addresses)),
+    _show_list,
     many=True,
 )
-WORDS = ValueType("WORD", "a list of words", _words, lambda words: " ".join(words), many=True)
+WORDS = ValueType("WORD", "a list of words", _words, _show_list, many=True)
 NETWORKS = ValueType(
     "NETWORK",
     "a list of addresses or networks such as 127.0.0.1 or 10.0.0.0/8",
     _networks,
-    lambda words: " ".join(words),
+    _show_list,
     many=True,
 )
 ORIGINS = ValueType(
     "ORIGIN",
     "a list of origins such as https://app.example or http://127.0.0.1:8000",
     _origins,
-    lambda words: " ".join(words),
+    _show_list,
     many=True,
 )
 STORE = ValueType("STORE", "memory, or sqlite:///path/to/file", _matching(_STORE))
