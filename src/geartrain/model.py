@@ -41,6 +41,14 @@ class Expiry(enum.Enum):
     REQUEUE = "requeue"
 
 
+class FailureAction(enum.Enum):
+    """What becomes of a background job that failed."""
+
+    KEEP = "keep"  # its record is kept with the payload, so that it can be retried
+    DEAD = "dead"  # it is a dead job
+    FORGET = "forget"  # only its record is kept
+
+
 class Attempt(NamedTuple):
     """A failed attempt: a worker had the job and did not end it."""
 

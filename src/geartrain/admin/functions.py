@@ -1,4 +1,4 @@
-"""Verbs on functions, and the settings that operators give them: pauses and limits, which survive a restart.
+"""Verbs on functions, and what operators set for them: pauses, limits and settings, which survive a restart.
 
 A limit that a Gearman client sets with `maxqueue` is not saved: as with every Gearman server, it ends with the server.
 """
@@ -13,6 +13,7 @@ from geartrain.admin import verbs, views
 from geartrain.admin.authorization import may_read
 from geartrain.admin.base import AdminBase, page_limit, printable
 from geartrain.admin.saved_values import SavedValues, SaveValue
+from geartrain.admin.views import FunctionOptions
 from geartrain.engine.engine import Engine
 from geartrain.engine.function import UNLIMITED, Function
 from geartrain.errors import AdminError
@@ -25,10 +26,11 @@ class _Setting(msgspec.Struct, frozen=True):
     function: bytes
     paused: bool = False
     limits: tuple[int, int, int] = _NO_LIMITS
+    options: FunctionOptions = FunctionOptions()
 
 
 class FunctionSettings:
-    """Pauses and limits by function. Those of the last run of the server are applied when this is created."""
+    """Pauses, limits and settings by function. Those of the last run of the server are applied when this is created."""
 
     def __init__(self, engine: Engine, saved: Mapping[str, bytes], save: SaveValue) -> None:
         self._engine = engine
@@ -56,6 +58,13 @@ class FunctionSettings:
         self._engine.limit(function, high, normal, low)
         self._save(msgspec.structs.replace(self._setting(function), limits=(high, normal, low)))
 
+    def configure(self, function: bytes, changes: dict[str, str | float | None]) -> None:
+        """Change some settings of a function; None is the server's setting again."""
+        setting = self._setting(function)
+        options = msgspec.structs.replace(setting.options, **changes)
+        self._engine.configure(function, views.function_policy(options))
+        self._save(msgspec.structs.replace(setting, options=options))
+
     def forget(self, function: bytes) -> None:
         """Delete the settings of a function."""
         if self._settings.pop(function, None) is not None:
@@ -77,6 +86,8 @@ class FunctionSettings:
             self._engine.pause(setting.function)
         if setting.limits != _NO_LIMITS:
             self._engine.limit(setting.function, *setting.limits)
+        if setting.options != FunctionOptions():
+            self._engine.configure(setting.function, views.function_policy(setting.options))
 
 
 def _key(function: bytes) -> str:
@@ -84,7 +95,7 @@ def _key(function: bytes) -> str:
 
 
 class FunctionVerbs(AdminBase):
-    """List, show, pause, resume, limit and drop functions."""
+    """List, show, pause, resume, limit, configure and drop functions."""
 
     _settings: FunctionSettings
 
@@ -128,6 +139,26 @@ class FunctionVerbs(AdminBase):
         self._begin_change(function)
         self._settings.limit(function, high, normal, low)
 
+    def configure(
+        self,
+        function: bytes,
+        failures: str | None = None,
+        keep_for: float | None = None,
+        keep_failed_for: float | None = None,
+    ) -> None:
+        """Change settings of a function. None leaves one as it is; `default`, or -1, is the server's setting again."""
+        changes: dict[str, str | float | None] = {}
+        if failures is not None:
+            if failures not in verbs.FAILURES:
+                words = ", ".join(verbs.FAILURES)
+                raise AdminError("bad-request", f"unknown value {failures!r} of failures; it is one of {words}")
+            changes["failures"] = None if failures == verbs.DEFAULT else failures
+        for name, seconds in (("keep_for", keep_for), ("keep_failed_for", keep_failed_for)):
+            if seconds is not None:
+                changes[name] = _seconds(name, seconds)
+        self._begin_change(function)
+        self._settings.configure(function, changes)
+
     def drop(self, function: bytes) -> None:
         """Delete a function that has neither workers nor jobs, with its settings."""
         self._begin_change(function)
@@ -141,6 +172,14 @@ class FunctionVerbs(AdminBase):
         if function is None:
             raise AdminError("not-found", f"no function {printable(name)}")
         return function
+
+
+def _seconds(name: str, seconds: float) -> float | None:
+    if seconds == verbs.DEFAULT_SECONDS:
+        return None
+    if not 0.0 <= seconds <= verbs.LONGEST_SECONDS:
+        raise AdminError("bad-request", f"{name} must be 0 to {verbs.LONGEST_SECONDS:,} seconds, or -1: {seconds}")
+    return seconds
 
 
 def _sort_key(function: Function, sort: str) -> tuple[float, bytes]:

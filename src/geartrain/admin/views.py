@@ -13,10 +13,11 @@ from geartrain import jsonbytes
 from geartrain.engine.engine import Engine
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
+from geartrain.engine.policy import FunctionPolicy
 from geartrain.engine.state import GIVEN_UP
 from geartrain.engine.worker import Worker
 from geartrain.jsonbytes import JsonBytes
-from geartrain.model import Attempt, JobState, Priority, Record, unpack_attempts
+from geartrain.model import Attempt, FailureAction, JobState, Priority, Record, unpack_attempts
 
 V = TypeVar("V")
 
@@ -36,6 +37,14 @@ class Page(msgspec.Struct, Generic[V], frozen=True):
     total: int | None = None  # of all pages; null where it would have to be counted
 
 
+class FunctionOptions(msgspec.Struct, frozen=True):
+    """The settings that a function has of its own; null: the server's setting applies."""
+
+    failures: str | None = None  # keep, dead or forget
+    keep_for: float | None = None  # seconds
+    keep_failed_for: float | None = None  # seconds
+
+
 class FunctionView(msgspec.Struct, frozen=True):
     """A function, its queue, and its totals since the start of the server."""
 
@@ -51,6 +60,7 @@ class FunctionView(msgspec.Struct, frozen=True):
     submitted: int
     completed: int
     failed: int
+    settings: FunctionOptions = FunctionOptions()
 
 
 class AttemptView(msgspec.Struct, frozen=True):
@@ -255,7 +265,22 @@ def function_view(engine: Engine, function: Function) -> FunctionView:
         submitted=function.submitted,
         completed=function.completed,
         failed=function.failed,
+        settings=function_options(engine.function_policies.get(function.name)),
     )
+
+
+def function_options(policy: FunctionPolicy | None) -> FunctionOptions:
+    """The settings of a function."""
+    if policy is None:
+        return FunctionOptions()
+    failures = None if policy.failures is None else str(policy.failures.value)
+    return FunctionOptions(failures, policy.keep_for, policy.keep_failed_for)
+
+
+def function_policy(options: FunctionOptions) -> FunctionPolicy:
+    """The same as the engine has them."""
+    failures = None if options.failures is None else FailureAction(options.failures)
+    return FunctionPolicy(failures, options.keep_for, options.keep_failed_for)
 
 
 def worker_view(worker: Worker) -> WorkerView:

@@ -64,7 +64,11 @@ def _run_for_each(verb: Verb, command: CliCommand, server: str, as_json: bool, v
 
 
 def _run_once(verb: Verb, command: CliCommand, server: str, as_json: bool, values: dict[str, Any]) -> None:
-    arguments = {name: value.value if isinstance(value, enum.Enum) else value for name, value in values.items()}
+    arguments = {
+        name: value.value if isinstance(value, enum.Enum) else value
+        for name, value in values.items()
+        if value is not None
+    }
     answer = remote.ask(server, verb.name, **arguments)
     tables.print_lines([tables.json_line(answer) if as_json else _report(verb, command, arguments, answer)])
 
@@ -89,10 +93,12 @@ def _parameter(argument: Argument, many: bool) -> inspect.Parameter:
     if argument.required:
         about = typer.Argument(metavar=metavar, help=help, show_default=False)
         return _keyword(argument.name, Annotated[type, about], inspect.Parameter.empty)
-    default = type(argument.default)
+    default = None if argument.default is None else type(argument.default)
+    if argument.default is None:
+        type = type | None
     if argument.positional:
         return _keyword(argument.name, Annotated[type, typer.Argument(metavar=f"[{metavar}]", help=help)], default)
-    option = typer.Option(f"--{argument.name}", metavar=argument.metavar or None, help=help)
+    option = typer.Option(f"--{argument.name.replace('_', '-')}", metavar=argument.metavar or None, help=help)
     return _keyword(argument.name, Annotated[type, option], default)
 
 

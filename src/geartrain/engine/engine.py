@@ -27,7 +27,7 @@ True
 from geartrain.engine import crew
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import QUEUED, enter
-from geartrain.engine.policy import JOB_BYTES
+from geartrain.engine.policy import JOB_BYTES, FunctionPolicy
 from geartrain.engine.worker import Worker
 from geartrain.engine.worker_verbs import WorkerVerbs
 from geartrain.errors import DuplicateKeyError
@@ -50,6 +50,14 @@ class Engine(WorkerVerbs):
         function = self.function(name)
         function.limits = (max(high, 0), max(normal, 0), max(low, 0))
         function.has_limits = any(function.limits)
+
+    def configure(self, name: bytes, policy: FunctionPolicy) -> None:
+        """Give a function settings of its own; one without any has those of the engine again."""
+        function = self.function(name)
+        if policy == FunctionPolicy():
+            self.function_policies.pop(function.name, None)
+        else:
+            self.function_policies[function.name] = policy
 
     def pause(self, name: bytes) -> None:
         """Assign no jobs of this function until it is resumed."""

@@ -1,15 +1,15 @@
 """The functions by name: how they come into being, how many there may be, and when they are forgotten.
 
 Whoever submits a job, offers a function or pauses one creates it. A function that has no jobs, dead ones included, no
-workers, no pause and no limit, and that no schedule names, is unused. Unused functions are forgotten after a while
-(`idle_functions.py`), and at once if another one needs the room.
+workers, no pause, no limit and no settings of its own, and that no schedule names, is unused. Unused functions are
+forgotten after a while (`idle_functions.py`), and at once if another one needs the room.
 """
 
 from typing import Final
 
 from geartrain.engine import names
 from geartrain.engine.function import Function
-from geartrain.engine.policy import Policy
+from geartrain.engine.policy import FunctionPolicy, Policy
 from geartrain.engine.worker import BuiltinWorker
 from geartrain.errors import LimitError
 
@@ -27,6 +27,7 @@ class FunctionTable:
         self.dead_counts: dict[bytes, int] = {}  # dead jobs by function
         self.builtin_workers: dict[bytes, BuiltinWorker] = {}  # by function
         self.kept_functions: dict[bytes, int] = {}  # how many schedules name a function; those are never unused
+        self.function_policies: dict[bytes, FunctionPolicy] = {}  # of the functions that have settings of their own
         self.forgotten = Function(_FORGOTTEN)  # has the counters of all functions that were forgotten or dropped
         self._room_made_at = 0.0
 
@@ -68,11 +69,17 @@ class FunctionTable:
         if function.workers or function.total or function.paused or function.has_limits:
             return False
         name = function.name
-        return not (name in self.dead_counts or name in self.kept_functions or name in self.builtin_workers)
+        return not (
+            name in self.dead_counts
+            or name in self.kept_functions
+            or name in self.function_policies
+            or name in self.builtin_workers
+        )
 
     def forget(self, function: Function) -> None:
         """Remove a function that has neither workers nor jobs. Its counters are added to those of `forgotten`."""
         del self.functions[function.name]
+        self.function_policies.pop(function.name, None)
         if function.name not in self.builtin_workers:
             self.forgotten.outcomes.add(function.outcomes)
             self.forgotten.restored_or_retried += function.restored_or_retried

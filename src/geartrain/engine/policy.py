@@ -1,10 +1,20 @@
-"""The engine's settings: attempts, retries, waking and limits."""
+"""The engine's settings: attempts, failures, retries, waking and limits; and those of single functions."""
 
 import dataclasses
 import sys
-from typing import Final
+from typing import Final, NamedTuple
+
+from geartrain.model import FailureAction
 
 JOB_BYTES: Final = 512  # what a job takes besides its payload, rounded up
+
+
+class FunctionPolicy(NamedTuple):
+    """Settings of one function; None: those of the engine or the server apply."""
+
+    failures: FailureAction | None = None  # what becomes of background jobs that fail
+    keep_for: float | None = None  # seconds that records of done and cancelled jobs are kept
+    keep_failed_for: float | None = None  # the same, of failed jobs
 
 
 @dataclasses.dataclass
@@ -18,6 +28,8 @@ class Policy:
 
     # A job is dead after this many attempts. 0: no limit.
     max_attempts: int = 10
+    # What becomes of background jobs that fail.
+    failures: FailureAction = FailureAction.KEEP
     # How many idle workers a new job wakes.
     wake_count: int = 1
     # If jobs are still queued this many seconds after a worker was woken, another one is woken: a worker may serve

@@ -1,7 +1,16 @@
-"""Pauses and limits survive a restart; limits that clients set do not."""
+"""Pauses, limits and settings survive a restart; limits that clients set do not."""
+
+import math
+from typing import Any
+
+import pytest
 
 from geartrain.admin.service import Admin
+from geartrain.admin.views import FunctionOptions
 from geartrain.engine.engine import Engine
+from geartrain.engine.policy import FunctionPolicy
+from geartrain.errors import AdminError
+from geartrain.model import FailureAction
 from tests.unit.admin.conftest import FakeServer, SavingJournal, restarted
 from tests.unit.engine.recording import claim, hire
 
@@ -68,3 +77,43 @@ def test_an_unreadable_slot_is_left_alone(engine: Engine, server: FakeServer, jo
     assert len(journal.saved) == 4
     third, _ = restarted(again, server, journal)
     assert sorted(third.functions) == [b"f", b"g"]
+
+
+def test_settings_survive_a_restart_and_can_be_unset(
+    admin: Admin, engine: Engine, server: FakeServer, journal: SavingJournal
+) -> None:
+    admin.configure(b"f", failures="dead", keep_for=60.0)
+    admin.configure(b"f", keep_failed_for=0.0)
+    again, other = restarted(engine, server, journal)
+    assert again.function_policies == {b"f": FunctionPolicy(FailureAction.DEAD, 60.0, 0.0)}
+    assert other.function(b"f").settings == FunctionOptions("dead", 60.0, 0.0)
+    other.configure(b"f", failures="default", keep_for=-1.0, keep_failed_for=-1.0)
+    assert again.function_policies == {}
+    assert b"f" not in restarted(again, server, journal)[0].functions
+
+
+def test_settings_and_a_pause_do_not_replace_each_other(
+    admin: Admin, engine: Engine, server: FakeServer, journal: SavingJournal
+) -> None:
+    admin.configure(b"f", failures="forget")
+    admin.pause(b"f")
+    admin.limit(b"f", 3, 2, 1)
+    again, _ = restarted(engine, server, journal)
+    assert again.function_policies == {b"f": FunctionPolicy(FailureAction.FORGET)}
+    assert (again.functions[b"f"].paused, again.functions[b"f"].limits) == (True, (3, 2, 1))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"failures": "ignore"}, {"keep_for": -2.0}, {"keep_failed_for": math.nan}, {"keep_for": math.inf}]
+)
+def test_invalid_settings_are_refused(admin: Admin, engine: Engine, settings: dict[str, Any]) -> None:
+    with pytest.raises(AdminError, match=r"must be|is one of"):
+        admin.configure(b"f", **settings)
+    assert engine.functions == {}
+
+
+def test_a_function_with_settings_is_not_forgotten(admin: Admin, engine: Engine) -> None:
+    admin.configure(b"f", keep_for=60.0)
+    assert not engine.is_unused(engine.functions[b"f"])
+    admin.drop(b"f")
+    assert engine.function_policies == {}

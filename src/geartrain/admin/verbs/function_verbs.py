@@ -5,8 +5,12 @@ from typing import Final
 from geartrain.admin.verbs.row import (
     ADMIN,
     BYTES,
+    DEFAULT_SECONDS,
+    FAILURES,
     FUNCTION,
     INTEGER,
+    LONGEST_SECONDS,
+    NUMBER,
     PAGE,
     PRIORITIES,
     SORTS,
@@ -19,6 +23,13 @@ from geartrain.admin.verbs.row import (
 )
 
 _FUNCTION: Final = Argument("function", BYTES, "Name of the function, such as `reverse`", required=True)
+
+
+def _seconds(name: str, help: str) -> Argument:
+    """A setting of a function that is a time."""
+    help = f"{help}, in seconds; {DEFAULT_SECONDS}: as the server's setting says"
+    return Argument(name, NUMBER, help, minimum=DEFAULT_SECONDS, maximum=LONGEST_SECONDS, metavar="SECONDS")
+
 
 FUNCTION_VERBS: Final = (
     Verb(
@@ -67,6 +78,33 @@ FUNCTION_VERBS: Final = (
         (ADMIN,), changes=True, past="limited",
         http=Http("PUT", "/functions/{name}/limits", shows="function"),
         button=Button("Limits"),
+    ),
+    Verb(
+        "configure", FUNCTION, "Change settings of a function",
+        (
+            _FUNCTION,
+            Argument("failures", TEXT, "What becomes of background jobs that fail", choices=FAILURES),
+            _seconds("keep_for", "How long to keep the records of jobs that are done or cancelled"),
+            _seconds("keep_failed_for", "How long to keep the records of jobs that failed"),
+        ),
+        (ADMIN,), changes=True, past="configured",
+        http=Http("PATCH", "/functions/{name}/settings", shows="function"),
+        command=CliCommand(
+            "configure",
+            epilog="""
+Settings that are not named stay as they are. They survive a restart of the server, and apply instead of the server's
+settings of the same meaning: `failures`, `keep_records_for` and `keep_failed_for`.
+
+**Examples**
+
+- `geartrain configure invoices --failures dead`
+
+- `geartrain configure pings --keep-for 60 --failures forget`
+
+- `geartrain configure pings --keep-for -1` applies `keep_records_for` again
+""",
+        ),
+        button=Button("Settings"),
     ),
     Verb(
         "drop", FUNCTION, "Delete a function that has neither jobs nor workers",

@@ -27,6 +27,10 @@ SCHEDULE: Final = "schedule"
 STATES: Final = ("scheduled", "queued", "running", "done", "failed", "cancelled", "dead")
 PRIORITIES: Final = ("high", "normal", "low")
 SORTS: Final = ("name", "queued", "oldest", "running", "failed")
+DEFAULT: Final = "default"  # of a function's setting: the server's setting applies
+FAILURES: Final = ("keep", "dead", "forget", DEFAULT)
+DEFAULT_SECONDS: Final = -1  # the same, where the setting is a time
+LONGEST_SECONDS: Final = 10**9  # of a function's setting
 EVENTS: Final = ("submitted", "started", "progress", "requeued", "scheduled", "done", "failed", "cancelled", "dead")
 
 

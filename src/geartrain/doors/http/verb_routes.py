@@ -100,8 +100,12 @@ def _field_type(argument: Argument, is_query: bool) -> Any:
             allowed = (str(argument.default), *allowed)
         type = Literal[allowed]
     if argument.longest is not None:
-        return Annotated[type, msgspec.Meta(description=argument.help, max_length=argument.longest)]
-    return Annotated[type, msgspec.Meta(description=argument.help, ge=argument.minimum, le=argument.maximum)]
+        type = Annotated[type, msgspec.Meta(max_length=argument.longest)]
+    else:
+        type = Annotated[type, msgspec.Meta(ge=argument.minimum, le=argument.maximum)]
+    if argument.default is None and not (argument.required or argument.required_by_http):
+        type = type | None
+    return Annotated[type, msgspec.Meta(description=argument.help)]
 
 
 def _handler(verb: Verb, http: Http, table: Mapping[str, Verb], names: int) -> Handler:

@@ -14,7 +14,7 @@ import msgspec
 from geartrain import address
 from geartrain.address import Address
 from geartrain.doors import web_access
-from geartrain.model import Expiry
+from geartrain.model import Expiry, FailureAction
 from geartrain.server.config import units
 
 # The buffers of Gearman's libraries hold handles of 63 bytes; a colon and the digits of a 64-bit number take 20.
@@ -195,4 +195,7 @@ HANDLE_PREFIX = ValueType(
 )
 EXPIRY = choice(*(expiry.value for expiry in Expiry))._replace(
     parse=_plain(Expiry), show=lambda expiry: str(expiry.value)
+)
+FAILURES = choice(*(failures.value for failures in FailureAction))._replace(
+    parse=_plain(FailureAction), show=lambda failures: str(failures.value)
 )
