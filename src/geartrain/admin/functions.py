@@ -12,6 +12,7 @@ import msgspec
 from geartrain.admin import verbs, views
 from geartrain.admin.authorization import may_read
 from geartrain.admin.base import AdminBase, page_limit, printable
+from geartrain.admin.function_history import FunctionHistory
 from geartrain.admin.saved_values import SavedValues, SaveValue
 from geartrain.admin.views import FunctionOptions
 from geartrain.engine.engine import Engine
@@ -98,6 +99,7 @@ class FunctionVerbs(AdminBase):
     """List, show, pause, resume, limit, configure and drop functions."""
 
     _settings: FunctionSettings
+    _function_history: FunctionHistory
 
     def functions(
         self, search: str = "", sort: str = "name", limit: int = 100, after: str = ""
@@ -120,6 +122,12 @@ class FunctionVerbs(AdminBase):
     def function(self, name: bytes) -> views.FunctionView:
         """One function."""
         return views.function_view(self._engine, self._function(name))
+
+    def function_history(self, name: bytes, seconds: int = 3600) -> views.FunctionHistoryView:
+        """The last hour of a function, and its latencies."""
+        if seconds < 1:
+            raise AdminError("bad-request", f"seconds must be at least 1: {seconds}")
+        return self._function_history.view(self._function(name), self._engine.now - seconds)
 
     def pause(self, function: bytes) -> None:
         """Stop handing out jobs of a function until it is resumed."""

@@ -5,11 +5,11 @@ A sample reads only totals, so it costs some microseconds whatever the number of
 
 import itertools
 from collections import deque
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from geartrain.admin.function_history import FunctionHistory
+from geartrain.admin.latency import LatencyWindow
 from geartrain.admin.views import Latency, Sample
-from geartrain.engine.counters import MICRO
 from geartrain.engine.engine import Engine
 from geartrain.engine.function import Function
 from geartrain.engine.interfaces import Timer
@@ -19,7 +19,6 @@ _INTERVAL: Final = 1.0
 _RATE_SECONDS: Final = 5
 _WINDOW: Final = 60  # seconds of percentiles
 _METER_EVERY: Final = 5  # samples between two readings of the histograms
-_NOTHING: Final = Latency(None, None, None)
 
 
 class ServerCounts:
@@ -74,12 +73,14 @@ class _Totals(NamedTuple):
 class History(Timer):
     """The samples of the last hour."""
 
-    def __init__(self, engine: Engine, now: float) -> None:
+    def __init__(self, engine: Engine, now: float, functions: FunctionHistory) -> None:
         super().__init__()
         self._engine = engine
         self._counts = ServerCounts(engine)
+        self._functions = functions
         self._taken: deque[_Totals] = deque([self._totals(now)], maxlen=KEPT + 1)
-        self._meters: deque[tuple[list[int], list[int]]] = deque([self._read()], maxlen=_WINDOW // _METER_EVERY + 1)
+        self._wait = LatencyWindow(engine.wait_times, _WINDOW // _METER_EVERY)
+        self._run = LatencyWindow(engine.run_times, _WINDOW // _METER_EVERY)
         self._count = 0
         self.at = now + _INTERVAL
 
@@ -87,9 +88,11 @@ class History(Timer):
         """Take a sample if a second has passed. If the clock was moved back, the next second begins there."""
         if now >= self.at:
             self._taken.append(self._totals(now))
+            self._functions.tick(now)
             self._count += 1
             if not self._count % _METER_EVERY:
-                self._meters.append(self._read())
+                self._wait.read()
+                self._run.read()
         elif now > self.at - 2 * _INTERVAL:
             return
         self.at = now + _INTERVAL
@@ -108,18 +111,15 @@ class History(Timer):
 
     def wait(self) -> Latency:
         """From ready to run until claimed by a worker, over the last minute."""
-        return _latency(self._meters[0][0], self._engine.wait_times.counts())
+        return self._wait.latency()
 
     def run(self) -> Latency:
         """From claimed until ended, over the last minute."""
-        return _latency(self._meters[0][1], self._engine.run_times.counts())
+        return self._run.latency()
 
     def _totals(self, now: float) -> _Totals:
         counts = self._counts
         return _Totals(now, counts.submitted, counts.completed, counts.failed, counts.queued, counts.running)
-
-    def _read(self) -> tuple[list[int], list[int]]:
-        return self._engine.wait_times.counts(), self._engine.run_times.counts()
 
 
 def _between(before: _Totals, after: _Totals) -> Sample:
@@ -128,26 +128,3 @@ def _between(before: _Totals, after: _Totals) -> Sample:
         after.at, (after.submitted - before.submitted) / seconds, (after.completed - before.completed) / seconds,
         (after.failed - before.failed) / seconds, after.queued, after.running,
     )  # fmt: skip
-
-
-def _latency(before: Sequence[int], after: Sequence[int]) -> Latency:
-    counts = [now - then for then, now in zip(before, after, strict=True)]
-    if sum(counts) <= 0:
-        return _NOTHING
-    return Latency(percentile(counts, 0.5), percentile(counts, 0.95), percentile(counts, 0.99))
-
-
-def percentile(counts: Sequence[int], share: float) -> float:
-    """The seconds below which this share of the counts is; within a bucket, evenly distributed.
-
-    >>> percentile([0, 0, 0, 100], 0.5)  # a hundred between 4 and 8 microseconds
-    6e-06
-    """
-    rank = share * sum(counts)
-    seen = 0
-    for bucket, count in enumerate(counts):
-        if count > 0 and seen + count >= rank:
-            low, high = (2.0 ** (bucket - 1), 2.0**bucket) if bucket else (0.0, 1.0)
-            return (low + (high - low) * (rank - seen) / count) / MICRO
-        seen += count
-    return 0.0

@@ -12,6 +12,7 @@ import geartrain
 from geartrain.admin import authorization, views
 from geartrain.admin.base import ServerInfo, page_limit
 from geartrain.admin.events import JobEvents
+from geartrain.admin.function_history import FunctionHistory
 from geartrain.admin.functions import FunctionSettings, FunctionVerbs
 from geartrain.admin.history import KEPT, History, ServerCounts
 from geartrain.admin.job_scan import JobScanner
@@ -50,7 +51,8 @@ class Admin(FunctionVerbs, JobVerbs, ScheduleVerbs):
         self._settings = FunctionSettings(engine, saved, lambda name, value: engine.journal.save_value(name, value))
         self._counts = ServerCounts(engine)
         self._scanner = JobScanner(engine)
-        self._history = History(engine, engine.now)
+        self._function_history = FunctionHistory(engine)
+        self._history = History(engine, engine.now, self._function_history)
         self._schedules = Schedules(tick_loop, saved)
         self._oldest = _OldestJob(0.0, 0.0, 0.0)
         engine.timers += [self._history, self._schedules]

@@ -181,6 +181,31 @@ class Sample(msgspec.Struct, frozen=True):
     running: int
 
 
+class FunctionSample(msgspec.Struct, frozen=True):
+    """One point of the charts of a function."""
+
+    at: float
+    submitted: float  # per second, like the next two
+    completed: float
+    failed: float
+    queued: int
+    running: int
+    wait_p50: float | None  # seconds, of the jobs that were claimed since the sample before; null: none
+    wait_p95: float | None
+    run_p50: float | None  # of the jobs that ended
+    run_p95: float | None
+
+
+class FunctionHistoryView(msgspec.Struct, frozen=True):
+    """The last hour of a function."""
+
+    measured: bool  # false: no job of it has run yet, or `metrics_functions` others have a history already
+    interval: int  # seconds between two samples
+    samples: list[FunctionSample]  # oldest first
+    wait: Latency  # from ready to run until claimed by a worker
+    run: Latency  # from claimed until ended
+
+
 class DoorView(msgspec.Struct, frozen=True):
     """An address that the server listens on."""
 

@@ -23,20 +23,29 @@ LONGEST: Final = 4e12  # seconds; longer, negative and NaN durations count in bu
 class DurationHistogram:
     """Counts durations. Consecutive ones mostly fall into the same bucket, so a run of them is counted separately."""
 
-    __slots__ = ("_bucket", "_counts", "_run", "total_seconds")
+    __slots__ = ("_bucket", "_counts", "_run", "largest", "total_seconds")
 
     def __init__(self) -> None:
         self.total_seconds = 0.0  # sum of the valid durations
+        self.largest = 0.0  # duration since `take_largest` was called last
         self._counts = [0] * BUCKETS
         self._bucket = 0
         self._run = 0  # how many more there are in `_bucket` than `_counts` says
 
-    def add(self, seconds: float) -> None:
-        """Count a duration."""
+    def add(self, seconds: float) -> int:
+        """Count a duration. Return its bucket, for `add_to` of another histogram."""
         bucket = 0
         if 0.0 < seconds < LONGEST:
             bucket = int(seconds * MICRO).bit_length()
+        self.add_to(bucket, seconds)
+        return bucket
+
+    def add_to(self, bucket: int, seconds: float) -> None:
+        """Count a duration whose bucket is known."""
+        if bucket:
             self.total_seconds += seconds
+            if seconds > self.largest:
+                self.largest = seconds
         if bucket != self._bucket:
             self._counts[self._bucket] += self._run
             self._bucket = bucket
@@ -51,11 +60,33 @@ class DurationHistogram:
         else:
             self._counts[0] -= 1
 
+    def add_all(self, other: "DurationHistogram") -> None:
+        """Add the counts of another histogram."""
+        for bucket, count in enumerate(other.counts()):
+            self._counts[bucket] += count
+        self.total_seconds += other.total_seconds
+
+    def take_largest(self) -> float:
+        """Return the largest duration since the last call."""
+        largest, self.largest = self.largest, 0.0
+        return largest
+
     def counts(self) -> list[int]:
         """Return the number of durations in each bucket."""
         counts = list(self._counts)
         counts[self._bucket] += self._run
         return counts
+
+
+class JobTimes:
+    """How long jobs waited and ran: of one function, or of all functions beyond `Policy.measured_functions`."""
+
+    __slots__ = ("run", "shared", "wait")
+
+    def __init__(self, shared: bool = False) -> None:
+        self.shared = shared  # by several functions
+        self.wait = DurationHistogram()  # from ready to run until assigned, for every attempt
+        self.run = DurationHistogram()  # from the last assignment until the end
 
 
 class OutcomeCounts:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from geartrain.engine.counters import OutcomeCounts
+from geartrain.engine.counters import JobTimes, OutcomeCounts
 from geartrain.engine.job import LiveJob
 from geartrain.engine.queue import JobQueue, LinkedList
 
@@ -30,6 +30,7 @@ class Function:
         "restored_or_retried",
         "running",
         "scheduled",
+        "times",
         "unused_since",
         "workers",
     )
@@ -47,6 +48,7 @@ class Function:
         self.paused = False  # jobs are not assigned until it is resumed
         self.restored_or_retried = 0  # how many jobs entered by a restart or by retrying a dead job
         self.outcomes = OutcomeCounts()
+        self.times: JobTimes | None = None  # from its first assigned job on
         self.unused_since = 0.0  # as `idle_functions.py` saw it; 0: in use when it looked last
         self.ended_before = 0  # how many jobs had ended at that time
         self.next_wake_at = 0.0  # when another worker is woken if jobs are still queued; 0: not planned

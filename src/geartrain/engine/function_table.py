@@ -8,6 +8,7 @@ forgotten after a while (`idle_functions.py`), and at once if another one needs 
 from typing import Final
 
 from geartrain.engine import names
+from geartrain.engine.counters import JobTimes
 from geartrain.engine.function import Function
 from geartrain.engine.policy import FunctionPolicy, Policy
 from geartrain.engine.worker import BuiltinWorker
@@ -29,6 +30,8 @@ class FunctionTable:
         self.kept_functions: dict[bytes, int] = {}  # how many schedules name a function; those are never unused
         self.function_policies: dict[bytes, FunctionPolicy] = {}  # of the functions that have settings of their own
         self.forgotten = Function(_FORGOTTEN)  # has the counters of all functions that were forgotten or dropped
+        self.measured: dict[bytes, Function] = {}  # those that have `times` of their own
+        self.other_times = JobTimes(shared=True)  # of all other functions
         self._room_made_at = 0.0
 
     def function(self, name: bytes) -> Function:
@@ -80,9 +83,21 @@ class FunctionTable:
         """Remove a function that has neither workers nor jobs. Its counters are added to those of `forgotten`."""
         del self.functions[function.name]
         self.function_policies.pop(function.name, None)
+        if self.measured.pop(function.name, None) is not None and function.times is not None:
+            self.other_times.wait.add_all(function.times.wait)
+            self.other_times.run.add_all(function.times.run)
         if function.name not in self.builtin_workers:
             self.forgotten.outcomes.add(function.outcomes)
             self.forgotten.restored_or_retried += function.restored_or_retried
+
+    def measure(self, function: Function) -> JobTimes:
+        """Give a function its histograms, or the shared ones if enough functions have their own."""
+        if len(self.measured) < self.policy.measured_functions and function.name not in self.builtin_workers:
+            self.measured[function.name] = function
+            function.times = JobTimes()
+        else:
+            function.times = self.other_times
+        return function.times
 
     def _create_function(self, name: bytes) -> Function:
         function = self.functions[name] = Function(name)

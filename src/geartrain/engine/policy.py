@@ -44,6 +44,8 @@ class Policy:
     max_functions: int = 100_000
     # Seconds after which a function that nothing uses is forgotten; 0: never.
     forget_functions_after: float = 0.0
+    # How many functions have histograms of their own of the times that their jobs wait and run.
+    measured_functions: int = 1000
     # How many functions one worker may offer.
     max_abilities: int = 10_000
     # How many bytes all jobs may have together: their payloads, and JOB_BYTES for each. Dead jobs count. The engine

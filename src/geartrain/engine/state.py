@@ -266,7 +266,9 @@ class EngineState(Permissions):
         before = job.state
         enter(job, state)
         if before is RUNNING:
-            self.run_times.add(self.now - job.started_at)
+            bucket = self.run_times.add(self.now - job.started_at)
+            if function.times is not None:
+                function.times.run.add_to(bucket, self.now - job.started_at)
             self._unassign(function, job)
         elif before is QUEUED:
             function.queues[job.priority].remove(job)

@@ -138,7 +138,10 @@ class WorkerVerbs(ClientVerbs):
         ready_at = job.run_at
         if ready_at < job.submitted_at:  # a time in the past only determines the position in the queue
             ready_at = job.submitted_at
-        self.wait_times.add(now - ready_at)
+        times = function.times
+        if times is None:
+            times = self.measure(function)
+        times.wait.add_to(self.wait_times.add(now - ready_at), now - ready_at)
         timeout = worker.abilities[job.function].timeout
         if job.timeout and (not timeout or job.timeout < timeout):
             timeout = job.timeout

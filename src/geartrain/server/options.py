@@ -25,6 +25,7 @@ def policy(settings: Settings) -> Policy:
         wake_grace=settings.wake_grace,
         max_functions=settings.max_functions,
         max_abilities=settings.max_abilities,
+        measured_functions=settings.metrics_functions,
         forget_functions_after=settings.forget_functions_after,
         max_queued_bytes=settings.max_queued_bytes or machine.memory_size() // 2,
     )

@@ -2,7 +2,8 @@
 
 import pytest
 
-from geartrain.admin.history import KEPT, percentile
+from geartrain.admin.history import KEPT
+from geartrain.admin.latency import percentile
 from geartrain.admin.service import Admin
 from geartrain.engine.counters import BUCKETS, DurationHistogram
 from geartrain.engine.engine import Engine
@@ -81,3 +82,56 @@ def test_percentiles_are_in_order() -> None:
         counts[exponent] = 30 - exponent
     shares = [percentile(counts, share / 100) for share in range(1, 100)]
     assert shares == sorted(shares)
+
+
+def test_a_percentile_is_at_most_the_largest_duration(admin: Admin, engine: Engine, server: FakeServer) -> None:
+    let_pass(engine, server, 7, jobs=20, took=1.1)
+    run = admin.overview().run
+    assert run.p50 is not None
+    assert run.p99 is not None
+    assert run.p50 <= run.p99 <= 1.1 + 1e-6
+    let_pass(engine, server, 5, jobs=20, took=1.2)
+    later = admin.overview().run.p99
+    assert later is not None
+    assert 1.1 < later <= 1.2 + 1e-6
+
+
+def test_a_function_has_a_history_of_its_own(admin: Admin, engine: Engine, server: FakeServer) -> None:
+    let_pass(engine, server, 31, jobs=3, took=0.5)
+    engine.submit(b"f", background=True)
+    engine.submit(b"never-run", background=True)
+    let_pass(engine, server, 15)
+    history = admin.function_history(b"f")
+    assert history.measured
+    assert [round(sample.completed) for sample in history.samples] == [3, 3, 0]
+    assert [sample.queued for sample in history.samples] == [0, 0, 1]
+    assert [sample.at - history.interval for sample in history.samples[1:]] == [
+        sample.at for sample in history.samples[:-1]
+    ]
+    last, idle = history.samples[-2:]
+    assert last.run_p95 is not None
+    assert 0.26 < last.run_p95 <= 0.501
+    assert idle.run_p95 is None
+    assert history.run.p99 is not None
+    assert history.run.p99 <= 0.501
+    assert admin.function_history(b"f", 10).samples == history.samples[-1:]
+    assert admin.function_history(b"never-run").samples == []
+    assert not admin.function_history(b"never-run").measured
+
+
+def test_only_some_functions_have_a_history(admin: Admin, engine: Engine, server: FakeServer) -> None:
+    engine.policy.measured_functions = 2
+    for name in (b"a", b"b", b"c"):
+        worker = hire(engine, name)
+        engine.submit(name, background=True)
+        engine.complete(worker, claim(engine, worker), b"")
+    let_pass(engine, server, 20)
+    assert [admin.function_history(name).measured for name in (b"a", b"b", b"c")] == [True, True, False]
+    engine.remove_worker(next(worker for worker in engine.workers.values() if b"a" in worker.abilities))
+    admin.drop(b"a")
+    assert sum(engine.other_times.wait.counts()) == 2  # those of c, and those of a, which was dropped
+    worker = hire(engine, b"d")
+    engine.submit(b"d", background=True)
+    engine.complete(worker, claim(engine, worker), b"")
+    let_pass(engine, server, 20)
+    assert admin.function_history(b"d").measured

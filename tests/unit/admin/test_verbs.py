@@ -25,7 +25,7 @@ CALLED = [verb for verb in verbs.VERBS.values() if not verb.streams]
 # The names that clients of the control function rely on.
 NAMES = {
     "overview", "history", "system", "ping", "tail",
-    "functions", "function", "pause", "resume", "limit", "configure", "drop",
+    "functions", "function", "function_history", "pause", "resume", "limit", "configure", "drop",
     "jobs", "job", "payload", "result", "cancel", "retry", "delete", "hasten", "bulk", "postpone", "bury",
     "workers",
     "crons", "cron", "cron_set", "cron_remove", "cron_run", "cron_pause", "cron_resume",

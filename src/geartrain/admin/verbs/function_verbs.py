@@ -47,6 +47,14 @@ FUNCTION_VERBS: Final = (
         http=Http("GET", "/functions/{name}"),
     ),
     Verb(
+        "function_history", FUNCTION, "Samples of a function over the last hour, and its latencies",
+        (
+            Argument("name", BYTES, "Name of the function", required=True),
+            Argument("seconds", INTEGER, "How far back", default=3600, minimum=1, maximum=86400),
+        ),
+        http=Http("GET", "/functions/{name}/history"),
+    ),
+    Verb(
         "pause", FUNCTION, "Stop handing out jobs of a function until it is resumed",
         (_FUNCTION,), (ADMIN,), changes=True, past="paused",
         http=Http("POST", "/functions/{name}/pause", shows="function"),
