@@ -159,6 +159,7 @@ class InMemory(Transport):
         self._numbers = itertools.count(1)
         self._waiting: list[Submitted] = []
         self._next_due: dict[str, float | None] = {}  # of schedules
+        self._started_at = self.clock.now  # intervals of schedules count from here
         self._last_run: dict[str, Submitted] = {}
         self._threads = DaemonThreads("geartrain-testing")
         self._runner = TaskRunner(app.around_runs, self._threads)
@@ -171,7 +172,7 @@ class InMemory(Transport):
         self._before = (app.now, app.connect, app.transports)
         app.now, app.connect, app.transports = self.clock, lambda: self, weakref.WeakKeyDictionary()
         for schedule in app.schedules.values():
-            self._next_due[schedule.name] = schedule.next_after(self.clock.now)
+            self._next_due[schedule.name] = self._next_run(schedule, self.clock.now)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -277,11 +278,14 @@ class InMemory(Transport):
 
     def _run_schedules(self) -> None:
         for schedule in self.app.schedules.values():
-            due = self._next_due.setdefault(schedule.name, schedule.next_after(self.clock.now))
+            due = self._next_due.setdefault(schedule.name, self._next_run(schedule, self.clock.now))
             while due is not None and due <= self.clock.now:
                 self._run_schedule(schedule)
-                due = schedule.next_after(due)
+                due = self._next_run(schedule, due)
             self._next_due[schedule.name] = due
+
+    def _next_run(self, schedule: TaskSchedule, moment: float) -> float | None:
+        return schedule.next_after(moment, start=self._started_at)
 
     def _run_schedule(self, schedule: TaskSchedule) -> None:
         last = self._last_run.get(schedule.name)

@@ -2,7 +2,8 @@
 
 1. A run is a background job. It is journalled together with the schedule's next time, so both are durable or neither:
    a crash does not lose a run or submit it twice.
-2. Runs that were missed while the server was down are replaced by a single run at the next start.
+2. Runs that were missed, because the server was down or the machine asleep, are skipped, replaced by a single run, or
+   all submitted, as the schedule's `missed` says.
 3. A schedule that is `unique` skips a run while the job of the previous run has not ended.
 4. A run is skipped if the function has as many jobs as its limit allows, or cannot be created; a warning is logged.
 5. A run whose job cannot be made durable is repeated until it can.
@@ -11,6 +12,7 @@ Nothing polls: the engine calls `fire` at the time of the next run. Schedules ar
 costs the same whatever their number.
 """
 
+import datetime
 import functools
 import heapq
 import logging
@@ -23,6 +25,7 @@ from geartrain import jsonbytes
 from geartrain.admin.authorization import may_read
 from geartrain.admin.base import AdminBase
 from geartrain.admin.saved_values import SavedValues
+from geartrain.admin.schedule import ALL, ONCE, SKIP, Schedule
 from geartrain.admin.views import PRIORITIES, ScheduleView
 from geartrain.cron import UTC, CronExpression
 from geartrain.engine.deadlines import NEVER
@@ -34,8 +37,8 @@ from geartrain.runtime.tick import TickLoop
 
 DOOR: Final = "cron"  # the `door` of the jobs
 SCHEDULES_MOST: Final = 10_000
-LONGEST_NAME: Final = 200
-LARGEST_PAYLOAD: Final = 1024 * 1024
+MISSED_AFTER: Final = 60.0  # seconds; a run that is less late than this was not missed
+MISSED_MOST: Final = 100  # runs that a schedule with missed=all submits afterwards: the latest
 _RUNS_PER_TICK: Final = 200
 _RETRY_SECONDS: Final = 1.0
 _STALE_MOST: Final = 64  # entries of the heap beside those that each schedule may have; then it is rebuilt
@@ -43,38 +46,6 @@ _STALE_MOST: Final = 64  # entries of the heap beside those that each schedule m
 _CLOCK_WAS_WRONG: Final = 3 * 3600.0
 
 _log = logging.getLogger("geartrain.cron")
-
-
-class Schedule(msgspec.Struct):
-    """A schedule as it is saved."""
-
-    name: str
-    expression: str
-    function: bytes
-    payload: bytes = b""
-    priority: str = "normal"
-    unique: bool = False
-    timezone: str = UTC
-    paused: bool = False
-    next_at: float | None = None
-    last_at: float | None = None
-    last_handle: bytes = b""
-
-    def view(self) -> ScheduleView:
-        """The schedule as operators see it."""
-        return ScheduleView(
-            name=self.name,
-            expression=self.expression,
-            timezone=self.timezone,
-            function=jsonbytes.encode(self.function),
-            payload=jsonbytes.encode(self.payload),
-            priority=self.priority,
-            unique=self.unique,
-            paused=self.paused,
-            next_at=None if self.paused else self.next_at,
-            last_at=self.last_at,
-            last_handle=jsonbytes.encode(self.last_handle),
-        )
 
 
 class Schedules(Timer):
@@ -89,6 +60,7 @@ class Schedules(Timer):
         self._expressions: dict[str, CronExpression] = {}
         # Times and names, a heap. An entry whose schedule has another time now is stale; it is dropped at the top.
         self._due: list[tuple[float, str]] = []
+        self._catching_up: set[str] = set()  # names of schedules whose missed runs are being submitted
         self._seen = engine.now
         for slot, value in self._saved.values():
             self._restore(slot, value)
@@ -113,18 +85,19 @@ class Schedules(Timer):
 
     def set(self, schedule: Schedule) -> None:
         """Add a schedule, or replace the one of the same name; its last run and its pause remain."""
-        _check(schedule)
+        schedule.check()
         self._engine.check_function(schedule.function)
-        expression = CronExpression(schedule.expression, schedule.timezone)
         old = self._schedules.get(schedule.name)
+        is_same = old is not None and (schedule.expression, schedule.timezone) == (old.expression, old.timezone)
+        schedule.start = old.start if old is not None and is_same else self._engine.now
+        expression = CronExpression(schedule.expression, schedule.timezone, schedule.start)
         if old is None and len(self._schedules) >= SCHEDULES_MOST:
             raise AdminError("conflict", f"there are {SCHEDULES_MOST} schedules, which is the limit")
         schedule.next_at = expression.after(self._engine.now)
         if old is not None:
             schedule.paused, schedule.last_at, schedule.last_handle = old.paused, old.last_at, old.last_handle
-            if (schedule.expression, schedule.timezone) == (old.expression, old.timezone):
+            if is_same:
                 schedule.next_at = old.next_at
-        if old is not None:
             self._let_go(old)
         self._add(schedule, expression)
         self._save(schedule)
@@ -133,6 +106,7 @@ class Schedules(Timer):
         """Delete a schedule; jobs that it submitted remain."""
         self._let_go(self.get(name))
         del self._schedules[name], self._expressions[name]
+        self._catching_up.discard(name)
         self._saved.remove(name)
         self._plan()
 
@@ -173,9 +147,8 @@ class Schedules(Timer):
         self._plan()
 
     def _fire(self, schedule: Schedule) -> None:
-        missed = schedule.next_at
-        schedule.next_at = self._expressions[schedule.name].after(self._engine.now)
-        if self._busy(schedule):
+        due = self._next_run(schedule)
+        if due is None or self._busy(schedule):
             self._save(schedule)
             return
         before = (schedule.last_at, schedule.last_handle)
@@ -187,19 +160,45 @@ class Schedules(Timer):
             self._save(schedule)
             return
         self._save(schedule)
-        self._durability.call_when_durable(functools.partial(self._commit_ended, schedule, job, missed, before))
+        self._durability.call_when_durable(functools.partial(self._commit_ended, schedule, job, due, before))
+
+    def _next_run(self, schedule: Schedule) -> float | None:
+        """Advance a schedule that is due. Return the time of the run to submit now; None if it was missed for good."""
+        now, due, expression = self._engine.now, schedule.next_at, self._expressions[schedule.name]
+        assert due is not None
+        is_missed = now - due > MISSED_AFTER
+        if schedule.missed != ALL:
+            schedule.next_at = expression.after(now)
+            if schedule.missed == SKIP and is_missed:
+                self._log_skipped(schedule, due, f"more than {MISSED_AFTER:g} seconds late")
+                return None
+            return due
+        if is_missed and schedule.name not in self._catching_up:
+            self._catching_up.add(schedule.name)
+            first = expression.last_before(now, MISSED_MOST)
+            if first is not None and first > due:
+                self._log_skipped(schedule, due, f"only the last {MISSED_MOST} are submitted")
+                due = first
+        schedule.next_at = expression.after(due)
+        if schedule.next_at is None or schedule.next_at > now:
+            self._catching_up.discard(schedule.name)
+        return due
+
+    def _log_skipped(self, schedule: Schedule, since: float, reason: str) -> None:
+        fields = {"schedule": schedule.name, "since": _utc(since), "why": reason}
+        _log.warning("missed runs skipped", extra={"fields": fields})
 
     def _commit_ended(
         self,
         schedule: Schedule,
         job: LiveJob,
-        missed: float | None,
+        due: float,
         before: tuple[float | None, bytes],
         failed: bool,
     ) -> None:
         """Repeat a run whose job could not be made durable, unless a worker has the job already."""
         if failed and job.state is JobState.CANCELLED and self._schedules.get(schedule.name) is schedule:
-            schedule.next_at = missed
+            schedule.next_at = due
             schedule.last_at, schedule.last_handle = before
             self._saved.put(schedule.name, msgspec.json.encode(schedule))
             self._push(schedule)
@@ -271,7 +270,7 @@ class Schedules(Timer):
     def _restore(self, slot: str, value: bytes) -> None:
         try:
             schedule = msgspec.json.decode(value, type=Schedule)
-            expression = CronExpression(schedule.expression, schedule.timezone)
+            expression = CronExpression(schedule.expression, schedule.timezone, schedule.start)
         except (msgspec.MsgspecError, AdminError) as error:
             fields = {"place": slot, "why": str(error)}
             _log.error("schedule cannot be read and does not run", extra={"fields": fields})
@@ -285,26 +284,8 @@ def _at(schedule: Schedule) -> float:
     return NEVER if schedule.paused or schedule.next_at is None else schedule.next_at
 
 
-def _check(schedule: Schedule) -> None:
-    name = schedule.name
-    problems = (
-        (
-            not name or len(name) > LONGEST_NAME or not name.isprintable(),
-            f"the name of a schedule must be 1 to {LONGEST_NAME} printable characters",
-        ),
-        (not schedule.function, "a schedule needs a function"),
-        (
-            len(schedule.payload) > LARGEST_PAYLOAD,
-            f"the payload of a schedule must not be larger than {LARGEST_PAYLOAD} bytes",
-        ),
-        (
-            schedule.priority not in PRIORITIES,
-            f"unknown priority {schedule.priority!r}; the priorities are {', '.join(PRIORITIES)}",
-        ),
-    )
-    for is_wrong, text in problems:
-        if is_wrong:
-            raise AdminError("bad-request", text)
+def _utc(time: float) -> str:
+    return datetime.datetime.fromtimestamp(time, datetime.UTC).isoformat(timespec="seconds")
 
 
 class ScheduleVerbs(AdminBase):
@@ -333,6 +314,7 @@ class ScheduleVerbs(AdminBase):
         priority: str = "normal",
         unique: bool = False,
         timezone: str = UTC,
+        missed: str = ONCE,
     ) -> ScheduleView:
         """Create or replace a schedule."""
         self._begin_change(function)
@@ -344,6 +326,7 @@ class ScheduleVerbs(AdminBase):
             priority=priority,
             unique=unique,
             timezone=timezone,
+            missed=missed,
         )
         self._schedules.set(schedule)
         return schedule.view()

@@ -127,12 +127,13 @@ class ScheduleView(msgspec.Struct, frozen=True):
     """A schedule."""
 
     name: str
-    expression: str  # five cron fields
+    expression: str  # cron fields, `@hourly`, `@every 15s`
     timezone: str
     function: JsonBytes
     payload: JsonBytes
     priority: str
     unique: bool  # a run is skipped while the job of the previous run has not ended
+    missed: str  # what becomes of missed runs: skip, once or all
     paused: bool
     next_at: float | None
     last_at: float | None

@@ -28,7 +28,7 @@ from geartrain.app.codecs import Codec
 from geartrain.app.context import Running
 from geartrain.app.handle import SyncTaskHandle, TaskHandle
 from geartrain.app.middleware import Around
-from geartrain.app.schedules import TaskSchedule
+from geartrain.app.schedules import MissedPolicy, TaskSchedule
 from geartrain.app.task import CoroutineTask, PlainTask, PriorityName, Task, parse_priority
 from geartrain.app.transport import Transport
 from geartrain.app.unique_key import UniqueRule
@@ -135,14 +135,17 @@ class App:
         timezone: str = "UTC",
         name: str = "",
         unique: bool = True,
+        missed: MissedPolicy = "once",
         priority: PriorityName = "normal",
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> decorators.ScheduleDecorator:
-        """Let the server submit a task by a cron expression of five fields: `@app.cron("*/5 * * * *")`.
+        """Let the server submit a task by a cron expression: `@app.cron("*/5 * * * *")`.
 
-        With `unique`, a run is skipped while the previous one is unfinished. A task with several schedules needs a
-        `name` for each.
+        The expression has five fields, or six with the seconds first; `@hourly` and the like stand for such fields, and
+        `@every 15s` is an interval. With `unique`, a run is skipped while the previous one is unfinished. `missed` says
+        what becomes of runs that were missed while the server was down: "skip", "once" (one run instead of them) or
+        "all" (the last 100). A task with several schedules needs a `name` for each.
 
         >>> app = App("shop")
         >>> @app.cron("0 6 * * 1-5", timezone="Europe/Berlin")
@@ -150,13 +153,14 @@ class App:
         >>> list(app.schedules)
         ['shop/open_shop']
         """
-        schedules.check(expression, timezone)
+        schedules.check(expression, timezone, missed)
         return decorators.ScheduleDecorator(
             self,
             expression=expression,
             timezone=timezone,
             name=name,
             unique=unique,
+            missed=missed,
             priority=parse_priority(priority),
             args=args,
             kwargs=kwargs or {},

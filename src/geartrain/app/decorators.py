@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 from geartrain.app import codecs
 from geartrain.app.codecs import Codec
 from geartrain.app.retry import RetryPolicy
-from geartrain.app.schedules import TaskSchedule
+from geartrain.app.schedules import MissedPolicy, TaskSchedule
 from geartrain.app.task import (
     CoroutineTask,
     PlainTask,
@@ -90,6 +90,7 @@ class ScheduleDecorator:
         timezone: str,
         name: str,
         unique: bool,
+        missed: MissedPolicy,
         priority: Priority,
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
@@ -99,6 +100,7 @@ class ScheduleDecorator:
         self._timezone = timezone
         self._name = name
         self._unique = unique
+        self._missed: MissedPolicy = missed
         self._priority = priority
         self._args = tuple(args)
         self._kwargs = dict(kwargs)
@@ -120,7 +122,14 @@ class ScheduleDecorator:
             raise ValueError(f"app {app.name!r} already has a schedule {name!r}; set name= to make them differ")
         call = task.with_options(priority=self._priority).bind(*self._args, **self._kwargs)
         call.id = name  # the same for every run, so that registering again changes nothing
-        app.schedules[name] = TaskSchedule(name, self._expression, self._timezone, self._unique, call)
+        app.schedules[name] = TaskSchedule(
+            name=name,
+            expression=self._expression,
+            timezone=self._timezone,
+            unique=self._unique,
+            missed=self._missed,
+            call=call,
+        )
         return task
 
 

@@ -8,7 +8,7 @@ the app no longer has are removed from the server: those whose names begin with 
 import asyncio
 import dataclasses
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from geartrain import jsonbytes
 from geartrain.app.call import Call
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from geartrain.app.app import App
 
 _COMPARED: Final = ("expression", "function", "priority", "unique", "timezone")
+MissedPolicy = Literal["skip", "once", "all"]  # what becomes of missed runs
 
 _log = logging.getLogger("geartrain.app")
 
@@ -30,14 +31,15 @@ class TaskSchedule:
     """A schedule of one task."""
 
     name: str  # on the server; begins with the app's name
-    expression: str  # five cron fields
+    expression: str  # cron fields, `@hourly`, `@every 15s`
     timezone: str
     unique: bool  # skip a run while the previous one is unfinished
+    missed: MissedPolicy
     call: Call[Any]
 
-    def next_after(self, moment: float) -> float | None:
-        """The next time it is due, in epoch seconds; None: never again."""
-        return CronExpression(self.expression, self.timezone).after(moment)
+    def next_after(self, moment: float, start: float) -> float | None:
+        """The next time it is due, in epoch seconds; None: never again. Intervals count from `start`."""
+        return CronExpression(self.expression, self.timezone, start).after(moment)
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of the server's verb `cron_set`."""
@@ -49,15 +51,19 @@ class TaskSchedule:
             "priority": self.call.priority.name.lower(),
             "unique": self.unique,
             "timezone": self.timezone,
+            # Servers of older versions refuse this argument; the default is all that they do.
+            **({"missed": self.missed} if self.missed != "once" else {}),
         }
 
 
-def check(expression: str, timezone: str) -> None:
+def check(expression: str, timezone: str, missed: str) -> None:
     """Raise ValueError for an invalid schedule, when it is declared rather than when the first worker starts."""
     try:
         CronExpression(expression, timezone)
     except AdminError as error:
         raise ValueError(error.text) from None
+    if missed not in get_args(MissedPolicy):
+        raise ValueError(f"missed must be one of {', '.join(get_args(MissedPolicy))}, not {missed!r}")
 
 
 async def register(app: "App", control: ServerControl, url: str) -> None:
@@ -95,4 +101,6 @@ def _is_same(schedule: TaskSchedule, stored: dict[str, Any] | None) -> bool:
     if stored is None or jsonbytes.decode(stored["payload"]) != schedule.call.payload():
         return False
     arguments = schedule.arguments()
+    if stored.get("missed", "once") != schedule.missed:
+        return False
     return all(stored[name] == arguments[name] for name in _COMPARED)

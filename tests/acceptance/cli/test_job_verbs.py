@@ -62,5 +62,17 @@ def test_a_schedule_from_creation_to_removal(geartrain: Geartrain) -> None:
     geartrain("cron", "remove", "nightly", code=CODE_NOT_FOUND)
 
 
+def test_a_schedule_by_name_or_interval(geartrain: Geartrain) -> None:
+    geartrain("cron", "add", "x", "@hourly", "f")
+    geartrain("cron", "add", "often", "@every 15s", "f", "--missed", "skip")
+    geartrain("cron", "add", "seconds", "*/10 * * * * *", "f", "--missed", "all")
+    crons = {cron["name"]: cron for cron in geartrain("cron", "list", "--json").json_lines}
+    assert {name: cron["missed"] for name, cron in crons.items()} == {"x": "once", "often": "skip", "seconds": "all"}
+    assert crons["x"]["next_at"] % 3600 == 0
+    assert crons["seconds"]["next_at"] % 10 == 0
+    for name in crons:
+        geartrain("cron", "remove", name)
+
+
 def test_an_invalid_cron_expression(geartrain: Geartrain) -> None:
     assert "61" in geartrain("cron", "add", "bad", "61 * * * *", "report", code=1).err

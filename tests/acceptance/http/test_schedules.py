@@ -21,6 +21,8 @@ def test_the_life_of_a_schedule(peer: Peer) -> None:
     assert made["next_at"] > peer.get("/overview")["now"]
     assert peer.get("/schedules/nightly") == made
     assert made in peer.get("/schedules")
+    assert made["missed"] == "once"
+    assert put(peer, "nightly", {**NIGHTLY, "missed": "all"})["missed"] == "all"
     changed = put(peer, "nightly", {**NIGHTLY, "payload": "some"})
     assert changed["payload"] == "some"
     assert peer.post("/schedules/nightly/pause")["paused"] is True
@@ -39,6 +41,8 @@ def test_the_life_of_a_schedule(peer: Peer) -> None:
         {"expression": "61 * * * *"},
         {"timezone": "Mars/Olympus"},
         {"priority": "urgent"},
+        {"missed": "twice"},
+        {"expression": "@every 0s"},
         {"function": "geartrain.control"},
         {"function": ""},
         {"more": 1},

@@ -8,6 +8,7 @@ import pytest
 
 from geartrain.admin import schedules
 from geartrain.admin.service import Admin
+from geartrain.cron import NAMES as CRON_NAMES
 from geartrain.cron import CronExpression
 from geartrain.engine.engine import Engine
 from geartrain.errors import AdminError
@@ -79,6 +80,96 @@ def test_schedules_survive_a_restart(admin: Admin, engine: Engine, server: FakeS
     admin.cron_pause("other")
     _, again = restarted(engine, server, journal)
     assert again.crons() == admin.crons()
+
+
+def test_a_run_that_is_a_few_seconds_late_is_not_missed(
+    admin: Admin, engine: Engine, server: FakeServer, journal: SavingJournal
+) -> None:
+    every_minute(admin, missed="skip")
+    server.now += MINUTE + 30
+    other, again = restarted(engine, server, journal)
+    other.tick(server.now)
+    assert len(other.jobs) == 1
+    assert again.cron("tick").next_at == NOW + 2 * MINUTE
+
+
+def test_missed_runs_are_skipped(
+    admin: Admin, engine: Engine, server: FakeServer, journal: SavingJournal, caplog: pytest.LogCaptureFixture
+) -> None:
+    every_minute(admin, missed="skip")
+    server.now += 3600 + 10
+    other, again = restarted(engine, server, journal)
+    other.tick(server.now)
+    assert len(other.jobs) == 0
+    assert again.cron("tick").next_at == server.now - 10 + MINUTE
+    assert [entry.getMessage() for entry in caplog.records] == ["missed runs skipped"]
+    Clock(other, server).go(MINUTE)
+    assert len(other.jobs) == 1
+
+
+@pytest.mark.parametrize("expression", ["* * * * *", "@every 1m"])
+def test_all_missed_runs_are_submitted(
+    admin: Admin, engine: Engine, server: FakeServer, journal: SavingJournal, expression: str
+) -> None:
+    every_minute(admin, missed="all", expression=expression)
+    server.now += 5 * MINUTE + 10
+    other, again = restarted(engine, server, journal)
+    Clock(other, server).go(0)
+    assert len(other.jobs) == 5
+    assert again.cron("tick").next_at == NOW + 6 * MINUTE
+
+
+@pytest.mark.parametrize("expression", ["* * * * *", "@every 1m"])
+def test_only_the_last_missed_runs_are_submitted(
+    admin: Admin,
+    engine: Engine,
+    server: FakeServer,
+    journal: SavingJournal,
+    expression: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    every_minute(admin, missed="all", expression=expression)
+    server.now += 30 * 24 * 3600 + 10
+    other, again = restarted(engine, server, journal)
+    Clock(other, server).go(0)
+    assert len(other.jobs) == schedules.MISSED_MOST
+    assert again.cron("tick").next_at == server.now - 10 + MINUTE
+    assert [entry.getMessage() for entry in caplog.records] == ["missed runs skipped"]
+
+
+def test_a_crash_while_missed_runs_are_submitted_repeats_none(
+    admin: Admin, engine: Engine, server: FakeServer, journal: SavingJournal
+) -> None:
+    every_minute(admin, missed="all")
+    server.now += 5 * MINUTE
+    other, _ = restarted(engine, server, journal)
+    other.tick(server.now)
+    submitted = len(other.jobs)
+    assert 0 < submitted < 5
+    another, _ = restarted(other, server, journal)
+    Clock(another, server).go(0)
+    assert len(another.jobs) == 5 - submitted
+
+
+def test_an_interval_counts_from_when_it_was_set(
+    admin: Admin, engine: Engine, server: FakeServer, journal: SavingJournal, clock: Clock
+) -> None:
+    clock.go(7)
+    every_minute(admin, expression="@every 1h30m")
+    assert admin.cron("tick").next_at == NOW + 7 + 5400
+    clock.go(1000)
+    every_minute(admin, expression="@every 1h30m", payload=b"new")
+    assert admin.cron("tick").next_at == NOW + 7 + 5400
+    server.now += 10_000
+    other, again = restarted(engine, server, journal)
+    other.tick(server.now)
+    assert again.cron("tick").next_at == NOW + 7 + 3 * 5400
+
+
+def test_a_schedule_with_seconds(admin: Admin, engine: Engine, clock: Clock) -> None:
+    every_minute(admin, expression="*/20 * * * * *")
+    clock.go(MINUTE)
+    assert len(engine.jobs) == 3
 
 
 def test_missed_runs_become_one_run(admin: Admin, engine: Engine, server: FakeServer, journal: SavingJournal) -> None:
@@ -246,9 +337,18 @@ def test_many_due_schedules_all_run(admin: Admin, engine: Engine, clock: Clock) 
     ("changes", "words"),
     [
         ({"expression": "* * * *"}, "five fields"),
-        ({"expression": "* * * * * *"}, "five fields"),
-        ({"expression": "@daily"}, "five fields"),
-        ({"expression": "61 * * * *"}, "Bad minute"),
+        ({"expression": "* * * * * * *"}, "five fields"),
+        ({"expression": "@fortnightly"}, "a name such as @hourly"),
+        ({"expression": "61 * * * *"}, "the minute is '61'; a minute is 0 to 59"),
+        ({"expression": "75 * * * * *"}, "the second is '75'"),
+        ({"expression": "* * * * MOO"}, "the day-of-week is 'MOO'"),
+        ({"expression": "@every"}, "1s to 366d"),
+        ({"expression": "@every 0s"}, "1s to 366d"),
+        ({"expression": "@every 15"}, "1s to 366d"),
+        ({"expression": "@every 500ms"}, "1s to 366d"),
+        ({"expression": "@every 30m1h"}, "1s to 366d"),
+        ({"expression": "@every 367d"}, "1s to 366d"),
+        ({"missed": "twice"}, "unknown policy 'twice' for missed runs"),
         ({"expression": "0 0 30 2 *"}, "not a cron expression"),
         ({"timezone": "Europe/Atlantis"}, "no time zone"),
         ({"timezone": "../../etc/passwd"}, "no time zone"),
@@ -299,6 +399,50 @@ def test_daylight_saving_time() -> None:
     assert spring == ["2026-03-29T03:00:00+02:00", "2026-03-30T02:30:00+02:00"]
     autumn = moments("30 2 * * *", "Europe/Berlin", datetime.datetime(2026, 10, 24, 12), 2)
     assert autumn == ["2026-10-25T02:30:00+02:00", "2026-10-26T02:30:00+01:00"]
+
+
+def test_daylight_saving_time_with_seconds() -> None:
+    spring = moments("15 30 2 * * *", "Europe/Berlin", datetime.datetime(2026, 3, 28, 12), 2)
+    assert spring == ["2026-03-29T03:00:15+02:00", "2026-03-30T02:30:15+02:00"]
+    autumn = moments("15 30 2 * * *", "Europe/Berlin", datetime.datetime(2026, 10, 24, 12), 2)
+    assert autumn == ["2026-10-25T02:30:15+02:00", "2026-10-26T02:30:15+01:00"]
+
+
+def test_an_expression_with_a_star_follows_the_clock_through_both_equal_hours() -> None:
+    autumn = moments("30 * * * *", "Europe/Berlin", datetime.datetime(2026, 10, 25, 1, 45), 3)
+    assert autumn == ["2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00", "2026-10-25T03:30:00+01:00"]
+    spring = moments("@hourly", "Europe/Berlin", datetime.datetime(2026, 3, 29, 0, 30), 3)
+    assert spring == ["2026-03-29T01:00:00+01:00", "2026-03-29T03:00:00+02:00", "2026-03-29T04:00:00+02:00"]
+
+
+def test_an_interval_ignores_daylight_saving_time() -> None:
+    spring = moments("@every 1h", "Europe/Berlin", datetime.datetime(2026, 3, 29, 0, 30), 3)
+    assert spring == ["2026-03-29T01:00:00+01:00", "2026-03-29T03:00:00+02:00", "2026-03-29T04:00:00+02:00"]
+
+
+def test_a_time_that_passed_in_the_first_of_two_equal_hours_does_not_match_again() -> None:
+    second_hour = datetime.datetime(2026, 10, 25, 2, 10, fold=1)
+    assert moments("30 2 * * *", "Europe/Berlin", second_hour, 1) == ["2026-10-26T02:30:00+01:00"]
+
+
+@pytest.mark.parametrize("name", CRON_NAMES)
+def test_names_stand_for_fields(name: str) -> None:
+    for moment in (0.0, NOW):
+        assert CronExpression(name).after(moment) == CronExpression(CRON_NAMES[name]).after(moment)
+        assert CronExpression(name.upper()).after(moment) == CronExpression(name).after(moment)
+
+
+@pytest.mark.parametrize("expression", ["*/7 * * * *", "10 3 * * *", "@every 11s", "5 */10 4 * * *"])
+def test_the_last_matches_before_a_time(expression: str) -> None:
+    times = CronExpression(expression, "Europe/Berlin")
+    at = first = times.after(NOW)
+    matches = []
+    while at is not None and len(matches) < 10:
+        matches.append(at)
+        at = times.after(at)
+    assert first is not None
+    assert [times.last_before(matches[-1], count) for count in (1, 4, 10)] == [matches[-1], matches[-4], matches[0]]
+    assert times.last_before(matches[-1] - 1, 1) == matches[-2]
 
 
 def test_time_zones() -> None:

@@ -183,7 +183,16 @@ def test_schedules(app: App) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("expression", ["", "* * * *", "* * * * * *", "61 * * * *", "yesterday"])
+def test_policy_for_missed_runs(app: App) -> None:
+    @app.cron("@every 15s", missed="all")
+    def tidy() -> None: ...
+
+    assert app.schedules["shop/tidy"].arguments()["missed"] == "all"
+    with pytest.raises(ValueError, match="missed must be one of skip, once, all"):
+        app.cron("@hourly", missed="twice")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("expression", ["", "* * * *", "* * * * * * *", "61 * * * *", "yesterday", "@every"])
 def test_invalid_cron_expression(app: App, expression: str) -> None:
     with pytest.raises(ValueError, match="is not a cron expression"):
         app.cron(expression)

@@ -26,6 +26,7 @@ SCHEDULE: Final = "schedule"
 
 STATES: Final = ("scheduled", "queued", "running", "done", "failed", "cancelled", "dead")
 PRIORITIES: Final = ("high", "normal", "low")
+MISSED_POLICIES: Final = ("skip", "once", "all")
 SORTS: Final = ("name", "queued", "oldest", "running", "failed")
 DEFAULT: Final = "default"  # of a function's setting: the server's setting applies
 FAILURES: Final = ("keep", "dead", "forget", DEFAULT)

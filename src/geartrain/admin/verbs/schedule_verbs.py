@@ -6,6 +6,7 @@ from geartrain.admin.verbs.row import (
     ADMIN,
     BOOLEAN,
     BYTES,
+    MISSED_POLICIES,
     PRIORITIES,
     SCHEDULE,
     TEXT,
@@ -25,26 +26,36 @@ SCHEDULE_VERBS: Final = (
         "cron_set", SCHEDULE, "Create or replace a schedule",
         (
             _NAME,
-            Argument("expression", TEXT, "Five cron fields: when it runs", required=True, longest=1000),
+            Argument("expression", TEXT, "When: `0 3 * * *`, `@hourly`, `@every 15s`", required=True, longest=1000),
             Argument("function", BYTES, "Function of its jobs", required=True),
             Argument("payload", BYTES, "Payload of its jobs", default="", positional=True),
             Argument("priority", TEXT, "Priority of its jobs", default="normal", choices=PRIORITIES),
             Argument("unique", BOOLEAN, "Skip a run while the job of the previous run has not ended", default=False),
             Argument("timezone", TEXT, "Such as `Europe/Berlin`", default="UTC", longest=100, metavar="ZONE"),
+            Argument(
+                "missed", TEXT, "Runs that were missed: skip them, run once instead, or run all (the last 100)",
+                default="once", choices=MISSED_POLICIES,
+            ),
         ),
         (ADMIN,), changes=True, past="saved",
         http=Http("PUT", "/schedules/{name}"),
         command=CliCommand(
             "add", "cron", report="{name} runs next at {next_at}",
             epilog="""
-**The expression** has five fields: minute, hour, day of the month, month, day of the week. Names such as `@hourly` are
-not supported. Runs that were missed while the server was down are replaced by a single run.
+**The expression** has five fields: minute, hour, day of the month, month, day of the week. If it has six, the first is
+the second. `@yearly` (or `@annually`), `@monthly`, `@weekly`, `@daily` (or `@midnight`) and `@hourly` stand for such
+fields. `@every 15s` is an interval from `1s` to `366d`, such as `1h30m`; it counts from now.
+
+**Missed runs.** A run is missed if the server was down, or the machine asleep, until a minute after its time. Missed
+runs are replaced by a single run; `--missed skip` leaves them out, `--missed all` submits the last 100 of them.
 
 **Examples**
 
 - `geartrain cron add nightly '0 3 * * *' report`
 
 - `geartrain cron add pulse '*/5 * * * *' check '{"host": "a"}' --timezone Europe/Berlin --unique`
+
+- `geartrain cron add beat '@every 15s' check --missed skip`
 """,
         ),
         button=Button("Edit"),

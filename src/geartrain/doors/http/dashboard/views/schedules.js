@@ -19,7 +19,7 @@ export function open(root, route, signal) {
   const none = empty(
     "No schedules yet",
     "A schedule submits a job at the times of a cron expression: minute, hour, day of month, month, day of week. " +
-      "“*/5 * * * *” is every five minutes.",
+      "“*/5 * * * *” is every five minutes, “@hourly” every hour, “@every 15s” every 15 seconds.",
   );
   none.hidden = true;
 
@@ -122,7 +122,7 @@ function edit(row) {
       field(
         "Cron expression",
         input("expression", { required: true, value: row?.expression, placeholder: "0 3 * * *" }),
-        "minute hour day month weekday",
+        "minute hour day month weekday; six fields begin with seconds; @hourly; @every 15s",
       ),
       field("Time zone", input("timezone", { value: row?.timezone ?? "UTC" })),
     ),
@@ -136,6 +136,11 @@ function edit(row) {
       field("Priority", select("priority", ["high", "normal", "low"], row?.priority ?? "normal")),
     ),
     field("Payload", payload),
+    field(
+      "Missed runs",
+      select("missed", ["skip", "once", "all"], row?.missed ?? "once"),
+      "while the server was down: skip them, run once instead of them, or run all (the last 100)",
+    ),
     make("label", { class: "field inline" }, unique, "Skip a run while the job of the previous run has not ended"),
   ];
   const save = async (data) => {
@@ -147,6 +152,7 @@ function edit(row) {
       payload: data.get("payload"),
       priority: data.get("priority"),
       unique: data.get("unique") !== null,
+      missed: data.get("missed"),
     });
     notice(`Schedule ${name} saved.`);
     return true;

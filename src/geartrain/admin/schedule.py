@@ -1,0 +1,79 @@
+"""A schedule as it is saved: when it runs, and the job that it submits."""
+
+from typing import Final
+
+import msgspec
+
+from geartrain import jsonbytes
+from geartrain.admin.verbs import MISSED_POLICIES
+from geartrain.admin.views import PRIORITIES, ScheduleView
+from geartrain.cron import UTC
+from geartrain.errors import AdminError
+
+LONGEST_NAME: Final = 200
+LARGEST_PAYLOAD: Final = 1024 * 1024
+# What becomes of runs that were missed.
+SKIP: Final = "skip"
+ONCE: Final = "once"
+ALL: Final = "all"
+
+
+class Schedule(msgspec.Struct):
+    """A schedule as it is saved."""
+
+    name: str
+    expression: str
+    function: bytes
+    payload: bytes = b""
+    priority: str = "normal"
+    unique: bool = False
+    timezone: str = UTC
+    missed: str = ONCE
+    start: float = 0.0  # when it got its expression; `@every` counts from here
+    paused: bool = False
+    next_at: float | None = None
+    last_at: float | None = None
+    last_handle: bytes = b""
+
+    def view(self) -> ScheduleView:
+        """The schedule as operators see it."""
+        return ScheduleView(
+            name=self.name,
+            expression=self.expression,
+            timezone=self.timezone,
+            function=jsonbytes.encode(self.function),
+            payload=jsonbytes.encode(self.payload),
+            priority=self.priority,
+            unique=self.unique,
+            missed=self.missed,
+            paused=self.paused,
+            next_at=None if self.paused else self.next_at,
+            last_at=self.last_at,
+            last_handle=jsonbytes.encode(self.last_handle),
+        )
+
+    def check(self) -> None:
+        """Refuse values that cannot be a schedule, with an AdminError."""
+        name = self.name
+        problems = (
+            (
+                not name or len(name) > LONGEST_NAME or not name.isprintable(),
+                f"the name of a schedule must be 1 to {LONGEST_NAME} printable characters",
+            ),
+            (not self.function, "a schedule needs a function"),
+            (
+                len(self.payload) > LARGEST_PAYLOAD,
+                f"the payload of a schedule must not be larger than {LARGEST_PAYLOAD} bytes",
+            ),
+            (
+                self.priority not in PRIORITIES,
+                f"unknown priority {self.priority!r}; the priorities are {', '.join(PRIORITIES)}",
+            ),
+            (
+                self.missed not in MISSED_POLICIES,
+                f"unknown policy {self.missed!r} for missed runs; the policies are {', '.join(MISSED_POLICIES)}",
+            ),
+        )
+        for is_wrong, text in problems:
+            if is_wrong:
+                raise AdminError("bad-request", text)
