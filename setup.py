@@ -31,6 +31,8 @@ PURE = os.environ.get("GEARTRAIN_PURE", "").lower() not in ("", "0", "no", "fals
 SOURCE = Path("src")
 PACKAGE = SOURCE / "geartrain"
 BUILD = Path("build")
+CACHE = BUILD / "mypy"
+CACHE_IS_WHOLE = BUILD / "mypy-is-whole"  # a file that exists except while the cache is written
 
 # Patterns below the package, by shared library. A module belongs to the first library that names it. Modules that call
 # each other for every job share a library, because calls between libraries cost more; libraries compile in parallel.
@@ -81,7 +83,7 @@ MYPY_OPTIONS = (
     "--config-file=",
     "--explicit-package-bases",
     "--follow-imports=silent",
-    f"--cache-dir={BUILD / 'mypy'}",
+    f"--cache-dir={CACHE}",
 )
 
 
@@ -176,11 +178,15 @@ def translate(libraries: dict[str, list[Path]]) -> list[Extension]:
     ]
     files = sorted(path for paths, _ in groups for path in paths)
     messages = io.StringIO()
+    if not CACHE_IS_WHOLE.exists():  # mypyc cannot continue what an interrupted build has left
+        shutil.rmtree(CACHE, ignore_errors=True)
+    CACHE_IS_WHOLE.unlink(missing_ok=True)
     try:
         with contextlib.redirect_stdout(messages):  # mypyc prints what is wrong and exits
             extensions = mypycify([*MYPY_OPTIONS, *files], opt_level="2", debug_level="0", separate=groups)
     except SystemExit as error:
         raise BuildError(f"mypyc does not accept the sources:\n{messages.getvalue() or error}") from error
+    CACHE_IS_WHOLE.touch()
     for extension in extensions:  # a warning of a compiler that mypyc's authors have not seen must not stop a build
         extension.extra_compile_args = [flag for flag in extension.extra_compile_args if flag != "-Werror"]
     return list(extensions)
