@@ -1,7 +1,8 @@
 """Addresses: the URLs on which servers listen and to which clients connect, for every protocol.
 
->>> parse("gearman://127.0.0.1:4730")
-Address(scheme='gearman', host='127.0.0.1', port=4730, path='', tls=False, may=None)
+>>> address = parse("gearman://127.0.0.1")
+>>> address.scheme, address.host, address.port
+('gearman', '127.0.0.1', 4730)
 >>> str(parse("gearmans://[::1]"))
 'gearmans://[::1]:4730'
 """
@@ -34,6 +35,22 @@ TLS_SCHEMES = {
 _WITHOUT_TLS = {secure: plain for plain, secure in TLS_SCHEMES.items()}
 SCHEMES = (*DEFAULT_PORTS, *sorted(PATH_SCHEMES), *_WITHOUT_TLS)
 
+CLIENT_CERTIFICATE = ("required", "optional", "none")  # what a listening address may ask of its peers
+
+
+class TlsParameters(NamedTuple):
+    """What the URL of a listening address says about its TLS; what is empty is as the settings say."""
+
+    certificate: str = ""  # files, all PEM
+    key: str = ""
+    ca: str = ""
+    crl: str = ""
+    client_certificate: str = ""  # one of CLIENT_CERTIFICATE
+
+
+_NO_TLS_PARAMETERS = TlsParameters()
+_PARAMETERS = ("may", *TlsParameters._fields)
+
 
 class Address(NamedTuple):
     """A parsed URL: host and port, or the path of a socket file."""
@@ -44,6 +61,7 @@ class Address(NamedTuple):
     path: str
     tls: bool = False
     may: str | None = None  # of a listening address: the rights of peers that prove no identity; None: the default
+    tls_parameters: TlsParameters = _NO_TLS_PARAMETERS  # of a listening address with TLS
 
     @property
     def url_scheme(self) -> str:
@@ -68,8 +86,13 @@ def parse(url: str) -> Address:
         raise AddressError(f"unsupported scheme in {url!r}; supported: {', '.join(SCHEMES)}")
     if parts.fragment or parts.username is not None:
         raise AddressError(f"{url!r} must have only a scheme, a host, a port and a path")
-    may = _rights(parts.query, url)
     scheme = _WITHOUT_TLS.get(parts.scheme, parts.scheme)
+    parameters = _parameters(parts.query, url)
+    may = parameters.pop("may", None)
+    if parameters and parts.scheme == scheme:
+        secure = TLS_SCHEMES.get(scheme)
+        instead = f"use {secure}:// instead of {scheme}://" if secure else f"{scheme}:// cannot have it"
+        raise AddressError(f"{url!r}: `{next(iter(parameters))}` is for addresses with TLS; {instead}")
     if scheme in PATH_SCHEMES:
         if parts.netloc or not parts.path.startswith("/"):
             raise AddressError(f"{url!r} needs an absolute path, as in {parts.scheme}:///run/geartrain.sock")
@@ -85,14 +108,21 @@ def parse(url: str) -> Address:
         path=parts.path if parts.path != "/" else "",
         tls=parts.scheme != scheme,
         may=may,
+        tls_parameters=TlsParameters(**parameters) if parameters else _NO_TLS_PARAMETERS,
     )
 
 
-def _rights(query: str, url: str) -> str | None:
-    """The value of `may`, the only parameter that a URL may have; None without it."""
-    if not query:
-        return None
-    name, equals, value = query.partition("=")
-    if name != "may" or not equals or "&" in value:
-        raise AddressError(f"{url!r}: the only parameter of a URL is `may`, as in ?may=submit+work")
-    return urllib.parse.unquote(value)
+def _parameters(query: str, url: str) -> dict[str, str]:
+    """The parameters of a URL by name. A plus sign stands for itself."""
+    parameters: dict[str, str] = {}
+    for word in query.split("&") if query else ():
+        name, equals, value = word.partition("=")
+        if name not in _PARAMETERS:
+            raise AddressError(f"{url!r}: unknown parameter {name!r}; there are {', '.join(_PARAMETERS)}")
+        if not equals or not value or name in parameters:
+            raise AddressError(f"{url!r}: write `{name}=` once, and with a value")
+        parameters[name] = urllib.parse.unquote(value)
+    wanted = parameters.get("client_certificate", CLIENT_CERTIFICATE[0])
+    if wanted not in CLIENT_CERTIFICATE:
+        raise AddressError(f"{url!r}: client_certificate must be one of {', '.join(CLIENT_CERTIFICATE)}")
+    return parameters

@@ -26,13 +26,13 @@ from geartrain.errors import AddressError
     ],
 )
 def test_parse(url: str, expected: tuple[str, str, int, str]) -> None:
-    assert address.parse(url) == (*expected, False, None)
+    assert address.parse(url) == (*expected, False, None, address.TlsParameters())
 
 
 @pytest.mark.parametrize(("plain", "secure"), address.TLS_SCHEMES.items())
 def test_scheme_with_tls(plain: str, secure: str) -> None:
     server = address.parse(f"{secure}://127.0.0.1")
-    assert server == (plain, "127.0.0.1", address.DEFAULT_PORTS[plain], "", True, None)
+    assert server == (plain, "127.0.0.1", address.DEFAULT_PORTS[plain], "", True, None, address.TlsParameters())
     assert str(server) == f"{secure}://127.0.0.1:{server.port}"
 
 
@@ -50,7 +50,12 @@ def test_scheme_with_tls(plain: str, secure: str) -> None:
         ("gearman://127.0.0.1:-1", "invalid URL"),
         ("gearman://[::1", "invalid URL"),
         ("gearman://127.0.0.1/queue", "have no path"),
-        ("gearman://127.0.0.1?tls=1", "the only parameter of a URL is `may`"),
+        ("gearman://127.0.0.1?tls=1", "unknown parameter 'tls'; there are may, certificate"),
+        ("gearman://127.0.0.1?may", "write `may=` once, and with a value"),
+        ("gearman://127.0.0.1?may=read&may=work", "write `may=` once, and with a value"),
+        ("gearman://127.0.0.1?ca=ca.pem", "`ca` is for addresses with TLS; use gearmans:// instead of gearman://"),
+        ("memodb+ipc:///memo.ipc?key=key.pem", "`key` is for addresses with TLS; memodb.ipc:// cannot have it"),
+        ("gearmans://127.0.0.1?client_certificate=yes", "must be one of required, optional, none"),
         ("gearman://127.0.0.1#x", "must have only a scheme"),
         ("gearman://user@127.0.0.1", "must have only a scheme"),
         ("periodic+unix://run/geartrain.sock", "absolute path"),

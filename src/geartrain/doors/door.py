@@ -54,7 +54,7 @@ class SocketOptions:
     keepalive_idle: int = -1  # seconds; -1: the system's default
     keepalive_interval: int = -1
     keepalive_count: int = -1
-    tls: ssl.SSLContext | None = None
+    tls: ssl.SSLContext | None = None  # of an address with TLS
 
 
 _KEEPALIVE_OPTIONS = (
@@ -120,14 +120,15 @@ class Door:
 
     async def _listen(self, address: Address, listener: socket.socket, sockets: SocketOptions) -> None:
         factory: Any = functools.partial(self._accept, address, self.anonymous(address))
-        tls = sockets.tls if address.tls else None
         make = (
             self.tick_loop.loop.create_unix_server
             if address.scheme in PATH_SCHEMES
             else self.tick_loop.loop.create_server
         )
-        seconds = self.limits.stall_timeout if tls is not None else None
-        server = await make(factory, sock=listener, backlog=sockets.backlog, ssl=tls, ssl_handshake_timeout=seconds)
+        seconds = self.limits.stall_timeout if sockets.tls is not None else None
+        server = await make(
+            factory, sock=listener, backlog=sockets.backlog, ssl=sockets.tls, ssl_handshake_timeout=seconds
+        )
         self._servers.append(server)
         if address.scheme in PATH_SCHEMES:
             self._paths.append(address.path)

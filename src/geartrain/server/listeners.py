@@ -6,6 +6,7 @@ and skips those that are in use.
 """
 
 import asyncio
+import dataclasses
 import errno
 import logging
 import os
@@ -32,6 +33,7 @@ from geartrain.runtime.tick import TickLoop
 from geartrain.server import options
 from geartrain.server.config.settings import Settings
 from geartrain.server.process import machine
+from geartrain.server.tls import ServerTls
 
 DEFAULT_HOST = "127.0.0.1"
 EVERY_INTERFACE = "*"
@@ -101,9 +103,10 @@ FACTORIES: Mapping[str, Callable[[DoorContext], Door]] = {
 class Doors:
     """The doors of a server; each is made when its first address is opened."""
 
-    def __init__(self, context: DoorContext, sockets: SocketOptions) -> None:
+    def __init__(self, context: DoorContext, sockets: SocketOptions, tls: ServerTls) -> None:
         self._context = context
         self._sockets = sockets
+        self._tls = tls
         self._doors: dict[str, Door] = {}
         most = min(context.settings.max_connections, machine.most_connections())
         self._limit = ConnectionLimit(most, self._count, context.tick_loop.loop.time)
@@ -150,10 +153,11 @@ class Doors:
     async def _open(self, address: Address) -> None:
         door = self._door(address)
         resolved = await _resolve(address)
+        sockets = self._socket_options(address)
         skipped: list[OSError] = []
         for single in resolved:
             try:
-                self.addresses.append(await door.open(single, self._sockets))
+                self.addresses.append(await door.open(single, sockets))
             except OSError as error:
                 if error.errno not in _NOT_ON_THIS_MACHINE:
                     raise StartError(f"cannot listen on {single}: {_reason(error)}") from None
@@ -163,16 +167,19 @@ class Doors:
             raise StartError(f"cannot listen on {address}: {_reason(skipped[0])}")
 
     async def _open_defaults(self) -> None:
-        defaults = list(default_addresses(tls=self._sockets.tls is not None))
+        defaults = list(default_addresses(tls=bool(self._context.settings.tls_certificate)))
         for address in defaults:
             try:
-                self.addresses.append(await self._door(address).open(address, self._sockets))
+                self.addresses.append(await self._door(address).open(address, self._socket_options(address)))
             except OSError as error:
                 fields = {"address": address, "why": _reason(error)}
                 _log.warning("default port in use, skipped", extra={"fields": fields})
         if not self.addresses:
             tried = ", ".join(map(str, defaults))
             raise StartError(f"all default ports are in use ({tried}); choose others with --listen")
+
+    def _socket_options(self, address: Address) -> SocketOptions:
+        return dataclasses.replace(self._sockets, tls=self._tls.context(address))
 
     def _door(self, address: Address) -> Door:
         protocol = _protocol(address.scheme)

@@ -14,7 +14,6 @@ from geartrain.doors.periodic import door as periodic
 from geartrain.engine.policy import Policy
 from geartrain.server.config.settings import Settings
 from geartrain.server.process import machine
-from geartrain.server.tls import ServerTls
 from geartrain.store.contract import Quota, ResultLimits, Retention
 
 
@@ -41,14 +40,13 @@ def limits(settings: Settings) -> Limits:
     )
 
 
-def sockets(settings: Settings, tls: ServerTls | None) -> SocketOptions:
+def sockets(settings: Settings) -> SocketOptions:
     return SocketOptions(
         backlog=settings.backlog,
         keepalive=settings.keepalive,
         keepalive_idle=settings.keepalive_idle,
         keepalive_interval=settings.keepalive_interval,
         keepalive_count=settings.keepalive_count,
-        tls=tls.context if tls is not None else None,
     )
 
 

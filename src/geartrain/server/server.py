@@ -32,7 +32,7 @@ from geartrain.server.access import ServerAccess
 from geartrain.server.config import settings as table
 from geartrain.server.config.settings import Settings
 from geartrain.server.info import RunningServer
-from geartrain.server.listeners import DoorContext, Doors
+from geartrain.server.listeners import DoorContext, Doors, default_addresses
 from geartrain.server.process import pid_file, privileges, signals
 from geartrain.server.process.log import Log
 from geartrain.server.process.systemd import Notifier
@@ -61,7 +61,7 @@ class Server:
         self._stopped = asyncio.Event()
         self._committer: Committer | None = None  # of a durable store
         self._access = ServerAccess(settings.users_file, settings.trust_network)
-        self._tls = ServerTls(settings) if settings.tls_certificate else None
+        self._tls = ServerTls(settings, settings.listen or default_addresses(tls=bool(settings.tls_certificate)))
         self._draining = False
         self._serving = False
 
@@ -117,7 +117,7 @@ class Server:
             admin=admin,
             access=self._access,
         )
-        self._doors = info.doors = Doors(context, options.sockets(settings, self._tls))
+        self._doors = info.doors = Doors(context, options.sockets(settings), self._tls)
         with memory.collector_paused():
             await restore.restore_jobs(self._store, self._engine, self._stopped)
 
@@ -128,8 +128,7 @@ class Server:
         try:
             self._serving = True
             await self._doors.open(self._settings.listen)
-            if self._tls is not None:
-                self._tls.watch(self._loop)
+            self._tls.watch(self._loop)
             with pid_file.written(self._settings.pid_file):
                 self._announce(ready)
                 await self._stopped.wait()
@@ -156,8 +155,7 @@ class Server:
         """Reopen the log file, for log rotation, and read the TLS certificates and the users again."""
         self._notifier.reloading()
         self._log_output.reopen()
-        if self._tls is not None:
-            self._tls.reload()
+        self._tls.reload()
         if self._serving:
             self._doors.end(self._access.reload())
             self._notifier.ready(self._status())
@@ -215,8 +213,7 @@ class Server:
 
     async def _close(self) -> None:
         self._doors.stop_listening()
-        if self._tls is not None:
-            self._tls.close()
+        self._tls.close()
         # Workers that are lost from here on are lost because the server stops. The store must not see that as failed
         # attempts: it restores these jobs at the next start as they were.
         self._engine.journal = Journal()

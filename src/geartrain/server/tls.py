@@ -1,21 +1,37 @@
-"""TLS of the server's listening sockets: the context, and new certificates while the server runs.
+"""TLS of the server's listening sockets: their contexts, and new certificates while the server runs.
 
 A listening socket has one context for its whole life, and OpenSSL cannot replace what a context has loaded. So each
 handshake asks the first context, which hands over to the one that was loaded last; connections that are open stay.
+
+A resumed session skips the check of the client's certificate. TLS 1.3 and tickets offer none where certificates are
+checked; OpenSSL's cache of TLS 1.2 sessions cannot be emptied, so sessions from before the last reload are refused.
 """
 
 import asyncio
 import logging
 import os
 import ssl
+import time
+from collections.abc import Iterable
 from typing import Any, Final
 
+from geartrain.address import Address
 from geartrain.errors import StartError
+from geartrain.server.config import listener_tls
+from geartrain.server.config.listener_tls import OPTIONAL, ListenerTls
 from geartrain.server.config.settings import Settings
 
 WATCH_SECONDS: Final = 10.0  # between two looks at the files
 
+_VERSIONS: Final = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+
 _log = logging.getLogger("geartrain.server")
+
+
+class ServerContext(ssl.SSLContext):
+    """A context that knows when it was loaded."""
+
+    loaded_at = 0.0
 
 
 class ServerHandshake(ssl.SSLObject):
@@ -24,52 +40,91 @@ class ServerHandshake(ssl.SSLObject):
     def do_handshake(self) -> None:
         try:
             super().do_handshake()
+            self._check_session()
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             raise  # more of it has to arrive
         except ssl.SSLError as error:
             _log.warning("TLS handshake failed", extra={"fields": {"peer": "unknown", "why": _reason(error)}})
             raise
 
+    def _check_session(self) -> None:
+        """Refuse a session that was made before the authorities and revocation lists were loaded."""
+        context, session = self.context, self.session
+        if not self.session_reused or session is None or context.verify_mode is ssl.CERT_NONE:
+            return
+        assert isinstance(context, ServerContext)
+        if session.time <= context.loaded_at:
+            raise ssl.SSLError("the session is older than the certificates that the server has loaded")
 
-class ServerTls:
-    """The certificates of a server, loaded again on request and when their files change."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._current = self.context = _load(settings)  # a StartError if the files cannot be used
+class ListenerContext:
+    """The context of listening sockets with the same TLS, loaded again on request and when its files change."""
+
+    def __init__(self, tls: ListenerTls) -> None:
+        self._tls = tls
+        self._current = self.context = _load(tls)  # a StartError if the files cannot be used
         self.context.sni_callback = self._use_current  # called for every handshake, with or without a server name
         self._stamps = self._read_stamps()
-        self._next_look: asyncio.TimerHandle | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether the files have changed since they were loaded."""
+        return self._read_stamps() != self._stamps
 
     def reload(self) -> None:
         """Load the files again for new connections; if they cannot be used, the certificates stay as they are."""
         self._stamps = self._read_stamps()
         try:
-            self._current = _load(self._settings)
+            self._current = _load(self._tls)
         except StartError as error:
             _log.error("TLS certificate not reloaded", extra={"fields": {"why": str(error)}})
         else:
-            _log.info("TLS certificate reloaded", extra={"fields": {"file": self._settings.tls_certificate}})
-
-    def watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Reload whenever the files have changed, until `close`."""
-        if self._read_stamps() != self._stamps:
-            self.reload()
-        self._next_look = loop.call_later(WATCH_SECONDS, self.watch, loop)
-
-    def close(self) -> None:
-        """Watch no longer."""
-        if self._next_look is not None:
-            self._next_look.cancel()
+            _log.info("TLS certificate reloaded", extra={"fields": {"file": self._tls.certificate}})
 
     def _use_current(self, connection: Any, name: str | None, first: ssl.SSLContext) -> None:
         connection.context = self._current
 
     def _read_stamps(self) -> list[tuple[int, int, int] | None]:
         """What tells one version of the files from the next; None for a file that is missing."""
-        settings = self._settings
-        paths = (settings.tls_certificate, settings.tls_key, settings.tls_ca)
-        return [_stamp(path) for path in paths if path]
+        return [_stamp(path) for path in self._tls.files]
+
+
+class ServerTls:
+    """The contexts of a server's addresses."""
+
+    def __init__(self, settings: Settings, addresses: Iterable[Address]) -> None:
+        self._settings = settings
+        self._contexts: dict[ListenerTls, ListenerContext] = {}
+        self._next_look: asyncio.TimerHandle | None = None
+        # All are loaded at once: a server whose files cannot be used does not even open its store.
+        for address in addresses:
+            self.context(address)
+
+    def context(self, address: Address) -> ssl.SSLContext | None:
+        """The context of a listening address, or None if it has no TLS; a StartError if its files cannot be used."""
+        if not address.tls:
+            return None
+        tls = listener_tls.of_address(address, self._settings)
+        if tls not in self._contexts:
+            self._contexts[tls] = ListenerContext(tls)
+        return self._contexts[tls].context
+
+    def reload(self) -> None:
+        """Load all files again."""
+        for context in self._contexts.values():
+            context.reload()
+
+    def watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Reload what has changed, again and again until `close`."""
+        for context in self._contexts.values():
+            if context.changed:
+                context.reload()
+        self._next_look = loop.call_later(WATCH_SECONDS, self.watch, loop)
+
+    def close(self) -> None:
+        """Watch no longer."""
+        if self._next_look is not None:
+            self._next_look.cancel()
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:
@@ -80,29 +135,48 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
     return (status.st_mtime_ns, status.st_ino, status.st_size)
 
 
-def _load(settings: Settings) -> ssl.SSLContext:
-    """A context with the certificate. Python's defaults apply: TLS 1.2 or newer, its ciphers."""
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.sslobject_class = ServerHandshake
+def _load(tls: ListenerTls) -> ServerContext:
+    """A context with these files. Python's defaults apply to what is not said here, such as the ciphers."""
+    context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
+    context.loaded_at = time.time()
+    context.sslobject_class = ServerHandshake
+    context.minimum_version = _VERSIONS[tls.min_version]
     try:
-        tls.load_cert_chain(settings.tls_certificate, settings.tls_key or None, _refuse_password)
+        context.load_cert_chain(tls.certificate, tls.key or None, _refuse_password)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        files = " and ".join(filter(None, (settings.tls_certificate, settings.tls_key)))
+        files = " and ".join(filter(None, (tls.certificate, tls.key)))
         raise StartError(f"cannot load the TLS certificate and key from {files}: {_reason(error)}") from None
-    if settings.tls_ca:
-        _require_client_certificates(tls, settings.tls_ca)
-    return tls
+    if tls.ca:
+        _check_client_certificates(context, tls)
+    return context
 
 
-def _require_client_certificates(tls: ssl.SSLContext, authorities: str) -> None:
+def _check_client_certificates(context: ServerContext, tls: ListenerTls) -> None:
     try:
-        tls.load_verify_locations(authorities)
+        context.load_verify_locations(tls.ca)
     except OSError as error:
-        raise StartError(f"cannot load the TLS authorities from {authorities}: {_reason(error)}") from None
-    tls.verify_mode = ssl.CERT_REQUIRED
+        raise StartError(f"cannot load the TLS authorities from {tls.ca}: {_reason(error)}") from None
+    if tls.crl:
+        _load_revocation_lists(context, tls.crl)
+    context.verify_mode = ssl.CERT_OPTIONAL if tls.client_certificate == OPTIONAL else ssl.CERT_REQUIRED
     # A resumed session would skip the check against authorities that were replaced meanwhile.
-    tls.options |= ssl.OP_NO_TICKET
-    tls.num_tickets = 0
+    context.options |= ssl.OP_NO_TICKET
+    context.num_tickets = 0
+
+
+def _load_revocation_lists(context: ServerContext, path: str) -> None:
+    """Load the lists, and nothing else: a certificate in their file would become an authority."""
+    before = context.cert_store_stats()
+    try:
+        context.load_verify_locations(path)
+    except OSError as error:
+        raise StartError(f"cannot load the TLS revocation lists from {path}: {_reason(error)}") from None
+    after = context.cert_store_stats()
+    if after["crl"] == before["crl"]:
+        raise StartError(f"cannot load the TLS revocation lists from {path}: there is none in it")
+    if after["x509"] != before["x509"]:
+        raise StartError(f"cannot load the TLS revocation lists from {path}: there are certificates in it")
+    context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
 
 
 def _refuse_password() -> str:
@@ -111,4 +185,5 @@ def _refuse_password() -> str:
 
 
 def _reason(error: Exception) -> str:
-    return getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
+    words = (getattr(error, name, None) for name in ("verify_message", "reason", "strerror"))
+    return next(filter(None, words), str(error))

@@ -24,6 +24,7 @@ from geartrain.server import listeners
 from geartrain.server.config.settings import Settings
 from geartrain.server.info import RunningServer
 from geartrain.server.listeners import DoorContext, Doors
+from geartrain.server.tls import ServerTls
 from geartrain.store.memory import MemoryStore
 
 
@@ -66,7 +67,7 @@ async def doors() -> AsyncIterator[Doors]:
         admin=admin,
         access=Access(),
     )
-    made = Doors(context, SocketOptions())
+    made = Doors(context, SocketOptions(), ServerTls(Settings(), ()))
     try:
         yield made
     finally:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from geartrain import address
 from geartrain.errors import StartError
 from geartrain.server import tls
 from geartrain.server.config.settings import Settings
@@ -29,7 +30,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def context(folder: Path, certificate: str, key: str = "", ca: str = "") -> ssl.SSLContext:
     paths = [str(folder / name) if name else "" for name in (certificate, key, ca)]
-    return tls.ServerTls(Settings(tls_certificate=paths[0], tls_key=paths[1], tls_ca=paths[2])).context
+    settings = Settings(tls_certificate=paths[0], tls_key=paths[1], tls_ca=paths[2])
+    made = tls.ServerTls(settings, ()).context(address.parse("gearmans://127.0.0.1"))
+    assert made is not None
+    return made
 
 
 @pytest.mark.parametrize(("certificate", "key"), [("cert.pem", "key.pem"), ("both.pem", "")])

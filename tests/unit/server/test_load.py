@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from geartrain import address
 from geartrain.address import Address
 from geartrain.errors import SettingsError
 from geartrain.model import Expiry
@@ -82,6 +83,8 @@ GOOD: dict[str, tuple[str, Any]] = {
     "tls_certificate": ("server.pem", "server.pem"),
     "tls_key": ("", ""),
     "tls_ca": ("", ""),
+    "tls_crl": ("", ""),
+    "tls_min_version": ("1.3", "1.3"),
     "log_file": ("none", "none"),
     "log_level": ("notice", "notice"),
     "log_format": ("json", "json"),
@@ -158,6 +161,7 @@ BAD: dict[str, tuple[str, list[str]]] = {
     "keepalive_idle": (SECONDS, ["0", "-2", "1ms", "1.5"]),
     "keepalive_interval": (SECONDS, ["0", "x"]),
     "keepalive_count": ("must be a whole number from 1, or -1 for the system's own value", ["0", "-2", "x"]),
+    "tls_min_version": ("must be one of 1.2, 1.3", ["1.1", "1", "TLSv1.2"]),
     "log_level": (LEVELS, ["loud", "INFO"]),
     "log_format": ("must be one of text, json", ["xml"]),
     "log_lines_per_peer": (COUNT, ["-1", "all"]),
@@ -191,6 +195,7 @@ def test_every_setting_is_tested() -> None:
         "tls_certificate",
         "tls_key",
         "tls_ca",
+        "tls_crl",
         "log_file",
         "pid_file",
     }
@@ -364,3 +369,32 @@ def test_quiet_address_must_be_a_listen_address() -> None:
 def test_combination_is_checked() -> None:
     with pytest.raises(SettingsError, match="tls_key is set without tls_certificate"):
         load({"tls_key": "key.pem"})
+
+
+def test_listening_addresses_as_tables(tmp_path: Path) -> None:
+    """In the settings file an address can be a table, with what its URL would say."""
+    text = (
+        'listen = ["gearman://127.0.0.1:1?may=read",\n'
+        '  { url = "gearmans://127.0.0.1:2", may = ["submit:mail.*", "work"], certificate = "/a b&c.pem" },\n'
+        '  { url = "danga://127.0.0.1:3" }]\n'
+    )
+    urls = (
+        "gearman://127.0.0.1:1?may=read",
+        "gearmans://127.0.0.1:2?may=submit:mail.*+work&certificate=/a%20b%26c.pem",
+        "danga://127.0.0.1:3",
+    )
+    assert load({"config": write(tmp_path, text)}).listen == tuple(map(address.parse, urls))
+
+
+@pytest.mark.parametrize(
+    ("entry", "complaint"),
+    [
+        ('{ may = "read" }', "must be a list of URLs"),
+        ("5", "must be a list of URLs"),
+        ('{ url = "gearman://127.0.0.1", might = "read" }', "unknown parameter 'might'"),
+        ('{ url = "gearman://127.0.0.1?may=work", may = "read" }', "write `may=` once"),
+    ],
+)
+def test_wrong_tables_of_addresses(tmp_path: Path, entry: str, complaint: str) -> None:
+    with pytest.raises(SettingsError, match=complaint):
+        load({"config": write(tmp_path, f"listen = [{entry}]\n")})

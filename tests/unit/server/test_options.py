@@ -19,7 +19,7 @@ def test_defaults_are_those_of_the_parts() -> None:
     server_only = Policy(forget_functions_after=3600.0, max_queued_bytes=machine.memory_size() // 2)
     assert options.policy(settings) == server_only
     assert options.limits(settings) == Limits()
-    sockets = options.sockets(settings, None)
+    sockets = options.sockets(settings)
     assert (sockets.backlog, sockets.keepalive, sockets.tls) == (SocketOptions().backlog, True, None)
 
 
@@ -59,7 +59,7 @@ def test_every_setting_reaches_its_part() -> None:
     assert options.limits(settings) == Limits(
         max_packet=1, write_limit=2, slow_reader_timeout=2.5, max_inflight_bytes=12, stall_timeout=3.0
     )
-    assert options.sockets(settings, None) == SocketOptions(4, False, 5, 6, 7, None)
+    assert options.sockets(settings) == SocketOptions(4, False, 5, 6, 7, None)
     gearman = options.gearman_options(settings)
     assert (gearman.exceptions, gearman.timeout_unit, gearman.timeout_action, gearman.linger) == (
         True,

@@ -5,8 +5,6 @@ import os
 
 import pytest
 
-from geartrain import address
-from geartrain.errors import SettingsError
 from geartrain.server.config import settings as table
 from geartrain.server.config import types
 from geartrain.server.config.settings import TABLE, Settings
@@ -35,28 +33,6 @@ def test_shown_default_means_the_default(name: str) -> None:
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
         Settings().backlog = 5  # type: ignore[misc]
-
-
-@pytest.mark.parametrize("name", ["tls_key", "tls_ca"])
-def test_tls_needs_a_certificate(name: str) -> None:
-    with pytest.raises(SettingsError, match=f"{name} is set without tls_certificate"):
-        table.check(dataclasses.replace(Settings(), **{name: "some.pem"}))
-
-
-def test_certificate_alone_is_enough() -> None:
-    table.check(Settings(tls_certificate="both.pem"))
-
-
-def test_certificate_must_be_used() -> None:
-    with pytest.raises(SettingsError, match="tls_certificate is set, but no listen address uses TLS"):
-        table.check(Settings(tls_certificate="both.pem", listen=(address.parse("gearman://127.0.0.1"),)))
-    mixed = (address.parse("gearman://127.0.0.1"), address.parse("gearmans://127.0.0.1:4731"))
-    table.check(Settings(tls_certificate="both.pem", listen=mixed))
-
-
-def test_address_with_tls_needs_a_certificate() -> None:
-    with pytest.raises(SettingsError, match=r"https://127.0.0.1:4780 needs a certificate: set tls_certificate"):
-        table.check(Settings(listen=(address.parse("https://127.0.0.1"),)))
 
 
 def test_handle_prefix_is_the_hosts_name() -> None:

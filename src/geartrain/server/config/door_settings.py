@@ -164,10 +164,22 @@ class TlsSettings:
         Description(
             types.PATH,
             "On addresses with TLS, accept only peers with a certificate that one of these authorities has signed "
-            "(PEM).",
+            "(PEM). `client_certificate` in the URL of an address says otherwise.",
             "peers need no certificate",
         ),
     ] = ""
+    tls_crl: Annotated[
+        str,
+        Description(
+            types.PATH,
+            "Refuse peers whose certificate is on these revocation lists (PEM); each authority in `tls_ca` that signs "
+            "peers' certificates needs one that has not expired.",
+            "no certificate is revoked",
+        ),
+    ] = ""
+    tls_min_version: Annotated[
+        str, Description(types.choice("1.2", "1.3"), "The lowest version of TLS that is accepted.")
+    ] = "1.2"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from geartrain.errors import AddressError, SettingsError
+from geartrain.server.config import listener_tls
 from geartrain.server.config import settings as table
 from geartrain.server.config.settings import Setting, Settings
 
@@ -47,6 +48,7 @@ def load(
     values.update(_from_flags(flags))
     settings = Settings(**{name: _parse(table.TABLE[name], value) for name, value in values.items()})
     table.check(settings)
+    listener_tls.check(settings)
     return settings
 
 

@@ -14,7 +14,6 @@ import os
 import typing
 from typing import Any, Final, NamedTuple
 
-from geartrain.address import TLS_SCHEMES
 from geartrain.errors import SettingsError
 from geartrain.server.config import door_settings, job_settings, process_settings, types
 from geartrain.server.config.types import ValueType
@@ -94,18 +93,8 @@ TABLE = _rows()
 
 def check(settings: Settings) -> None:
     """Refuse settings that contradict each other."""
-    for name in ("tls_key", "tls_ca"):
-        if getattr(settings, name) and not settings.tls_certificate:
-            raise SettingsError(f"{name} is set without tls_certificate, so there would be no TLS")
-    encrypted = [address for address in settings.listen if address.tls]
-    if encrypted and not settings.tls_certificate:
-        raise SettingsError(f"{encrypted[0]} needs a certificate: set tls_certificate")
-    if settings.tls_certificate and settings.listen and not encrypted:
-        # Peers that are meant to be encrypted must not be served in plain text by an oversight.
-        schemes = ", ".join(f"{scheme}://" for scheme in TLS_SCHEMES.values())
-        raise SettingsError(f"tls_certificate is set, but no listen address uses TLS: write one with {schemes}")
     for address in settings.periodic_quiet:
-        if settings.listen and address not in [listen._replace(may=None) for listen in settings.listen]:
+        if settings.listen and str(address) not in map(str, settings.listen):
             raise SettingsError(f"periodic_quiet has {address}, which is not one of the listen addresses")
 
 

@@ -6,6 +6,7 @@ A type parses text or a TOML value and raises ValueError for anything else; `all
 
 import ipaddress
 import re
+import urllib.parse
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, NamedTuple
 
@@ -91,7 +92,22 @@ def _system_count(value: Any) -> int:
 
 
 def _addresses(value: Any) -> tuple[Address, ...]:
-    return tuple(address.parse(url) for url in _words(value))
+    entries = value if isinstance(value, list) else _words(value)
+    return tuple(address.parse(_url(entry)) for entry in entries)
+
+
+def _url(entry: Any) -> str:
+    """The URL of an address that TOML has as text, or as a table with `url` and the URL's parameters."""
+    if isinstance(entry, str):
+        return entry
+    table: dict[str, str | list[str]] = _plain(dict[str, str | list[str]])(entry)
+    if not isinstance(url := table.pop("url", None), str):
+        raise ValueError("a table without `url`")
+    parameters = []
+    for name, words in table.items():
+        text = words if isinstance(words, str) else "+".join(words)
+        parameters.append(f"{name}={urllib.parse.quote(text, safe='/:+,* ')}")
+    return f"{url}{'&' if '?' in url else '?'}{'&'.join(parameters)}" if parameters else url
 
 
 def _words(value: Any) -> tuple[str, ...]:
@@ -169,7 +185,7 @@ SYSTEM_SECONDS = ValueType(
 SYSTEM_COUNT = ValueType("N", "a whole number from 1, or -1 for the system's own value", _system_count)
 ADDRESSES = ValueType(
     "URL",
-    "a list of URLs such as gearman://127.0.0.1:4730",
+    "a list of URLs such as gearman://127.0.0.1:4730, or of tables with a `url` and its parameters",
     _addresses,
     _show_list,
     many=True,
