@@ -18,7 +18,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
@@ -42,7 +42,7 @@ class Flood(NamedTuple):
 
     door: str
     name: str
-    request: bytes
+    request: bytes | Callable[[int], bytes]  # or what makes it from the id of the job with the large payload
     first: bytes = b""  # sent once, after the connection is made
 
 
@@ -54,6 +54,11 @@ def message(body: bytes) -> bytes:
     """A message of MemoDB, with its length."""
     request = struct.pack(">I", 0x80000001) + body
     return struct.pack(">Q", len(request)) + request
+
+
+def of_large_job(*words: bytes) -> Callable[[int], bytes]:
+    """A command of GearMonkey about the job with the large payload, whose key each `KEY` stands for."""
+    return lambda number: resp.request(*(b"job:large:%d" % number if word == b"KEY" else word for word in words))
 
 
 def http(path: bytes) -> bytes:
@@ -92,10 +97,11 @@ FLOODS = (
     Flood("gearmonkey", "random bytes", NOISE),
     Flood("gearmonkey", "unknown commands", line(b"x")),
     Flood("gearmonkey", "PING", resp.request(b"PING")),
-    Flood("gearmonkey", "HGETALL of 64 kB", resp.request(b"HGETALL", b"job:large:1")),
-    Flood("gearmonkey", "HMGET of 100 times 64 kB", resp.request(b"HMGET", b"job:large:1", *[b"input"] * 100)),
+    Flood("gearmonkey", "HGETALL of 64 kB", of_large_job(b"HGETALL", b"KEY")),
+    Flood("gearmonkey", "HMGET of 100 times 64 kB", of_large_job(b"HMGET", b"KEY", *[b"input"] * 100)),
+    Flood("gearmonkey", "HGETALL of no job", resp.request(b"HGETALL", b"job:large:1")),
     Flood("gearmonkey", "KEYS *", resp.request(b"KEYS", b"*")),
-    Flood("gearmonkey", "EXISTS of 1000 keys", resp.request(b"EXISTS", *[b"job:large:1"] * 1000)),
+    Flood("gearmonkey", "EXISTS of 1000 keys", of_large_job(b"EXISTS", *[b"KEY"] * 1000)),
     Flood("gearmonkey", "LRANGE", resp.request(b"LRANGE", b"queue:f0:normal", b"0", b"-1")),
     Flood("http", "random bytes", NOISE),
     Flood("http", "GET /health", http(b"/health")),
@@ -115,8 +121,9 @@ class Found(NamedTuple):
     memory: float
 
 
-def fill(port: int, jobs: int) -> None:
-    """Queue jobs of a hundred functions, after one with a large payload, whose id is 1."""
+def fill(port: int, jobs: int) -> int:
+    """Queue jobs of a hundred functions, after one with a large payload, whose id is returned."""
+    handles = []
     with socket.create_connection((serving.HOST, port)) as peer, peer.makefile("rb") as answers:
         packets = [gearman.request(gearman.SUBMIT_JOB_BG, b"large", b"", bytes(LARGEST_PAYLOAD))]
         packets += [
@@ -127,16 +134,17 @@ def fill(port: int, jobs: int) -> None:
             peer.sendall(b"".join(batch))
             for _ in batch:
                 header = answers.read(12)
-                answers.read(int.from_bytes(header[8:], "big"))
+                handles.append(answers.read(int.from_bytes(header[8:], "big")))
+    return int(handles[0].rpartition(b":")[2])
 
 
-def flooding(port: int, flood: Flood, reads: bool) -> None:
+def flooding(port: int, request: bytes, first: bytes, reads: bool) -> None:
     """Keep the connection full until this process is terminated."""
     os.nice(NICE)
-    data = flood.request * max(CHUNK // len(flood.request), 1)
+    data = request * max(CHUNK // len(request), 1)
     while True:
         with contextlib.suppress(OSError), socket.create_connection((serving.HOST, port)) as peer:
-            peer.sendall(flood.first)
+            peer.sendall(first)
             _send_for_ever(peer, data, reads)
 
 
@@ -154,12 +162,14 @@ def _send_for_ever(peer: socket.socket, data: bytes, reads: bool) -> None:
 
 
 @contextlib.contextmanager
-def flooded(port: int, flood: Flood | None, reads: bool) -> Iterator[None]:
+def flooded(port: int, flood: Flood | None, large_job: int, reads: bool) -> Iterator[None]:
     """A process that floods, for the time of the block."""
     if flood is None:
         yield
         return
-    process = multiprocessing.get_context("fork").Process(target=flooding, args=(port, flood, reads), daemon=True)
+    request = flood.request if isinstance(flood.request, bytes) else flood.request(large_job)
+    arguments = (port, request, flood.first, reads)
+    process = multiprocessing.get_context("fork").Process(target=flooding, args=arguments, daemon=True)
     process.start()
     try:
         yield
@@ -192,8 +202,8 @@ def measure(flood: Flood | None, seconds: float, jobs: int, reads: bool) -> Foun
         ports = {
             door: int(url.rpartition(":")[2].partition("/")[0]) for door, url in zip(DOORS, place.urls, strict=True)
         }
-        fill(ports["gearman"], jobs)
-        with flooded(ports[flood.door] if flood else 0, flood, reads):
+        large_job = fill(ports["gearman"], jobs)
+        with flooded(ports[flood.door] if flood else 0, flood, large_job, reads):
             times, memory = ask(ports["gearman"], place.pid, seconds)
     p50, p99 = percentile(times, 0.5) or 0.0, percentile(times, 0.99) or 0.0
     names = (flood.door, flood.name) if flood else ("-", "no flood")

@@ -1,7 +1,6 @@
 """The door of the 2005 draft without sockets: transports that record what is written, and one archived job."""
 
 import asyncio
-from typing import Any
 
 from geartrain.address import parse
 from geartrain.doors.danga.door import DangaDoor
@@ -11,18 +10,7 @@ from geartrain.doors.gearman import door as gearman
 from geartrain.model import Record
 from geartrain.runtime.records import RecordArchive
 from geartrain.runtime.tick import TickLoop
-from tests.support import transport
-
-
-class Transport(transport.Transport):
-    """One that can be handed to another protocol."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.protocol: Any = None
-
-    def set_protocol(self, protocol: Any) -> None:
-        self.protocol = protocol
+from tests.support.transport import PausingTransport
 
 
 class OneRecord:
@@ -49,9 +37,9 @@ class Control:
         return ""
 
 
-def open_peer(door: Door) -> Transport:
+def open_peer(door: Door) -> PausingTransport:
     """A new connection; what its peer sends is given to `protocol`."""
-    transport = Transport()
+    transport = PausingTransport()
     transport.protocol = door.connect(parse("danga://127.0.0.1"))
     transport.protocol.connection_made(transport)
     return transport

@@ -16,7 +16,7 @@ from geartrain.model import Record
 from geartrain.runtime.tick import TickLoop
 from geartrain.wire import resp
 from tests.support.fake_loop import FakeLoop
-from tests.support.transport import Transport
+from tests.support.transport import PausingTransport
 
 GRACE = 60.0
 
@@ -87,7 +87,7 @@ class DoorPeer:
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
         self.connection: GearmonkeyConnection = bench.door.connect(parse("gearmonkey://127.0.0.1"))
-        self.transport = Transport()
+        self.transport = PausingTransport(self.connection)
         transport: Any = self.transport
         self.connection.connection_made(transport)
 

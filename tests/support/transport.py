@@ -1,4 +1,4 @@
-"""A transport for doors that are tested without sockets."""
+"""Transports for doors that are tested without sockets."""
 
 from typing import Any
 
@@ -37,3 +37,35 @@ class Transport:
 
     abort = close
     write_eof = close  # the peer sees the same
+
+
+class PausingTransport(Transport):
+    """Takes everything, or, while `full`, keeps it and pauses the connection as asyncio's transports do."""
+
+    def __init__(self, protocol: Any = None) -> None:
+        super().__init__()
+        self.protocol = protocol
+        self.reading = True
+        self.full = False
+        self.waiting = 0  # bytes that the peer has not read
+
+    def set_protocol(self, protocol: Any) -> None:
+        self.protocol = protocol
+
+    def get_write_buffer_size(self) -> int:
+        return self.waiting
+
+    def write(self, data: bytes) -> None:
+        super().write(data)
+        if self.full:
+            self.protocol.pause_writing()
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def drain(self) -> None:
+        self.full = False
+        self.protocol.resume_writing()

@@ -245,6 +245,18 @@ class Connection(PeerOutput):
             self.handle_input()
         self.resume_reading()
 
+    def unblock(self) -> None:
+        """The request that the next packets waited for is answered: handle them."""
+        self.blocked = False
+        if self.suspended or self.input_ended:
+            return
+        if self._paused or self.unsent > HIGH_WATER:
+            self.suspend()
+            return
+        self.begin_tick()
+        self._turn_ends = 0.0
+        self.handle_rest()
+
     def count_input_of(self, buffer: PacketBuffer) -> None:
         """Count the incomplete packets in this buffer, which is the door's codec."""
         self._buffer = buffer
@@ -277,7 +289,7 @@ class Connection(PeerOutput):
     def _keep_unhandled(self, data: bytes) -> None:
         """Keep what arrives although no packet can be handled.
 
-        A blocked peer is read, to notice that it is gone, until this much has arrived; `handle_rest` reads on.
+        A blocked peer is read, to notice that it is gone, until this much has arrived.
         """
         self._unhandled.append(data)
         self._unhandled_size += len(data)
@@ -286,7 +298,7 @@ class Connection(PeerOutput):
 
     def resume_reading(self) -> None:
         """Read from the transport again, if nothing is against it."""
-        if not (self.suspended or self._paused or self.input_ended):
+        if not (self.suspended or self._paused or self.input_ended or self._unhandled_size > HIGH_WATER):
             self.transport.resume_reading()
 
     def handle_bug(self) -> None:
@@ -362,6 +374,7 @@ class Connection(PeerOutput):
         self._held.clear()
         self._long_answer = self._behind_answer = None
         self._unhandled.clear()
+        self._unhandled_size = 0
 
     def check_reader(self, checks_per_timeout: int) -> None:
         """Drop a peer that has read nothing of what waits for it in as many checks."""
@@ -386,7 +399,7 @@ class Connection(PeerOutput):
         number, size = self.incomplete()
         last_number, last_size = self._incomplete
         self._incomplete = (number, size)
-        stalled = size > 0 and number == last_number and size - last_size < _LEAST_PROGRESS
+        stalled = size > 0 and number == last_number and size - last_size < _LEAST_PROGRESS and not self.blocked
         if not (stalled or (self.closing and self._paused)):
             self._stalled_checks = 0
             return

@@ -12,7 +12,8 @@ from geartrain.errors import StoreError
 from geartrain.model import Record
 from geartrain.runtime.tick import TickLoop
 from geartrain.wire import danga as wire
-from tests.support.danga_door import Transport, made, open_peer, settle
+from tests.support.danga_door import made, open_peer, settle
+from tests.support.transport import PausingTransport
 
 
 def record(code: int = 0, state: int = 3, started_at: float = 10.0, result: bytes = b"x") -> Record:
@@ -64,14 +65,14 @@ class Scene:
         self.worker = open_peer(self.door)
         self.say(self.worker, wire.worker_connect([b"f"]))
 
-    def say(self, peer: Transport, data: bytes) -> bytes:
+    def say(self, peer: PausingTransport, data: bytes) -> bytes:
         """What the peer is told by the end of the tick, from this moment on."""
         before = len(peer.written)
         peer.protocol.data_received(data)
         settle(self.loop)
         return peer.written[before:]
 
-    def heard(self, peer: Transport) -> bytes:
+    def heard(self, peer: PausingTransport) -> bytes:
         """What the peer was told since it was last asked."""
         said, peer.written = peer.written, b""
         return said

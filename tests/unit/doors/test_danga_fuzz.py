@@ -16,8 +16,9 @@ from geartrain.engine.policy import Policy
 from geartrain.runtime.tick import TickLoop
 from geartrain.wire import danga as wire
 from geartrain.wire import gearman as gearman_wire
-from tests.support.danga_door import Transport, made, open_peer, settle
+from tests.support.danga_door import made, open_peer, settle
 from tests.support.examples import examples
+from tests.support.transport import PausingTransport
 
 NAMES = st.sampled_from([b"f", b"g", b"\xff"])
 KEYS = st.sampled_from([b"", b"", b"k", b"-"])
@@ -106,7 +107,7 @@ def test_nothing_breaks_the_door(
     faults.check()
 
 
-def newcomer(door: Door, number: int) -> Transport:
+def newcomer(door: Door, number: int) -> PausingTransport:
     peer = open_peer(door)
     if number in WORKERS:
         peer.protocol.data_received(wire.worker_connect([b"f", b"g"]))

@@ -9,14 +9,13 @@ import pytest
 from geartrain import rights
 from geartrain.address import parse
 from geartrain.doors.door import Limits
-from geartrain.doors.gearman.connection import GearmanConnection
 from geartrain.doors.gearman.door import GearmanDoor, Options
 from geartrain.doors.peer_output import HIGH_WATER
 from geartrain.engine.engine import Engine
 from geartrain.rights import Identity
 from geartrain.runtime.tick import TickLoop
 from geartrain.wire import gearman as wire
-from tests.support import transport
+from tests.support.transport import PausingTransport
 
 PACKETS = 1000
 ECHO = wire.request(wire.ECHO_REQ, b"x")
@@ -33,35 +32,6 @@ class Control:
         return ""
 
 
-class Transport(transport.Transport):
-    """Takes everything, or, while `full`, keeps it and pauses the connection as asyncio's transports do."""
-
-    def __init__(self, protocol: GearmanConnection) -> None:
-        super().__init__()
-        self.protocol = protocol
-        self.reading = True
-        self.full = False
-        self.waiting = 0  # bytes that the peer has not read
-
-    def get_write_buffer_size(self) -> int:
-        return self.waiting
-
-    def write(self, data: bytes) -> None:
-        super().write(data)
-        if self.full:
-            self.protocol.pause_writing()
-
-    def pause_reading(self) -> None:
-        self.reading = False
-
-    def resume_reading(self) -> None:
-        self.reading = True
-
-    def drain(self) -> None:
-        self.full = False
-        self.protocol.resume_writing()
-
-
 class Bench:
     """A Gearman door without sockets."""
 
@@ -73,7 +43,7 @@ class Bench:
 
     def open_peer(self) -> Any:
         connection = self.door.connect(parse("gearman://127.0.0.1"))
-        peer = Transport(connection)
+        peer = PausingTransport(connection)
         asyncio_transport: Any = peer
         connection.connection_made(asyncio_transport)
         return peer

@@ -28,19 +28,19 @@ def job_create_req(connection: "DangaConnection", body: bytes) -> None:
     creation = wire.creation(body)
     create = _create_sync if creation.type == wire.SYNC_WAIT else _create_async
     step = functools.partial(create, connection, creation)
-    connection.requests.add(step, len(body), passes_sync_job=creation.type != wire.SYNC_WAIT)
+    connection.carry_out(step, len(body), passes_sync_job=creation.type != wire.SYNC_WAIT)
 
 
 def job_status_req(connection: "DangaConnection", body: bytes) -> None:
     """Answer with the progress of a job. The seconds left are the worker's own estimate."""
     step = functools.partial(_send_status, connection, wire.handle(body))
-    connection.requests.add(step, len(body))
+    connection.carry_out(step, len(body))
 
 
 def job_complete_req(connection: "DangaConnection", body: bytes) -> None:
     """Answer with the result of a job."""
     step = functools.partial(_send_completion, connection, wire.handle(body))
-    connection.requests.add(step, len(body))
+    connection.carry_out(step, len(body))
 
 
 def _create_sync(connection: "DangaConnection", creation: wire.Creation) -> None:

@@ -38,15 +38,16 @@ class DangaConnection(Connection):
         self.reader.feed(data)
 
     def handle_packets(self) -> None:
-        """Hand every complete packet to its handler."""
-        reader = self.reader
+        """Carry out the requests that have waited, and hand every complete packet to its handler."""
+        reader, requests = self.reader, self.requests
         handlers = commands.HANDLERS
         left = PACKETS_PER_CHECK
-        while not self.input_ended:
-            kind = reader.next()
-            if kind == wire.MORE:
-                return
-            handlers[kind](self, reader.body)
+        while not (self.input_ended or self.blocked):
+            if not requests.run_next():
+                kind = reader.next()
+                if kind == wire.MORE:
+                    return
+                handlers[kind](self, reader.body)
             left -= 1
             if not left or self.unsent > HIGH_WATER:
                 if self.turn_over():
@@ -65,9 +66,19 @@ class DangaConnection(Connection):
             self.worker = DangaWorker(self)
         return self.worker
 
+    def carry_out(self, request: request_order.Step, size: int, passes_sync_job: bool = False) -> None:
+        """Carry out a request of an application now, or after those before it.
+
+        With many waiting, an application is read no further. A worker is: its packets may end what the others wait for.
+        """
+        self.requests.add(request, size, passes_sync_job)
+        if self.requests.size > HIGH_WATER and self.worker is None:
+            self.blocked = True
+
     def look_up(self, handle: bytes, status: bool) -> None:
-        """Answer a job_status_req or job_complete_req with the record of the job; later requests wait for that."""
+        """Answer a job_status_req or job_complete_req with the record of the job; later packets wait for that."""
         self.requests.state = request_order.LOOKUP
+        self.blocked = True
         self._lookup = self.tick_loop.loop.create_task(self._answer(handle, status))
 
     async def _answer(self, handle: bytes, status: bool) -> None:
@@ -82,7 +93,8 @@ class DangaConnection(Connection):
                 result = await self.danga.archive.result(record) if record is not None else b""
                 self.begin_tick()
                 self._send_completion(record, result)
-            self._run_later(self.requests.resume())
+            self.requests.state = request_order.IDLE
+            self.unblock()
         except StoreError as error:
             self.refuse(WireError("FAULT", f"cannot read the record of a job: {error}"))
         except Exception:
@@ -107,32 +119,14 @@ class DangaConnection(Connection):
             self.log(logging.WARNING, "result was cut", f"{len(result)} of {record.full_size} bytes are kept")
 
     def sync_job_ended(self) -> None:
-        """Carry out the requests that waited for the sync job.
+        """Carry out the requests that waited for the sync job; later, since this is inside a verb of the engine."""
+        self.requests.state = request_order.IDLE
+        if self.requests.size:
+            self.tick_loop.loop.call_soon(self._resume)
 
-        Called inside a verb of another connection, which must not suffer from an exception here.
-        """
-        other = self.engine.actor
-        self.engine.actor = self.identity
-        try:
-            self._run_later(self.requests.resume())
-        except Exception:
-            self.handle_bug()
-        finally:
-            self.engine.actor = other
-
-    def _run_later(self, more: bool) -> None:
-        """Carry out more requests after the loop has looked for other input."""
-        if more:
-            self.tick_loop.loop.call_soon(self._run_requests)
-
-    def _run_requests(self) -> None:
-        if self.input_ended:
-            return
-        self.begin_tick()
-        try:
-            self._run_later(self.requests.run_some())
-        except Exception:
-            self.handle_bug()
+    def _resume(self) -> None:
+        if self.requests.state != request_order.LOOKUP:
+            self.unblock()
 
     def refuse_request(self, error: RequestError) -> None:
         """Disconnect: the draft has no packet for errors."""

@@ -19,8 +19,7 @@ LOOKUP: Final = 2  # a record from the archive
 
 Step = Callable[[], None]
 
-_STEPS: Final = 64  # requests that are carried out before others have their turn
-_OVERHEAD: Final = 256  # bytes of memory that a waiting request takes besides its body, about
+_OVERHEAD: Final = 320  # bytes of memory that a waiting request takes besides its body, about
 
 
 class RequestOrder:
@@ -29,7 +28,7 @@ class RequestOrder:
     def __init__(self, limit: int) -> None:
         self.state = IDLE
         self._limit = limit  # bytes that may wait
-        self._size = 0
+        self.size = 0  # bytes that wait
         self._waiting: deque[tuple[Step, int, bool]] = deque()
 
     def add(self, step: Step, size: int, passes_sync_job: bool = False) -> None:
@@ -38,34 +37,24 @@ class RequestOrder:
             step()
             return
         size += _OVERHEAD
-        if self._size + size > self._limit:
+        if self.size + size > self._limit:
             raise WireError("TOO_MUCH", f"more than {self._limit} bytes of requests wait for the answers before them")
-        self._size += size
+        self.size += size
         self._waiting.append((step, size, passes_sync_job))
 
-    def resume(self) -> bool:
-        """The request that the others waited for is answered: carry some of them out. Whether more could be."""
-        self.state = IDLE
-        return self.run_some()
-
-    def run_some(self) -> bool:
-        """Carry out some of the requests that need not wait any more. Whether more could be."""
-        waiting = self._waiting
-        for _ in range(_STEPS):
-            if not self._next_may_run():
-                return False
-            step, size, _ = waiting.popleft()
-            self._size -= size
-            step()
-        return self._next_may_run()
+    def run_next(self) -> bool:
+        """Carry out a request that has waited and need not wait any more; false if there is none."""
+        if not self._waiting or not self._may_run(self._waiting[0][2]):
+            return False
+        step, size, _ = self._waiting.popleft()
+        self.size -= size
+        step()
+        return True
 
     def clear(self) -> None:
         """Carry out none of them."""
         self._waiting.clear()
-        self._size = 0
-
-    def _next_may_run(self) -> bool:
-        return bool(self._waiting) and self._may_run(self._waiting[0][2])
+        self.size = 0
 
     def _may_run(self, passes_sync_job: bool) -> bool:
         return self.state == IDLE or (passes_sync_job and self.state == SYNC_JOB)

@@ -80,15 +80,6 @@ class GearmonkeyConnection(Connection):
                     return
                 left = PACKETS_PER_CHECK
 
-    def _resume(self) -> None:
-        """Run the commands that were held back, after the one that waited was answered."""
-        if self.input_ended:
-            return
-        self.blocked = False
-        if not self.suspended:
-            self.begin_tick()
-            self.handle_rest()
-
     def _handle(self, arguments: list[bytes]) -> None:
         name = arguments[0].upper()
         row = commands.COMMANDS.get(name)
@@ -180,7 +171,10 @@ class GearmonkeyConnection(Connection):
 
     async def _read_records(self, handles: list[bytes], row: "Command", arguments: list[bytes]) -> None:
         try:
-            await self._add_records(handles)
+            try:
+                await self._add_records(handles)
+            finally:
+                self.blocked = False  # the command may block again
             if not self.input_ended:
                 self.begin_tick()
                 self._run(row, arguments)
@@ -191,8 +185,8 @@ class GearmonkeyConnection(Connection):
             self.reply(resp.ErrorReply(error.code, error.text))
         except Exception:
             self.handle_bug()
-        if self.blocked_pop is None:
-            self._resume()
+        if not self.blocked:
+            self.unblock()
 
     async def _add_records(self, handles: list[bytes]) -> None:
         size = 0
@@ -231,7 +225,7 @@ class GearmonkeyConnection(Connection):
         else:
             self.reply(value)
         if self.has_unhandled or self.reader.has_more:
-            self.tick_loop.loop.call_soon(self._resume)
+            self.tick_loop.loop.call_soon(self.unblock)
         else:
             self.blocked = False
 
@@ -266,7 +260,7 @@ class GearmonkeyConnection(Connection):
             self.write(_NOT_DURABLE)
         else:
             self.answer_in_steps(StreamedAnswer(long_reply.parts(value, self.version)))
-        self.tick_loop.loop.call_soon(self._resume)
+        self.tick_loop.loop.call_soon(self.unblock)
 
     def push(self, values: list[resp.Value]) -> None:
         """Send a message to a subscriber."""

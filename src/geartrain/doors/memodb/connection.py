@@ -48,11 +48,6 @@ class MemodbConnection(Connection):
         """Give what was read to the codec."""
         self.pipe.feed(data)
 
-    def resume_reading(self) -> None:
-        """Read from the transport again, unless too many requests wait."""
-        if not self.blocked:
-            super().resume_reading()
-
     def handle_packets(self) -> None:
         """Hand every complete request to its handler, until too many wait for an answer."""
         pipe = self.pipe
@@ -65,7 +60,7 @@ class MemodbConnection(Connection):
                 left = PACKETS_PER_CHECK
             left -= 1
             if len(outstanding) >= self._most:
-                self._hold_back()
+                self.blocked = True
                 return
             more = pipe.next()
             if pipe.answers:
@@ -93,18 +88,9 @@ class MemodbConnection(Connection):
             self._resuming = True
             self.tick_loop.loop.call_soon(self._resume)
 
-    def _hold_back(self) -> None:
-        if not self.closing:
-            self.blocked = True
-            self.transport.pause_reading()
-
     def _resume(self) -> None:
-        """Parse what was held back, then what arrived meanwhile."""
-        self.blocked = self._resuming = False
-        if self.closing or self.suspended:
-            return
-        self.begin_tick()
-        self.handle_rest()
+        self._resuming = False
+        self.unblock()
 
     def reply(self, backtrace: bytes, header: bytes, payload: bytes = b"") -> None:
         """Answer the request with this backtrace."""

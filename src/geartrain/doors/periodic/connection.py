@@ -196,9 +196,7 @@ class PeriodicConnection(Connection):
             self.periodic.forget_expected(self)
 
     def incomplete(self) -> tuple[int, int]:
-        """Which incomplete frame is arriving, and how many bytes of it are there; none while nothing is read."""
-        if self.blocked:
-            return (0, 0)
+        """Which incomplete frame is arriving, and how many bytes of it are there."""
         return (self.reader.split_packets, self.reader.incomplete_size)
 
     def _send(self, payload: bytes) -> None:

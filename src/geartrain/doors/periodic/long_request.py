@@ -51,7 +51,7 @@ class LongRequest:
 
     def _continue(self) -> None:
         connection = self.connection
-        connection.tick_loop.begin_tick()
+        connection.begin_tick()
         try:
             if not self._take_turn():
                 self._continue_later()
@@ -61,9 +61,7 @@ class LongRequest:
             connection.refuse(error)
         except Exception:
             connection.handle_bug()
-        connection.blocked = False
-        if not connection.input_ended:
-            connection.handle_rest()
+        connection.unblock()
 
     def _note_commit(self, failed: bool) -> None:
         self.failed = self.failed or failed
