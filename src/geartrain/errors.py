@@ -64,7 +64,7 @@ class ForbiddenError(RequestError):
 
 
 class DuplicateKeyError(GeartrainError):
-    """A dead job cannot be retried because another job has its unique key; for the operator who retries it."""
+    """A dead or failed job cannot be retried because another job has its unique key; for the operator."""
 
 
 class StoreError(GeartrainError):

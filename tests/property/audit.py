@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterable
 
 from geartrain.engine.engine import Engine
+from geartrain.engine.failed_jobs import ATTEMPTS_KEPT
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.engine.policy import JOB_BYTES
 from geartrain.engine.queue import JobQueue
-from geartrain.engine.state import ATTEMPTS_KEPT
 from geartrain.engine.worker import Worker
 from geartrain.model import JobState
 

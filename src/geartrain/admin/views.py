@@ -11,10 +11,10 @@ import msgspec
 
 from geartrain import jsonbytes
 from geartrain.engine.engine import Engine
+from geartrain.engine.failed_jobs import GIVEN_UP
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.engine.policy import FunctionPolicy
-from geartrain.engine.state import GIVEN_UP
 from geartrain.engine.worker import Worker
 from geartrain.jsonbytes import JsonBytes
 from geartrain.model import Attempt, FailureAction, JobState, Priority, Record, unpack_attempts

@@ -3,13 +3,13 @@
 from typing import Final
 
 from geartrain.engine import names
+from geartrain.engine.failed_jobs import FailedJobs
 from geartrain.engine.function import Function
 from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
 from geartrain.engine.names import LONGEST_UNIQUE
 from geartrain.engine.policy import JOB_BYTES
-from geartrain.engine.state import EngineState
 from geartrain.errors import QueueFullError
 from geartrain.model import Duplicate, Priority, id_from_handle
 from geartrain.rights import SUBMIT
@@ -18,7 +18,7 @@ _NORMAL: Final = int(Priority.NORMAL)
 _COALESCE: Final = Duplicate.COALESCE
 
 
-class ClientVerbs(EngineState):
+class ClientVerbs(FailedJobs):
     """The engine's verbs for clients."""
 
     def submit(

@@ -82,11 +82,39 @@ class Engine(WorkerVerbs):
 
     def retry(self, job: LiveJob) -> None:
         """Queue a dead job again, as a background job because no client waits for it."""
-        function = self.kept_function(job.function)
-        if job.unique and self.unique_jobs.get(job.function, job.unique) is not None:
-            handle = job.handle.decode("utf-8", "backslashreplace")
-            raise DuplicateKeyError(f"job {handle} cannot be retried: another job has its unique key")
+        self._check_unique(job)
         self._remove_dead(job)
+        was_background, job.background = job.background, True
+        self._queue_again(job)
+        if was_background:
+            self.journal.changed(job)
+        else:
+            self.journal.accepted(job)
+        self._announce_retried(job)
+
+    def retry_failed(self, job: LiveJob) -> None:
+        """Queue a failed background job again that the journal kept whole.
+
+        Raise QueueFullError if the payloads of all jobs would exceed their limit.
+        """
+        self._check_unique(job)
+        self._check_bytes(job.function, self.free_bytes - len(job.payload) - JOB_BYTES)
+        self._remember_handle(job)
+        self._queue_again(job)
+        self.journal.retried(job)
+        self._announce_retried(job)
+
+    def _check_unique(self, job: LiveJob) -> None:
+        other = self.unique_jobs.get(job.function, job.unique) if job.unique else None
+        if other is not None:
+            handle = job.handle.decode("utf-8", "backslashreplace")
+            holder = other.handle.decode("utf-8", "backslashreplace")
+            raise DuplicateKeyError(f"job {handle} cannot be retried: job {holder} has its unique key")
+
+    def _queue_again(self, job: LiveJob) -> None:
+        """Make a job that failed or was dead one of the engine's again, in state queued."""
+        function = self.kept_function(job.function)
+        job.function = function.name
         self.free_bytes -= len(job.payload) + JOB_BYTES
         enter(job, QUEUED)
         job.reason, job.code = "", 0
@@ -97,14 +125,11 @@ class Engine(WorkerVerbs):
         function.restored_or_retried += 1
         if job.unique:
             self.unique_jobs.add(job)
-        if job.background:
-            self.journal.changed(job)
-        else:
-            job.background = True
-            self.journal.accepted(job)
+
+    def _announce_retried(self, job: LiveJob) -> None:
         if self.observer is not None:
             self.observer.requeued(job, "retried")
-        self._enqueue(function, job)
+        self._enqueue(self.functions[job.function], job)
 
     def reschedule_failed(self, job: LiveJob, run_at: float, reason: str) -> bool:
         """Record a failed attempt of a running job and run it again at `run_at`; return False if no worker has it.

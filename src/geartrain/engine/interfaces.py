@@ -59,7 +59,7 @@ class Observer:
         """The worker reported progress."""
 
     def requeued(self, job: LiveJob, reason: str) -> None:
-        """A job that was running, or was dead, is queued again."""
+        """A job that was running, had failed or was dead is queued again."""
 
     def rescheduled(self, job: LiveJob, reason: str) -> None:
         """A job that was running waits for `job.run_at`."""
@@ -133,6 +133,17 @@ class Journal:
 
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
         """An accepted job ended (done, failed or cancelled) and must not run again."""
+
+    def failed(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
+        """An accepted job failed, and is to be kept whole, so that it can be retried."""
+        self.finished(job, result, worker)
+
+    def retried(self, job: LiveJob) -> None:
+        """A failed job that was kept whole is queued again; its record is removed."""
+        self.changed(job)
+
+    def remove_record(self, id: int) -> None:
+        """Remove the record of a job that has ended, with all that is kept of it."""
 
     def drained(self) -> None:
         """The last of many jobs ended: a good time to return memory to the system."""

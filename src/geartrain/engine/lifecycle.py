@@ -17,6 +17,7 @@ FAILED: Final = JobState.FAILED
 CANCELLED: Final = JobState.CANCELLED
 DEAD: Final = JobState.DEAD
 _DONE_NUMBER: Final = 3
+ENDED: Final = frozenset({DONE, FAILED, CANCELLED})
 
 TRANSITIONS: Final[dict[JobState, frozenset[JobState]]] = {
     SCHEDULED: frozenset({QUEUED, CANCELLED}),
@@ -25,7 +26,7 @@ TRANSITIONS: Final[dict[JobState, frozenset[JobState]]] = {
     RUNNING: frozenset({QUEUED, SCHEDULED, DONE, FAILED, CANCELLED, DEAD}),
     DEAD: frozenset({QUEUED, CANCELLED}),
     DONE: frozenset(),
-    FAILED: frozenset(),
+    FAILED: frozenset({QUEUED}),
     CANCELLED: frozenset(),
 }
 
@@ -55,6 +56,6 @@ def diagram() -> str:
     lines = ["stateDiagram-v2", "    [*] --> scheduled", "    [*] --> queued"]
     for before, followers in TRANSITIONS.items():
         lines += [f"    {before.name.lower()} --> {after.name.lower()}" for after in sorted(followers)]
-        if not followers:
+        if before in ENDED:
             lines.append(f"    {before.name.lower()} --> [*]")
     return "\n".join(lines)

@@ -29,20 +29,15 @@ from geartrain.engine.function import Function
 from geartrain.engine.interfaces import Journal, Observer, Timer, Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.job_table import JobTable
-from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
+from geartrain.engine.lifecycle import DEAD, QUEUED, RUNNING, SCHEDULED, enter
 from geartrain.engine.permissions import Permissions
 from geartrain.engine.policy import JOB_BYTES, Policy
 from geartrain.engine.unique_index import UniqueIndex
 from geartrain.engine.worker import Worker
-from geartrain.model import Attempt, JobState, id_from_handle
+from geartrain.model import JobState, id_from_handle
 
-# Failure codes of jobs whose worker gave none.
-GENERAL_FAILURE: Final = 1
-GIVEN_UP: Final = 255
 # An engine that becomes empty releases memory if it has had this many jobs since the last time.
 _RELEASE_MEMORY_AFTER: Final = 10_000
-ATTEMPTS_KEPT: Final = 20  # failed attempts per job; the latest ones
-LONGEST_REASON: Final = 1000  # characters
 
 
 class EngineState(Permissions):
@@ -93,8 +88,7 @@ class EngineState(Permissions):
         function = self.kept_function(job.function)
         job.function = function.name
         self.restored += 1
-        if id_from_handle(job.handle) != job.id:
-            self._ids_by_handle[job.handle] = job.id
+        self._remember_handle(job)
         self.free_bytes -= len(job.payload) + JOB_BYTES
         if job.state is DEAD:
             self.dead[job.id] = job
@@ -108,6 +102,11 @@ class EngineState(Permissions):
         if job.unique:
             self.unique_jobs.add(job)
         self._schedule_or_enqueue(function, job)
+
+    def _remember_handle(self, job: LiveJob) -> None:
+        """Find a job that this server did not submit by its handle, although that may not end in its id."""
+        if id_from_handle(job.handle) != job.id:
+            self._ids_by_handle[job.handle] = job.id
 
     @property
     def submitted(self) -> int:
@@ -306,28 +305,25 @@ class EngineState(Permissions):
         return [worker for worker in self.broadcasts.copies.get(job, ()) if job.handle in worker.running]
 
     def _finish(
-        self, job: LiveJob, state: JobState, result: bytes, worker: Worker | None = None
+        self, job: LiveJob, state: JobState, result: bytes, worker: Worker | None = None, whole: bool = False
     ) -> list[Watcher] | None:
-        """End a job and return its watchers, for the caller to inform. `worker` is only used for a broadcast."""
+        """End a job and return its watchers, for the caller to inform. `worker` is only used for a broadcast.
+
+        With `whole`, a background job is kept with its payload.
+        """
         worker = job.owner or worker
         function = self.functions[job.function]
         function.outcomes.count(state)
         self.outcomes.count(state)
         watchers = self._remove(function, job, state)
         if job.background:
-            self.journal.finished(job, result, worker)
+            if whole:
+                self.journal.failed(job, result, worker)
+            else:
+                self.journal.finished(job, result, worker)
         if self.observer is not None:
             self.observer.finished(job, result)
         return watchers
-
-    def _fail(self, job: LiveJob, state: JobState, reason: str, worker: Worker | None = None) -> None:
-        """End a job without a result, and inform its watchers."""
-        job.reason = reason
-        job.code = job.code or GENERAL_FAILURE
-        watchers = self._finish(job, state, b"", worker)
-        if watchers:
-            for watcher in watchers:
-                watcher.fail(job, reason)
 
     def _requeue(self, job: LiveJob, reason: str, taken_from: Worker | None = None) -> None:
         """Put a running job back at the end of its queue."""
@@ -341,56 +337,6 @@ class EngineState(Permissions):
         if self.observer is not None:
             self.observer.requeued(job, reason)
         self._enqueue(function, job, taken_from)
-
-    # Dead jobs
-
-    def _mark_dead(self, job: LiveJob, reason: str) -> None:
-        """Give up on a running job and keep it among the dead, where operators see it."""
-        job.reason = reason
-        job.code = GIVEN_UP
-        function = self.functions[job.function]
-        function.outcomes.count(DEAD)
-        self.outcomes.count(DEAD)
-        watchers = self._remove(function, job, DEAD)
-        self.dead[job.id] = job
-        self.dead_counts[function.name] = self.dead_counts.get(function.name, 0) + 1
-        if job.background:
-            self.journal.changed(job)
-        else:
-            self._dead_foreground[job.id] = None
-            while len(self._dead_foreground) > max(self.policy.dead_foreground_limit, 0):
-                self._remove_dead(self.dead[next(iter(self._dead_foreground))])
-        if self.observer is not None:
-            self.observer.finished(job, b"")
-        if watchers:
-            for watcher in watchers:
-                watcher.fail(job, reason)
-
-    def _record_attempt(self, job: LiveJob, reason: str) -> None:
-        """Add the current attempt of a running job to its failed attempts."""
-        worker = job.owner
-        door, name = (worker.door, worker.name) if worker is not None else ("", b"")
-        attempts = job.failed_attempts[1 - ATTEMPTS_KEPT :] if job.failed_attempts is not None else []
-        attempts.append(Attempt(job.started_at, self.now, door, name, reason[:LONGEST_REASON]))
-        job.failed_attempts = attempts
-
-    def _remove_dead(self, job: LiveJob) -> None:
-        """Remove a job from the dead."""
-        del self.dead[job.id]
-        self.free_bytes += len(job.payload) + JOB_BYTES
-        self._dead_foreground.pop(job.id, None)
-        count = self.dead_counts[job.function] - 1
-        if count:
-            self.dead_counts[job.function] = count
-        else:
-            del self.dead_counts[job.function]
-
-    def _delete_dead(self, job: LiveJob) -> None:
-        """Remove a job from the dead, and from the store."""
-        self._remove_dead(job)
-        enter(job, CANCELLED)
-        if job.background:
-            self.journal.finished(job, b"", None)
 
     # Time
 

@@ -5,12 +5,12 @@ import math
 from geartrain.engine import crew as crews
 from geartrain.engine.client_verbs import ClientVerbs
 from geartrain.engine.crew import Crew
+from geartrain.engine.failed_jobs import LONGEST_REASON
 from geartrain.engine.function import Function
 from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.engine.lifecycle import CANCELLED, DONE, FAILED, QUEUED, RUNNING, SCHEDULED, enter
 from geartrain.engine.queue import JobQueue
-from geartrain.engine.state import LONGEST_REASON
 from geartrain.engine.worker import Ability, Worker
 from geartrain.errors import LimitError
 from geartrain.model import Expiry
@@ -241,7 +241,7 @@ class WorkerVerbs(ClientVerbs):
             return
         job.reason = data[:LONGEST_REASON].decode("utf-8", "replace")
         job.code = code
-        watchers = self._finish(job, FAILED, data, worker)
+        watchers = self._finish_failed(job, data, worker)
         if watchers:
             for watcher in watchers:
                 watcher.exception(job, data)

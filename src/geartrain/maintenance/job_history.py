@@ -8,7 +8,7 @@ import heapq
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from geartrain.engine.state import GIVEN_UP
+from geartrain.engine.failed_jobs import GIVEN_UP
 from geartrain.errors import StoreError
 from geartrain.job_query import ENDED, JobQuery
 from geartrain.model import Job, JobState, Record

@@ -1,7 +1,7 @@
 """Failed attempts, and the verbs that record them: reschedule_failed and mark_dead."""
 
 from geartrain.engine.engine import Engine
-from geartrain.engine.state import ATTEMPTS_KEPT
+from geartrain.engine.failed_jobs import ATTEMPTS_KEPT
 from geartrain.model import Attempt, Expiry, JobState, pack_attempts, unpack_attempts
 from tests.unit.engine.recording import NOW, RecordingJournal, claim, hire, job_in
 

@@ -39,9 +39,13 @@ def test_the_error_names_the_job() -> None:
         lifecycle.enter(job_in(JobState.DONE), JobState.RUNNING)
 
 
-@pytest.mark.parametrize("state", [JobState.DONE, JobState.FAILED, JobState.CANCELLED])
+@pytest.mark.parametrize("state", [JobState.DONE, JobState.CANCELLED])
 def test_final_states_have_no_transitions(state: JobState) -> None:
     assert not lifecycle.TRANSITIONS[state]
+
+
+def test_a_failed_job_can_only_be_retried() -> None:
+    assert lifecycle.TRANSITIONS[JobState.FAILED] == {JobState.QUEUED}
 
 
 def test_only_a_queued_job_can_become_running() -> None:

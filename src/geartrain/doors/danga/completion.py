@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from geartrain.engine.failed_jobs import GENERAL_FAILURE, GIVEN_UP
 from geartrain.engine.job import LiveJob
-from geartrain.engine.state import GENERAL_FAILURE, GIVEN_UP
 from geartrain.model import JobState, Record
 from geartrain.wire import danga as wire
 
