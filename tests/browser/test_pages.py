@@ -52,6 +52,21 @@ def test_charts_move(busy: Scene, visit: Visit) -> None:
     assert "highest" in summary
 
 
+def test_a_function_has_charts_when_its_page_opens(busy: Scene, visit: Visit) -> None:
+    drawn = "document.querySelectorAll('.function-charts path.line[d*=L]').length >= 6"
+    # The server takes a sample every 15 seconds: another page waits until there are two.
+    visit(f"{busy.url}/#/functions/thumbnail").wait_for_function(drawn, timeout=60_000)
+    page = visit("about:blank")
+    answers: list[str] = []
+    page.on("response", lambda response: answers.append(response.url))
+    page.goto(f"{busy.url}/#/functions/thumbnail")
+    page.wait_for_function(drawn)
+    assert len([url for url in answers if "/history" in url]) == 1
+    figures = page.locator(".percentiles .figure")
+    assert figures.count() == 6
+    assert "ms" in figures.nth(3).inner_text()
+
+
 def test_a_chart_shows_single_values(busy: Scene, visit: Visit) -> None:
     page = visit(busy.url)
     plot = page.locator(".plot").first

@@ -4,7 +4,7 @@ import pytest
 
 from tests.browser import scene
 from tests.browser.page_checks import PageErrors, Visit, hides, part, shows
-from tests.browser.scene import Scene
+from tests.browser.scene import Scene, api
 
 pytestmark = pytest.mark.peer("chromium", "playwright")
 
@@ -89,6 +89,25 @@ def test_every_page_fits_a_phone(busy: Scene, visit: Visit) -> None:
         page.goto(f"{busy.url}/#/{place}")
         page.locator("main .card:visible").first.wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") == 360, place
+
+
+@pytest.mark.parametrize("width", [1280, 1024, 390])
+def test_functions_with_long_names_fit_the_window(busy: Scene, visit: Visit, width: int) -> None:
+    name = "com.example.billing.invoices.rendering." * 13 + "later"  # 512 bytes, the longest that the server accepts
+    assert len(name) == 512
+    api(busy.url, "jobs", {"function": name, "payload": "x"})
+    page = visit(f"{busy.url}/#/functions?search=com.example", viewport={"width": width, "height": 800})
+    row = shows(page, "tbody tr", name)
+    assert row.locator("td").first.get_attribute("title") == name
+    wide = "[...document.querySelectorAll('html, .table-wrap')].some((box) => box.scrollWidth > box.clientWidth)"
+    assert not page.evaluate(wide)
+    button = row.get_by_role("button", name="Pause").bounding_box()
+    assert button is not None
+    assert button["x"] + button["width"] <= width
+    row.get_by_role("link").click()
+    shows(page, "h1", name)
+    shows(page, "td", "queued")
+    assert not page.evaluate(wide)
 
 
 def test_rows_become_cards_on_a_phone(busy: Scene, visit: Visit) -> None:

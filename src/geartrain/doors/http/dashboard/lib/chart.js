@@ -11,13 +11,14 @@ const TABLE_ROWS = 8;
 const SHORTEST = 60; // seconds
 
 /**
- * `series`: `[{ name, field, tone, dashed?, area? }]`; points are objects with `at` and the fields.
- * `format(value)` writes a value; `integers` keeps fractions off the axis.
+ * `series`: `[{ name, field, tone, dashed?, area? }]`; points are objects with `at` and the fields, null for no value.
+ * `format(value)` writes a value, `axis(value)` a tick; `integers` keeps fractions off the axis.
  */
 export class Chart {
-  constructor({ title, series, format, low = false, integers = false }) {
+  constructor({ title, series, format, axis = short, low = false, integers = false }) {
     this.series = series;
     this.format = format;
+    this.axis = axis;
     this.integers = integers;
     this.title = title;
     this.points = [];
@@ -122,7 +123,7 @@ export class Chart {
     if (!this.width) return;
     setAttribute(this.svg, "viewBox", `0 0 ${this.width} ${this.height}`);
     const highest = Math.max(0, ...this.points.flatMap((point) => this.series.map((series) => point[series.field])));
-    const ticks = ticksUpTo(highest, this.height > 150 ? 4 : 2, this.integers);
+    const ticks = ticksUpTo(highest, this.height > 150 ? 4 : 2, this.integers, this.axis === short ? 1 : 0);
     this.top = ticks.at(-1) || 1;
     this.#drawAxes(ticks);
     this.series.forEach((series, index) => this.#drawLine(series, index));
@@ -136,7 +137,7 @@ export class Chart {
     for (const tick of ticks) {
       const y = Math.round(this.#y(tick));
       parts.push(draw("line", { class: "grid", x1: LEFT, x2: this.width - RIGHT, y1: y, y2: y }));
-      parts.push(draw("text", { class: "axis", x: LEFT - 8, y: y + 4, "text-anchor": "end" }, short(tick)));
+      parts.push(draw("text", { class: "axis", x: LEFT - 8, y: y + 4, "text-anchor": "end" }, this.axis(tick)));
     }
     const until = this.points.at(-1)?.at;
     if (until !== undefined) {
@@ -151,14 +152,17 @@ export class Chart {
 
   #drawLine(series, index) {
     const inside = this.points.filter((point) => point.at >= this.points.at(-1).at - this.seconds);
-    const line = inside
-      .map((point) => `${this.#x(point.at).toFixed(1)} ${this.#y(point[series.field]).toFixed(1)}`)
-      .join("L");
-    setAttribute(this.lines[index], "d", line ? `M${line}` : null);
+    const runs = runsOf(inside, series.field).map((points) => ({
+      line: points.map((point) => `${this.#x(point.at).toFixed(1)} ${this.#y(point[series.field]).toFixed(1)}`).join("L"),
+      ends: [this.#x(points[0].at), this.#x(points.at(-1).at)],
+    }));
+    // A single value between gaps is a dot: a line of no length with round ends.
+    const lines = runs.map(({ line, ends }) => (ends[0] === ends[1] ? `M${line}h0` : `M${line}`));
+    setAttribute(this.lines[index], "d", lines.join("") || null);
     if (series.area) {
       const floor = this.#y(0);
-      const ends = inside.length ? [this.#x(inside[0].at), this.#x(inside.at(-1).at)] : null;
-      setAttribute(this.areas[index], "d", ends ? `M${ends[0]} ${floor}L${line}L${ends[1]} ${floor}Z` : null);
+      const areas = runs.map(({ line, ends }) => `M${ends[0]} ${floor}L${line}L${ends[1]} ${floor}Z`);
+      setAttribute(this.areas[index], "d", areas.join("") || null);
     }
     const last = inside.at(-1);
     setText(this.values[index], last ? this.format(last[series.field]) : "");
@@ -174,7 +178,7 @@ export class Chart {
     const x = this.#x(point.at);
     this.front.replaceChildren(
       draw("line", { class: "cross", x1: x, x2: x, y1: TOP, y2: this.height - BOTTOM }),
-      ...this.series.map((series) =>
+      ...this.series.filter((series) => point[series.field] !== null).map((series) =>
         draw("circle", { class: "dot", "data-tone": series.tone, cx: x, cy: this.#y(point[series.field]), r: 4 }),
       ),
     );
@@ -191,7 +195,8 @@ export class Chart {
   #summary() {
     if (this.points.length === 0) return `${this.title}: no data yet`;
     const descriptions = this.series.map((series) => {
-      const values = this.points.map((point) => point[series.field]);
+      const values = this.points.map((point) => point[series.field]).filter((value) => value !== null);
+      if (values.length === 0) return `${series.name} has no values`;
       const [low, high] = [Math.min(...values), Math.max(...values)].map(this.format);
       return `${series.name} now ${this.format(values.at(-1))}, lowest ${low}, highest ${high}`;
     });
@@ -222,6 +227,21 @@ export class Chart {
     );
     this.table.replaceChildren(make("thead", {}, head), make("tbody", {}, ...rows));
   }
+}
+
+/** The points without those that have no value, split where they were. */
+function runsOf(points, field) {
+  const runs = [];
+  let open = false;
+  for (const point of points) {
+    if (point[field] === null) open = false;
+    else if (open) runs.at(-1).push(point);
+    else {
+      runs.push([point]);
+      open = true;
+    }
+  }
+  return runs;
 }
 
 function axisTime(at) {

@@ -3,8 +3,8 @@
 const STEPS = [1, 2, 2.5, 5, 10];
 
 /** Ticks from 0 to at least `highest`, about `target` of them, at round values. */
-export function ticksUpTo(highest, target = 4, integers = false) {
-  const reach = Math.max(highest, 1); // an axis needs a height, even if all values are 0
+export function ticksUpTo(highest, target = 4, integers = false, least = 1) {
+  const reach = Math.max(highest, least) || 1; // an axis needs a height, even if all values are 0
   const rough = reach / target;
   const power = 10 ** Math.floor(Math.log10(rough));
   let step = STEPS.find((factor) => factor * power >= rough * 0.999) * power;
@@ -50,7 +50,8 @@ export function thinned(points, most) {
 function average(points) {
   const mean = {};
   for (const name of Object.keys(points[0])) {
-    mean[name] = points.reduce((sum, point) => sum + point[name], 0) / points.length;
+    const values = points.map((point) => point[name]).filter((value) => value !== null);
+    mean[name] = values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : null;
   }
   return mean;
 }

@@ -4,6 +4,9 @@ import { copyText } from "./bytes.js";
 import { link } from "./router.js";
 import { encoded, shown } from "./text.js";
 
+const NAME_SHOWN = 24; // characters
+const NAME_END = 8;
+
 /** A state, as a coloured label. */
 export function badge(text, tone = text) {
   return make("span", { class: "badge", "data-dot": true, "data-tone": tone }, text);
@@ -11,6 +14,18 @@ export function badge(text, tone = text) {
 
 export function functionLink(name) {
   return make("a", { href: link(`functions/${encoded(name)}`) }, shown(name) || "(no name)");
+}
+
+/** The same for a narrow column: the beginning of a long name is cut with an ellipsis, its end stays. */
+export function cutFunctionLink(name) {
+  const text = shown(name);
+  const anchor = functionLink(name);
+  if (text.length <= NAME_SHOWN) return anchor;
+  anchor.replaceChildren(
+    make("span", { class: "name-start" }, text.slice(0, -NAME_END)),
+    make("span", { class: "name-end" }, text.slice(-NAME_END)),
+  );
+  return anchor;
 }
 
 export function jobLink(handle) {

@@ -1,11 +1,9 @@
-// One function: counts, queue over time, jobs and workers.
+// One function: counts, charts of the last hour, latencies, jobs and workers.
 import { get } from "../lib/api.js";
-import { Chart } from "../lib/chart.js";
 import { askForLimits, limitsText, pauseVerb, perform, plainButton, verbButton } from "../lib/actions.js";
 import { make, setText } from "../lib/dom.js";
 import { count, rate } from "../lib/format.js";
 import { autoRefresh } from "../lib/refresh.js";
-import { now } from "../lib/live.js";
 import { action } from "../lib/notice.js";
 import { badge, problemBox, tile } from "../lib/widgets.js";
 import { Rates } from "../lib/rates.js";
@@ -14,25 +12,14 @@ import { askForJob } from "../lib/submit.js";
 import { decoded, shown } from "../lib/text.js";
 import { setTime } from "../lib/time.js";
 import { VERBS } from "../lib/verbs.js";
+import { functionCharts } from "./functioncharts.js";
 import { jobColumns, jobTable } from "./jobtable.js";
-
-const MINUTES = 5;
 
 export function openFunction(root, name, signal) {
   const problem = problemBox();
   const rates = new Rates();
   const tiles = makeTiles(name);
-  const points = [];
-  const chart = new Chart({
-    title: "Queue since this page opened",
-    format: count,
-    integers: true,
-    low: true,
-    series: [
-      { name: "queued", field: "queued", tone: "queued", area: true },
-      { name: "running", field: "running", tone: "running" },
-    ],
-  });
+  const charts = functionCharts(name, signal, problem.show);
   const state = make("span");
   const pause = make("button", { type: "button", "data-needs": "admin" }, VERBS.pause.label);
   let item = null;
@@ -60,9 +47,6 @@ export function openFunction(root, name, signal) {
     tiles.show(item, rates);
     state.replaceChildren(...(item.paused ? [badge("paused", "warn")] : []));
     setText(pause, VERBS[pauseVerb(item)].label);
-    points.push({ at: now(), queued: item.queued, running: item.running });
-    while (points.length && points[0].at < now() - MINUTES * 60) points.shift();
-    chart.update(points, MINUTES * 60);
     table.update(jobs.items);
     table.element.hidden = jobs.items.length === 0;
     noJobs.hidden = jobs.items.length > 0;
@@ -92,14 +76,15 @@ export function openFunction(root, name, signal) {
     make(
       "div",
       { class: "head" },
-      make("h1", {}, decoded(name)),
+      make("h1", { title: decoded(name) }, decoded(name)),
       state,
       make("span", { class: "push" }),
       actions,
     ),
     problem.element,
     tiles.element,
-    chart.element,
+    make("div", { class: "head" }, make("h2", {}, "History"), make("span", { class: "push" }), charts.range),
+    charts.element,
     make(
       "div",
       { class: "head" },

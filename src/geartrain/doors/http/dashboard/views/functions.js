@@ -5,7 +5,7 @@ import { make, setAttribute, setText } from "../lib/dom.js";
 import { count, rate } from "../lib/format.js";
 import { autoRefresh } from "../lib/refresh.js";
 import { action } from "../lib/notice.js";
-import { badge, empty, functionLink, problemBox, searchField } from "../lib/widgets.js";
+import { badge, cutFunctionLink, empty, problemBox, searchField } from "../lib/widgets.js";
 import { Rates } from "../lib/rates.js";
 import { replaceQuery } from "../lib/router.js";
 import { numberColumn, Pager, Table } from "../lib/table.js";
@@ -89,16 +89,12 @@ function columnsOf(rates, scale, changed) {
   return [
     {
       label: "Function",
-      class: "title",
+      class: "title grow",
       sort: "name",
-      value: (row) => `${shown(row.name)} ${row.paused} ${row.workers === 0 && row.queued > 0} ${row.limits}`,
+      value: (row) => `${shown(row.name)} ${row.paused} ${row.limits}`,
       fill(cell, row) {
-        const notes = [
-          row.paused ? badge("paused", "warn") : null,
-          row.workers === 0 && row.queued > 0 ? badge("no workers", "bad") : null,
-          limitBadge(row),
-        ];
-        cell.replaceChildren(functionLink(row.name), ...notes.filter(Boolean).flatMap((note) => [" ", note]));
+        const notes = [row.paused ? badge("paused", "warn") : null, limitBadge(row)];
+        cell.replaceChildren(make("div", { class: "named" }, cutFunctionLink(row.name), ...notes));
         setAttribute(cell, "title", shown(row.name));
       },
     },
@@ -113,12 +109,27 @@ function columnsOf(rates, scale, changed) {
     numberColumn("Running", (row) => row.running, count, { sort: "running" }),
     numberColumn("In/s", flow("submitted"), rate, { hint: "Jobs submitted per second" }),
     numberColumn("Out/s", flow("completed"), rate, { hint: "Jobs completed per second" }),
-    numberColumn("Workers", (row) => row.workers),
+    {
+      label: "Workers",
+      class: "number",
+      value: (row) => `${row.workers} ${isStuck(row)}`,
+      fill: fillWorkers,
+    },
     numberColumn("Scheduled", (row) => row.scheduled),
     numberColumn("Dead", (row) => row.dead),
     numberColumn("Failed", (row) => row.failed, count, { sort: "failed" }),
     { label: "", class: "actions", value: (row) => row.paused, fill: (cell, row) => fillActions(cell, row, changed) },
   ];
+}
+
+/** Jobs wait, and nobody can take them. */
+function isStuck(row) {
+  return row.workers === 0 && row.queued > 0;
+}
+
+function fillWorkers(cell, row) {
+  cell.replaceChildren(isStuck(row) ? badge("none", "bad") : count(row.workers));
+  cell.classList.toggle("zero", row.workers === 0);
 }
 
 function limitBadge(row) {
@@ -152,6 +163,6 @@ function fillAge(cell, row) {
 function fillActions(cell, row, changed) {
   const limits = action(async () => (await askForLimits(cell.current())) && changed());
   cell.replaceChildren(
-    make("div", { class: "row" }, verbButton(pauseVerb(row), cell.current, changed), plainButton("limit", limits)),
+    make("div", { class: "row" }, verbButton(pauseVerb(row), cell.current, changed), plainButton("limit", limits, "tiny roomy")),
   );
 }

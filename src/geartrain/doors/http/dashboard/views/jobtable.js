@@ -20,8 +20,9 @@ export function jobColumns(names, changed) {
     state: { label: "State", value: stateOf, fill: fillState },
     function: {
       label: "Function",
+      class: "short",
       value: (job) => shown(job.function),
-      fill: (cell, job) => cell.replaceChildren(functionLink(job.function)),
+      fill: fillFunction,
     },
     payload: { label: "Payload", class: "mono fill", value: preview, fill: fillPayload },
     doors: { label: "Protocols", value: (job) => (job.worker_door ? `${job.door} → ${job.worker_door}` : job.door) },
@@ -52,6 +53,11 @@ function fillHandle(cell, job) {
   const priority =
     job.priority === "normal" ? [] : [" ", make("span", { class: "chip", title: "Priority" }, job.priority)];
   cell.replaceChildren(jobLink(job.handle), ...priority);
+}
+
+function fillFunction(cell, job) {
+  cell.replaceChildren(functionLink(job.function));
+  setAttribute(cell, "title", shown(job.function));
 }
 
 function stateOf(job) {

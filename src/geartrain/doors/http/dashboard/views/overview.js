@@ -2,7 +2,8 @@
 import { get, isAbort } from "../lib/api.js";
 import { Chart } from "../lib/chart.js";
 import { inFrame, make, setText } from "../lib/dom.js";
-import { count, duration, plural, rate } from "../lib/format.js";
+import { count, plural, rate } from "../lib/format.js";
+import { percentileCard } from "../lib/percentiles.js";
 import { autoRefresh } from "../lib/refresh.js";
 import * as live from "../lib/live.js";
 import { empty, functionLink, jobLink, problemBox, segments, tile } from "../lib/widgets.js";
@@ -26,7 +27,7 @@ export function open(root, route, signal) {
   const problem = problemBox();
   const tiles = makeTiles();
   const charts = makeCharts();
-  const percentiles = makePercentiles();
+  const percentiles = percentileCard();
   const busiest = makeList("Longest queues", link("functions", { sort: "queued" }));
   const dead = makeList("Latest dead jobs", link("dead"));
   const history = { points: [], seconds: 300, last: null };
@@ -160,35 +161,6 @@ function extend(history, now, charts) {
 
 function drawCharts(history, charts) {
   for (const chart of Object.values(charts)) chart.update(history.points, history.seconds);
-}
-
-function makePercentiles() {
-  const rows = { wait: [make("span"), make("span"), make("span")], run: [make("span"), make("span"), make("span")] };
-  for (const cells of Object.values(rows)) for (const cell of cells) cell.className = "figure";
-  const grid = make(
-    "div",
-    { class: "percentiles", role: "group", "aria-label": "Percentiles of the last minute" },
-    make("span"),
-    ...["p50", "p95", "p99"].map((text) => make("span", { class: "column" }, text)),
-    make("span", { class: "what" }, "Wait time"),
-    ...rows.wait,
-    make("span", { class: "what" }, "Run time"),
-    ...rows.run,
-  );
-  const head = make(
-    "div",
-    { class: "card-head" },
-    make("h2", {}, "Wait and run times"),
-    make("span", { class: "soft small push" }, "last minute"),
-  );
-  return {
-    element: make("section", { class: "card" }, head, grid),
-    show(now) {
-      for (const [name, cells] of Object.entries(rows)) {
-        ["p50", "p95", "p99"].forEach((which, index) => setText(cells[index], duration(now[name][which])));
-      }
-    },
-  };
 }
 
 function makeList(name, href) {
