@@ -2,7 +2,7 @@
 
 from typing import Final, Protocol
 
-from geartrain.admin.views import System
+from geartrain.admin.views import ReloadView, System
 from geartrain.errors import AdminError
 from geartrain.runtime.records import RecordArchive
 from geartrain.runtime.tick import TickLoop
@@ -18,6 +18,9 @@ class ServerInfo(Protocol):
 
     async def system(self) -> System:
         """Version, platform, doors and store."""
+
+    def reload(self) -> ReloadView:
+        """Read users and certificates again; a SettingsError says why nothing was changed."""
 
 
 class AdminBase:

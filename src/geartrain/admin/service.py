@@ -20,7 +20,7 @@ from geartrain.admin.jobs import JobVerbs
 from geartrain.admin.schedules import Schedules, ScheduleVerbs
 from geartrain.admin.verbs import Verb
 from geartrain.engine.worker import Worker
-from geartrain.errors import AdminError, InvalidNameError, LimitError
+from geartrain.errors import AdminError, InvalidNameError, LimitError, SettingsError
 from geartrain.job_query import page_position
 from geartrain.rights import Identity
 from geartrain.runtime.records import RecordArchive
@@ -111,6 +111,13 @@ class Admin(FunctionVerbs, JobVerbs, ScheduleVerbs):
     async def system(self) -> views.System:
         """Version, platform, doors and store of the server."""
         return await self._server.system()
+
+    def reload(self) -> views.ReloadView:
+        """Read users and certificates again, reopen the log file, and close connections of users that changed."""
+        try:
+            return self._server.reload()
+        except SettingsError as error:
+            raise AdminError("conflict", str(error)) from None
 
     def workers(self, search: str = "", limit: int = 100, after: str = "") -> views.Page[views.WorkerView]:
         """The workers with `search` in their name, address, door or a function, in the order of their connection."""

@@ -227,6 +227,14 @@ class StoreView(msgspec.Struct, frozen=True):
     commit_p99: float | None
 
 
+class ReloadView(msgspec.Struct, frozen=True):
+    """What a reload has read."""
+
+    users: int  # that can prove who they are, by a token, a certificate or an account
+    certificates: list[str]  # the files of the TLS certificates
+    closed_connections: int  # of users that were changed or revoked
+
+
 class System(msgspec.Struct, frozen=True):
     """Version, platform, doors and store of the server."""
 

@@ -29,6 +29,7 @@ VERBS: Final = {
         if verb.command is not None and not verb.command.group
     },
     "cron": "cron",
+    "token": "token",
     "top": "top",
     "tail": "tail",
     "bench": "bench",

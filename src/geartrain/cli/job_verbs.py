@@ -78,6 +78,7 @@ def _report(verb: Verb, command: CliCommand, arguments: dict[str, Any], answer: 
         return f"{arguments[verb.arguments[0].name]} {verb.past}"
     fields = {**arguments, "answer": formatting.value(answer, 100) if isinstance(answer, str) else ""}
     if isinstance(answer, dict):
+        fields |= {name: value for name, value in answer.items() if isinstance(value, int)}
         fields |= {name: formatting.local_time(value) for name, value in answer.items() if name.endswith("_at")}
     return command.report.format(**fields)
 

@@ -17,7 +17,7 @@ file is `{load.CONFIG_FLAG}` or `{load.CONFIG_VARIABLE}`, else `~/.config/geartr
 `/etc/geartrain/{load.FILE_NAME}`.
 
 **Signals.** TERM and INT stop the server at once. USR1 stops it when the running jobs are done. HUP reopens the log
-file.
+file and reads users and TLS certificates again, as `geartrain reload` does.
 
 **Examples**
 

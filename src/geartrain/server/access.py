@@ -10,7 +10,6 @@ import ipaddress
 import logging
 import pwd
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from geartrain import rights
@@ -19,6 +18,7 @@ from geartrain.doors.access import Access
 from geartrain.errors import SettingsError
 from geartrain.rights import Identity
 from geartrain.server import users
+from geartrain.server.users import UserSources
 
 ANONYMOUS: Final = "anonymous"
 NOTHING: Final = "none"  # as the value of `may`
@@ -34,17 +34,22 @@ Credential = tuple[str, str]
 class ServerAccess(Access):
     """The identities of a server's peers."""
 
-    def __init__(self, users_file: str, trust_network: bool = False) -> None:
-        self._file = Path(users_file) if users_file else None
+    def __init__(self, sources: UserSources, trust_network: bool = False) -> None:
+        self._sources = sources
         # `geartrain gearmand` serves gearmand's commands to everybody, as gearmand does, but not the control function.
         self._trust_network = trust_network
         self._network = Identity("network", rights.parse([rights.ADMIN]), control=False)
-        self._identities: dict[Credential, Identity] = _identities(users.read(self._file)) if self._file else {}
+        self._identities: dict[Credential, Identity] = self.read()
 
     @property
     def has_tokens(self) -> bool:
         """Whether some user has a token."""
         return any(kind == "token" for kind, _ in self._identities)
+
+    @property
+    def user_count(self) -> int:
+        """The number of users that can prove who they are."""
+        return len({identity.name for identity in self._identities.values()})
 
     def anonymous(self, address: Address) -> Identity | None:
         """The identity of peers at this address that prove no other; None: they may do everything."""
@@ -83,15 +88,12 @@ class ServerAccess(Access):
                 found = identity
         return found
 
-    def reload(self) -> frozenset[Identity]:
-        """Read the users again; returns the identities that are no longer valid, whose connections must end."""
-        if self._file is None:
-            return frozenset()
-        try:
-            fresh = _identities(users.read(self._file))
-        except SettingsError as error:
-            _log.error("users not reloaded", extra={"fields": {"why": str(error)}})
-            return frozenset()
+    def read(self) -> dict[Credential, Identity]:
+        """The identities of the users as they are written now; a SettingsError says what is wrong with them."""
+        return _identities(self._sources.read())
+
+    def use(self, fresh: dict[Credential, Identity]) -> frozenset[Identity]:
+        """Replace the identities; returns those that are no longer valid, whose connections must end."""
         before = self._identities
         # An identity that did not change stays the same object, and so do the connections that have it.
         for credential, identity in before.items():
@@ -99,7 +101,7 @@ class ServerAccess(Access):
             if new is not None and (new.name, str(new.rights)) == (identity.name, str(identity.rights)):
                 fresh[credential] = identity
         self._identities = fresh
-        _log.info("users reloaded", extra={"fields": {"users": len({identity.name for identity in fresh.values()})}})
+        _log.info("users reloaded", extra={"fields": {"users": self.user_count}})
         ended = frozenset(before.values()) - frozenset(fresh.values())
         for identity in ended:
             identity.revoked = True

@@ -5,12 +5,12 @@ import os
 import platform
 import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import geartrain
-from geartrain.admin.views import DoorView, StoreView, System
+from geartrain.admin.views import DoorView, ReloadView, StoreView, System
 from geartrain.engine import engine
 from geartrain.runtime.committer import Committer
 from geartrain.runtime.tick import TickLoop
@@ -24,17 +24,29 @@ if TYPE_CHECKING:
 class RunningServer:
     """What `admin` needs of the server process; implements its `ServerInfo`."""
 
-    def __init__(self, tick_loop: TickLoop, store: Store, store_url: str, committer: Committer | None) -> None:
+    def __init__(
+        self,
+        tick_loop: TickLoop,
+        store: Store,
+        store_url: str,
+        committer: Committer | None,
+        reload: Callable[[], ReloadView],
+    ) -> None:
         self._tick_loop = tick_loop
         self._store = store
         self._store_url = store_url
         self._committer = committer
+        self._reload = reload
         self._started_at = tick_loop.clock()
         self.doors: Doors | None = None  # set by the server, which makes the doors later
 
     def connections(self) -> int:
         """The number of open connections over all doors."""
         return self.doors.connections if self.doors is not None else 0
+
+    def reload(self) -> ReloadView:
+        """Read users and certificates again; a SettingsError says why nothing was changed."""
+        return self._reload()
 
     async def system(self) -> System:
         """Version, runtime, memory, doors and store."""

@@ -5,6 +5,7 @@ closes the listening sockets, lets running jobs finish, and then stops.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import platform
@@ -17,9 +18,11 @@ import geartrain
 from geartrain.address import Address
 from geartrain.admin.control import ControlWorker
 from geartrain.admin.service import Admin
+from geartrain.admin.views import ReloadView
 from geartrain.engine.engine import Engine
 from geartrain.engine.idle_functions import IdleFunctions
 from geartrain.engine.interfaces import Journal
+from geartrain.errors import SettingsError, StartError
 from geartrain.runtime import memory
 from geartrain.runtime.clock import Clock
 from geartrain.runtime.committer import Committer
@@ -37,6 +40,7 @@ from geartrain.server.process import pid_file, privileges, signals
 from geartrain.server.process.log import Log
 from geartrain.server.process.systemd import Notifier
 from geartrain.server.tls import ServerTls
+from geartrain.server.users import UserSources
 from geartrain.store import url
 from geartrain.store.memory import MemoryStore
 
@@ -60,7 +64,8 @@ class Server:
         self._notifier = Notifier()
         self._stopped = asyncio.Event()
         self._committer: Committer | None = None  # of a durable store
-        self._access = ServerAccess(settings.users_file, settings.trust_network)
+        sources = UserSources(settings.users_file, settings.settings_file)
+        self._access = ServerAccess(sources, settings.trust_network)
         self._tls = ServerTls(settings, settings.listen or default_addresses(tls=bool(settings.tls_certificate)))
         self._draining = False
         self._serving = False
@@ -105,7 +110,7 @@ class Server:
             self._engine.timers.append(DeadJobLimits(self._engine, dead_quota))
         saved_values = self._store.saved_values()
         archive = StoreArchive(self._store, self._committer.uncommitted if self._committer is not None else {})
-        info = RunningServer(self._tick_loop, self._store, self._store_url, self._committer)
+        info = RunningServer(self._tick_loop, self._store, self._store_url, self._committer, self.reload)
         admin = Admin(self._tick_loop, info, archive, saved_values)
         self._control = ControlWorker(self._tick_loop, admin) if settings.control else None
         context = DoorContext(
@@ -151,24 +156,53 @@ class Server:
             return "the store cannot be written; see the server's log"
         return ""
 
-    def reload(self) -> None:
-        """Reopen the log file, for log rotation, and read the TLS certificates and the users again."""
+    def reload(self) -> ReloadView:
+        """Reopen the log file, for log rotation, and read the users and the TLS certificates again.
+
+        Users and certificates are replaced together: a SettingsError says why nothing was.
+        """
         self._notifier.reloading()
         self._log_output.reopen()
-        self._tls.reload()
-        if self._serving:
-            self._doors.end(self._access.reload())
-            self._notifier.ready(self._status())
+        try:
+            return self._replace_credentials()
+        finally:
+            if self._serving:
+                self._notifier.ready(self._status())
+
+    def _replace_credentials(self) -> ReloadView:
+        errors: list[str] = []
+        try:
+            identities = self._access.read()
+        except SettingsError as error:
+            _log.error("users not reloaded", extra={"fields": {"why": str(error)}})
+            errors.append(str(error))
+        try:
+            tls_contexts = self._tls.load()
+        except StartError as error:
+            errors.append(str(error))
+        if errors:
+            raise SettingsError(f"nothing was changed: {'; '.join(errors)}")
+        self._tls.use(tls_contexts)
+        ended = self._access.use(identities)
+        return ReloadView(
+            users=self._access.user_count,
+            certificates=self._tls.certificates,
+            closed_connections=self._doors.end(ended) if self._serving else 0,
+        )
 
     def _signal_handlers(self) -> signals.Handlers:
         def stop() -> None:
             self.shutdown(graceful=False)
 
+        def reload() -> None:
+            with contextlib.suppress(SettingsError):  # it is in the log
+                self.reload()
+
         return {
             signal.SIGTERM: stop,
             signal.SIGINT: stop,
             signal.SIGUSR1: lambda: self.shutdown(graceful=True),
-            signal.SIGHUP: self.reload,
+            signal.SIGHUP: reload,
         }
 
     def _announce(self, ready: Ready) -> None:

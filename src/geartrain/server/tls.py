@@ -8,6 +8,7 @@ checked; OpenSSL's cache of TLS 1.2 sessions cannot be emptied, so sessions from
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import ssl
@@ -71,15 +72,19 @@ class ListenerContext:
         """Whether the files have changed since they were loaded."""
         return self._read_stamps() != self._stamps
 
-    def reload(self) -> None:
-        """Load the files again for new connections; if they cannot be used, the certificates stay as they are."""
+    def load(self) -> ServerContext:
+        """A context with the files as they are now; a StartError, which is logged, if they cannot be used."""
         self._stamps = self._read_stamps()
         try:
-            self._current = _load(self._tls)
+            return _load(self._tls)
         except StartError as error:
             _log.error("TLS certificate not reloaded", extra={"fields": {"why": str(error)}})
-        else:
-            _log.info("TLS certificate reloaded", extra={"fields": {"file": self._tls.certificate}})
+            raise
+
+    def use(self, context: ServerContext) -> None:
+        """Use this context for new connections."""
+        self._current = context
+        _log.info("TLS certificate reloaded", extra={"fields": {"file": self._tls.certificate}})
 
     def _use_current(self, connection: Any, name: str | None, first: ssl.SSLContext) -> None:
         connection.context = self._current
@@ -109,16 +114,26 @@ class ServerTls:
             self._contexts[tls] = ListenerContext(tls)
         return self._contexts[tls].context
 
-    def reload(self) -> None:
-        """Load all files again."""
-        for context in self._contexts.values():
-            context.reload()
+    @property
+    def certificates(self) -> list[str]:
+        """The files of the certificates in use."""
+        return list(dict.fromkeys(tls.certificate for tls in self._contexts))
+
+    def load(self) -> list[ServerContext]:
+        """New contexts with the files as they are now; a StartError if some cannot be used."""
+        return [context.load() for context in self._contexts.values()]
+
+    def use(self, loaded: Iterable[ServerContext]) -> None:
+        """Use contexts that `load` returned."""
+        for context, new in zip(self._contexts.values(), loaded, strict=True):
+            context.use(new)
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Reload what has changed, again and again until `close`."""
         for context in self._contexts.values():
             if context.changed:
-                context.reload()
+                with contextlib.suppress(StartError):  # the old files stay in use
+                    context.use(context.load())
         self._next_look = loop.call_later(WATCH_SECONDS, self.watch, loop)
 
     def close(self) -> None:

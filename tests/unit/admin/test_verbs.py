@@ -24,7 +24,7 @@ CALLED = [verb for verb in verbs.VERBS.values() if not verb.streams]
 
 # The names that clients of the control function rely on.
 NAMES = {
-    "overview", "history", "system", "ping", "tail",
+    "overview", "history", "system", "ping", "reload", "tail",
     "functions", "function", "function_history", "pause", "resume", "limit", "configure", "drop",
     "jobs", "job", "payload", "result", "cancel", "retry", "delete", "hasten", "bulk", "postpone", "bury",
     "workers",

@@ -3,6 +3,7 @@
 from typing import Final
 
 from geartrain.admin.verbs.row import (
+    ADMIN,
     BYTES,
     EVENTS,
     INTEGER,
@@ -12,6 +13,7 @@ from geartrain.admin.verbs.row import (
     TEXTS,
     WORKER,
     Argument,
+    CliCommand,
     Http,
     Verb,
 )
@@ -27,6 +29,24 @@ SERVER_VERBS: Final = (
         http=Http("GET", "/history"),
     ),
     Verb("system", SERVER, "Version, platform, doors and store of the server", http=Http("GET", "/system")),
+    Verb(
+        "reload", SERVER, "Read users and TLS certificates again, and reopen the log file",
+        (), (ADMIN,), changes=True,
+        http=Http("POST", "/reload"),
+        command=CliCommand(
+            "reload", report="{users} user(s), {closed_connections} connection(s) closed",
+            epilog="""
+The server does what it does on SIGHUP. Connections stay open, except those of users whose rights changed or whose token
+or certificate was removed. If the users or the certificate cannot be used, nothing changes and the command fails.
+
+**Examples**
+
+- `geartrain token revoke mailer && geartrain reload`
+
+- `geartrain reload --server gearmans://jobs.example:4730`
+""",
+        ),
+    ),
     Verb(
         "tail", SERVER, "Send events of jobs as they happen",
         (

@@ -129,7 +129,7 @@ class AccessSettings:
         Description(
             types.PATH,
             "A TOML file with users: how each proves who it is, and what it may do.",
-            "no users; peers have the rights of the address that they connect to",
+            "`~/.config/geartrain/users.toml` or `/etc/geartrain/users.toml`, if there is one",
         ),
     ] = ""
     trust_network: Annotated[

@@ -20,6 +20,7 @@ from geartrain.server.config.settings import Setting, Settings
 CONFIG_FLAG = "--config"
 CONFIG_VARIABLE = table.PREFIX + "CONFIG"
 FILE_NAME = "geartrain.toml"
+USERS_TABLE = "users"  # of the settings file; `server/users.py` reads it
 
 
 class SettingValue(NamedTuple):
@@ -46,7 +47,8 @@ def load(
         values.update(_from_file(path))
     values.update(_from_environment(environment))
     values.update(_from_flags(flags))
-    settings = Settings(**{name: _parse(table.TABLE[name], value) for name, value in values.items()})
+    parsed = {name: _parse(table.TABLE[name], value) for name, value in values.items()}
+    settings = Settings(settings_file=str(path or ""), **parsed)
     table.check(settings)
     listener_tls.check(settings)
     return settings
@@ -65,14 +67,20 @@ def _settings_file(flags: Mapping[str, Any], environment: Mapping[str, str]) -> 
     return next((path for path in default_files(environment) if path.is_file()), None)
 
 
-def _from_file(path: Path) -> Iterable[tuple[str, SettingValue]]:
+def read_file(path: Path) -> dict[str, Any]:
+    """The TOML document in a settings file."""
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError(f"cannot read the settings file {path}: {error.strerror}") from None
     except ValueError as error:
         raise SettingsError(f"the settings file {path} is not valid TOML: {error}") from None
-    for key, value in document.items():
+
+
+def _from_file(path: Path) -> Iterable[tuple[str, SettingValue]]:
+    for key, value in read_file(path).items():
+        if key == USERS_TABLE:
+            continue
         if key not in table.TABLE:
             raise SettingsError(f"{path}: unknown setting {key!r}{_nearest(key)}")
         yield key, SettingValue(value, f"{path}: {key} = {_as_toml(value)}")

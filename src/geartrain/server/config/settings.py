@@ -38,6 +38,8 @@ class Settings(
 ):
     """All settings with their defaults."""
 
+    settings_file: str = dataclasses.field(default="", compare=False)  # that was read; no setting itself
+
 
 # The settings by group, in the order in which `--help` and the documentation list them.
 GROUPS: Final = {
