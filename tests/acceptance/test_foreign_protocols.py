@@ -10,6 +10,7 @@ from tests.support.gearman_peer import Kind, Peer, request
 from tests.support.peer import RawPeer, connect
 
 DOORS = ("gearman", "danga", "periodic", "memodb+tcp", "gearmonkey")
+EVERY_DOOR = (*DOORS, "memodb+ws", "http")
 SUBMISSION = request(Kind.SUBMIT_JOB_BG, b"evil", b"", b"data")
 BODY = b"\r\ncreate function evil\r\nSET evil 1\r\n" + SUBMISSION
 HEADS = [
@@ -24,7 +25,7 @@ HEADS = [
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[serving.ServerProcess]:
-    listen = [word for door in DOORS for word in ("--listen", f"{door}://127.0.0.1:0")]
+    listen = [word for door in EVERY_DOOR for word in ("--listen", f"{door}://127.0.0.1:0")]
     with serving.serve("--store", "memory", *listen) as running:
         yield running
 
@@ -44,7 +45,7 @@ def nothing_happened(server: serving.ServerProcess) -> None:
 
 @pytest.mark.parametrize("head", HEADS)
 def test_an_http_request_ends_the_connection(server: serving.ServerProcess, head: bytes) -> None:
-    for url in server.urls:
+    for url in server.urls[: len(DOORS)]:
         with RawPeer(connect(int(url.rpartition(":")[2]))) as peer:
             peer.raw(head + BODY)
             peer.rest()
@@ -59,17 +60,22 @@ def test_the_port_that_gearman_shares_with_danga(shared_port: serving.ServerProc
     nothing_happened(shared_port)
 
 
-@pytest.mark.parametrize("door", ["gearman", "gearmonkey"])
+@pytest.mark.parametrize("door", EVERY_DOOR)
 def test_a_tls_handshake_ends_the_connection(server: serving.ServerProcess, door: str) -> None:
     """Whatever a line of it says: the session ticket in it is chosen by somebody else."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.create_default_context()
     with pytest.raises(ssl.SSLWantReadError):
         context.wrap_bio(incoming, outgoing, server_hostname="evil.example").do_handshake()
-    with RawPeer(connect(int(server.urls[DOORS.index(door)].rpartition(":")[2]))) as peer:
+    with RawPeer(connect(int(server.urls[EVERY_DOOR.index(door)].rpartition(":")[2]))) as peer:
+        port = peer.socket.getsockname()[1]
         peer.raw(outgoing.read() + BODY)
         peer.rest()
     nothing_happened(server)
+    assert server.says(f"peer=127.0.0.1:{port} ")
+    line = next(line for line in server.stderr.splitlines() if f"peer=127.0.0.1:{port} " in line)
+    assert "peer refused" in line
+    assert "his port does not speak TLS" in line
 
 
 def test_commands_that_look_a_little_like_http_are_carried_out(server: serving.ServerProcess) -> None:

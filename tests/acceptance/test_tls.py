@@ -1,18 +1,24 @@
 """TLS on the server's side: handshakes, client certificates, and certificates that change while it runs."""
 
+import asyncio
 import contextlib
+import itertools
 import os
 import signal
 import socket
 import ssl
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+import geartrain
+from geartrain.address import TLS_SCHEMES
 from tests.support import certificates, serving
 from tests.support.certificates import Certificate
 from tests.support.gearman_peer import Kind, Peer
 from tests.support.peer import until
+from tests.support.protocol_ends import async_test
 
 
 @pytest.fixture(scope="module")
@@ -61,17 +67,18 @@ def test_versions(server_files: Certificate, version: ssl.TLSVersion) -> None:
         assert ask(server.port, context) == b"OK %d\n" % server.pid
 
 
-def test_no_plain_text_on_an_address_with_tls(server_files: Certificate) -> None:
-    with serving.serve(*flags(server_files)) as server:
+@pytest.mark.parametrize("scheme", TLS_SCHEMES.values())
+def test_no_plain_text_on_an_address_with_tls(server_files: Certificate, scheme: str) -> None:
+    files = ["--tls-certificate", str(server_files.both)]
+    with serving.serve("--store", "memory", "--listen", f"{scheme}://{serving.HOST}:0", *files) as server:
         with socket.create_connection((serving.HOST, server.port), timeout=10) as plain:
-            plain.sendall(b"version\n")
+            plain.sendall(b"version\r\n\r\n")
             heard = b""
             with contextlib.suppress(ConnectionResetError):
                 while part := plain.recv(100):
                     heard += part
-        assert b"OK" not in heard
+        assert heard == b""
         assert server.says("TLS handshake failed")
-        assert ask(server.port, trusting(server_files)).startswith(b"OK")
 
 
 def test_handshake_has_a_time_limit(server_files: Certificate) -> None:
@@ -159,3 +166,54 @@ def test_authorities_are_reloaded(tmp_path: Path, server_files: Certificate, str
         reloads(server, "TLS certificate reloaded", 1)
         assert refused(server.port, client)
         assert ask(server.port, trusting(server_files, stranger_files)).startswith(b"OK")
+
+
+@async_test
+async def test_no_job_is_lost_while_certificates_are_reloaded(
+    tmp_path: Path, server_files: Certificate, stranger_files: Certificate
+) -> None:
+    """Under load from connections that stay and from new ones, which trust the old and the new certificate."""
+    files = Certificate(*(tmp_path / name for name in Certificate._fields))
+    replace(files, server_files)
+    either = ssl.create_default_context(cafile=str(server_files.certificate))
+    either.load_verify_locations(stranger_files.certificate)
+    done: Counter[bytes] = Counter()
+    submitted: list[bytes] = []
+    with serving.serve(*flags(files)) as server:
+
+        async def count(job: geartrain.Job) -> None:
+            done[job.payload] += 1
+
+        worker = geartrain.AsyncWorker(server.url, concurrency=4, tls=either)
+        worker.register("count", count)
+        working = asyncio.create_task(worker.run(signals=False))
+        reloaded = asyncio.Event()
+
+        async def submit(name: str, connections: int) -> None:
+            """Until the reloads are over; one connection for all jobs, or a new one for each."""
+            async with geartrain.AsyncClient(server.url, tls=either) as kept:
+                for number in itertools.count():
+                    payload = f"{name} {number}".encode()
+                    if connections == 1:
+                        await kept.submit("count", payload, background=True)
+                    else:
+                        async with geartrain.AsyncClient(server.url, tls=either) as fresh:
+                            await fresh.submit("count", payload, background=True)
+                    submitted.append(payload)
+                    if reloaded.is_set():
+                        return
+
+        clients = [asyncio.create_task(submit(f"client {number}", number % 2 + 1)) for number in range(4)]
+        for count, fresh in enumerate([stranger_files, server_files] * 5, 1):
+            replace(files, fresh)
+            server.signal(signal.SIGHUP)
+            await asyncio.to_thread(reloads, server, "TLS certificate reloaded", count)
+        reloaded.set()
+        await asyncio.gather(*clients)
+        async with asyncio.timeout(60):
+            while len(done) < len(submitted):
+                await asyncio.sleep(0.01)
+        worker.stop()
+        await working
+        assert done == Counter(submitted)
+        assert "TLS handshake failed" not in server.stderr

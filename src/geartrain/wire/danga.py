@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from geartrain.errors import WireError
+from geartrain.wire import foreign_protocol
 from geartrain.wire.packet_buffer import MORE as MORE
 from geartrain.wire.packet_buffer import PacketBuffer
 
@@ -171,7 +172,9 @@ class Reader(PacketBuffer):
             )
 
     def _wrong_magic(self, magic: bytes) -> WireError:
-        return WireError("INVALID_MAGIC", f"a packet begins with {self.magic!r}, not {magic!r}")
+        return WireError(
+            "INVALID_MAGIC", f"a packet begins with {self.magic!r}, not {magic!r}{foreign_protocol.hint(magic)}"
+        )
 
     def _keep_header(self, data: bytes, position: int) -> int:
         begun = data[position : position + 4]

@@ -17,6 +17,7 @@ import zlib
 from typing import Final, NamedTuple
 
 from geartrain.errors import WireError
+from geartrain.wire import foreign_protocol
 from geartrain.wire.packet_buffer import MORE as MORE
 from geartrain.wire.packet_buffer import PacketBuffer
 
@@ -137,11 +138,11 @@ class Reader(PacketBuffer):
             return MORE
         if left < _HEADER.size:
             if not REQUEST.startswith(data[position : position + 4]):
-                raise WireError("MAGIC", "a frame starts with NUL and REQ")
+                raise _wrong_magic(data[position:])
             return self._keep(data, position, min(left + 1, 4) if left < 4 else _HEADER.size)
         magic, size = _HEADER.unpack_from(data, position)
         if magic != REQUEST:
-            raise WireError("MAGIC", "a frame starts with NUL and REQ")
+            raise _wrong_magic(magic)
         if size > self.max_packet:
             raise WireError("SIZE", f"a frame of {size} bytes was announced, {self.max_packet} are allowed")
         if not self.known and not self._detects_dialect(data, position, size):
@@ -371,3 +372,7 @@ def later(delay: int, step: int) -> bytes:
 def limit(number: int) -> bytes:
     """The number of jobs that may hold a lock, as an argument."""
     return _LIMIT.pack(number)
+
+
+def _wrong_magic(received: bytes) -> WireError:
+    return WireError("MAGIC", f"a frame starts with NUL and REQ{foreign_protocol.hint(received)}")

@@ -22,6 +22,7 @@ import struct
 from typing import Final, Protocol
 
 from geartrain.errors import WireError
+from geartrain.wire import foreign_protocol
 from geartrain.wire.packet_buffer import PacketBuffer
 
 REQ: Final = 0x30
@@ -137,7 +138,7 @@ class StreamPipe(PacketBuffer):
     def _greet(self, received: bytes) -> None:
         magic, protocol, reserved = _GREETING.unpack(received)
         if magic != _MAGIC or reserved:
-            raise WireError("PROTOCOL", f"A pipe begins with an SP greeting, not {received!r}")
+            raise _wrong_greeting(received)
         if protocol != REQ:
             raise WireError("PROTOCOL", f"The peer speaks SP protocol {protocol:#x}, and must speak REQ (0x30)")
         self.greeted = True
@@ -145,7 +146,7 @@ class StreamPipe(PacketBuffer):
     def _keep_greeting(self, received: bytes) -> bool:
         """Refuse what cannot become a greeting at once, and keep the beginning of one."""
         if received[: len(_MAGIC)] != _MAGIC[: len(received)]:
-            raise WireError("PROTOCOL", f"A pipe begins with an SP greeting, not {received!r}")
+            raise _wrong_greeting(received)
         if received:
             self._keep(received, 0, len(received) + 1 if len(received) < len(_MAGIC) else _GREETING_SIZE)
         return False
@@ -164,3 +165,9 @@ def body(data: bytes, start: int, end: int) -> int:
         if data[position - _WORD] & _LAST_WORD:
             return position
     raise WireError("TOO_MANY_HOPS", f"A request came over more than {MAX_HOPS} hops", fatal=False)
+
+
+def _wrong_greeting(received: bytes) -> WireError:
+    return WireError(
+        "PROTOCOL", f"A pipe begins with an SP greeting, not {received!r}{foreign_protocol.hint(received)}"
+    )

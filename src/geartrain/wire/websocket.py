@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from geartrain.errors import WireError
+from geartrain.wire import foreign_protocol
 from geartrain.wire.packet_buffer import PacketBuffer
 from geartrain.wire.sp import COPY_UP_TO, MAX_MESSAGE
 
@@ -202,6 +203,8 @@ class FrameReader(PacketBuffer):
             if len(data) >= MAX_HEAD:
                 raise WireError("HTTP", f"a request may have {MAX_HEAD} bytes")
             if data:
+                if foreign := foreign_protocol.hint(data):
+                    raise WireError("HTTP", f"a connection begins with an HTTP request{foreign}")
                 self._keep(data, 0, len(data) + 1)
             return None
         self._position = end + len(_BLANK_LINE)

@@ -6,10 +6,12 @@ nothing, stop in the middle of a request, or do not read.
 """
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 from geartrain.doors.connection import Connection
 from geartrain.doors.http.uvicorn_protocol import BODY, IDLE, UvicornProtocol, problem_response
+from geartrain.wire import foreign_protocol
 
 if TYPE_CHECKING:
     from geartrain.doors.http.door import HttpDoor
@@ -40,6 +42,11 @@ class HttpConnection(Connection):
         if self.closing:
             return
         protocol = self.protocol
+        if not protocol.begun and (foreign := foreign_protocol.hint(data)):
+            self.log(logging.WARNING, "peer refused", f"a connection begins with an HTTP request{foreign}")
+            self.closing = True
+            self.transport.close()
+            return
         protocol.data_received(data)
         if protocol.phase == BODY or self._inflight:
             self.count_inflight(protocol.arrived if protocol.phase == BODY else 0)
