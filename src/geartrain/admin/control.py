@@ -18,6 +18,7 @@ import msgspec
 from geartrain import jsonbytes
 from geartrain.admin import authorization, verbs
 from geartrain.admin.events import Tail, Tails
+from geartrain.admin.job_watch import JobWatches
 from geartrain.admin.service import Admin
 from geartrain.admin.verbs import Verb
 from geartrain.admin.views import Problem
@@ -73,7 +74,7 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
 class ControlWorker(BuiltinWorker):
     """The built-in worker of the control function."""
 
-    __slots__ = ("_admin", "_engine", "_tails", "_tasks", "_tick_loop", "_verbs", "_waiting")
+    __slots__ = ("_admin", "_engine", "_tails", "_tasks", "_tick_loop", "_verbs", "_waiting", "_watches")
 
     def __init__(self, tick_loop: TickLoop, admin: Admin, table: Mapping[str, Verb] = verbs.VERBS) -> None:
         super().__init__("control", b"geartrain")
@@ -83,6 +84,7 @@ class ControlWorker(BuiltinWorker):
         self._admin = admin
         self._verbs = table
         self._tails = Tails(engine, admin.events, self._finish)
+        self._watches = JobWatches(engine, self._finish_soon)
         self._waiting: list[tuple[LiveJob, Identity | None]] = []  # claimed, but not started; and for whom
         self._tasks: set[asyncio.Task[None]] = set()
         engine.builtin_workers[FUNCTION] = self
@@ -103,12 +105,13 @@ class ControlWorker(BuiltinWorker):
             self._tick_loop.loop.call_soon(self._work)
 
     def rest(self) -> None:
-        """Complete the tails: the server stops."""
+        """Complete the tails and watches: the server stops."""
         self._tails.end()
+        self._watches.end()
 
     async def close(self) -> None:
-        """Complete the tails and cancel all other jobs."""
-        self._tails.end()
+        """Complete the tails and watches, and cancel all other jobs."""
+        self.rest()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -134,7 +137,7 @@ class ControlWorker(BuiltinWorker):
             if verb.streams:
                 if identity is not None:
                     await authorization.check(self._admin, verb, arguments, identity)
-                self._tails.add(Tail(job, identity, **arguments))
+                await self._stream(verb, job, identity, arguments)
                 return
             result = msgspec.json.encode({"answer": await self._call(verb, arguments, identity)})
         except AdminError as error:
@@ -145,6 +148,18 @@ class ControlWorker(BuiltinWorker):
             _log.exception("control job failed")
             result = msgspec.json.encode({"error": Problem("unavailable", "internal error; see the server's log")})
         self._finish(job, result)
+
+    async def _stream(self, verb: Verb, job: LiveJob, identity: Identity | None, arguments: dict[str, Any]) -> None:
+        """Run a verb that goes on until its client leaves, or until the job that it watches has ended."""
+        if verb.name == "tail":
+            self._tails.add(Tail(job, identity, **arguments))
+            return
+        watched = await self._admin.watched(**arguments)
+        if isinstance(watched, LiveJob):
+            self._tick_loop.begin_tick()
+            self._watches.add(job, watched)
+        else:
+            self._finish(job, msgspec.json.encode({"answer": watched}))
 
     def _parse(self, payload: bytes) -> tuple[Verb, dict[str, Any]]:
         """The verb in a payload, and the keyword arguments of its method."""
@@ -160,6 +175,10 @@ class ControlWorker(BuiltinWorker):
         if verb.changes:
             await self._tick_loop.durable()
         return jsonbytes.encode(answer) if isinstance(answer, bytes) else answer
+
+    def _finish_soon(self, job: LiveJob, result: bytes) -> None:
+        """Finish a control job outside of the engine's verb that is running now."""
+        self._tick_loop.loop.call_soon(self._finish, job, result)
 
     def _finish(self, job: LiveJob, result: bytes) -> None:
         engine = self._tick_loop.begin_tick()

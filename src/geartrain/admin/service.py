@@ -15,8 +15,8 @@ from geartrain.admin.events import JobEvents
 from geartrain.admin.function_history import FunctionHistory
 from geartrain.admin.functions import FunctionSettings, FunctionVerbs
 from geartrain.admin.history import KEPT, History, ServerCounts
+from geartrain.admin.job_names import JobNameVerbs
 from geartrain.admin.job_scan import JobScanner
-from geartrain.admin.jobs import JobVerbs
 from geartrain.admin.schedules import Schedules, ScheduleVerbs
 from geartrain.admin.verbs import Verb
 from geartrain.engine.worker import Worker
@@ -38,7 +38,7 @@ class _OldestJob(NamedTuple):
     ready_at: float
 
 
-class Admin(FunctionVerbs, JobVerbs, ScheduleVerbs):
+class Admin(FunctionVerbs, JobNameVerbs, ScheduleVerbs):
     """One per server, created before the jobs of the last run are restored."""
 
     def __init__(

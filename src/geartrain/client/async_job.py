@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from geartrain.client import arguments
 from geartrain.client.job_events import Completed, Event, Failed, Progressed
 from geartrain.client.order import Acceptance, Order, Status
-from geartrain.errors import ClientError, JobFailedError, JobTimeoutError, UnsupportedError
+from geartrain.errors import ClientError, JobFailedError, JobTimeoutError
 
 if TYPE_CHECKING:
     from geartrain.client.server_pool import PooledServer
@@ -119,13 +119,22 @@ class AsyncJob:
         raise JobFailedError(self._failure_text(ending), ending.reason, ending.code, ending.data)
 
     def events(self) -> AsyncIterator[Event]:
-        """Iterate over the job's events since its submission: each once, Completed or Failed last.
+        """Iterate over the job's events: each once, Completed or Failed last.
 
-        A progress report that was not read is replaced by the next one.
+        Those of a foreground job are since its submission; a progress report that was not read is replaced by the next
+        one. Those of a background job are from now on, beginning with its last progress, at a Geartrain server over
+        gearman, periodic, gearmonkey and http; over danga and memodb there is only the end.
         """
-        if self.background:
-            raise UnsupportedError("a background job has no events; submit it with background=False")
-        return self._iterate()
+        return self._follow() if self.background else self._iterate()
+
+    async def _follow(self) -> AsyncIterator[Event]:
+        if self._ending is not None:
+            yield self._ending
+            return
+        async for event in self._submissions.events(self):
+            if isinstance(event, Completed | Failed):
+                self._ending = event
+            yield event
 
     async def _iterate(self) -> AsyncIterator[Event]:
         while True:
@@ -136,7 +145,7 @@ class AsyncJob:
             await self._next_event()
 
     async def status(self) -> Status:
-        """Ask the server for the job's status."""
+        """Ask the server for the job's status, before or after its end."""
         return await self._submissions.status(self)
 
     async def cancel(self) -> bool:

@@ -15,12 +15,11 @@ import msgspec
 from geartrain.client import job_events
 from geartrain.client.async_client import AsyncClient
 from geartrain.client.async_job import AsyncJob
-from geartrain.client.protocols.base import RESULT_ERRORS
-from geartrain.errors import AdminError, JobTimeoutError, ServerGoneError, UnsupportedError
+from geartrain.client.job_control import ANSWER_SECONDS as ANSWER_SECONDS
+from geartrain.client.job_control import FUNCTION as FUNCTION
+from geartrain.client.job_control import answer_in as answer_in
+from geartrain.errors import JobTimeoutError, ServerGoneError, UnsupportedError
 
-FUNCTION: Final = "geartrain.control"
-# A Geartrain server answers at once; one that has not answered after this many seconds has no such function.
-ANSWER_SECONDS: Final = 10.0
 # The URLs that `tail` works with: HTTP, and protocols that can send parts of a result.
 TAIL_URLS: Final = "gearman://, periodic://, periodic+unix:// or http://"
 
@@ -75,11 +74,3 @@ async def _http_events(client: AsyncClient, function: str, what: Sequence[str]) 
 
 def _connection_lost(job: AsyncJob) -> ServerGoneError:
     return ServerGoneError(f"the connection to {job.server} was lost")
-
-
-def answer_in(reply: Any) -> Any:
-    """The answer in a reply; an error in it is raised, as an AdminError unless it is about a result."""
-    if "error" in reply:
-        kind, text = reply["error"]["kind"], reply["error"]["text"]
-        raise RESULT_ERRORS[kind](text) if kind in RESULT_ERRORS else AdminError(kind, text)
-    return reply["answer"]

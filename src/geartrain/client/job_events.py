@@ -1,6 +1,7 @@
-"""The events of a foreground job, as its client receives them over any protocol."""
+"""The events of a job, as its client receives them over any protocol."""
 
 import dataclasses
+from typing import Any, Final
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,3 +43,15 @@ class Failed:
 
 
 Event = Progressed | Data | Warned | Completed | Failed
+
+REPORTS: Final = ("progress", "data", "warning")  # as a Geartrain server calls them
+
+
+def of_report(name: str, values: dict[str, Any]) -> Event:
+    """The event for a report of a running job, as a Geartrain server writes it."""
+    if name == "progress":
+        return Progressed(values["numerator"], values["denominator"])
+    from geartrain import jsonbytes
+
+    data = jsonbytes.decode(values["data"])
+    return Data(data) if name == "data" else Warned(data)

@@ -1,7 +1,7 @@
 """What a client submits, and what it receives for it; the same for every protocol."""
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from geartrain.model import Priority
 
@@ -27,13 +27,28 @@ class Acceptance(NamedTuple):
     unique: bytes = b""
 
 
+# The states of jobs that have not ended.
+LIVING: Final = frozenset({"scheduled", "queued", "running"})
+
+
 class Status(NamedTuple):
     """A job's status at a server."""
 
-    known: bool  # false: the server does not have the job, or has it no longer
+    known: bool  # false: the server does not have the job, or it has ended
     running: bool = False
-    numerator: float = 0.0
+    numerator: float = 0.0  # progress
     denominator: float = 0.0
+    # scheduled, queued, running, done, failed, dead, cancelled or expired; unknown: the server has no record of it.
+    # A server that is not a Geartrain may say queued for a scheduled job, and unknown for one that has ended.
+    state: str = "unknown"
+    reason: str = ""  # why it failed, is dead or was cancelled
+
+    @classmethod
+    def of_view(cls, view: dict[str, Any]) -> "Status":
+        """The status in a Geartrain server's view of a job."""
+        state = view["state"]
+        progress = (view["numerator"] or 0, view["denominator"] or 0)
+        return cls(state in LIVING, state == "running", *progress, state, view["reason"])
 
 
 class Capabilities(NamedTuple):

@@ -4,16 +4,17 @@
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
 from geartrain.client import arguments
 from geartrain.client.async_job import AsyncJob
+from geartrain.client.job_control import JobControl
 from geartrain.client.job_events import Event
 from geartrain.client.order import Acceptance, Capabilities, Status
 from geartrain.client.protocols.base import ClientProtocol
 from geartrain.client.server_pool import CONNECTION_ERRORS, PooledServer, ServerPool
-from geartrain.errors import ClientError, ServerGoneError, UncertainError
+from geartrain.errors import ClientError, ServerGoneError, UncertainError, UnsupportedError
 
 T = TypeVar("T")
 
@@ -29,6 +30,7 @@ class Submissions:
         self.closed = False
         self._open: set[AsyncJob] = set()  # whose last event has not arrived
         self._resubmitting: set[asyncio.Task[None]] = set()
+        self._control = JobControl(self)
 
     async def reach(self, unique: bytes) -> PooledServer:
         """Connect to a server for a job with this unique key."""
@@ -86,21 +88,53 @@ class Submissions:
 
     async def status(self, job: AsyncJob) -> Status:
         """Ask the server that has the job for its status."""
-        return await self._ask("status", job, lambda protocol, acceptance: protocol.status(acceptance))
+
+        async def ask(server: PooledServer, acceptance: Acceptance) -> Status:
+            protocol = _open_protocol(server)
+            if not protocol.has_states and await self._control.knows(server):
+                return await self._control.status(server, acceptance)
+            arguments.require("status", self.capabilities, self.protocol)
+            return await protocol.status(acceptance)
+
+        return await self._ask(job, ask)
 
     async def cancel(self, job: AsyncJob) -> bool:
         """Ask the server that has the job to cancel it."""
-        return await self._ask("cancel", job, lambda protocol, acceptance: protocol.cancel(acceptance))
+
+        async def ask(server: PooledServer, acceptance: Acceptance) -> bool:
+            if not self.capabilities.cancel and await self._control.knows(server):
+                return await self._control.cancel(server, acceptance)
+            arguments.require("cancel", self.capabilities, self.protocol)
+            return await _open_protocol(server).cancel(acceptance)
+
+        return await self._ask(job, ask)
 
     async def result(self, job: AsyncJob) -> Event:
         """Wait for the end of a background job."""
-        return await self._ask("result_later", job, lambda protocol, acceptance: protocol.result(acceptance))
 
-    async def _ask(
-        self, capability: str, job: AsyncJob, question: Callable[[ClientProtocol, Acceptance], Awaitable[T]]
-    ) -> T:
+        async def ask(server: PooledServer, acceptance: Acceptance) -> Event:
+            if not _open_protocol(server).can_follow(acceptance) and await self._control.knows(server):
+                return await self._control.result(server, acceptance)
+            arguments.require("result_later", self.capabilities, self.protocol)
+            return await _open_protocol(server).result(acceptance)
+
+        return await self._ask(job, ask)
+
+    async def events(self, job: AsyncJob) -> AsyncIterator[Event]:
+        """The events of a background job from now on."""
+
+        async def ask(server: PooledServer, acceptance: Acceptance) -> AsyncIterator[Event]:
+            if _open_protocol(server).can_follow(acceptance):
+                return _open_protocol(server).events(acceptance)
+            if await self._control.knows(server):
+                return self._control.events(server, acceptance)
+            raise UnsupportedError(f"{server.address} is no Geartrain: it has no events of background jobs")
+
+        async for event in await self._ask(job, ask):
+            yield event
+
+    async def _ask(self, job: AsyncJob, question: Callable[[PooledServer, Acceptance], Awaitable[T]]) -> T:
         """The answer of the server that has the job; asked again if the connection breaks before the answer."""
-        arguments.require(capability, self.capabilities, self.protocol)
         server, acceptance = job.assigned_to, job.acceptance
         if server is None or acceptance is None:
             raise ClientError("the server has not acknowledged this job")
@@ -110,11 +144,10 @@ class Submissions:
             if server.protocol is None:
                 await ServerPool([server]).reach(b"", self.patience)
             protocol = server.protocol
-            assert protocol is not None
             try:
-                return await question(protocol, acceptance)
-            except CONNECTION_ERRORS:
-                if server.protocol is protocol or self.closed:
+                return await question(server, acceptance)
+            except CONNECTION_ERRORS as error:
+                if isinstance(error, UnsupportedError) or server.protocol is protocol or self.closed:
                     raise
 
     async def _resubmit(self, job: AsyncJob) -> None:
@@ -125,3 +158,9 @@ class Submissions:
             return
         if job.error is None:
             self.hand_over(job, server)
+
+
+def _open_protocol(server: PooledServer) -> ClientProtocol:
+    if server.protocol is None:
+        raise ServerGoneError(f"the connection to {server.address} was lost")
+    return server.protocol

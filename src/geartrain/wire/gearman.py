@@ -82,6 +82,9 @@ FIELDS: Final[dict[int, int]] = {
     STATUS_RES: 5, STATUS_RES_UNIQUE: 6, ERROR: 2,
 }  # fmt: skip
 
+# Options of OPTION_REQ that only a Geartrain server knows; others answer UNKNOWN_OPTION.
+GEARTRAIN: Final = b"geartrain"  # "are you one?"
+
 MAX_PACKET: Final = 64 * 1024 * 1024
 MAX_LINE: Final = 8192  # gearmand's receive buffer
 MAX_HANDLE: Final = 63  # 64 with the NUL that ends it

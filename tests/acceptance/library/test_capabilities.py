@@ -48,18 +48,6 @@ def test_a_function_with_nul() -> None:
         geartrain.AsyncClient("gearman://127.0.0.1:9").order("a\0b")
 
 
-def test_the_result_and_the_events_of_a_background_job(ours: serving.ServerProcess, function: str) -> None:
-    async def scenario() -> None:
-        async with geartrain.AsyncClient(ours.url) as client:
-            job = await client.submit(function, background=True)
-            with pytest.raises(geartrain.UnsupportedError, match=r"result of a background job; .*danga"):
-                await job.result()
-            with pytest.raises(geartrain.UnsupportedError, match="background=False"):
-                job.events()
-
-    play(scenario)
-
-
 def test_rescheduling_by_a_gearman_worker_fails_the_job_with_the_reason(
     ours: serving.ServerProcess, function: str
 ) -> None:

@@ -185,7 +185,7 @@ def test_the_status_has_the_progress(server: serving.ServerProcess, function: st
             async for event in job.events():
                 assert event == Progressed(1, 2)
                 break
-            assert await job.status() == (True, True, 1, 2)
+            assert await job.status() == (True, True, 1, 2, "running", "")
             go.set()
             assert await job.result() == b""
 

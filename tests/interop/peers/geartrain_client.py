@@ -40,7 +40,7 @@ def batch(client: geartrain.Client, order: contract.Order) -> None:
 
 
 def status(client: geartrain.Client, order: contract.Order) -> None:
-    known, running, numerator, denominator = client.job(order.function).status()
+    known, running, numerator, denominator, *_ = client.job(order.function).status()
     contract.tell_status(known, running, f"{numerator:g}", f"{denominator:g}")
 
 

@@ -26,7 +26,8 @@ CALLED = [verb for verb in verbs.VERBS.values() if not verb.streams]
 NAMES = {
     "overview", "history", "system", "ping", "reload", "tail",
     "functions", "function", "function_history", "pause", "resume", "limit", "configure", "drop",
-    "jobs", "job", "payload", "result", "cancel", "retry", "delete", "hasten", "bulk", "postpone", "bury",
+    "jobs", "job", "find", "watch", "payload", "result",
+    "cancel", "retry", "delete", "hasten", "bulk", "postpone", "bury",
     "workers",
     "crons", "cron", "cron_set", "cron_remove", "cron_run", "cron_pause", "cron_resume",
 }  # fmt: skip

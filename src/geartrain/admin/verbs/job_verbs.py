@@ -23,14 +23,14 @@ from geartrain.admin.verbs.row import (
 )
 
 _HANDLE: Final = Argument("handle", BYTES, "Handle of the job, such as `H:host:17`", required=True)
-# A worker names the job it runs by what its protocol calls it.
-_RUNNING_JOB: Final = (
-    Argument("reason", TEXT, "Why", default=""),
+# A client or worker names a job by what its protocol calls it.
+_NAMED_JOB: Final = (
     Argument("handle", BYTES, "Handle of the job", default=""),
     Argument("function", BYTES, "Function of the job, with `unique` or `id`", default=""),
     Argument("unique", BYTES, "Unique key of the job", default=""),
     Argument("id", INTEGER, "Id of the job", default=0),
 )
+_RUNNING_JOB: Final = (Argument("reason", TEXT, "Why", default=""), *_NAMED_JOB)
 
 JOB_VERBS: Final = (
     Verb(
@@ -39,6 +39,14 @@ JOB_VERBS: Final = (
     Verb(
         "job", JOB, "Show a job with its attempts",
         (_HANDLE,), (READ, SUBMIT), http=Http("GET", "/jobs/{handle}"),
+    ),
+    Verb(
+        "find", JOB, "Show a job by the name that a protocol has for it, before and after its end",
+        _NAMED_JOB, (READ, SUBMIT, WORK),
+    ),
+    Verb(
+        "watch", JOB, "Send the reports of a job, and answer with its result when it has ended",
+        _NAMED_JOB, (READ, SUBMIT, WORK), streams=True,
     ),
     Verb(
         "payload", JOB, "The payload of a job that has not ended, as bytes",

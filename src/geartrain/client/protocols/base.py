@@ -17,7 +17,7 @@ Every protocol keeps these rules:
 
 import abc
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import ClassVar, Final, Protocol
 
 from geartrain.address import Address
@@ -52,7 +52,11 @@ class ClientProtocol(abc.ABC):
     """A client's connection to one server."""
 
     capabilities: ClassVar[Capabilities]
+    # Whether `status` knows all states. What a protocol cannot say itself, the library asks with control jobs if the
+    # server is a Geartrain.
+    has_states: ClassVar[bool] = False
     tls: ssl.SSLContext | None = None  # set before `open` for an encrypted connection
+    is_geartrain: bool | None = None  # whether the server is a Geartrain; None: not known
 
     def __init__(self, address: Address, lost: Lost) -> None:
         self.address = address
@@ -85,6 +89,18 @@ class ClientProtocol(abc.ABC):
     async def result(self, acceptance: Acceptance) -> Event:
         """Wait for the end of a background job: Completed or Failed."""
         raise NotImplementedError
+
+    def can_follow(self, acceptance: Acceptance) -> bool:
+        """Whether the protocol itself has `result` and `events` of this background job, without polling for them."""
+        return False
+
+    def events(self, acceptance: Acceptance) -> AsyncIterator[Event]:
+        """The events of a background job from now on; Completed or Failed last."""
+        raise NotImplementedError
+
+    def control_name(self, acceptance: Acceptance) -> dict[str, bytes | int]:
+        """The arguments that name a job for the control function."""
+        return {"handle": acceptance.handle}
 
     def forget(self, listener: JobListener) -> None:  # noqa: B027  # most protocols have no command for it, and need none
         """Call this listener no more; tell the server that the client no longer waits, if the protocol can."""

@@ -154,12 +154,14 @@ def echo(connection: "GearmanConnection", data: bytes, start: int, end: int) -> 
 
 
 def set_option(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
-    """OPTION_REQ: there is one option, and its name comes back as it was written."""
+    """OPTION_REQ: gearmand's one option, and our own. The name comes back as it was written."""
     option = data[start:end]
-    if option.removesuffix(b"\0").lower() != b"exceptions":
+    name = option.removesuffix(b"\0").lower()
+    if name == b"exceptions":
+        connection.wants_exceptions = True
+    elif name != wire.GEARTRAIN:
         connection.error("UNKNOWN_OPTION", "Server does not recognize given option")
         return
-    connection.wants_exceptions = True
     connection.write(wire.response(wire.OPTION_RES, option))
 
 

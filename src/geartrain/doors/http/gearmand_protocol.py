@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from geartrain.admin.job_watch import JobEnd
 from geartrain.doors.gearman import unique
 from geartrain.doors.http import problems, static_files
 from geartrain.doors.http import request as api
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.route import SUBMITTERS
-from geartrain.doors.http.watcher import EndWatcher, JobEnd
+from geartrain.doors.http.watcher import EndWatcher
 from geartrain.engine.job import LiveJob
 from geartrain.errors import NotDurableError, RequestError, WireError
 from geartrain.model import JobState, Priority

@@ -9,11 +9,12 @@ from starlette.responses import Response
 
 from geartrain import jsonbytes
 from geartrain.admin import views
+from geartrain.admin.job_watch import JobEnd
 from geartrain.doors.http import request as api
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.request import ApiRequest
 from geartrain.doors.http.route import API
-from geartrain.doors.http.watcher import EndWatcher, JobEnd
+from geartrain.doors.http.watcher import EndWatcher
 from geartrain.doors.http.worker_commands import LONGEST_WAIT, Seconds
 from geartrain.engine.job import LiveJob
 from geartrain.jsonbytes import JsonBytes

@@ -1,50 +1,19 @@
 """Watchers of jobs: one writes their events to a stream, one waits for the end of a submitted job."""
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from geartrain import jsonbytes
 from geartrain.admin import views
+from geartrain.admin.job_watch import JobEnd, JobEndWatcher
 from geartrain.engine.engine import Engine
-from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob, Progress
 
 if TYPE_CHECKING:
     from geartrain.doors.http.events import EventQueue
 
 
-class JobEnd(NamedTuple):
-    """How a job ended."""
-
-    job: LiveJob
-    result: bytes | None
-    at: float
-
-
-class HttpWatcher(Watcher):
-    """Reduces the three ways in which a job can end to one."""
-
-    __slots__ = ("_engine",)
-
-    def __init__(self, engine: Engine) -> None:
-        super().__init__()
-        self._engine = engine
-
-    def ended(self, end: JobEnd) -> None:
-        """The job has ended."""
-        raise NotImplementedError
-
-    def complete(self, job: LiveJob, result: bytes) -> None:
-        self.ended(JobEnd(job, result, self._engine.now))
-
-    def fail(self, job: LiveJob, reason: str) -> None:
-        self.ended(JobEnd(job, None, self._engine.now))
-
-    def exception(self, job: LiveJob, data: bytes) -> None:
-        self.ended(JobEnd(job, data, self._engine.now))
-
-
-class EndWatcher(HttpWatcher):
+class EndWatcher(JobEndWatcher):
     """Waits for the end of a job."""
 
     __slots__ = ("end",)
@@ -58,7 +27,7 @@ class EndWatcher(HttpWatcher):
             self.end.set_result(end)
 
 
-class StreamWatcher(HttpWatcher):
+class StreamWatcher(JobEndWatcher):
     """Writes the events of a job to a stream."""
 
     __slots__ = ("queue",)

@@ -37,6 +37,7 @@ class Client(ClientProtocol):
     """A client: its connections, and the orders that wait for one."""
 
     capabilities = CLIENT
+    is_geartrain = True  # no other server speaks the draft
 
     def __init__(self, address: Address, lost: Lost) -> None:
         super().__init__(address, lost)
@@ -75,7 +76,8 @@ class Client(ClientProtocol):
         (numerator, denominator, _), completion = await asyncio.gather(*questions)
         if completion.seconds:
             return Status(False)
-        return Status(True, bool(numerator or denominator), numerator, denominator)
+        running = bool(numerator or denominator)
+        return Status(True, running, numerator, denominator, "running" if running else "queued")
 
     async def result(self, acceptance: Acceptance) -> Event:
         """Poll until the job has ended."""

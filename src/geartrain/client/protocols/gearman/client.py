@@ -22,7 +22,7 @@ from geartrain.model import Priority
 from geartrain.wire import gearman as wire
 from geartrain.wire import gearman_client
 
-_EXCEPTIONS: Final = wire.request(wire.OPTION_REQ, b"exceptions")
+_OPTIONS: Final = (wire.GEARTRAIN, b"exceptions")
 
 
 class Client(ClientProtocol):
@@ -39,6 +39,7 @@ class Client(ClientProtocol):
         self._listeners: dict[bytes, JobListener | deque[JobListener]] = {}  # of foreground jobs, by handle
         self._forgotten: set[JobListener] = set()  # those of them that are not called any more
         self._opened = False
+        self._options_answered = 0
         self._end: Exception | None = None  # why requests are not answered any more
 
     @classmethod
@@ -55,9 +56,11 @@ class Client(ClientProtocol):
         return ""
 
     async def open(self) -> None:
-        """Connect, and ask for exceptions: any Gearman server answers this, if only with an error."""
+        """Connect, and ask for options: any Gearman server answers this, if only with errors."""
         await self._connection.open(self.address, self.tls)
-        self._connection.write(_EXCEPTIONS)
+        self.is_geartrain = False
+        for option in _OPTIONS:
+            self._connection.write(wire.request(wire.OPTION_REQ, option))
         await self._connection.answer()
         self._opened = True
 
@@ -76,7 +79,10 @@ class Client(ClientProtocol):
         """GET_STATUS."""
         body = await self._ask(wire.request(wire.GET_STATUS, acceptance.handle))
         _, known, running, numerator, denominator = body.split(b"\0")
-        return Status(known == b"1", running == b"1", wire.number(numerator), wire.number(denominator))
+        progress = (wire.number(numerator), wire.number(denominator))
+        if known != b"1":
+            return Status(False, False, *progress)
+        return Status(True, running == b"1", *progress, "running" if running == b"1" else "queued")
 
     async def cancel(self, acceptance: Acceptance) -> bool:
         """`cancel job` of the admin protocol, on the same connection."""
@@ -129,7 +135,15 @@ class Client(ClientProtocol):
             elif kind in (wire.STATUS_RES, wire.TEXT):
                 self._answered(body)
             elif kind == wire.OPTION_RES:
-                self._connection.answered()
+                self._option_answered(body)
+
+    def _option_answered(self, option: bytes = b"") -> None:
+        """An option was set or refused; the last one ends `open`."""
+        self._options_answered += 1
+        if option == wire.GEARTRAIN:
+            self.is_geartrain = True
+        if option == _OPTIONS[-1] or self._options_answered == len(_OPTIONS):
+            self._connection.answered()
 
     def _created(self, handle: bytes) -> None:
         request = self._next_unanswered()
@@ -183,7 +197,7 @@ class Client(ClientProtocol):
     def _refused(self, body: bytes) -> None:
         """ERROR answers the oldest request, or the one of `open`."""
         if not self._opened and not self._unanswered:
-            self._connection.answered()
+            self._option_answered()
             return
         if not self._unanswered:
             return

@@ -7,6 +7,7 @@ while they run, since progress is not published.
 """
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from geartrain.address import Address
@@ -35,6 +36,7 @@ FLOW_ERRORS: Final = (BrokenError, CommandError, NoScriptError)
 _RESULT_CUT: Final = "RESULTCUT"  # the first word of a Geartrain server's error
 POLL_SECONDS: Final = 1.0  # between two polls of running jobs
 _POLLS_PER_FULL_POLL: Final = 10  # after which all jobs are polled, not only running ones
+_STATES: Final = {"idle": "queued", "busy": "running", "success": "done", "error": "failed"}
 _PRIORITIES: Final = {Priority.HIGH: "high", Priority.NORMAL: "normal", Priority.LOW: "low"}
 
 
@@ -58,11 +60,11 @@ class WatchedJob:
             listener.event(event)
 
 
-class EndingListener:
-    """Waits for the end of a background job."""
+class JobEventQueue:
+    """The events of a background job that are not read yet."""
 
     def __init__(self) -> None:
-        self.future: asyncio.Future[Event] = asyncio.get_running_loop().create_future()
+        self.queue: asyncio.Queue[Event | Exception] = asyncio.Queue()
 
     def accepted(self, acceptance: Acceptance) -> None:
         """Not called: the job was submitted before."""
@@ -71,14 +73,10 @@ class EndingListener:
         """Not called: the job was submitted before."""
 
     def event(self, event: Event) -> None:
-        """Keep the last event."""
-        if isinstance(event, Completed | Failed) and not self.future.done():
-            self.future.set_result(event)
+        self.queue.put_nowait(event)
 
     def gone(self, error: Exception) -> None:
-        """Fail."""
-        if not self.future.done():
-            self.future.set_exception(error)
+        self.queue.put_nowait(error)
 
 
 class Client(ClientProtocol):
@@ -92,7 +90,6 @@ class Client(ClientProtocol):
         self._subscription = Pipeline(self._broken, pushed=self._pushed)
         self._watched: dict[str, dict[int, WatchedJob]] = {}  # by function, each of which has a subscription, and id
         self._by_listener: dict[JobListener, WatchedJob] = {}  # besides, those that are being submitted
-        self._at_geartrain = False
         self._opened = False
         self._over = False
         self._polls = 0
@@ -114,7 +111,7 @@ class Client(ClientProtocol):
         try:
             await self._connection.open(self.address, self.tls)
             await self._subscription.open(self.address, self.tls)
-            self._at_geartrain = b"geartrain_version" in await self._connection.ask("INFO")
+            self.is_geartrain = b"geartrain_version" in await self._connection.ask("INFO")
         except FLOW_ERRORS as error:
             self._abandon()
             raise library_error(error, self.address) from error
@@ -141,15 +138,23 @@ class Client(ClientProtocol):
         self._connection.start(flow, lambda result: self._submitted(order, watched, listener, result))
 
     async def status(self, acceptance: Acceptance) -> Status:
-        """Read the hash; a job that has ended counts as unknown."""
+        """Read the hash, which is kept for a while after the end."""
         job = await self._job(acceptance)
-        if job.status is None or job.finished:
+        if job.status is None:
             return Status(False)
-        return Status(True, job.status == "busy", job.dividend or 0, job.divisor or 0)
+        state = _STATES.get(job.status, job.status)
+        running = job.status == "busy"
+        return Status(not job.finished, running, job.dividend or 0, job.divisor or 0, state, _reason(job))
+
+    def control_name(self, acceptance: Acceptance) -> dict[str, bytes | int]:
+        """A job is named by its function and its number; another handle is the server's own."""
+        if not acceptance.handle.isdigit():
+            return super().control_name(acceptance)
+        return {"function": acceptance.function, "id": int(acceptance.handle)}
 
     async def cancel(self, acceptance: Acceptance) -> bool:
         """Remove the job from its queue. A running job cannot be cancelled."""
-        flow = client_flow.cancel_at_server if self._at_geartrain else client_flow.cancel
+        flow = client_flow.cancel_at_server if self.is_geartrain else client_flow.cancel
         try:
             return await self._connection.run(flow(_text(acceptance.function), _number(acceptance)))
         except FLOW_ERRORS as error:
@@ -157,23 +162,42 @@ class Client(ClientProtocol):
 
     async def result(self, acceptance: Acceptance) -> Event:
         """Wait until the hash says how the job ended."""
+        async for event in self.events(acceptance):
+            if isinstance(event, Completed | Failed):
+                return event
+        raise ServerGoneError(f"the connection to {self.address} has ended")
+
+    def can_follow(self, acceptance: Acceptance) -> bool:
+        """The end of a job is published; a handle that is no number is the server's own."""
+        return acceptance.handle.isdigit()
+
+    async def events(self, acceptance: Acceptance) -> AsyncIterator[Event]:
+        """Watch the job until its hash says how it ended."""
         if self._over:
             raise ServerGoneError(f"the connection to {self.address} has ended")
-        ending = EndingListener()
-        function, number = _text(acceptance.function), _number(acceptance)
+        listener = JobEventQueue()
+        self._watch(_text(acceptance.function), _number(acceptance), listener)
+        try:
+            while True:
+                event = await listener.queue.get()
+                if isinstance(event, Exception):
+                    raise event
+                yield event
+                if isinstance(event, Completed | Failed):
+                    return
+        finally:
+            self.forget(listener)
+
+    def _watch(self, function: str, number: int, listener: JobEventQueue) -> None:
         self._subscribe(function)
         watched = self._watched[function].get(number)
         if watched is None:
-            watched = self._watched[function][number] = WatchedJob(function, ending)
+            watched = self._watched[function][number] = WatchedJob(function, listener)
             watched.number, watched.accepted = number, True
         else:
-            watched.listeners.append(ending)
-        self._by_listener[ending] = watched
+            watched.listeners.append(listener)
+        self._by_listener[listener] = watched
         self._read_hash(watched)
-        try:
-            return await ending.future
-        finally:
-            self.forget(ending)
 
     def forget(self, listener: JobListener) -> None:
         """Stop watching the job, which goes on."""
@@ -189,7 +213,7 @@ class Client(ClientProtocol):
         self._stop_polling()
         await asyncio.gather(self._connection.close(), self._subscription.close())
         for listener in list(self._by_listener):
-            if isinstance(listener, EndingListener):
+            if isinstance(listener, JobEventQueue):
                 listener.gone(ServerGoneError("this side closed the connection"))
         self._by_listener.clear()
         self._watched.clear()
@@ -220,7 +244,7 @@ class Client(ClientProtocol):
             return
         problem = _result_error(job)
         if problem is not None:
-            for asking in [listener for listener in watched.listeners if isinstance(listener, EndingListener)]:
+            for asking in [listener for listener in watched.listeners if isinstance(listener, JobEventQueue)]:
                 self.forget(asking)
                 asking.gone(problem)
         if isinstance(job, Exception):
@@ -328,6 +352,10 @@ def _result_error(job: Job | Exception) -> ClientError | None:
     if isinstance(job, Exception) or job.status is not None:
         return None
     return ResultGoneError("the job is unknown: its hash has expired or was deleted")
+
+
+def _reason(job: Job) -> str:
+    return (job.output or b"").decode("utf-8", "replace") if job.status == "error" else ""
 
 
 def _ending(job: Job) -> Event:

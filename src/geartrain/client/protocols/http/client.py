@@ -13,6 +13,7 @@ import msgspec
 
 from geartrain import jsonbytes
 from geartrain.address import Address
+from geartrain.client import job_events
 from geartrain.client.job_events import Completed, Event, Failed
 from geartrain.client.order import Acceptance, Capabilities, Order, Status
 from geartrain.client.protocols.base import ClientProtocol, JobListener, Lost
@@ -26,7 +27,6 @@ CLIENT: Final = Capabilities(
 )  # fmt: skip
 
 _LONGEST_WAIT: Final = 300  # seconds; the server allows no more
-_ALIVE: Final = frozenset({"scheduled", "queued", "running"})
 _NOT_THERE: Final = (404, 409)
 
 Submit = Callable[[Order, JobListener], Awaitable[None]]
@@ -36,6 +36,7 @@ class Client(ClientProtocol):
     """A client that sends one request for each job."""
 
     capabilities = CLIENT
+    has_states = is_geartrain = True
 
     def __init__(self, address: Address, lost: Lost) -> None:
         super().__init__(address, lost)
@@ -69,9 +70,7 @@ class Client(ClientProtocol):
         answer = await self._http.ask("GET", _path(acceptance))
         if answer.status == 404:
             return Status(False)
-        job = answer.checked().json()
-        numerator, denominator = job["numerator"] or 0, job["denominator"] or 0
-        return Status(job["state"] in _ALIVE, job["state"] == "running", numerator, denominator)
+        return Status.of_view(answer.checked().json())
 
     async def cancel(self, acceptance: Acceptance) -> bool:
         """POST /jobs/{handle}/cancel."""
@@ -91,6 +90,23 @@ class Client(ClientProtocol):
         if job["state"] != "done":
             return _ending(job)
         return Completed((await self._http.ask("GET", f"{_path(acceptance)}/result")).checked().body)
+
+    def can_follow(self, acceptance: Acceptance) -> bool:
+        """The server has a stream of events for each job."""
+        return True
+
+    async def events(self, acceptance: Acceptance) -> AsyncIterator[Event]:
+        """GET /jobs/{handle}/events, on a connection of its own."""
+        stream = EventStream()
+        async for part in self._http.stream(f"{_path(acceptance)}/events"):
+            for event in stream.feed(part):
+                values: dict[str, Any] = msgspec.json.decode(event.data) if event.data else {}
+                if event.name == "done":
+                    yield Completed((await self._http.ask("GET", f"{_path(acceptance)}/result")).checked().body)
+                elif event.name in job_events.REPORTS:
+                    yield job_events.of_report(event.name, values)
+                elif event.name == "failed":
+                    yield _ending(values)
 
     async def job_events(self, function: str = "", what: Sequence[str] = ()) -> AsyncIterator[dict[str, Any]]:
         """GET /events: the server's job events, `{"missed": n}` where some were dropped; ends when the server stops."""

@@ -99,6 +99,13 @@ class Client(ClientProtocol):
         finally:
             self._removals.discard(removed)
 
+    def control_name(self, acceptance: Acceptance) -> dict[str, bytes | int]:
+        """A job is named by its function and its name; a handle without a function is the server's own."""
+        if not acceptance.function:
+            return super().control_name(acceptance)
+        name = acceptance.unique or acceptance.handle
+        return {"function": acceptance.function, "unique": name}
+
     def forget(self, listener: JobListener) -> None:
         """The protocol has no command for it: REMOVE_JOB would take the job from other clients of the same name."""
         submission = self._submissions.get(listener)
