@@ -23,6 +23,7 @@ PLAIN = frozenset(
         "eventloop",
         "backoff",
         "jsonbytes",
+        "failure_reasons",
         "job_query",
         "escape",
         "rights",

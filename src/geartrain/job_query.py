@@ -9,10 +9,12 @@ import dataclasses
 from typing import Final
 
 from geartrain.errors import AdminError
+from geartrain.failure_reasons import reason_group
 from geartrain.model import Job, JobState
 
 STATES: Final = {state.name.lower(): state for state in JobState}
 _POSITION_DIGITS: Final = 18
+_WITH_REASON: Final = frozenset({JobState.FAILED, JobState.DEAD})
 ENDED: Final = frozenset({JobState.DONE, JobState.FAILED, JobState.CANCELLED})
 
 
@@ -27,6 +29,7 @@ class JobQuery:
     function: bytes = b""
     search: bytes = b""  # part of a handle, a function, a unique key, a payload or a reason, as far as there is one
     door: str = ""  # the protocol that submitted it
+    reason: str = ""  # a group of reasons (`failure_reasons.py`), of jobs that failed or are dead
     since: float = 0.0
     until: float = 0.0  # exclusive; 0: now
     limit: int = 0  # 0: the default of whoever answers
@@ -35,7 +38,7 @@ class JobQuery:
     unrestricted: bool = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
-        restricted = self.function or self.search or self.door or self.since or self.until
+        restricted = self.function or self.search or self.door or self.reason or self.since or self.until
         object.__setattr__(self, "unrestricted", not restricted)
 
     @classmethod
@@ -46,6 +49,7 @@ class JobQuery:
         function: bytes = b"",
         search: str = "",
         door: str = "",
+        reason: str = "",
         since: float = 0.0,
         until: float = 0.0,
         limit: int = 0,
@@ -65,6 +69,7 @@ class JobQuery:
             function=function,
             search=search.encode(),
             door=door,
+            reason=reason,
             since=since,
             until=until,
             limit=limit,
@@ -81,7 +86,12 @@ class JobQuery:
             and job.submitted_at >= self.since
             and (not self.until or job.submitted_at < self.until)
             and (not self.search or self._is_in(job))
+            and (not self.reason or self.matches_reason(job.state, job.reason))
         )
+
+    def matches_reason(self, state: int, reason: str) -> bool:
+        """Whether a job in this state, with this reason, is in the group of reasons; always true without a group."""
+        return not self.reason or (state in _WITH_REASON and reason_group(reason) == self.reason)
 
     def _is_in(self, job: Job) -> bool:
         text = self.search

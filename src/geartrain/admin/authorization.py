@@ -53,7 +53,7 @@ async def check(subjects: Subjects, verb: Verb, arguments: Arguments, identity: 
 
 # Verbs without a secret, and verbs whose answers are filtered or are totals only.
 _FOR_EVERYBODY: Final = frozenset({"ping"})
-_SOMEWHERE: Final = frozenset({"overview", "history", "functions", "jobs", "workers", "crons", "tail"})
+_SOMEWHERE: Final = frozenset({"overview", "history", "functions", "jobs", "failures", "workers", "crons", "tail"})
 
 # A set of functions; one of them empty stands for all functions.
 _ALL: Final = (b"",)

@@ -12,6 +12,7 @@ import geartrain
 from geartrain.admin import authorization, views
 from geartrain.admin.base import ServerInfo, page_limit
 from geartrain.admin.events import JobEvents
+from geartrain.admin.failure_groups import FailureVerbs
 from geartrain.admin.function_history import FunctionHistory
 from geartrain.admin.functions import FunctionSettings, FunctionVerbs
 from geartrain.admin.history import KEPT, History, ServerCounts
@@ -38,7 +39,7 @@ class _OldestJob(NamedTuple):
     ready_at: float
 
 
-class Admin(FunctionVerbs, JobNameVerbs, ScheduleVerbs):
+class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs):
     """One per server, created before the jobs of the last run are restored."""
 
     def __init__(

@@ -262,6 +262,29 @@ class JobEvent(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
+class FailureGroup(msgspec.Struct, frozen=True):
+    """Failed and dead jobs whose reasons differ only in numbers, ids, quoted values and addresses."""
+
+    reason: str  # without those; the filter `reason` selects the jobs of the group
+    failed: int  # jobs
+    dead: int
+    functions: list[JsonBytes]  # the first ten
+    function_count: int
+    first_at: float  # when the first and the last of them ended
+    last_at: float
+    handle: JsonBytes  # of the last one
+    example: str  # its reason, one line
+
+
+class FailureGroups(msgspec.Struct, frozen=True):
+    """Failed and dead jobs in groups, the largest first."""
+
+    groups: list[FailureGroup]
+    scanned: int  # jobs that were read
+    others: int  # of those, jobs of groups that are not listed because there are too many
+    more: bool  # there are older jobs, which were not read
+
+
 class BulkReport(msgspec.Struct, frozen=True):
     """The result of a bulk action."""
 

@@ -5,7 +5,7 @@ for less than a microsecond and for invalid durations, bucket n for less than 2*
 
 >>> histogram = DurationHistogram()
 >>> for seconds in (0.0, 0.000001, 0.0015, 0.0015, -5.0):
-...     histogram.add(seconds)
+...     _ = histogram.add(seconds)
 >>> {bucket: count for bucket, count in enumerate(histogram.counts()) if count}, round(histogram.total_seconds, 6)
 ({0: 2, 1: 1, 11: 2}, 0.003001)
 """

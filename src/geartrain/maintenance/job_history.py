@@ -5,6 +5,7 @@ It only reads; a server may have the file open and write to it.
 
 import enum
 import heapq
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
@@ -35,6 +36,7 @@ _STATE_NAMES: Final = {
     int(JobState.CANCELLED): StateName.CANCELLED,
 }
 DEFAULT_LIMIT: Final = 50
+_ALL_RECORDS: Final = 2**31
 _RUNNING_UNKNOWN: Final = (
     "a store does not record which jobs are running; use --state queued, which here includes running jobs, or ask the "
     "server with --server"
@@ -90,7 +92,7 @@ def search(store: SqliteStore, query: JobQuery, now: float, notice: Callable[[st
     with Snapshot(store.path) as snapshot:
         snapshot.require_known_layout()
         living = _living(snapshot, query, limit, now, notice) if query.state not in ENDED else []
-    ended = _ended(store, _stored(query, limit)) if query.state is None or query.state in ENDED else []
+    ended = _ended(store, query, limit) if query.state is None or query.state in ENDED else []
     ended_ids = {entry.id for entry in ended}
     entries = [*ended, *(entry for entry in living if entry.id not in ended_ids)]
     return heapq.nlargest(limit, entries, key=_newest)
@@ -109,8 +111,15 @@ def _stored(query: JobQuery, limit: int) -> contract.Query:
     )
 
 
-def _ended(store: SqliteStore, query: contract.Query) -> list[HistoryEntry]:
-    return [_of_record(record) for record in store.records(query) if record.state in _STATE_NAMES]
+def _ended(store: SqliteStore, query: JobQuery, limit: int) -> list[HistoryEntry]:
+    # A store cannot select by a group of reasons: all records are read then.
+    records = store.records(_stored(query, _ALL_RECORDS if query.reason else limit))
+    entries = (
+        _of_record(record)
+        for record in records
+        if record.state in _STATE_NAMES and query.matches_reason(record.state, record.reason)
+    )
+    return list(itertools.islice(entries, limit))
 
 
 def _living(

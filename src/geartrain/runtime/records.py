@@ -1,6 +1,7 @@
 """Records: what became of background jobs that have ended. Made when a job ends, looked up afterwards."""
 
 import asyncio
+import dataclasses
 import heapq
 from collections.abc import Mapping
 from typing import Final, Protocol
@@ -8,9 +9,10 @@ from typing import Final, Protocol
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
 from geartrain.job_query import JobQuery
-from geartrain.model import Record, pack_attempts, pack_progress
+from geartrain.model import JobState, Record, pack_attempts, pack_progress
 from geartrain.store.contract import Query, Store
 
+_REASONS_READ: Final = 500  # records per reading of the store; it cannot select by a group of reasons
 _new: Final = tuple.__new__  # what `Record(...)` does in the end, at a fifth of its cost
 
 
@@ -76,6 +78,20 @@ class StoreArchive:
 
     async def newest(self, query: JobQuery, limit: int) -> list[Record]:
         """The records with the highest ids that match, at most `limit`."""
+        if not query.reason:
+            return await self._newest(query, limit)
+        records: list[Record] = []
+        query = dataclasses.replace(query, state=query.state or JobState.FAILED)
+        while len(records) < limit:
+            page = await self._newest(query, _REASONS_READ)
+            records += [record for record in page if query.matches_reason(record.state, record.reason)]
+            if len(page) < _REASONS_READ:
+                break
+            query = dataclasses.replace(query, below=page[-1].id)
+        return records[:limit]
+
+    async def _newest(self, query: JobQuery, limit: int) -> list[Record]:
+        """The same, whatever the reason."""
         store_query = Query(
             function=query.function,
             state=-1 if query.state is None else int(query.state),

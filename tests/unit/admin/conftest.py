@@ -66,7 +66,9 @@ class FakeArchive:
         matching = [
             record
             for record in self.records
-            if (query.state is None or record.state == query.state) and (not query.below or record.id < query.below)
+            if (query.state is None or record.state == query.state)
+            and (not query.below or record.id < query.below)
+            and query.matches_reason(record.state, record.reason)
         ]
         return sorted(matching, key=lambda record: -record.id)[:limit]
 

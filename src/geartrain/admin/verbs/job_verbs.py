@@ -37,6 +37,10 @@ JOB_VERBS: Final = (
         "jobs", JOB, "List jobs, newest first", (*FILTER_ARGUMENTS, *PAGE), query=True, http=Http("GET", "/jobs"),
     ),
     Verb(
+        "failures", JOB, "Failed and dead jobs in groups of equal reasons",
+        FILTER_ARGUMENTS, query=True, http=Http("GET", "/failures"),
+    ),
+    Verb(
         "job", JOB, "Show a job with its attempts",
         (_HANDLE,), (READ, SUBMIT), http=Http("GET", "/jobs/{handle}"),
     ),

@@ -120,6 +120,9 @@ FILTER_ARGUMENTS: Final = (
     Argument("function", BYTES, "Only jobs of exactly this function", default=""),
     Argument("search", TEXT, "Part of a handle, a function, a unique key or a payload", default=""),
     Argument("door", TEXT, "Only jobs that were submitted by this protocol", default=""),
+    Argument(
+        "reason", TEXT, "Only failed and dead jobs with this reason, as `failures` groups them", default="", longest=200
+    ),
     Argument("since", NUMBER, "Not before this time, in seconds of the epoch", default=0.0, minimum=0, maximum=1e12),
     Argument("until", NUMBER, "Before this time, as `since`; 0: now", default=0.0, minimum=0, maximum=1e12),
 )
