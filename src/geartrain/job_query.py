@@ -15,7 +15,7 @@ from geartrain.model import Job, JobState
 STATES: Final = {state.name.lower(): state for state in JobState}
 _POSITION_DIGITS: Final = 18
 _WITH_REASON: Final = frozenset({JobState.FAILED, JobState.DEAD})
-ENDED: Final = frozenset({JobState.DONE, JobState.FAILED, JobState.CANCELLED})
+ENDED: Final = frozenset({JobState.DONE, JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

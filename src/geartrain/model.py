@@ -25,6 +25,7 @@ class JobState(enum.IntEnum):
     FAILED = 4  # reported by the worker, or timed out
     CANCELLED = 5  # by a client or operator, or because no client waited for a foreground job any more
     DEAD = 6  # gave up after too many attempts; kept with a reason until an operator retries or deletes it
+    EXPIRED = 7  # no worker got it before `expires_at`
 
 
 class Duplicate(enum.Enum):
@@ -75,6 +76,7 @@ class Job:
         "background",
         "count",
         "door",
+        "expires_at",
         "failed_attempts",
         "function",
         "handle",
@@ -115,6 +117,7 @@ class Job:
         self.run_at = run_at  # epoch seconds; when it may run, and its position in the queue
         self.submitted_at = submitted_at
         self.door = door  # protocol of the submitter
+        self.expires_at = 0.0  # epoch seconds; no worker gets it from then on, and it ends as expired; 0: never
         self.keep_for = 0.0  # seconds that its record is kept at least; 0: as long as the settings say
         self.keeps_result = True  # false: the submitter does not want the result, so its record has none
         self.state = JobState.QUEUED
@@ -147,7 +150,7 @@ class Record(NamedTuple):
     function: bytes
     unique: bytes
     priority: int
-    state: int  # a JobState: done, failed or cancelled
+    state: int  # a JobState: done, failed, cancelled or expired
     submitted_at: float
     started_at: float  # of the last attempt; 0: no worker had it
     finished_at: float

@@ -46,6 +46,8 @@ def _places(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> None:
     assert all(job.state is JobState.RUNNING for job in leased)
     _same(engine.leases.jobs(), leased)
     assert len(engine.leases) == len(leased)
+    waiting = [*_in(jobs, JobState.SCHEDULED), *_in(jobs, JobState.QUEUED)]
+    _same(engine.expiring.jobs(), [job for job in waiting if job.expires_at])
 
     lined_up = [job for function in engine.functions.values() for job in function.queued_jobs()]
     _same(lined_up, _in(jobs, JobState.QUEUED))

@@ -127,13 +127,14 @@ class Row(NamedTuple):
     dead: bool
     reason: str
     keeps_result: bool
+    expires_at: float
 
     @classmethod
     def of(cls, job: LiveJob) -> "Row":
         return cls(
             job.id, job.function, job.unique, job.payload, job.priority, job.run_at, job.submitted_at, job.count,
             job.timeout, job.attempts, job.state is JobState.DEAD, job.reason,
-            job.keeps_result,
+            job.keeps_result, job.expires_at,
         )  # fmt: skip
 
     def job(self, handle: bytes) -> LiveJob:
@@ -142,7 +143,7 @@ class Row(NamedTuple):
             self.submitted_at, "test",
         )  # fmt: skip
         job.count, job.timeout, job.attempts, job.reason = self.steps, self.timeout, self.attempts, self.reason
-        job.keeps_result = self.keeps_result
+        job.keeps_result, job.expires_at = self.keeps_result, self.expires_at
         if self.dead:
             job.state = JobState.DEAD
         return job
@@ -164,7 +165,7 @@ class RecordingJournal(Journal):
         self._keep("changed", job)
 
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
-        assert job.state in (JobState.DONE, JobState.FAILED, JobState.CANCELLED)
+        assert job.state in (JobState.DONE, JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED)
         del self.kept[job.handle]
         number = worker.model.number if isinstance(worker, RecordingWorker) else None
         self.machine.heard["journal"].append(("finished", job.handle, number))

@@ -33,6 +33,7 @@ KEYS = st.sampled_from([b"", b"k", b"k", b"l"])
 PRIORITIES = st.sampled_from([1, 1, 1, 0, 2])
 WORKER_MANNERS = st.sampled_from(["slow", "slow", "quick", "parked", "swift"])
 INDEX = st.integers(0, 15)
+LIVES = st.sampled_from([None, None, None, None, 0.0625, 1.0, 2.0])  # seconds until a job expires
 DELAYS = st.sampled_from([None, None, None, -2.0, -1.0, 0.0, 1.0, 2.0])
 RARE_EVENTS = (
     "cancel", "retract", "unwatch_all", "unregister", "leave", "leave", "stop_sleeping", "pause", "pause",
@@ -69,9 +70,9 @@ class EngineMachine(RuleBasedStateMachine):
     def begin(self, wake_count: int, max_attempts: int, workers: Crowd, watchers: list[str], max_jobs: int) -> None:
         most = max_jobs * (JOB_BYTES + 2)
         self.policy = Policy(
-            max_attempts,
-            wake_count,
-            GRACE,
+            max_attempts=max_attempts,
+            wake_count=wake_count,
+            wake_grace=GRACE,
             retry_delay=1.0,
             dead_foreground_limit=1,
             moves_per_tick=3,
@@ -131,6 +132,7 @@ class EngineMachine(RuleBasedStateMachine):
         timeout=TIMEOUTS,
         duplicate=st.sampled_from(Duplicate),
         keeps_result=st.booleans(),
+        life=LIVES,
     )
     def submit(
         self,
@@ -143,20 +145,22 @@ class EngineMachine(RuleBasedStateMachine):
         timeout: float,
         duplicate: Duplicate,
         keeps_result: bool = True,
+        life: float | None = None,
     ) -> None:
         real = None if watcher is None else self.pick(self.watchers, watcher)
         run_at = 0.0 if delay is None else self.engine.now + delay
+        expires_at = NEVER if life is None else self.engine.now + life
         payload = b"%d" % self.engine.next_id
         try:
             handle = self.engine.submit(
                 function, key, payload, priority, background, real, run_at, "test", timeout, duplicate, count=1,
-                keeps_result=keeps_result,
+                keeps_result=keeps_result, expires_at=0.0 if life is None else expires_at,
             ).handle  # fmt: skip
         except QueueFullError:
             handle = None
         model = self.naive.submit(
             function, key, payload, priority, background, real and real.model, run_at, timeout,
-            duplicate is Duplicate.REPLACE, 1, keeps_result,
+            duplicate is Duplicate.REPLACE, 1, keeps_result, expires_at,
         )  # fmt: skip
         assert handle == (model and model.handle)
 
@@ -432,6 +436,7 @@ class EngineMachine(RuleBasedStateMachine):
             )  # fmt: skip
             assert (job.run_at, job.attempts, job.count) == (model.run_at, model.attempts, model.count)
             assert job.keeps_result == model.keeps_result
+            assert (job.expires_at or NEVER) == model.expires_at
             assert [watcher.model for watcher in job.watchers or ()] == model.watchers  # type: ignore[attr-defined]
         for real in self.workers:
             assert [job.handle for job in real.running.jobs()] == [model.handle for model in real.model.holding]

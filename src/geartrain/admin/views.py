@@ -83,7 +83,7 @@ class JobView(msgspec.Struct, frozen=True):
     handle: JsonBytes
     function: JsonBytes
     unique: JsonBytes
-    state: str  # scheduled, queued, running, done, failed, cancelled, dead
+    state: str  # scheduled, queued, running, done, failed, cancelled, dead, expired
     priority: str  # high, normal, low
     background: bool
     door: str  # the protocol that submitted it
@@ -105,6 +105,7 @@ class JobView(msgspec.Struct, frozen=True):
     result_size: int | None
     trials: list[AttemptView] = []
     result_kept: int | None = None  # bytes of the result that can be read, of a job that has ended
+    expires_at: float | None = None  # no worker gets it from then on; null: it does not expire, or has ended
     keep_until: float | None = None  # no limit removes the record before this time; null: the server's settings apply
 
 
@@ -254,7 +255,7 @@ class JobEvent(msgspec.Struct, frozen=True):
     """Something that happened to a job."""
 
     at: float
-    what: str  # submitted, started, progress, requeued, scheduled, done, failed, cancelled, dead
+    what: str  # submitted, started, progress, requeued, scheduled, done, failed, cancelled, dead, expired
     handle: JsonBytes
     function: JsonBytes
     door: str
@@ -388,6 +389,7 @@ def job_view(job: LiveJob, longest: int, result: bytes | None = None, finished_a
         result=None if result is None else jsonbytes.encode(result, longest),
         result_size=None if result is None else len(result),
         trials=_attempt_views(job.failed_attempts or []),
+        expires_at=job.expires_at or None,
     )
 
 

@@ -29,6 +29,7 @@ STATE_COLOURS: Final = {
     "failed": "red",
     "dead": "red",
     "cancelled": "dim",
+    "expired": "yellow",
 }
 
 

@@ -8,7 +8,7 @@ import typer
 from geartrain.cli import exit_codes, formatting, remote, tables
 
 EPILOG = f"""
-**Events:** submitted, started, progress, requeued, scheduled, done, failed, cancelled, dead.
+**Events:** submitted, started, progress, requeued, scheduled, done, failed, cancelled, dead, expired.
 
 **URLs.** It works over `gearman://`, `periodic://`, `periodic+unix://` and `http://`. The other protocols cannot send
 events.

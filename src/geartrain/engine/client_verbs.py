@@ -38,12 +38,14 @@ class ClientVerbs(FailedJobs):
         reserved_id: int = 0,
         keeps_result: bool = True,
         keep_for: float = 0.0,
+        expires_at: float = 0.0,
     ) -> LiveJob:
         """Queue a new job of the function `name`, or return the one that has the unique key.
 
         `run_at` is in epoch seconds: 0 means now, and a time in the past puts the job before those with later times.
         `reserved_id` comes from `reserve_id`. `keeps_result` is false if no client will ask for the result.
         The record is kept for `keep_for` seconds at least; 0: as long as the settings say.
+        No worker gets the job from `expires_at` on, in epoch seconds: it ends as expired; 0: never.
         Raise QueueFullError if the function has reached its limit for this priority or the server that of all payloads,
         and another RequestError if a name is invalid or the function would be one too many.
         """
@@ -64,6 +66,8 @@ class ClientVerbs(FailedJobs):
                 self._attach(existing, background, watcher)
                 if keep_for > existing.keep_for:
                     self._extend_retention(existing, keep_for)
+                if existing.expires_at and existing.expires_at != expires_at:
+                    self._extend_expiry(existing, expires_at)
                 if replaces:
                     return self._replace(function, existing, payload, priority, run_at or now, timeout, count, reducer)
                 return existing
@@ -97,6 +101,9 @@ class ClientVerbs(FailedJobs):
             job.keeps_result = False
         if keep_for:
             job.keep_for = keep_for
+        if expires_at:
+            job.expires_at = expires_at
+            self.expiring.add(expires_at, job)
         self.jobs.add(job)
         if unique:
             self.unique_jobs.add(job)
@@ -191,6 +198,17 @@ class ClientVerbs(FailedJobs):
         if job.background:
             self.journal.changed(job)
 
+    def _extend_expiry(self, job: LiveJob, expires_at: float) -> None:
+        """A shared job expires when the last of its submissions does; never, if one of them does not."""
+        if expires_at and expires_at < job.expires_at:
+            return
+        job.expires_at = expires_at
+        self.expiring.count_stale()
+        if expires_at:
+            self.expiring.add(expires_at, job)
+        if job.background:
+            self.journal.changed(job)
+
     def retract(self, job: LiveJob) -> None:
         """Undo the acceptance of a background job that could not be made durable; its submitter gets an error.
 
@@ -239,6 +257,9 @@ class ClientVerbs(FailedJobs):
         )  # fmt: skip
         job.timeout, job.count, job.reducer = timeout, count, reducer
         job.keeps_result, job.keep_for = old.keeps_result, old.keep_for
+        if old.expires_at:
+            job.expires_at = old.expires_at
+            self.expiring.add(job.expires_at, job)
         self.jobs.add(job)
         self.unique_jobs.add(job)
         job.watchers = watchers

@@ -12,7 +12,7 @@ for less than a microsecond and for invalid durations, bucket n for less than 2*
 
 from typing import Final
 
-from geartrain.engine.lifecycle import CANCELLED, DONE, FAILED
+from geartrain.engine.lifecycle import CANCELLED, DONE, EXPIRED, FAILED
 from geartrain.model import JobState
 
 BUCKETS: Final = 64
@@ -92,13 +92,14 @@ class JobTimes:
 class OutcomeCounts:
     """How many jobs ended, by state. Attributes instead of a list, because compiled they are plain integers."""
 
-    __slots__ = ("cancelled", "dead", "done", "failed")
+    __slots__ = ("cancelled", "dead", "done", "expired", "failed")
 
     def __init__(self) -> None:
         self.done = 0
         self.failed = 0
         self.cancelled = 0
         self.dead = 0
+        self.expired = 0
 
     def count(self, state: JobState) -> None:
         """Count a job that entered a final state."""
@@ -108,6 +109,8 @@ class OutcomeCounts:
             self.failed += 1
         elif state is CANCELLED:
             self.cancelled += 1
+        elif state is EXPIRED:
+            self.expired += 1
         else:
             self.dead += 1
 
@@ -117,7 +120,8 @@ class OutcomeCounts:
         self.failed += other.failed
         self.cancelled += other.cancelled
         self.dead += other.dead
+        self.expired += other.expired
 
     @property
     def total(self) -> int:
-        return self.done + self.failed + self.cancelled + self.dead
+        return self.done + self.failed + self.cancelled + self.dead + self.expired

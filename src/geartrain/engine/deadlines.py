@@ -1,6 +1,6 @@
-"""Jobs by time: when scheduled jobs are due, and when leases expire.
+"""Jobs by time: when scheduled jobs are due, when leases expire, and when jobs that nobody took do.
 
-Both are heaps from whose middle nothing is removed. An entry is current while its job has the state and the time that
+All are heaps from whose middle nothing is removed. An entry is current while its job has the state and the time that
 the entry was made for; others are stale, and are dropped when they come to the top or when they outnumber the current
 ones. So adding costs log n, cancelling costs nothing, and waiting costs nothing.
 
@@ -15,7 +15,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from geartrain.engine.job import LiveJob
-from geartrain.engine.lifecycle import RUNNING, SCHEDULED
+from geartrain.engine.lifecycle import QUEUED, RUNNING, SCHEDULED
 
 NEVER: Final = float("inf")
 _SWEEP_FROM: Final = 64  # stale entries; rebuilding the heap for fewer is not worth it
@@ -23,7 +23,7 @@ _SWEEP_FROM: Final = 64  # stale entries; rebuilding the heap for fewer is not w
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DeadlineHeap:
-    """The heap; its two subclasses define which entries are current."""
+    """The heap; its subclasses define which entries are current."""
 
     __slots__ = ("_entries", "_stale")
 
@@ -100,6 +100,15 @@ class ScheduledJobs(DeadlineHeap):
 
     def is_current(self, when: float, job: LiveJob) -> bool:
         return job.state is SCHEDULED and job.run_at == when
+
+
+class ExpiringJobs(DeadlineHeap):
+    """Jobs that have an `expires_at`. The entry of one that was running is replaced when it waits again."""
+
+    __slots__ = ()
+
+    def is_current(self, when: float, job: LiveJob) -> bool:
+        return (job.state is QUEUED or job.state is SCHEDULED) and job.expires_at == when
 
 
 class Leases(DeadlineHeap):

@@ -118,6 +118,7 @@ class Engine(WorkerVerbs):
         self.free_bytes -= len(job.payload) + JOB_BYTES
         enter(job, QUEUED)
         job.reason, job.code = "", 0
+        job.expires_at = 0.0  # whoever retries it wants it to run
         job.attempts = 0
         job.run_at = self.now
         self.jobs.add(job)
@@ -159,6 +160,7 @@ class Engine(WorkerVerbs):
     def tick(self, now: float) -> float:
         """Set the time and do what is due; return when to call it next."""
         self.now = now
+        self.end_expired(self.policy.moves_per_tick)
         self._enqueue_due()
         self._expire_due()
         self._wake_more()

@@ -1,4 +1,4 @@
-"""Jobs that failed, and jobs that the engine gave up.
+"""Jobs that failed or expired, and jobs that the engine gave up.
 
 What becomes of a background job that failed is a setting, `FailureAction`. By default the journal keeps it whole, so
 that an operator can retry it, and the engine has nothing of it any more. A dead job stays in the engine.
@@ -8,7 +8,7 @@ from typing import Final
 
 from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
-from geartrain.engine.lifecycle import CANCELLED, DEAD, FAILED, enter
+from geartrain.engine.lifecycle import CANCELLED, DEAD, EXPIRED, FAILED, enter
 from geartrain.engine.policy import JOB_BYTES
 from geartrain.engine.state import EngineState
 from geartrain.engine.worker import Worker
@@ -22,7 +22,7 @@ LONGEST_REASON: Final = 1000  # characters
 
 
 class FailedJobs(EngineState):
-    """The moves of jobs that fail or die."""
+    """The moves of jobs that fail, expire or die."""
 
     def _fail(self, job: LiveJob, state: JobState, reason: str, worker: Worker | None = None) -> None:
         """End a job without a result, and inform its watchers."""
@@ -48,6 +48,17 @@ class FailedJobs(EngineState):
         if policy is None or policy.failures is None:
             return self.policy.failures
         return policy.failures
+
+    def end_expired(self, most: int) -> int:
+        """End up to so many jobs that no worker got in time, and return how many there were."""
+        for number in range(most):
+            job = self.expiring.pop_due(self.now)
+            if job is None:
+                return number
+            job.expires_at = 0.0  # its entry is gone
+            waited = max(self.now - job.submitted_at, 0.0)
+            self._fail(job, EXPIRED, f"expired: no worker was free for it within {waited:.1f} s")
+        return most
 
     def _mark_dead(self, job: LiveJob, reason: str) -> None:
         """Give up on a running job and keep it among the dead, where operators see it."""

@@ -36,7 +36,7 @@ class Watcher:
         """The job is done."""
 
     def fail(self, job: LiveJob, reason: str) -> None:
-        """The job failed, was cancelled or is dead; `job.state` says which."""
+        """The job failed, was cancelled, expired or is dead; `job.state` says which."""
 
     def exception(self, job: LiveJob, data: bytes) -> None:
         """The job failed, and its worker sent data about it."""
@@ -132,7 +132,7 @@ class Journal:
         """An accepted job has another payload, time, state, number of attempts or reason."""
 
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
-        """An accepted job ended (done, failed or cancelled) and must not run again."""
+        """An accepted job ended (done, failed, cancelled or expired) and must not run again."""
 
     def failed(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
         """An accepted job failed, and is to be kept whole, so that it can be retried."""

@@ -16,18 +16,20 @@ DONE: Final = JobState.DONE
 FAILED: Final = JobState.FAILED
 CANCELLED: Final = JobState.CANCELLED
 DEAD: Final = JobState.DEAD
+EXPIRED: Final = JobState.EXPIRED
 _DONE_NUMBER: Final = 3
-ENDED: Final = frozenset({DONE, FAILED, CANCELLED})
+ENDED: Final = frozenset({DONE, FAILED, CANCELLED, EXPIRED})
 
 TRANSITIONS: Final[dict[JobState, frozenset[JobState]]] = {
-    SCHEDULED: frozenset({QUEUED, CANCELLED}),
-    QUEUED: frozenset({RUNNING, CANCELLED}),
+    SCHEDULED: frozenset({QUEUED, CANCELLED, EXPIRED}),
+    QUEUED: frozenset({RUNNING, CANCELLED, EXPIRED}),
     # Back to the queue when the worker is lost, to the schedule when the worker reschedules it.
     RUNNING: frozenset({QUEUED, SCHEDULED, DONE, FAILED, CANCELLED, DEAD}),
     DEAD: frozenset({QUEUED, CANCELLED}),
     DONE: frozenset(),
     FAILED: frozenset({QUEUED}),
     CANCELLED: frozenset(),
+    EXPIRED: frozenset(),
 }
 
 _ALLOWED: Final = {(before << 3) | after: after for before, followers in TRANSITIONS.items() for after in followers}

@@ -8,7 +8,7 @@ Every job that is not finished is in `jobs`, and in one more place that depends 
   a deadline;
 - dead: in `dead`, and not in `jobs`.
 
-A job in `jobs` that has a unique key is in `unique_jobs` too.
+A job in `jobs` that has a unique key is in `unique_jobs` too, and one that has a time to live in `expiring`.
 
 A move changes the state and the place of a job together. It calls out to watchers and workers only when the state is
 consistent again, because they may call another verb at once.
@@ -24,7 +24,7 @@ from geartrain.engine import interfaces
 from geartrain.engine.broadcast import Broadcasts
 from geartrain.engine.counters import DurationHistogram, OutcomeCounts
 from geartrain.engine.crew import Crew
-from geartrain.engine.deadlines import Leases, ScheduledJobs
+from geartrain.engine.deadlines import ExpiringJobs, Leases, ScheduledJobs
 from geartrain.engine.function import Function
 from geartrain.engine.interfaces import Journal, Observer, Timer, Watcher
 from geartrain.engine.job import LiveJob
@@ -62,6 +62,7 @@ class EngineState(Permissions):
         self.crews: dict[frozenset[bytes], Crew] = {}  # by their functions; those that workers may join
         self.schedule = ScheduledJobs()
         self.leases = Leases()
+        self.expiring = ExpiringJobs()
         self.broadcasts = Broadcasts()
         self.workers: dict[int, Worker] = {}  # by number; those that are listed
         self.next_worker = 1
@@ -101,6 +102,8 @@ class EngineState(Permissions):
             job.unique = b""  # a file that was repaired or edited may have a key twice; both jobs must run
         if job.unique:
             self.unique_jobs.add(job)
+        if job.expires_at:
+            self.expiring.add(job.expires_at, job)
         self._schedule_or_enqueue(function, job)
 
     def _remember_handle(self, job: LiveJob) -> None:
@@ -276,6 +279,8 @@ class EngineState(Permissions):
             self.scheduled -= 1
             self.schedule.count_stale()
         self.jobs.remove(job)
+        if job.expires_at:
+            self.expiring.count_stale()
         if state is not DEAD:
             self.free_bytes += len(job.payload) + JOB_BYTES
         else:
@@ -336,7 +341,14 @@ class EngineState(Permissions):
             self.journal.changed(job)
         if self.observer is not None:
             self.observer.requeued(job, reason)
+        self._wait_again(job)
         self._enqueue(function, job, taken_from)
+
+    def _wait_again(self, job: LiveJob) -> None:
+        """A running job waits again. If its time came meanwhile, its entry is gone; it expires now."""
+        if job.expires_at:
+            self.expiring.count_stale()
+            self.expiring.add(job.expires_at, job)
 
     # Time
 
@@ -346,6 +358,9 @@ class EngineState(Permissions):
         leases = self.leases.next_time()
         if leases < soonest:
             soonest = leases
+        expiring = self.expiring.next_time()
+        if expiring < soonest:
+            soonest = expiring
         if self._planned_wakes:
             wake_at, latest = self._planned_wakes[0][0], self.now + self.policy.wake_grace
             if latest < wake_at:

@@ -409,4 +409,5 @@ class WorkerVerbs(ClientVerbs):
             self.journal.changed(job)
         if self.observer is not None:
             self.observer.rescheduled(job, reason)
+        self._wait_again(job)
         self._add_scheduled(function, job)

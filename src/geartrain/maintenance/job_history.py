@@ -28,12 +28,14 @@ class StateName(enum.StrEnum):
     RUNNING = "running"
     SCHEDULED = "scheduled"
     DEAD = "dead"
+    EXPIRED = "expired"
 
 
 _STATE_NAMES: Final = {
     int(JobState.DONE): StateName.DONE,
     int(JobState.FAILED): StateName.FAILED,
     int(JobState.CANCELLED): StateName.CANCELLED,
+    int(JobState.EXPIRED): StateName.EXPIRED,
 }
 DEFAULT_LIMIT: Final = 50
 _ALL_RECORDS: Final = 2**31

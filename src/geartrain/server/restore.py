@@ -9,6 +9,7 @@ from typing import Final
 
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
+from geartrain.runtime.tick import TickLoop
 from geartrain.store.contract import Store
 
 # The event loop runs after this many jobs, so that a signal is handled in the middle of a million of them.
@@ -37,6 +38,16 @@ async def restore_jobs(store: Store, engine: Engine, stopped: asyncio.Event) -> 
         fields = {"jobs": count, "dead": len(engine.dead), "seconds": seconds}
         _log.info("restored jobs", extra={"fields": fields})
     return count
+
+
+async def end_expired(tick_loop: TickLoop) -> None:
+    """End the restored jobs whose time to live passed while no server ran, before a worker can ask for them."""
+    count = 0
+    while ended := tick_loop.begin_tick().end_expired(JOBS_PER_STEP):
+        count += ended
+        await asyncio.sleep(0)
+    if count:
+        _log.info("restored jobs had expired", extra={"fields": {"jobs": count}})
 
 
 def _by_run_time(jobs: Iterable[LiveJob]) -> Iterator[LiveJob]:

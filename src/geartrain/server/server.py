@@ -129,6 +129,7 @@ class Server:
     async def _serve(self, ready: Ready) -> None:
         if self._committer is not None:
             self._committer.start(self._tick_loop)
+        await restore.end_expired(self._tick_loop)
         self._tick_loop.schedule_tick()  # restored jobs and schedules may be due
         try:
             self._serving = True

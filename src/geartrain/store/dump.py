@@ -6,7 +6,7 @@ This module does no I/O: it turns jobs into lines and lines into jobs.
 >>> job = Job(7, b"H:host:7", b"reverse", b"", b"\\xff", 1, True, 5.0, 5.0, "gearman")
 >>> lines = [header(made_at=6.0, next_id=8), job_line(job), end(jobs=1, records=0)]
 >>> lines[0]
-b'{"geartrain":"dump","version":4,"made_at":6.0,"next_id":8}\\n'
+b'{"geartrain":"dump","version":5,"made_at":6.0,"next_id":8}\\n'
 >>> [entry.payload for entry in DumpReader().read(lines)]
 [b'\\xff']
 """
@@ -26,7 +26,7 @@ from geartrain.model import Attempt, Job, JobState, pack_attempts, unpack_attemp
 from geartrain.store import rows
 from geartrain.store.contract import Record
 
-VERSION: Final = 4
+VERSION: Final = 5
 # Far below SQLite's largest integer, 2**63 - 1, so that a server can count on from any id.
 LAST_ID: Final = 2**61
 
@@ -45,13 +45,14 @@ _NextId = Annotated[int, msgspec.Meta(ge=1, le=2 * LAST_ID)]
 _Integer = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _Priority = Literal["high", "normal", "low"]
 _State = Literal["waiting", "dead"]
-_EndState = Literal["done", "failed", "cancelled"]
+_EndState = Literal["done", "failed", "cancelled", "expired"]
 _PRIORITIES: Final[tuple[_Priority, ...]] = ("high", "normal", "low")  # by number
 _STATES: Final[dict[_State, JobState]] = {"waiting": JobState.QUEUED, "dead": JobState.DEAD}
 _ENDS: Final[dict[_EndState, JobState]] = {
     "done": JobState.DONE,
     "failed": JobState.FAILED,
     "cancelled": JobState.CANCELLED,
+    "expired": JobState.EXPIRED,
 }
 _END_NAMES: Final = {int(state): name for name, state in _ENDS.items()}
 
@@ -100,6 +101,7 @@ class _Job(_Line, frozen=True, tag="job"):
     trials: list[_Attempt] = []  # since version 2
     keeps_result: bool = True  # since version 3
     keep_for: float = 0.0  # since version 4
+    expires_at: float = 0.0  # since version 5
 
 
 class _Record(_Line, frozen=True, tag="record"):
@@ -143,7 +145,13 @@ def header(made_at: float, next_id: int) -> bytes:
 
 def job_line(job: Job) -> bytes:
     """Return the line of an unfinished job. Scheduled and queued jobs differ only in `run_at`."""
-    _require_finite(run_at=job.run_at, submitted_at=job.submitted_at, timeout=job.timeout, keep_for=job.keep_for)
+    _require_finite(
+        run_at=job.run_at,
+        submitted_at=job.submitted_at,
+        timeout=job.timeout,
+        keep_for=job.keep_for,
+        expires_at=job.expires_at,
+    )
     state: _State = "dead" if job.state == JobState.DEAD else "waiting"
     entry = _Job(
         job.id, jsonbytes.encode(job.handle), jsonbytes.encode(job.function),
@@ -151,6 +159,7 @@ def job_line(job: Job) -> bytes:
         _PRIORITIES[job.priority], state, job.run_at, job.submitted_at, job.attempts, job.count, job.timeout,
         jsonbytes.encode(job.reducer), job.door, job.reason,
         _encode_attempts(job.failed_attempts or []), job.keeps_result, job.keep_for,
+        job.expires_at,
     )  # fmt: skip
     return _line(entry)
 
@@ -251,6 +260,7 @@ class DumpReader:
             _PRIORITIES.index(entry.priority), int(_STATES[entry.state]), entry.run_at, entry.submitted_at,
             entry.attempts, entry.count, entry.timeout, jsonbytes.decode(entry.reducer), door, entry.reason,
             pack_attempts(_decode_attempts(entry.trials)), keeps_result, entry.keep_for,
+            entry.expires_at,
         )  # fmt: skip
         try:
             job = rows.job(row, Job)

@@ -101,7 +101,12 @@ CREATE INDEX records_kept ON records (keep_until) WHERE keep_until > 0;
 
 _PROGRESS: Final = "ALTER TABLE records ADD COLUMN progress TEXT NOT NULL DEFAULT '';"
 
-MIGRATIONS: Final = (_JOBS, _RECORDS, _BROKEN, _KEPT, _TRIALS, _KEEPS_RESULT, _RESULTS, _PROGRESS)
+_EXPIRES_AT: Final = """
+ALTER TABLE jobs ADD COLUMN expires_at REAL NOT NULL DEFAULT 0;
+ALTER TABLE broken ADD COLUMN expires_at;
+"""
+
+MIGRATIONS: Final = (_JOBS, _RECORDS, _BROKEN, _KEPT, _TRIALS, _KEEPS_RESULT, _RESULTS, _PROGRESS, _EXPIRES_AT)
 
 # What to select where a column is missing: for that column, and for older ones that the same migration changed.
 _SUBSTITUTES: Final = {
@@ -113,6 +118,7 @@ _SUBSTITUTES: Final = {
     "result_size": {"result_size": "0", "result_kept": "0", "keep_until": "0.0"},
     "keep_for": {"keep_for": "0.0"},
     "progress": {"progress": "''"},
+    "expires_at": {"expires_at": "0.0"},
 }
 TEXTS: Final = ("door", "worker_door", "reason", "progress")
 _SEARCH: Final = "instr(handle || x'00' || function || x'00' || unique_key || x'00' || reason, ?)"

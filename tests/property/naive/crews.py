@@ -92,6 +92,7 @@ class NaiveState:
     def deadline(self) -> float:
         times = [job.run_at for job in self.jobs if job.state == "scheduled"]
         times += [job.deadline for job in self.jobs if job.state == "running"]
+        times += [job.expires_at for job in self.jobs if job.state in ("scheduled", "queued")]
         times += [when for when, _ in self.planned_wakes]
         return min(times, default=NEVER)
 

@@ -49,6 +49,7 @@ class NaiveJob:
     shared: bool = False  # it runs as a broadcast
     started_at: float = 0.0
     deadline: float = NEVER
+    expires_at: float = NEVER
 
     @property
     def abandoned(self) -> bool:

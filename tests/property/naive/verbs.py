@@ -31,6 +31,7 @@ class Naive(Moves):
         replace: bool = False,
         count: int = 0,
         keeps_result: bool = True,
+        expires_at: float = NEVER,
     ) -> NaiveJob | None:
         naive_function = self.functions[function]
         for model in self.alive() if unique else ():
@@ -40,6 +41,9 @@ class Naive(Moves):
                 if replaces and growth > 0 and not self.fits(growth):
                     return None
                 self.join(model, background, watcher)
+                if model.expires_at < expires_at:
+                    model.expires_at = expires_at
+                    self.note("changed", model)
                 if replaces:
                     model.payload, model.priority, model.timeout, model.count = payload, priority, timeout, count
                     model.attempts, model.state = 0, "new"
@@ -54,7 +58,7 @@ class Naive(Moves):
         watchers = [] if watcher is None else [watcher]
         job = NaiveJob(
             number, b"H:localhost:%d" % number, function, unique, payload, priority, background, 0.0, timeout,
-            count, watchers, keeps_result,
+            count, watchers, keeps_result, expires_at=expires_at,
         )  # fmt: skip
         self.jobs.append(job)
         self.note("accepted", job)
@@ -242,7 +246,7 @@ class Naive(Moves):
         if job.unique and any((j.function, j.unique) == (job.function, job.unique) for j in self.alive()):
             return False
         self.dead_foreground = [other for other in self.dead_foreground if other is not job]
-        job.attempts = 0
+        job.attempts, job.expires_at = 0, NEVER
         self.note("changed", job)
         if not job.background:
             job.background = True
@@ -275,6 +279,10 @@ class Naive(Moves):
 
     def tick(self, now: float) -> float:
         self.now = now
+        for _ in range(self.moves_per_tick):
+            expired = [job for job in self.jobs if job.state in ("scheduled", "queued") and job.expires_at <= now]
+            if expired:
+                self.fail_all(min(expired, key=lambda job: (job.expires_at, job.number)), "expired")
         for _ in range(self.moves_per_tick):
             due = [job for job in self.jobs if job.state == "scheduled" and job.run_at <= now]
             if due:

@@ -69,6 +69,6 @@ def test_the_diagram_has_one_arrow_per_transition() -> None:
         for before, followers in lifecycle.TRANSITIONS.items()
         for after in followers
     }
-    ends = {("done", "[*]"), ("failed", "[*]"), ("cancelled", "[*]")}
+    ends = {("done", "[*]"), ("failed", "[*]"), ("cancelled", "[*]"), ("expired", "[*]")}
     assert arrows == table | ends | {("[*]", "scheduled"), ("[*]", "queued")}
     assert len(arrows) == len(lines) - 1, "no arrow twice"

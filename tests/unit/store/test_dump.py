@@ -51,13 +51,13 @@ def jobs(draw: st.DrawFn) -> Job:
     made.attempts, made.count, made.timeout = draw(INTEGERS), draw(INTEGERS), draw(TIMES)
     made.reducer, made.reason = draw(OCTETS), draw(TEXT)
     made.failed_attempts = draw(TRIALS)
-    made.keeps_result, made.keep_for = draw(st.booleans()), draw(TIMES)
+    made.keeps_result, made.keep_for, made.expires_at = draw(st.booleans()), draw(TIMES), draw(TIMES)
     return made
 
 
 RECORDS = st.builds(
     Record, IDS, OCTETS, OCTETS, OCTETS, st.integers(0, 2),
-    st.sampled_from([int(JobState.DONE), int(JobState.FAILED), int(JobState.CANCELLED)]),
+    st.sampled_from([int(JobState.DONE), int(JobState.FAILED), int(JobState.CANCELLED), int(JobState.EXPIRED)]),
     TIMES, TIMES, TIMES, INTEGERS, TEXT, TEXT, OCTETS, INTEGERS, TEXT, OCTETS, TRIALS.map(pack_attempts),
     st.booleans(), result_size=st.just(0), result_kept=st.just(0), keep_until=TIMES,
     progress=st.sampled_from(["", "1/2/0", "-1/18446744073709551616/30"]),
@@ -152,13 +152,13 @@ def test_a_line_is_as_documented() -> None:
         b'{"geartrain":"job","id":7,"handle":"H:host:7","function":"reverse","unique":"u",'
         b'"payload":{"base64":"/w=="},"priority":"normal","state":"dead","run_at":5.0,"submitted_at":5.0,'
         b'"attempts":2,"count":0,"timeout":0.0,"reducer":"","door":"gearman","reason":"too often","trials":[],'
-        b'"keeps_result":true,"keep_for":0.0}\n'
+        b'"keeps_result":true,"keep_for":0.0,"expires_at":0.0}\n'
     )
 
 
 def test_a_dump_of_version_1_is_read() -> None:
     lines = [line.replace(b',"trials":[],"keeps_result":true', b"") for line in dumped(job(), record())]
-    lines[0] = lines[0].replace(b'"version":4', b'"version":1')
+    lines[0] = lines[0].replace(b'"version":5', b'"version":1')
     assert b"trials" not in b"".join(lines)
     waiting, over = read(lines)
     assert isinstance(waiting, Job)
@@ -264,7 +264,7 @@ def test_bad_line_is_named(line: bytes, complaint: str) -> None:
         ([GOOD], "line 1: the header"),
         ([b"hello"], "line 1: this is not a dump"),
         ([b"SQLite format 3\0..."], "line 1: this is a store file, not a dump"),
-        ([b'{"geartrain":"dump","version":5,"more":[]}\n'], "line 1: this is a dump of version 5"),
+        ([b'{"geartrain":"dump","version":6,"more":[]}\n'], "line 1: this is a dump of version 6"),
         ([b'{"geartrain":"dump","version":0}\n'], "line 1: this is a dump of version 0; this version"),
         ([*dumped(job()), GOOD], "line 4: data after the end line"),
         ([*dumped(job()), *dumped(job())], "line 4: data after the end line"),

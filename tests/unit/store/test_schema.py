@@ -19,7 +19,12 @@ from tests.support.store_fixtures import Opened
 
 KNOWN = len(schema.MIGRATIONS)
 NEW = ("result_size", "result_kept", "keep_until", "progress")  # columns of records since layout 7
-SINCE = {"trials": 5, "keeps_result": 6, "keep_for": 7}  # the layout that brought a column which the first did not have
+SINCE = {
+    "trials": 5,
+    "keeps_result": 6,
+    "keep_for": 7,
+    "expires_at": 9,
+}  # the layout that brought a column which the first did not have
 
 
 def old_file(path: Path, version: int, *, wal: bool = True) -> None:

@@ -24,7 +24,7 @@ JOB: Final = "job"
 WORKER: Final = "worker"
 SCHEDULE: Final = "schedule"
 
-STATES: Final = ("scheduled", "queued", "running", "done", "failed", "cancelled", "dead")
+STATES: Final = ("scheduled", "queued", "running", "done", "failed", "cancelled", "dead", "expired")
 PRIORITIES: Final = ("high", "normal", "low")
 MISSED_POLICIES: Final = ("skip", "once", "all")
 SORTS: Final = ("name", "queued", "oldest", "running", "failed")
@@ -32,7 +32,18 @@ DEFAULT: Final = "default"  # of a function's setting: the server's setting appl
 FAILURES: Final = ("keep", "dead", "forget", DEFAULT)
 DEFAULT_SECONDS: Final = -1  # the same, where the setting is a time
 LONGEST_SECONDS: Final = 10**9  # of a function's setting
-EVENTS: Final = ("submitted", "started", "progress", "requeued", "scheduled", "done", "failed", "cancelled", "dead")
+EVENTS: Final = (
+    "submitted",
+    "started",
+    "progress",
+    "requeued",
+    "scheduled",
+    "done",
+    "failed",
+    "cancelled",
+    "dead",
+    "expired",
+)
 
 
 class Argument(NamedTuple):

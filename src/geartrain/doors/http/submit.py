@@ -39,6 +39,8 @@ class Submission(msgspec.Struct, forbid_unknown_fields=True):
     wait: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_WAIT)] = 0.0  # seconds to wait for its end
     # Seconds that its record and result are kept at least; 0: as long as the server's settings say.
     keep_for: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_KEPT)] = 0.0
+    expires_at: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None  # seconds of the epoch
+    expires: Annotated[float, msgspec.Meta(gt=0, le=LONGEST_KEPT)] | None = None  # seconds from now, instead
 
 
 async def submit(request: ApiRequest) -> Response:
@@ -89,6 +91,7 @@ def _queue(request: ApiRequest, submission: Submission, watcher: EndWatcher | No
         door=_DOOR,
         timeout=submission.timeout,
         keep_for=submission.keep_for,
+        expires_at=engine.now + submission.expires if submission.expires else submission.expires_at or 0.0,
     )
 
 
@@ -101,6 +104,8 @@ def _check(request: ApiRequest, submission: Submission) -> None:
         raise Refusal("bad-request", "payload and payload_base64 exclude each other")
     if submission.run_at is not None and submission.delay is not None:
         raise Refusal("bad-request", "run_at and delay exclude each other")
+    if submission.expires_at is not None and submission.expires is not None:
+        raise Refusal("bad-request", "expires_at and expires exclude each other")
     if not submission.background and not submission.wait:
         raise Refusal("bad-request", "a foreground job needs wait: it exists only while its client waits")
 

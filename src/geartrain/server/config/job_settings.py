@@ -21,10 +21,10 @@ class StoreSettings:
         ),
     ] = ""
     keep_records_for: Annotated[
-        float, Description(types.DURATION, "How long to keep the record of a job that is done or cancelled.")
+        float, Description(types.DURATION, "How long to keep the record of a job that is done, cancelled or expired.")
     ] = 86400.0
     keep_records: Annotated[
-        int, Description(types.COUNT, "How many records of jobs that are done or cancelled to keep at most.")
+        int, Description(types.COUNT, "How many records of jobs that are done, cancelled or expired to keep at most.")
     ] = 100_000
     keep_failed_for: Annotated[
         float, Description(types.DURATION, "How long to keep the record of a job that failed.")

@@ -12,7 +12,7 @@ import { time } from "../lib/time.js";
 import { Follower } from "./follow.js";
 import { timeline } from "./timeline.js";
 
-const OVER = ["done", "failed", "cancelled"];
+const OVER = ["done", "failed", "cancelled", "expired"];
 const MOST_LOADED = 4 * 1024 * 1024; // bytes; larger ones can only be downloaded
 
 export function openJob(root, handle, signal) {
@@ -147,6 +147,7 @@ function factsOf(job) {
       : [job.trials.length > 1 ? "Last attempt ran" : "Ran", duration(job.finished_at - started)],
     ["Attempts", plural(job.attempts, "attempt")],
     ["Timeout", job.timeout ? duration(job.timeout) : "none"],
+    job.expires_at ? ["Expires", at(job.expires_at)] : null,
     ["Worker", last.name || (last.door ? "(no name)" : "none yet")],
     job.code ? ["Code", String(job.code)] : null,
     job.reason ? ["Reason", job.reason] : null,

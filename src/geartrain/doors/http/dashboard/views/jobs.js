@@ -16,6 +16,7 @@ const STATES = [
   ["failed", "Failed"],
   ["cancelled", "Cancelled"],
   ["dead", "Dead"],
+  ["expired", "Expired"],
 ];
 const DOORS = ["gearman", "danga", "periodic", "memodb", "gearmonkey", "http"];
 const COLUMNS = ["handle", "state", "function", "payload", "doors", "submitted", "took", "actions"];

@@ -4,7 +4,7 @@ import { duration, timeOfDay } from "../lib/format.js";
 import { shown } from "../lib/text.js";
 import { time } from "../lib/time.js";
 
-const ENDS = { done: "Done", failed: "Failed", cancelled: "Cancelled", dead: "Dead" };
+const ENDS = { done: "Done", failed: "Failed", cancelled: "Cancelled", dead: "Dead", expired: "Expired" };
 
 export function timeline(job) {
   const steps = [step("queued", `Submitted over ${job.door}`, job.submitted_at)];
