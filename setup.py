@@ -62,6 +62,7 @@ COLD = (
     "doors/gearmonkey/glob.py",
     "doors/gearmonkey/key_commands.py",
     "doors/gearmonkey/long_reply.py",
+    "doors/gearmonkey/queue_lists.py",
     "doors/gearmonkey/script_commands.py",
     "doors/gearmonkey/session_commands.py",
     "doors/gearmonkey/transaction.py",

@@ -1,7 +1,11 @@
-"""Answers that are made piece by piece, so that a long list neither stops the loop nor fills the memory."""
+"""Answers that are made piece by piece, so that a long list neither stops the loop nor fills the memory.
+
+In some protocols an answer begins with its size or with the number of its parts. Such an answer yields empty parts
+while it gathers the others, and has a bound on what it gathers.
+"""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from mypy_extensions import mypyc_attr
@@ -23,7 +27,7 @@ class LongAnswer:
 
 
 class StreamedAnswer(LongAnswer):
-    """Sends its parts as they are made."""
+    """Sends its parts as they are made; a part may be empty."""
 
     def __init__(self, parts: Iterator[bytes]) -> None:
         super().__init__()
@@ -40,25 +44,3 @@ class StreamedAnswer(LongAnswer):
                 return b"".join(parts)
         self.ended = len(parts) < _PARTS
         return b"".join(parts)
-
-
-class GatheredAnswer(LongAnswer):
-    """Gathers its parts, for a protocol in which an answer begins with its size or the number of its parts."""
-
-    def __init__(self, parts: Iterator[bytes], finish: Callable[[list[bytes]], bytes]) -> None:
-        super().__init__()
-        self._parts = parts
-        self._finish = finish  # makes the answer; a part that is empty was omitted
-        self._gathered: list[bytes] = []
-
-    def next_piece(self) -> bytes:
-        """Nothing, until every part is there."""
-        count = 0
-        for part in itertools.islice(self._parts, _PARTS):
-            count += 1
-            if part:
-                self._gathered.append(part)
-        if count == _PARTS:
-            return b""
-        self.ended = True
-        return self._finish(self._gathered)

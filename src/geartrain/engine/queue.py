@@ -105,6 +105,26 @@ class JobQueue:
             if job.state is QUEUED:
                 yield job
 
+    def __reversed__(self) -> Iterator[LiveJob]:
+        """The queued jobs, the last one first."""
+        jobs: Iterable[LiveJob] = self._linked_backwards()
+        if self._early:
+            jobs = heapq.merge(jobs, sorted(self._early, reverse=True), reverse=True)
+        for job in jobs:
+            if job.state is QUEUED:
+                yield job
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether all jobs are in the linked list: then the first and the last few are found at once."""
+        return not self._early
+
+    def _linked_backwards(self) -> Iterator[LiveJob]:
+        job = self._last
+        while job is not None:
+            yield job
+            job = job.previous
+
     def _linked(self) -> Iterator[LiveJob]:
         job = self._first
         while job is not None:

@@ -313,9 +313,14 @@ def _truncated() -> WireError:
 
 def frame(dialect: Dialect, magic: bytes, payload: bytes) -> bytes:
     """A frame with this payload."""
+    return frame_header(dialect, magic, len(payload), zlib.crc32(payload) if dialect.crc else 0) + payload
+
+
+def frame_header(dialect: Dialect, magic: bytes, size: int, checksum: int) -> bytes:
+    """What comes before a payload of this size; dialects without a checksum leave it out."""
     if dialect.crc:
-        return _HEADER_CRC.pack(magic, len(payload), zlib.crc32(payload)) + payload
-    return _HEADER.pack(magic, len(payload)) + payload
+        return _HEADER_CRC.pack(magic, size, checksum)
+    return _HEADER.pack(magic, size)
 
 
 def short(name: bytes) -> bytes:
@@ -346,12 +351,12 @@ def _within(number: int, bounds: tuple[int, int]) -> int:
 
 def jobs(jobs: list[PeriodicJob]) -> bytes:
     """A dump."""
-    return dump([job(each) for each in jobs])
+    return count(len(jobs)) + b"".join([job(each) for each in jobs])
 
 
-def dump(encoded: list[bytes]) -> bytes:
-    """A dump of jobs that `job` has encoded."""
-    return _LENGTH.pack(len(encoded)) + b"".join(encoded)
+def count(number: int) -> bytes:
+    """The number of jobs, which comes before them in a list."""
+    return _LENGTH.pack(number)
 
 
 def value(number: int) -> bytes:

@@ -58,6 +58,7 @@ class GearmonkeyConnection(Connection):
         self.patterns: set[bytes] = set()
         self.transaction: transaction.Transaction | None = None  # since MULTI
         self.in_transaction = False  # during EXEC
+        self.jobs_listed = 0  # by the commands of the transaction: how many they looked at
         self.ends: list[int] = []  # jobs that end with the transaction if they wait for their output
         self.watched: dict[bytes, object] = {}
         self._lookup: asyncio.Task[None] | None = None

@@ -1,11 +1,11 @@
 """Commands on keys of every kind: EXISTS, TYPE, DEL, EXPIRE, KEYS and the like."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from geartrain.doors import long_answer
 from geartrain.doors.gearmonkey import finished_jobs, glob, keys
+from geartrain.doors.long_answer import StreamedAnswer
 from geartrain.rights import READ
 from geartrain.wire import resp
 
@@ -75,8 +75,7 @@ def persist(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.
 
 def list_keys(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """KEYS: of functions and live jobs, up to a limit."""
-    head = b"*%d\r\n"
-    return _list(connection, arguments[1], b"", lambda listed: head % len(listed) + b"".join(listed))
+    return _list(connection, arguments[1], b"", b"*%d\r\n")
 
 
 def scan(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
@@ -86,13 +85,8 @@ def scan(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Val
     if len(options) % 2:
         raise keys.SYNTAX
     named = {name.upper(): value for name, value in zip(options[0::2], options[1::2], strict=True)}
-    head = b"*2\r\n$1\r\n0\r\n*%d\r\n"
-    return _list(
-        connection,
-        named.get(b"MATCH", b"*"),
-        named.get(b"TYPE", b"").lower(),
-        lambda listed: head % len(listed) + b"".join(listed),
-    )
+    type_name = named.get(b"TYPE", b"").lower()
+    return _list(connection, named.get(b"MATCH", b"*"), type_name, b"*2\r\n$1\r\n0\r\n*%d\r\n")
 
 
 def dbsize(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
@@ -174,18 +168,24 @@ def _time_left(connection: "GearmonkeyConnection", raw: bytes, unit: int) -> int
     return max(round((finished.expires_at - now) * unit), 0)
 
 
-def _list(
-    connection: "GearmonkeyConnection", pattern: bytes, type_name: bytes, finish: Callable[[list[bytes]], bytes]
-) -> resp.Value:
-    """Reply with the keys that match, encoded; in steps, since there may be many that do not."""
+def _list(connection: "GearmonkeyConnection", pattern: bytes, type_name: bytes, head: bytes) -> resp.Value:
+    """Reply with the keys that match; in steps, since there may be many that do not."""
     connection.engine.require_somewhere(READ)
-    version, parsed = connection.version, glob.Glob(pattern)
-    matching = (
-        resp.encode(raw, version) if parsed.matches(raw) and (not type_name or _type_name(raw) == type_name) else b""
-        for raw in _all(connection)
-    )
-    connection.answer_in_steps(long_answer.GatheredAnswer(matching, lambda listed: finish(listed[:_MOST_LISTED])))
+    connection.answer_in_steps(StreamedAnswer(_matching(connection, glob.Glob(pattern), type_name, head)))
     return connection.NO_REPLY
+
+
+def _matching(connection: "GearmonkeyConnection", pattern: glob.Glob, type_name: bytes, head: bytes) -> Iterator[bytes]:
+    """The encoded reply, whose head has the number of keys: they are gathered first."""
+    listed: list[bytes] = []
+    for raw in _all(connection):
+        if pattern.matches(raw) and (not type_name or _type_name(raw) == type_name):
+            listed.append(resp.encode(raw, connection.version))
+            if len(listed) == _MOST_LISTED:
+                break
+        yield b""
+    yield head % len(listed)
+    yield from listed
 
 
 def _all(connection: "GearmonkeyConnection") -> Iterator[bytes]:

@@ -5,6 +5,7 @@ Key(kind=<Kind.QUEUE: 'queue'>, function=b'mail:send', last=b'high', raw=b'queue
 """
 
 import enum
+import math
 from typing import Final, NamedTuple
 
 from geartrain.errors import WireError
@@ -45,6 +46,7 @@ class Key(NamedTuple):
 
 _KINDS: Final = {kind.value.encode(): kind for kind in Kind}
 _WITH_ID: Final = frozenset({Kind.JOB, Kind.LOCK})
+LISTS: Final = frozenset({Kind.QUEUE, Kind.LOCK})  # kinds that list commands work on
 
 
 def parse(raw: bytes) -> Key:
@@ -99,3 +101,36 @@ def text(raw: bytes) -> str:
 def shown(raw: bytes) -> str:
     """The same in quotes."""
     return f"'{text(raw)}'"
+
+
+def priority(key: Key) -> int:
+    """The priority of a queue that is a list."""
+    if key.last == SCHEDULED:
+        raise WRONG_TYPE
+    return PRIORITIES[key.last]
+
+
+def scheduled(raw: bytes) -> Key:
+    """The key of the scheduled jobs of a function."""
+    key = expect(raw, Kind.QUEUE)
+    if key.last != SCHEDULED:
+        raise WRONG_TYPE
+    return key
+
+
+def number(value: bytes) -> float:
+    """A number, or Redis' error if it is none."""
+    try:
+        parsed = float(value)
+    except ValueError:
+        parsed = math.nan
+    if math.isnan(parsed):
+        raise refusal("value is not a valid float")
+    return parsed
+
+
+def time_bound(value: bytes) -> float:
+    """The lowest or highest time of a range; after a bracket, as in Redis, the next one."""
+    exclusive = value.startswith(b"(")
+    parsed = number(value[exclusive:])
+    return parsed if not exclusive else math.nextafter(parsed, math.inf)

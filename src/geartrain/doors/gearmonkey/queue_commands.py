@@ -3,7 +3,6 @@
 A queue has one order here, so both ends return the next job.
 """
 
-import heapq
 import itertools
 import math
 from typing import TYPE_CHECKING, Final
@@ -26,7 +25,7 @@ _EARLIEST: Final = 0.001  # epoch seconds; to the engine 0 means now
 _LATEST: Final = 2.0**40
 _JUST_BEFORE: Final = 1e-6
 _MOST_SEARCHED: Final = 1000  # scheduled jobs that are looked at for a worker whose clock is ahead of ours
-_LIST_ENDS: Final = frozenset({keys.Kind.QUEUE, keys.Kind.LOCK})
+_MOST_POPPED: Final = 10_000  # jobs, by one command: it runs without a pause
 
 
 def lpush(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
@@ -41,13 +40,14 @@ def rpush(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Va
 
 def pop(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """LPOP, RPOP: the id of the next job, or of several."""
-    key = keys.expect(arguments[1], *_LIST_ENDS)
+    key = keys.expect(arguments[1], *keys.LISTS)
     if len(arguments) == 2:
         return blocked_pops.take(connection, key)
     count = keys.integer(arguments[2])
     if count < 0:
         raise keys.refusal("value is out of range, must be positive")
     taken: list[resp.Value] = []
+    count = min(count, _MOST_POPPED)
     while len(taken) < count and (found := blocked_pops.take(connection, key)) is not None:
         taken.append(found)
         if key.kind is keys.Kind.LOCK:
@@ -58,7 +58,7 @@ def pop(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Valu
 def blocking_pop(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """BLPOP, BRPOP: the id of the next job of the first queue that has one, or wait."""
     seconds = _timeout(arguments[-1])
-    wanted = [keys.expect(raw, *_LIST_ENDS) for raw in arguments[1:-1]]
+    wanted = [keys.expect(raw, *keys.LISTS) for raw in arguments[1:-1]]
     for key in wanted:
         found = blocked_pops.take(connection, key)
         if found is not None:
@@ -71,39 +71,23 @@ def blocking_pop(connection: "GearmonkeyConnection", arguments: list[bytes]) -> 
 
 def llen(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """LLEN: the number of queued jobs; of a lock, whether its job has ended."""
-    key = keys.expect(arguments[1], *_LIST_ENDS)
+    key = keys.expect(arguments[1], *keys.LISTS)
     if key.kind is keys.Kind.LOCK:
         return int(connection.jobs.has_ended(key))
     function = _function(connection, key)
-    return function.queues[_priority(key)].size if function is not None else 0
-
-
-def lrange(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """LRANGE: the ids of queued jobs, the last one first."""
-    key = keys.expect(arguments[1], *_LIST_ENDS)
-    first, last = keys.integer(arguments[2]), keys.integer(arguments[3])
-    ids: list[resp.Value] = []
-    function = _function(connection, key)
-    if key.kind is keys.Kind.LOCK:
-        ids = [blocked_pops.ENDED] if connection.jobs.has_ended(key) else []
-    elif function is not None:
-        ids = [b"%d" % job.id for job in function.queues[_priority(key)]]
-        ids.reverse()
-    return ids[_slice(first, last, len(ids))]
+    return function.queues[keys.priority(key)].size if function is not None else 0
 
 
 def lrem(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """LREM: cancel a queued job."""
     key = keys.expect(arguments[1], keys.Kind.QUEUE)
     keys.integer(arguments[2])
-    return int(_cancel(connection, key, arguments[3], _priority(key)))
+    return int(_cancel(connection, key, arguments[3], keys.priority(key)))
 
 
 def zadd(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """ZADD: schedule jobs."""
-    key = keys.expect(arguments[1], keys.Kind.QUEUE)
-    if key.last != keys.SCHEDULED:
-        raise keys.WRONG_TYPE
+    key = keys.scheduled(arguments[1])
     rest = arguments[2:]
     while rest and rest[0].upper() in (b"NX", b"CH"):
         rest = rest[1:]
@@ -118,47 +102,8 @@ def zadd(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Val
 
 def zrem(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """ZREM: cancel scheduled jobs."""
-    key = _scheduled(arguments[1])
+    key = keys.scheduled(arguments[1])
     return sum(_cancel(connection, key, number, None) for number in arguments[2:])
-
-
-def zcard(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """ZCARD: the number of scheduled jobs."""
-    return len(_waiting(connection, _scheduled(arguments[1])))
-
-
-def zscore(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """ZSCORE: the time of a scheduled job."""
-    key = _scheduled(arguments[1])
-    found = [job for job in _waiting(connection, key) if b"%d" % job.id == arguments[2]]
-    return found[0].run_at if found else None
-
-
-def zrange(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """ZRANGE by rank: scheduled jobs, the earliest first."""
-    jobs = _waiting(connection, _scheduled(arguments[1]))
-    first, last = keys.integer(arguments[2]), keys.integer(arguments[3])
-    with_scores = [word.upper() for word in arguments[4:]] == [b"WITHSCORES"]
-    if arguments[4:] and not with_scores:
-        raise keys.SYNTAX
-    return _listed(connection, jobs[_slice(first, last, len(jobs))], with_scores)
-
-
-def zrangebyscore(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """ZRANGEBYSCORE: the same by time."""
-    jobs = _waiting(connection, _scheduled(arguments[1]))
-    low, high = _bound(arguments[2]), _bound(arguments[3])
-    options = [word.upper() for word in arguments[4:]]
-    with_scores = b"WITHSCORES" in options
-    if with_scores:
-        options.remove(b"WITHSCORES")
-    found = [job for job in jobs if low <= job.run_at <= high]
-    if options:
-        if len(options) != 3 or options[0] != b"LIMIT":
-            raise keys.SYNTAX
-        offset, count = keys.integer(options[1]), keys.integer(options[2])
-        found = found[max(offset, 0) :][: count if count >= 0 else None]
-    return _listed(connection, found, with_scores)
 
 
 def claim_due(connection: "GearmonkeyConnection", key: keys.Key, now: bytes) -> LiveJob | None:
@@ -168,7 +113,7 @@ def claim_due(connection: "GearmonkeyConnection", key: keys.Key, now: bytes) -> 
     """
     if key.kind is not keys.Kind.QUEUE or key.last != keys.SCHEDULED:
         raise keys.WRONG_TYPE
-    high = _bound(now)
+    high = keys.time_bound(now)
     function = _function(connection, key)
     first = function.queues[Priority.HIGH].first() if function is not None else None
     if first is not None and first.handle in connection.gearmonkey.scheduled and first.run_at <= high:
@@ -194,11 +139,11 @@ def _first_scheduled(connection: "GearmonkeyConnection", function: bytes, high: 
 
 
 def _push(connection: "GearmonkeyConnection", arguments: list[bytes], ahead: bool) -> resp.Value:
-    key = keys.expect(arguments[1], *_LIST_ENDS)
+    key = keys.expect(arguments[1], *keys.LISTS)
     if key.kind is keys.Kind.LOCK:
         connection.end_waiting(key)
         return len(arguments) - 2
-    priority = _priority(key)
+    priority = keys.priority(key)
     function = connection.engine.function(key.function)
     length = function.queues[priority].size
     for number in arguments[2:]:
@@ -267,68 +212,16 @@ def _cancel(connection: "GearmonkeyConnection", key: keys.Key, number: bytes, pr
     return waits_here
 
 
-def _waiting(connection: "GearmonkeyConnection", key: keys.Key) -> list[LiveJob]:
-    """Scheduled jobs of a function, and those that are due and queued."""
-    function = _function(connection, key)
-    if function is None:
-        return []
-    found = []
-    if function.scheduled:
-        scheduled = connection.engine.schedule.entries()
-        found = [job for _, job in scheduled if job.function == key.function]
-    marked = connection.gearmonkey.scheduled
-    if marked:
-        found += [job for job in function.queues[Priority.HIGH] if job.handle in marked]
-    return heapq.nsmallest(len(found), found, key=lambda job: (job.run_at, b"%d" % job.id))
-
-
-def _listed(connection: "GearmonkeyConnection", jobs: list[LiveJob], with_scores: bool) -> resp.Value:
-    if not with_scores:
-        return [b"%d" % job.id for job in jobs]
-    if connection.version == 2:
-        return [part for job in jobs for part in (b"%d" % job.id, job.run_at)]
-    return [[b"%d" % job.id, job.run_at] for job in jobs]
-
-
-def _scheduled(raw: bytes) -> keys.Key:
-    key = keys.expect(raw, keys.Kind.QUEUE)
-    if key.last != keys.SCHEDULED:
-        raise keys.WRONG_TYPE
-    return key
-
-
-def _priority(key: keys.Key) -> int:
-    if key.last == keys.SCHEDULED:
-        raise keys.WRONG_TYPE
-    return keys.PRIORITIES[key.last]
-
-
 def _function(connection: "GearmonkeyConnection", key: keys.Key) -> Function | None:
     return connection.engine.functions.get(key.function)
 
 
 def _time(score: bytes) -> float:
     """When a job is to run. Unlike Redis, a negative time is refused: such a job would never run."""
-    when = _float(score)
+    when = keys.number(score)
     if not 0 <= when <= _LATEST:
         raise keys.refusal(f"{keys.shown(score)} is no time in seconds since 1970")
     return max(when, _EARLIEST)
-
-
-def _bound(text: bytes) -> float:
-    exclusive = text.startswith(b"(")
-    value = _float(text[exclusive:])
-    return value if not exclusive else math.nextafter(value, math.inf)
-
-
-def _float(text: bytes) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if math.isnan(value):
-        raise keys.refusal("value is not a valid float")
-    return value
 
 
 def _timeout(text: bytes) -> float:
@@ -341,10 +234,3 @@ def _timeout(text: bytes) -> float:
     if seconds < 0:
         raise keys.refusal("timeout is negative")
     return seconds
-
-
-def _slice(first: int, last: int, length: int) -> slice:
-    """Redis' ranges: both ends count, and negative ones count from the end."""
-    first = max(first + length, 0) if first < 0 else first
-    last = last + length if last < 0 else last
-    return slice(first, max(last + 1, 0))

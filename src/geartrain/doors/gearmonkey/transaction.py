@@ -53,6 +53,7 @@ def execute(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.
     if changed:
         return resp.NULL_ARRAY
     connection.in_transaction = True
+    connection.jobs_listed = 0
     try:
         return [connection.value_of(row, words) for row, words in queued.commands]
     finally:

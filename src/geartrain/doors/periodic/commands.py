@@ -66,12 +66,13 @@ def status(connection: "PeriodicConnection", message_id: bytes, arguments: wire.
     """STATUS: one line per function whose name does not break the lines."""
     connection.engine.require_somewhere(READ)
     connection.periodic.first_due.refresh()
-    connection.answer_list(message_id, _status_lines(connection), b"\n".join)
+    connection.answer_list(message_id, _status_lines(connection))
 
 
 def _status_lines(connection: "PeriodicConnection") -> Iterator[bytes]:
     door = connection.periodic
     locked = door.locks.waiting() if connection.dialect.locked_column else {}
+    separator = b""
     omitted = 0
     for function in list(connection.engine.functions.values()):
         if not connection.may_read(function.name):
@@ -86,7 +87,8 @@ def _status_lines(connection: "PeriodicConnection") -> Iterator[bytes]:
         if connection.dialect.locked_column:
             row.append(locked.get(function.name, 0))
         row.append(int(first if first is not None else connection.engine.now))
-        yield function.name + b"," + ",".join(map(str, row)).encode()
+        yield separator + function.name + b"," + ",".join(map(str, row)).encode()
+        separator = b"\n"
     if omitted != door.omitted_functions:  # not for every STATUS of a client that polls
         door.omitted_functions = omitted
         if omitted:
@@ -113,7 +115,7 @@ def remove_job(connection: "PeriodicConnection", message_id: bytes, arguments: w
 def dump(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """DUMP: every live job whose function's name fits into the protocol."""
     connection.engine.require_somewhere(READ)
-    connection.answer_list(message_id, _dumped_jobs(connection), wire.dump)
+    connection.answer_list(message_id, _dumped_jobs(connection), counted=True)
 
 
 def _dumped_jobs(connection: "PeriodicConnection") -> Iterator[bytes]:

@@ -2,12 +2,13 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+import zlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 from geartrain.address import PATH_SCHEMES, Address
 from geartrain.doors.connection import PACKETS_PER_CHECK, Connection
-from geartrain.doors.long_answer import GatheredAnswer
+from geartrain.doors.long_answer import StreamedAnswer
 from geartrain.doors.peer_output import HIGH_WATER
 from geartrain.doors.periodic import commands, job_names
 from geartrain.doors.periodic.watcher import RunWatcher
@@ -19,6 +20,8 @@ from geartrain.wire import periodic as wire
 
 if TYPE_CHECKING:
     from geartrain.doors.periodic.door import PeriodicDoor
+
+_OVERHEAD: Final = 64  # bytes of memory that a part of a list takes besides its content, about
 
 
 class PeriodicConnection(Connection):
@@ -156,14 +159,38 @@ class PeriodicConnection(Connection):
         """Answer a message with data."""
         self._send(b"%b%b%b" % (message_id, self.dialect.data, data))
 
-    def answer_list(self, message_id: bytes, parts: Iterator[bytes], joined: Callable[[list[bytes]], bytes]) -> None:
-        """Answer with data that is made of many parts; empty ones are left out."""
-        head = message_id + self.dialect.data
+    def answer_list(self, message_id: bytes, parts: Iterator[bytes], counted: bool = False) -> None:
+        """Answer with data that is made of many parts, behind their number if they are counted.
 
-        def finish(gathered: list[bytes]) -> bytes:
-            return wire.frame(self.dialect, wire.RESPONSE, head + joined(gathered))
+        Empty parts are left out. A list of more bytes than the write limit is refused.
+        """
+        self.answer_in_steps(StreamedAnswer(self._framed_list(message_id, parts, counted)))
 
-        self.answer_in_steps(GatheredAnswer(parts, finish))
+    def _framed_list(self, message_id: bytes, parts: Iterator[bytes], counted: bool) -> Iterator[bytes]:
+        """The frame in parts. A frame begins with its size, so all of them are gathered first."""
+        gathered: list[bytes] = []
+        size = held = 0
+        most = self.door.limits.write_limit
+        for part in parts:
+            if part:
+                gathered.append(part)
+                size += len(part)
+                held += len(part) + _OVERHEAD
+                if held > most:
+                    self.log(logging.WARNING, "request refused", f"the list exceeds {most} bytes (write_limit)")
+                    yield wire.frame(self.dialect, wire.RESPONSE, b"%b%c" % (message_id, wire.UNKNOWN))
+                    return
+            yield b""
+        head = message_id + self.dialect.data + (wire.count(len(gathered)) if counted else b"")
+        checksum = zlib.crc32(head)
+        if self.dialect.crc:
+            for part in gathered:
+                checksum = zlib.crc32(part, checksum)
+                yield b""
+        yield wire.frame_header(self.dialect, wire.RESPONSE, len(head) + size, checksum) + head
+        gathered.reverse()
+        while gathered:  # from the end: the memory of each is released when it is sent
+            yield gathered.pop()
 
     def answer_durably(self, message_id: bytes, word: int = wire.SUCCESS, otherwise: int = wire.UNKNOWN) -> None:
         """Answer SUCCESS when the change is on disk; UNKNOWN, which no client takes for success, if it cannot be."""
