@@ -27,6 +27,7 @@ PLAIN = frozenset(
         "job_query",
         "escape",
         "rights",
+        "audit",
     }
 )
 

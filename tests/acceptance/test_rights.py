@@ -257,4 +257,4 @@ def test_account_of_this_machine(tmp_path: Path) -> None:
     with serving.serve("--store", "memory", "--users-file", str(users), listen) as server:
         with geartrain.Client(server.url, patience=1) as client, pytest.raises(geartrain.ClientError):
             client.submit("anything", background=True)
-        assert "user=superuser" in server.stderr
+        assert "who=superuser" in server.stderr

@@ -16,12 +16,13 @@ from typing import Any, Final
 import msgspec
 
 from geartrain import jsonbytes
-from geartrain.admin import authorization, verbs
+from geartrain.admin import verbs
 from geartrain.admin.events import Tail, Tails
 from geartrain.admin.job_watch import JobWatches
 from geartrain.admin.service import Admin
 from geartrain.admin.verbs import Verb
 from geartrain.admin.views import Problem
+from geartrain.audit import Peer
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import RUNNING
 from geartrain.engine.worker import BuiltinWorker
@@ -85,7 +86,8 @@ class ControlWorker(BuiltinWorker):
         self._verbs = table
         self._tails = Tails(engine, admin.events, self._finish)
         self._watches = JobWatches(engine, self._finish_soon)
-        self._waiting: list[tuple[LiveJob, Identity | None]] = []  # claimed, but not started; and for whom
+        # Claimed, but not started; and for whom.
+        self._waiting: list[tuple[LiveJob, Identity | None, Peer | None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         engine.builtin_workers[FUNCTION] = self
 
@@ -99,7 +101,7 @@ class ControlWorker(BuiltinWorker):
         """Claim all jobs, and execute them in the next iteration: their clients must receive the handles first."""
         while (job := self._engine.claim(self)) is not None:
             self._engine.wait_times.remove(self._engine.now - max(job.run_at, job.submitted_at))
-            self._waiting.append((job, self._engine.actor))  # of the peer that is submitting it now
+            self._waiting.append((job, self._engine.actor, self._engine.peer))  # that is submitting it now
         self._engine.sleep(self)
         if self._waiting:
             self._tick_loop.loop.call_soon(self._work)
@@ -119,8 +121,8 @@ class ControlWorker(BuiltinWorker):
     def _work(self) -> None:
         self._tick_loop.begin_tick()
         waiting, self._waiting = self._waiting, []
-        for job, identity in waiting:
-            task = asyncio.ensure_future(self._execute(job, identity))
+        for job, identity, peer in waiting:
+            task = asyncio.ensure_future(self._execute(job, identity, peer))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         self._unregister_if_unused()
@@ -131,15 +133,14 @@ class ControlWorker(BuiltinWorker):
             self._engine.remove_worker(self)
             self._engine.drop(FUNCTION)
 
-    async def _execute(self, job: LiveJob, identity: Identity | None) -> None:
+    async def _execute(self, job: LiveJob, identity: Identity | None, peer: Peer | None) -> None:
         try:
             verb, arguments = self._parse(job.payload)
             if verb.streams:
-                if identity is not None:
-                    await authorization.check(self._admin, verb, arguments, identity)
+                await self._admin.authorize(verb, arguments, identity, peer)
                 await self._stream(verb, job, identity, arguments)
                 return
-            result = msgspec.json.encode({"answer": await self._call(verb, arguments, identity)})
+            result = msgspec.json.encode({"answer": await self._call(verb, arguments, identity, peer)})
         except AdminError as error:
             result = msgspec.json.encode({"error": Problem(error.kind, error.text)})
         except GeartrainError as error:
@@ -170,8 +171,8 @@ class ControlWorker(BuiltinWorker):
             raise AdminError("bad-request", f"unknown verb {name!r}; the verbs are {', '.join(self._verbs)}")
         return verb, _arguments(verb, values)
 
-    async def _call(self, verb: Verb, arguments: dict[str, Any], identity: Identity | None) -> Any:
-        answer = await self._admin.call(verb, arguments, identity)
+    async def _call(self, verb: Verb, arguments: dict[str, Any], identity: Identity | None, peer: Peer | None) -> Any:
+        answer = await self._admin.call(verb, arguments, identity, peer)
         if verb.changes:
             await self._tick_loop.durable()
         return jsonbytes.encode(answer) if isinstance(answer, bytes) else answer

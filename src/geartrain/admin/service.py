@@ -4,11 +4,13 @@ Verbs return views (`views.py`) and raise an AdminError where they cannot be car
 verb returns, and durable when `TickLoop.durable` returns.
 """
 
+import dataclasses
 import time
 from collections.abc import Awaitable, Mapping
 from typing import Any, Final, NamedTuple
 
 import geartrain
+from geartrain import audit
 from geartrain.admin import authorization, views
 from geartrain.admin.base import ServerInfo, page_limit
 from geartrain.admin.events import JobEvents
@@ -19,10 +21,11 @@ from geartrain.admin.history import KEPT, History, ServerCounts
 from geartrain.admin.job_names import JobNameVerbs
 from geartrain.admin.job_scan import JobScanner
 from geartrain.admin.schedules import Schedules, ScheduleVerbs
-from geartrain.admin.verbs import Verb
+from geartrain.admin.verbs import ADMIN, Verb
+from geartrain.audit import AuditEntry, AuditQuery, Peer
 from geartrain.engine.worker import Worker
 from geartrain.errors import AdminError, InvalidNameError, LimitError, SettingsError
-from geartrain.job_query import page_position
+from geartrain.job_query import JobQuery, page_position
 from geartrain.rights import Identity
 from geartrain.runtime.records import RecordArchive
 from geartrain.runtime.tick import TickLoop
@@ -58,10 +61,39 @@ class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs):
         self._oldest = _OldestJob(0.0, 0.0, 0.0)
         engine.timers += [self._history, self._schedules]
 
-    async def call(self, verb: Verb, arguments: Mapping[str, Any], identity: Identity | None = None) -> Any:
-        """The answer of a verb of the table to a peer with this identity; None: with all rights."""
-        if identity is not None:
+    async def call(
+        self, verb: Verb, arguments: Mapping[str, Any], identity: Identity | None = None, peer: Peer | None = None
+    ) -> Any:
+        """The answer of a verb of the table to a peer with this identity; None: with all rights.
+
+        The audit log gets an entry about operators' verbs that change something, and about all that are refused.
+        """
+        await self.authorize(verb, arguments, identity, peer)
+        audited = verb.changes and ADMIN in verb.scopes
+        try:
+            answer = await self._answer(verb, arguments, identity)
+        except AdminError as error:
+            if audited:
+                self._record_call(verb, arguments, audit.FAILED, identity, peer, error.text)
+            raise
+        if audited:
+            self._record_call(verb, arguments, audit.OK, identity, peer)
+        return answer
+
+    async def authorize(
+        self, verb: Verb, arguments: Mapping[str, Any], identity: Identity | None, peer: Peer | None
+    ) -> None:
+        """Raise an AdminError unless the identity may call the verb with these arguments."""
+        if identity is None:
+            return
+        try:
             await authorization.check(self, verb, arguments, identity)
+        except AdminError as error:
+            if error.kind == "forbidden":
+                self._record_call(verb, arguments, audit.REFUSED, identity, peer, error.text)
+            raise
+
+    async def _answer(self, verb: Verb, arguments: Mapping[str, Any], identity: Identity | None) -> Any:
         reset = authorization.caller.set(identity)
         try:
             answer = getattr(self, verb.name)(**arguments)
@@ -72,6 +104,39 @@ class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs):
             raise AdminError("conflict", str(error)) from None
         finally:
             authorization.caller.reset(reset)
+
+    def _record_call(
+        self,
+        verb: Verb,
+        arguments: Mapping[str, Any],
+        outcome: str,
+        identity: Identity | None,
+        peer: Peer | None,
+        why: str = "",
+    ) -> None:
+        if self._engine.audit is not None:
+            public = _public(verb, arguments)
+            self._engine.audit.record(verb.name, outcome, identity=identity, peer=peer, arguments=public, why=why)
+
+    async def audit(
+        self,
+        since: float = 0.0,
+        until: float = 0.0,
+        who: str = "",
+        verb: str = "",
+        refused: bool = False,
+        limit: int = 100,
+        after: str = "",
+    ) -> views.Page[AuditEntry]:
+        """Entries of the audit log, the newest first."""
+        if self._engine.audit is None:
+            raise AdminError("unsupported", "this server has no audit log")
+        query = AuditQuery(since, until, who, verb, refused, page_limit(limit), page_position(after))
+        try:
+            page = await self._engine.audit.search(query)
+        except OSError as error:
+            raise AdminError("conflict", f"the audit file cannot be read: {error.strerror}") from None
+        return views.Page(page.entries, str(page.after) if page.after else "")
 
     def ping(self) -> views.Ping:
         """Which server answers."""
@@ -146,6 +211,25 @@ class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs):
             pause = max(_OLDEST_SECONDS, (time.perf_counter() - began) / _OLDEST_SHARE)
             self._oldest = _OldestJob(now, now + pause, ready_at)
         return self._oldest.ready_at
+
+
+def _public(verb: Verb, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments for the audit log: without payloads and secrets, and without what was not sent."""
+    private = {argument.name for argument in verb.arguments if argument.private}
+    public: dict[str, Any] = {}
+    for name, value in arguments.items():
+        if isinstance(value, JobQuery):
+            public[name] = _set_fields(value)
+        elif name not in private and value not in (None, "", b""):
+            public[name] = value
+    return public
+
+
+def _set_fields(query: JobQuery) -> dict[str, Any]:
+    values = {field.name: getattr(query, field.name) for field in dataclasses.fields(query) if field.init}
+    if query.state is not None:
+        values["state"] = query.state.name.lower()
+    return {name: value for name, value in values.items() if value}
 
 
 def _is_visible(worker: Worker) -> bool:

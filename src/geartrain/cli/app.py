@@ -32,6 +32,7 @@ VERBS: Final = {
     "token": "token",
     "top": "top",
     "tail": "tail",
+    "audit": "audit",
     "bench": "bench",
     "dump": "dump",
     "load": "load",

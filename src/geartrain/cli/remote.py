@@ -27,7 +27,7 @@ OptionalServer = Annotated[str | None, _OPTION]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def ask(server: str, verb: str, **arguments: Any) -> Any:
+def ask(server: str, verb: str, /, **arguments: Any) -> Any:
     """The server's answer to one control verb."""
 
     async def ask_verb(client: Any) -> Any:

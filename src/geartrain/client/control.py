@@ -24,7 +24,7 @@ from geartrain.errors import JobTimeoutError, ServerGoneError, UnsupportedError
 TAIL_URLS: Final = "gearman://, periodic://, periodic+unix:// or http://"
 
 
-async def ask(client: AsyncClient, verb: str, answer_within: float = ANSWER_SECONDS, **arguments: Any) -> Any:
+async def ask(client: AsyncClient, verb: str, /, answer_within: float = ANSWER_SECONDS, **arguments: Any) -> Any:
     """The server's answer to a verb, as plain JSON values; an AdminError if it refuses."""
     job = await client.submit(FUNCTION, msgspec.json.encode({"do": verb, **arguments}))
     try:

@@ -18,6 +18,7 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from geartrain.audit import LOGIN, OK, REFUSED, Origin
 from geartrain.doors.door import Door
 from geartrain.doors.peer_output import HIGH_WATER, PeerOutput
 from geartrain.doors.refused_peer import RefusedPeer
@@ -44,6 +45,7 @@ class Connection(PeerOutput):
         super().__init__(door)
         self.peer = "?"
         self.identity: Identity | None = None  # None: the peer may do everything
+        self.command = ""  # that is being carried out, if the audit log knows it by a name of its own
         self.input_ended = False  # nothing is read any more: the peer was refused, or has disconnected
         self.blocked = False  # set by a door: an earlier request must be answered before the next packet is handled
         self._refused: RefusedPeer | None = None  # set when a last error is sent: it must arrive
@@ -163,25 +165,44 @@ class Connection(PeerOutput):
         """The engine, with the time of this tick and the rights of this peer."""
         engine = self.tick_loop.begin_tick()
         engine.actor = self.identity
+        engine.peer = self
         return engine
 
     def may_read(self, function: bytes) -> bool:
         """Whether lists for this peer contain the function; also in later ticks, when others are served between."""
         return self.identity is None or self.identity.rights.allow(READ, function)
 
-    def authenticate(self, secret: str) -> None:
-        """Give the peer the identity that its token stands for; a ForbiddenError if the token is unknown."""
+    def authenticate(self, secret: str, user: str = "") -> None:
+        """Give the peer the identity that its token stands for; a ForbiddenError if that is unknown, or not `user`."""
         identity = self.door.access.by_token(secret)
-        if identity is None:
+        if identity is None or user not in ("", identity.name):
             self.log(logging.WARNING, "unknown token")
+            self.audit(LOGIN, REFUSED, why="unknown token")
             raise ForbiddenError("unknown token")
+        self.use_identity(identity)
+
+    def use_identity(self, identity: Identity) -> None:
+        """The peer has proved who it is."""
         self.identity = self.engine.actor = identity
+        self.audit(LOGIN)
+
+    def origin(self) -> Origin:
+        """Where the peer is, for the audit log."""
+        return Origin(self.door.name, self.peer, self.command)
+
+    def audit(self, verb: str, outcome: str = OK, words: list[bytes] | None = None, why: str = "") -> None:
+        """Record something that the peer did, or was refused."""
+        audit = self.engine.audit
+        if audit is not None:
+            arguments = {"words": words} if words else None
+            audit.record(verb, outcome, identity=self.identity, peer=self, arguments=arguments, why=why)
 
     # Reading
 
     def handle_input(self) -> None:
         """Handle what was fed, with the rights of this peer. Whatever goes wrong concerns only this connection."""
         self.engine.actor = self.identity
+        self.engine.peer = self
         while True:
             try:
                 self.handle_packets()
@@ -303,7 +324,7 @@ class Connection(PeerOutput):
 
     def handle_bug(self) -> None:
         """Log the exception that is being handled, and close this connection."""
-        _log.exception("packet handling failed", extra={"fields": {"door": self.door.name, "peer": self.peer}})
+        self.log(logging.ERROR, "packet handling failed", traceback=True)
         self.send_error(self.internal_error())
         self.close_refused()
 
@@ -411,11 +432,11 @@ class Connection(PeerOutput):
         else:
             self.timed_out()
 
-    def log(self, level: int, event: str, why: str = "") -> None:
+    def log(self, level: int, event: str, why: str = "", traceback: bool = False) -> None:
         """One line about this peer."""
         fields = {"door": self.door.name, "peer": self.peer}
         if self.identity is not None:
-            fields["user"] = self.identity.name
+            fields["who"] = self.identity.name
         if why:
             fields["why"] = why
-        _log.log(level, event, extra={"fields": fields})
+        _log.log(level, event, exc_info=traceback, extra={"fields": fields})

@@ -1,9 +1,11 @@
 """What the peer may do that is being served: the engine's edge, where rights are asked for.
 
-Whoever calls verbs for a peer sets `actor` first. Verbs ask by themselves for the rights to submit and to work; doors
-ask for those that their other commands need, and leave out of lists what the peer may not read.
+Whoever calls verbs for a peer sets `actor` and `peer` first. Verbs ask by themselves for the rights to submit and to
+work; doors ask for those that their other commands need, and leave out of lists what the peer may not read. What is
+refused is recorded here, in the audit log.
 """
 
+from geartrain.audit import REFUSED, Audit, Peer
 from geartrain.engine.function_table import FunctionTable
 from geartrain.engine.job import LiveJob
 from geartrain.engine.policy import Policy
@@ -17,26 +19,52 @@ class Permissions(FunctionTable):
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy)
         self.actor: Identity | None = None  # for whom verbs are called now; None: they may do everything
+        self.peer: Peer | None = None  # that is being served now; None: the server itself calls verbs
+        self.audit: Audit | None = None  # where refusals are recorded
 
     def require(self, scope: str, name: bytes) -> None:
         """Raise ForbiddenError unless the peer that is being served may do this with the function `name`."""
         actor = self.actor
         if actor is None:
             return
-        if name not in self.builtin_workers:
-            actor.require(scope, name)
-        elif not actor.control:
-            raise ForbiddenError(f"{actor.name} may not use {name.decode()}")
+        try:
+            if name not in self.builtin_workers:
+                actor.require(scope, name)
+            elif not actor.control:
+                raise ForbiddenError(f"{actor.name} may not use {name.decode()}")
+        except ForbiddenError as error:
+            self._record_refusal(scope, name, error)
+            raise
 
     def require_everywhere(self, scope: str) -> None:
         """Raise ForbiddenError unless the peer that is being served may do this with all functions."""
-        if self.actor is not None:
+        if self.actor is None:
+            return
+        try:
             self.actor.require_everywhere(scope)
+        except ForbiddenError as error:
+            self._record_refusal(scope, b"", error)
+            raise
 
     def require_somewhere(self, scope: str) -> None:
         """Raise ForbiddenError unless the peer that is being served may do this with some function."""
-        if self.actor is not None:
+        if self.actor is None:
+            return
+        try:
             self.actor.require_somewhere(scope)
+        except ForbiddenError as error:
+            self._record_refusal(scope, b"", error)
+            raise
+
+    def _record_refusal(self, scope: str, name: bytes, error: ForbiddenError) -> None:
+        """Record it under the name of the command, or else of the scope that it needs."""
+        if self.audit is None:
+            return
+        command = self.peer.origin().command if self.peer is not None else ""
+        arguments = {"function": name} if name else None
+        self.audit.record(
+            command or scope, REFUSED, identity=self.actor, peer=self.peer, arguments=arguments, why=str(error)
+        )
 
     def visible(self, job: LiveJob | None) -> LiveJob | None:
         """The job, if the peer that is being served may know of it."""

@@ -74,9 +74,9 @@ class TickLoop:
         """The engine, with the time of this tick. To be called by everything that the loop calls and that uses it.
 
         Nothing may be awaited between this and the engine's verbs. They are called for the server itself, with all
-        rights, unless the caller sets `actor` of the engine: connections have a method for that.
+        rights, unless the caller sets `actor` and `peer` of the engine: connections have a method for that.
         """
-        self.engine.actor = None
+        self.engine.actor = self.engine.peer = None
         if not self._timed:
             self._timed = True
             self.engine.now = self.clock()
@@ -112,7 +112,7 @@ class TickLoop:
             self._timed = True
             self.engine.now = self.clock()
         self._due = False
-        self.engine.actor = None
+        self.engine.actor = self.engine.peer = None
         try:
             self._flush()
             for call in self.after:

@@ -5,7 +5,6 @@ closes the listening sockets, lets running jobs finish, and then stops.
 """
 
 import asyncio
-import contextlib
 import logging
 import os
 import platform
@@ -15,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import geartrain
+from geartrain import audit
 from geartrain.address import Address
 from geartrain.admin.control import ControlWorker
 from geartrain.admin.service import Admin
@@ -22,7 +22,7 @@ from geartrain.admin.views import ReloadView
 from geartrain.engine.engine import Engine
 from geartrain.engine.idle_functions import IdleFunctions
 from geartrain.engine.interfaces import Journal
-from geartrain.errors import SettingsError, StartError
+from geartrain.errors import GeartrainError, SettingsError, StartError
 from geartrain.runtime import memory
 from geartrain.runtime.clock import Clock
 from geartrain.runtime.committer import Committer
@@ -32,6 +32,7 @@ from geartrain.runtime.records import StoreArchive
 from geartrain.runtime.tick import TickLoop
 from geartrain.server import options, restore
 from geartrain.server.access import ServerAccess
+from geartrain.server.audit_log import AuditLog
 from geartrain.server.config import settings as table
 from geartrain.server.config.settings import Settings
 from geartrain.server.info import RunningServer
@@ -79,14 +80,21 @@ class Server:
         """Serve until stopped. `ready` is called once, with every address, when all doors listen."""
         self._loop = asyncio.get_running_loop()
         with signals.handled(self._loop, self._signal_handlers()):
-            with privileges.acting_as(self._user):  # so that the store's files belong to their later user
-                first_id = self._store.open()
+            with privileges.acting_as(self._user):  # so that the files belong to their later user
+                self._audit = AuditLog(self._settings.audit_file)
+                try:
+                    first_id = self._store.open()
+                except GeartrainError:
+                    self._audit.close()
+                    raise
             try:
                 await self._build(first_id)
                 if not self._stopped.is_set():
                     await self._serve(ready)
             finally:
                 self._store.close(self._engine.next_id)
+                self._audit.record(audit.STOP)
+                self._audit.close()
         self._log_stop()
 
     async def _build(self, first_id: int) -> None:
@@ -100,6 +108,7 @@ class Server:
                 self._store, options.retention(settings), options.result_limits(settings)
             )
         self._engine = Engine(options.policy(settings), table.handle_prefix(settings), first_id, journal)
+        self._engine.audit = self._audit
         if isinstance(journal, MemoryJournal):
             journal.engine = self._engine
         self._tick_loop = TickLoop(self._loop, self._engine, clock)
@@ -164,6 +173,8 @@ class Server:
         """
         self._notifier.reloading()
         self._log_output.reopen()
+        if self._serving:
+            self._audit.reopen()
         try:
             return self._replace_credentials()
         finally:
@@ -196,8 +207,13 @@ class Server:
             self.shutdown(graceful=False)
 
         def reload() -> None:
-            with contextlib.suppress(SettingsError):  # it is in the log
+            why = ""
+            try:
                 self.reload()
+            except SettingsError as error:  # it is in the log
+                why = str(error)
+            if self._serving:
+                self._audit.record(audit.RELOAD, audit.FAILED if why else audit.OK, why=why)
 
         return {
             signal.SIGTERM: stop,
@@ -215,6 +231,7 @@ class Server:
             "pid": os.getpid(),
         }
         _log.info("started", extra={"fields": fields})
+        self._audit.record(audit.START, arguments={**fields, "listen": list(map(str, self._doors.addresses))})
         for address in self._doors.addresses:
             _log.info("listening", extra={"fields": {"door": address.url_scheme, "address": address}})
         memory.tune_collector()

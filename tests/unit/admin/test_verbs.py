@@ -24,7 +24,7 @@ CALLED = [verb for verb in verbs.VERBS.values() if not verb.streams]
 
 # The names that clients of the control function rely on.
 NAMES = {
-    "overview", "history", "system", "ping", "reload", "tail",
+    "overview", "history", "system", "ping", "reload", "tail", "audit",
     "functions", "function", "function_history", "pause", "resume", "limit", "configure", "drop",
     "jobs", "failures", "job", "find", "watch", "payload", "result",
     "cancel", "retry", "delete", "hasten", "bulk", "postpone", "bury",
@@ -48,6 +48,13 @@ def test_every_verb_is_a_method_with_the_same_arguments(verb: Verb) -> None:
     for argument in verb.arguments:
         has_default = parameters[argument.name].default is not inspect.Parameter.empty
         assert has_default or argument.required, argument.name
+
+
+@pytest.mark.parametrize("verb", verbs.VERBS.values(), ids=lambda verb: verb.name)
+def test_payloads_and_secrets_are_not_for_the_audit_log(verb: Verb) -> None:
+    words = ("payload", "data", "result", "token", "secret", "password")
+    private = {argument.name for argument in verb.arguments if any(word in argument.name for word in words)}
+    assert {argument.name for argument in verb.arguments if argument.private} >= private
 
 
 @pytest.mark.parametrize("verb", verbs.VERBS.values(), ids=lambda verb: verb.name)

@@ -89,6 +89,7 @@ GOOD: dict[str, tuple[str, Any]] = {
     "log_level": ("notice", "notice"),
     "log_format": ("json", "json"),
     "log_lines_per_peer": ("0", 0),
+    "audit_file": ("/var/log/geartrain/audit.log", "/var/log/geartrain/audit.log"),
     "pid_file": ("geartrain.pid", "geartrain.pid"),
     "drain_timeout": ("1h", 3600.0),
 }
@@ -198,6 +199,7 @@ def test_every_setting_is_tested() -> None:
         "tls_crl",
         "log_file",
         "pid_file",
+        "audit_file",
     }
     assert BAD.keys() == TABLE.keys() - free_text
 

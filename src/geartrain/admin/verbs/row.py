@@ -65,6 +65,7 @@ class Argument(NamedTuple):
     required_by_http: bool = False  # where leaving it out by mistake would do harm
     positional: bool = False  # on the command line; required ones always are
     metavar: str = ""  # on the command line
+    private: bool = False  # a payload or a secret, which the audit log must not have
 
 
 class Http(NamedTuple):

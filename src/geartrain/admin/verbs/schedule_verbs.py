@@ -28,7 +28,7 @@ SCHEDULE_VERBS: Final = (
             _NAME,
             Argument("expression", TEXT, "When: `0 3 * * *`, `@hourly`, `@every 15s`", required=True, longest=1000),
             Argument("function", BYTES, "Function of its jobs", required=True),
-            Argument("payload", BYTES, "Payload of its jobs", default="", positional=True),
+            Argument("payload", BYTES, "Payload of its jobs", default="", positional=True, private=True),
             Argument("priority", TEXT, "Priority of its jobs", default="normal", choices=PRIORITIES),
             Argument("unique", BOOLEAN, "Skip a run while the job of the previous run has not ended", default=False),
             Argument("timezone", TEXT, "Such as `Europe/Berlin`", default="UTC", longest=100, metavar="ZONE"),

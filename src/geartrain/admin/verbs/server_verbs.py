@@ -4,9 +4,11 @@ from typing import Final
 
 from geartrain.admin.verbs.row import (
     ADMIN,
+    BOOLEAN,
     BYTES,
     EVENTS,
     INTEGER,
+    NUMBER,
     PAGE,
     SERVER,
     TEXT,
@@ -46,6 +48,20 @@ or certificate was removed. If the users or the certificate cannot be used, noth
 - `geartrain reload --server gearmans://jobs.example:4730`
 """,
         ),
+    ),
+    Verb(
+        "audit", SERVER, "List who did what, newest first",
+        (
+            Argument(
+                "since", NUMBER, "Not before this time, in seconds of the epoch", default=0.0, minimum=0, maximum=1e11
+            ),
+            Argument("until", NUMBER, "Before this time, as `since`; 0: now", default=0.0, minimum=0, maximum=1e11),
+            Argument("who", TEXT, "Only what this user did", default=""),
+            Argument("verb", TEXT, "Only this verb", default=""),
+            Argument("refused", BOOLEAN, "Only what was refused", default=False),
+            *PAGE,
+        ),
+        (ADMIN,), http=Http("GET", "/audit"),
     ),
     Verb(
         "tail", SERVER, "Send events of jobs as they happen",

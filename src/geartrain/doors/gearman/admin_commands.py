@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from geartrain import escape
+from geartrain.audit import FAILED, REFUSED
 from geartrain.doors.gearman import unique
 from geartrain.doors.long_answer import LongAnswer, StreamedAnswer
 from geartrain.engine.function import Function
@@ -37,16 +38,30 @@ def handle(connection: "GearmanConnection", line: bytes) -> None:
     words = [word for word in rest[0].split(b" ") if word] if rest else []
     name = first.lower()
     command = COMMANDS.get(name)
+    connection.command = name.decode() if command else ""
     try:
         answer = command(connection, words) if command else _unknown(first)
     except RequestError as error:
         raise LineError(error.code, str(error), fatal=False) from None
+    finally:
+        connection.command = ""
+    if name in AUDITED:
+        _record(connection, name.decode(), words, answer)
     if isinstance(answer, LongAnswer):
         connection.answer_in_steps(answer)
     elif name in CHANGES:
         connection.acknowledge(answer, b"ERR QUEUE_ERROR QUEUE_ERROR\r\n")
     else:
         connection.write(answer)
+
+
+def _record(connection: "GearmanConnection", name: str, words: list[bytes], answer: bytes | LongAnswer) -> None:
+    """Record a command that was carried out, or that failed."""
+    if answer == _OK or isinstance(answer, LongAnswer):
+        connection.audit(name, words=words)
+    else:
+        outcome = REFUSED if answer.startswith(b"ERR NOT_ALLOWED") else FAILED
+        connection.audit(name, outcome, words, answer.removeprefix(b"ERR ").strip().decode("utf-8", "replace"))
 
 
 def _unknown(word: bytes) -> bytes:
@@ -281,3 +296,6 @@ COMMANDS: Final[dict[bytes, Command]] = {
 
 # Answered when the change is on disk; the others never wait for it.
 CHANGES: Final = frozenset({b"cancel", b"retry", b"delete"})
+
+# What the audit log has entries about.
+AUDITED: Final = CHANGES | {b"create", b"drop", b"maxqueue", b"shutdown"}

@@ -6,6 +6,7 @@ of that function, since clients learn the end of their jobs from them. Commands 
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from geartrain.audit import REFUSED
 from geartrain.doors.gearmonkey import keys
 from geartrain.errors import WireError
 from geartrain.rights import ADMIN, READ, SUBMIT, WORK
@@ -65,9 +66,9 @@ def check(connection: "GearmonkeyConnection", arguments: list[bytes]) -> None:
         allowed = all(any(rights.allow(scope, function) for scope in need.scopes) for function in functions)
     if not allowed:
         command = keys.text(name).lower()
-        raise WireError(
-            "NOPERM", f"{identity.name} has no right {' or '.join(need.scopes)} for '{command}'", fatal=False
-        )
+        why = f"{identity.name} has no right {' or '.join(need.scopes)} for '{command}'"
+        connection.audit(command, REFUSED, _keys(need, arguments), why)
+        raise WireError("NOPERM", why, fatal=False)
 
 
 def _keys(need: Need, arguments: list[bytes]) -> list[bytes]:

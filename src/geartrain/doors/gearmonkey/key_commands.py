@@ -44,7 +44,9 @@ def delete(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.V
     for key in parsed:
         if key.kind in (keys.Kind.QUEUE, keys.Kind.UID):
             raise keys.refusal(f"{keys.shown(key.raw)} cannot be deleted: cancel its jobs one by one (DEL job:...)")
-    return sum(_delete(connection, key) for key in parsed)
+    deleted = sum(_delete(connection, key) for key in parsed)
+    connection.audit(keys.text(arguments[0]).lower(), words=arguments[1:])
+    return deleted
 
 
 def expire(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:

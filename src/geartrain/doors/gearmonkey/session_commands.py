@@ -69,15 +69,11 @@ def auth(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Val
 def _authenticate(connection: "GearmonkeyConnection", user: bytes, token: bytes) -> None:
     if not connection.door.access.has_tokens:
         raise keys.refusal(_NO_PASSWORD)
-    before = connection.identity
+    name = "" if user in (b"", _DEFAULT_USER) else keys.text(user)
     try:
-        connection.authenticate(token.decode("utf-8", "surrogateescape"))
+        connection.authenticate(token.decode("utf-8", "surrogateescape"), name)
     except ForbiddenError:
         raise _WRONG_PASSWORD from None
-    assert connection.identity is not None
-    if user not in (b"", _DEFAULT_USER, connection.identity.name.encode()):
-        connection.identity = connection.engine.actor = before
-        raise _WRONG_PASSWORD
 
 
 def ping(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:

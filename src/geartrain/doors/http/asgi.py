@@ -4,6 +4,7 @@ Every error becomes a problem (`problems.py`), so that no request can stop the s
 """
 
 import asyncio
+import contextlib
 import email.utils
 import logging
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from geartrain.audit import LOGIN, REFUSED
 from geartrain.doors.door import Limits
 from geartrain.doors.http import gearmand_protocol, problems, routes, static_files, tokens
 from geartrain.doors.http import request as api
@@ -18,14 +20,16 @@ from geartrain.doors.http.auth import Guard
 from geartrain.doors.http.context import HttpContext
 from geartrain.doors.http.door import Options
 from geartrain.doors.http.problems import Refusal
-from geartrain.doors.http.request import ApiRequest
+from geartrain.doors.http.request import ApiRequest, HttpPeer
 from geartrain.doors.http.route import API, RawBytes, Route, ServerSentEvents
 from geartrain.doors.http.router import Router
 from geartrain.errors import AdminError, NotDurableError, RequestError
+from geartrain.rights import Identity
 from geartrain.runtime.tick import TickLoop
 
 if TYPE_CHECKING:
     from geartrain.admin.service import Admin
+    from geartrain.doors.http.connection import HttpConnection
 
 # On every answer. The files of the dashboard have a Content-Security-Policy of their own.
 _HEADERS: Final = {
@@ -58,6 +62,8 @@ class HttpApp:
         try:
             answer = await self._answer(request)
         except Refusal as refusal:
+            if refusal.kind in ("unauthorized", "forbidden"):
+                self._record_refusal(request, refusal)
             answer = problems.answer(refusal.kind, refusal.detail, refusal.headers)
         except AdminError as error:
             answer = problems.answer(error.kind, error.text)
@@ -88,10 +94,36 @@ class HttpApp:
             return static_files.answer(request)
         route = _choose(routes, request.method)
         identity = context.guard.identity(request) if route.scopes else None
+        if identity is not None and "authorization" in request.headers:
+            self._record_login(request, identity)
         context.guard.require(identity, route.scopes)
         query = api.parameters(request, route.query)
         body = await self._body(request, route)
         return await route.handler(ApiRequest(request, context, names, identity, query, body))
+
+    def _record_login(self, request: Request, identity: Identity) -> None:
+        """Once for a connection, although each request has a token."""
+        connection: HttpConnection = request.scope["state"]["connection"]
+        audit = self.context.tick_loop.engine.audit
+        if audit is not None and connection.last_user is not identity:
+            connection.last_user = identity
+            audit.record(LOGIN, identity=identity, peer=HttpPeer(request, self.context))
+
+    def _record_refusal(self, request: Request, refusal: Refusal) -> None:
+        audit = self.context.tick_loop.engine.audit
+        if audit is None:
+            return
+        identity = None
+        with contextlib.suppress(Refusal):
+            identity = self.context.guard.identity(request)
+        audit.record(
+            LOGIN if refusal.kind == "unauthorized" else request.method,
+            REFUSED,
+            identity=identity,
+            peer=HttpPeer(request, self.context),
+            arguments={"method": request.method, "path": request.scope["path"]},
+            why=refusal.detail,
+        )
 
     async def _body(self, request: Request, route: Route) -> Any:
         limit = self.context.limits.max_packet

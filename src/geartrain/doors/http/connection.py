@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from geartrain.doors.connection import Connection
 from geartrain.doors.http.uvicorn_protocol import BODY, IDLE, UvicornProtocol, problem_response
+from geartrain.rights import Identity
 from geartrain.wire import foreign_protocol
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class HttpConnection(Connection):
         self._made = False  # uvicorn's protocol has the transport
         protocol.app_state = {"connection": self}  # which requests find in their scope
         self._unread = 0  # bytes that were not sent at the last check
+        self.last_user: Identity | None = None  # whose token the last request had that had one
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)

@@ -200,7 +200,7 @@ async def job_events(request: ApiRequest) -> Response:
     watcher = StreamWatcher(engine, queue)
     job = engine.find(request.names[0])
     if job is None:
-        ended = await context.admin.call(VERBS["job"], {"handle": request.names[0]}, request.identity)
+        ended = await context.admin.call(VERBS["job"], {"handle": request.names[0]}, request.identity, request)
         watcher.put_end(ended)
     else:
         if not engine.may_follow(job.function):

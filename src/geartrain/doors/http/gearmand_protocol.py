@@ -21,6 +21,7 @@ from geartrain.doors.gearman import unique
 from geartrain.doors.http import problems, static_files
 from geartrain.doors.http import request as api
 from geartrain.doors.http.problems import Refusal
+from geartrain.doors.http.request import HttpPeer
 from geartrain.doors.http.route import SUBMITTERS
 from geartrain.doors.http.watcher import EndWatcher
 from geartrain.engine.job import LiveJob
@@ -121,7 +122,7 @@ def _submit(
 ) -> LiveJob:
     headers = request.headers
     engine = context.tick_loop.begin_tick()
-    engine.actor = identity
+    engine.actor, engine.peer = identity, HttpPeer(request, context)
     try:
         return engine.submit(
             function,

@@ -9,6 +9,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from geartrain.audit import Origin
 from geartrain.doors.http.problems import Refusal
 from geartrain.engine.engine import Engine
 from geartrain.rights import Identity
@@ -45,7 +46,27 @@ class ApiRequest:
         """The engine, with the time of this tick and the rights of the client."""
         engine = self.context.tick_loop.begin_tick()
         engine.actor = self.identity
+        engine.peer = self
         return engine
+
+    def origin(self) -> Origin:
+        """Where the client is, for the audit log."""
+        return HttpPeer(self.http, self.context).origin()
+
+
+class HttpPeer:
+    """The client of a request, for the audit log. Behind a trusted proxy it is the proxy's client."""
+
+    def __init__(self, request: Request, context: "HttpContext") -> None:
+        self._request = request
+        self._context = context
+
+    def origin(self) -> Origin:
+        client = self._request.client
+        peer = f"{client.host}:{client.port}" if client is not None else "unix socket"
+        if client is not None and (forwarded := self._context.proxies.client_of(self._request)) != client.host:
+            peer = forwarded
+        return Origin("http", peer)
 
 
 def json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -6,6 +6,7 @@ import msgspec
 from starlette.responses import Response
 
 import geartrain
+from geartrain.audit import LOGIN
 from geartrain.doors.http import auth, tokens
 from geartrain.doors.http import request as api
 from geartrain.doors.http.problems import Refusal
@@ -42,6 +43,9 @@ async def log_in(request: ApiRequest) -> Response:
     identity = keyring.by_token(request.body.token) if request.body.token else None
     if identity is None and anonymous is not None:
         raise Refusal("unauthorized", "unknown token")
+    audit = request.context.tick_loop.engine.audit
+    if audit is not None:
+        audit.record(LOGIN, identity=identity, peer=request)
     answer = api.json(_session(request, identity))
     answer.set_cookie(
         auth.COOKIE,

@@ -119,7 +119,7 @@ def _handler(verb: Verb, http: Http, table: Mapping[str, Verb], names: int) -> H
         if verb.query:
             arguments = {"query": JobQuery.parse(**arguments)}
         context.tick_loop.begin_tick()
-        answer = await context.admin.call(verb, arguments, request.identity)
+        answer = await context.admin.call(verb, arguments, request.identity, request)
         if http.shows:
             shown = table[http.shows]
             # Without a check of its own: whoever may change a thing is shown what became of it.

@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Callable
 from typing import Final
 
+from geartrain.audit import Peer
 from geartrain.doors.http.problems import Refusal
 from geartrain.engine import names
 from geartrain.engine.job import LiveJob
@@ -124,13 +125,14 @@ class WorkerRegistry:
         timeout: float,
         peer: str,
         identity: Identity | None = None,
+        client: Peer | None = None,
     ) -> HttpWorker:
         """Add a worker for these functions."""
         if len(self._workers) >= WORKERS_MOST:
             raise Refusal("unavailable", f"{WORKERS_MOST} workers are registered, which is the limit")
         engine = self._tick_loop.begin_tick()
         names.check_worker(name)
-        engine.actor = identity
+        engine.actor, engine.peer = identity, client
         worker = HttpWorker(self._tick_loop, name, lease or self._default_lease, self.remove)
         worker.peer = peer
         try:

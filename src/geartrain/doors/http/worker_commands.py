@@ -96,6 +96,7 @@ async def register(request: ApiRequest) -> Response:
         lease=registration.lease,
         timeout=registration.timeout,
         identity=request.identity,
+        client=request,
         peer=f"{client.host}:{client.port}" if client else "",
     )
     return api.json(RegisteredWorker(worker.key, worker.lease), 201)

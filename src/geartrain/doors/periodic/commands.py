@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from geartrain.doors.periodic import job_names
 from geartrain.doors.periodic.long_request import DropRequest, LoadRequest
+from geartrain.doors.periodic.operator_command import OperatorCommand
 from geartrain.doors.periodic.watcher import DataWatcher, RunWatcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
@@ -95,11 +96,12 @@ def _status_lines(connection: "PeriodicConnection") -> Iterator[bytes]:
             connection.log(logging.WARNING, "functions omitted from status", f"{omitted} with unsuitable names")
 
 
-def drop_function(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+def drop_function(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> str:
     """DROP_FUNC: drop a function that no worker offers, and cancel its waiting jobs."""
     name = arguments.short()
     connection.engine.require(ADMIN, name)
     DropRequest(connection, message_id, name).begin()
+    return ""
 
 
 def remove_job(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
@@ -112,10 +114,11 @@ def remove_job(connection: "PeriodicConnection", message_id: bytes, arguments: w
     connection.answer_durably(message_id)
 
 
-def dump(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+def dump(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> str:
     """DUMP: every live job whose function's name fits into the protocol."""
     connection.engine.require_somewhere(READ)
     connection.answer_list(message_id, _dumped_jobs(connection), counted=True)
+    return ""
 
 
 def _dumped_jobs(connection: "PeriodicConnection") -> Iterator[bytes]:
@@ -124,10 +127,11 @@ def _dumped_jobs(connection: "PeriodicConnection") -> Iterator[bytes]:
         yield wire.job(job_names.to_wire(job, 0)) if dumped else b""
 
 
-def load(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+def load(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> str:
     """LOAD: submit every job of a dump; UNKNOWN if a queue was full for one of them."""
     connection.engine.require_everywhere(ADMIN)
     LoadRequest(connection, message_id, arguments).begin()
+    return ""
 
 
 def get_config(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
@@ -137,7 +141,7 @@ def get_config(connection: "PeriodicConnection", message_id: bytes, arguments: w
     connection.answer(message_id, wire.CONFIG, wire.value(value))
 
 
-def set_config(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+def set_config(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> str:
     """CONFIG_SET: set the value of a key; an unknown key is ignored."""
     connection.engine.require_everywhere(ADMIN)
     key, value = arguments.short(), arguments.value()
@@ -145,15 +149,18 @@ def set_config(connection: "PeriodicConnection", message_id: bytes, arguments: w
         connection.log(logging.INFO, "configuration changed", f"{key.decode('utf-8', 'replace')} = {value}")
         connection.periodic.apply_config()
     connection.answer_durably(message_id)
+    return ""
 
 
-def shutdown(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+def shutdown(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> str:
     """SHUTDOWN: stop the server, without an answer; only from the server's own machine."""
     connection.engine.require_everywhere(ADMIN)
     if connection.by_socket_file or connection.peer.startswith(_LOOPBACK):
         connection.periodic.control.shutdown(graceful=False)
-    else:
-        connection.log(logging.WARNING, "shutdown refused", "the peer is on another machine")
+        return ""
+    why = "the peer is on another machine"
+    connection.log(logging.WARNING, "shutdown refused", why)
+    return why
 
 
 def _fits_status(name: bytes) -> bool:
@@ -378,13 +385,13 @@ COMMANDS: Final[dict[int, Command]] = {
     wire.RUN_JOB: Command(run_job),
     wire.RECV_DATA: Command(receive_data),
     wire.STATUS: Command(status),
-    wire.DROP_FUNC: Command(drop_function),
+    wire.DROP_FUNC: Command(OperatorCommand(drop_function, "drop_func", names_something=True)),
     wire.REMOVE_JOB: Command(remove_job),
-    wire.DUMP: Command(dump),
-    wire.LOAD: Command(load),
-    wire.SHUTDOWN: Command(shutdown),
+    wire.DUMP: Command(OperatorCommand(dump, "dump")),
+    wire.LOAD: Command(OperatorCommand(load, "load")),
+    wire.SHUTDOWN: Command(OperatorCommand(shutdown, "shutdown")),
     wire.CONFIG_GET: Command(get_config),
-    wire.CONFIG_SET: Command(set_config),
+    wire.CONFIG_SET: Command(OperatorCommand(set_config, "config_set", names_something=True)),
     wire.CAN_DO: Command(can_do),
     wire.CANT_DO: Command(cant_do, confirmed_first=True),
     wire.BROADCAST: Command(broadcast),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from geartrain.address import PATH_SCHEMES, Address
+from geartrain.audit import LOGIN, REFUSED
 from geartrain.doors.connection import PACKETS_PER_CHECK, Connection
 from geartrain.doors.long_answer import StreamedAnswer
 from geartrain.doors.peer_output import HIGH_WATER
@@ -75,8 +76,9 @@ class PeriodicConnection(Connection):
             raise WireError("TYPE", f"there is no peer type {kind}")
         identity = self.door.access.by_token(token.decode("utf-8", "surrogateescape")) if token else None
         if identity is not None:
-            self.identity = self.engine.actor = identity
+            self.use_identity(identity)
         elif not self.periodic.admits(token):
+            self.audit(LOGIN, REFUSED, why="wrong token")
             self._send(bytes((wire.NO_WORKER,)))
             raise WireError("TOKEN", "the token is wrong")
         self.is_worker = kind in (wire.WORKER, wire.NAMED_WORKER)

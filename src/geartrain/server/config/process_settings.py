@@ -95,6 +95,14 @@ class LogSettings:
         str,
         Description(types.choice(*log.FORMATS), "Log lines of text, or one JSON object per line."),
     ] = "text"
+    audit_file: Annotated[
+        str,
+        Description(
+            types.PATH,
+            "Append to this file who did what: operators' verbs, refused requests, logins, starts and stops.",
+            "none; the newest 1,000 entries are in memory",
+        ),
+    ] = ""
     log_lines_per_peer: Annotated[
         int,
         Description(

@@ -15,7 +15,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -97,12 +97,24 @@ class JsonFormatter(logging.Formatter):
         return msgspec.json.encode(line, order="sorted").decode()
 
 
+def open_file(path: str, extra_flags: int = 0) -> int:
+    """Open a file to append to it, and create it if it does not exist.
+
+    A file that exists is opened without O_CREAT: in /tmp Linux refuses that even to root if the file is another user's.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | extra_flags
+    try:
+        return os.open(path, flags)
+    except FileNotFoundError:
+        return os.open(path, flags | os.O_CREAT, 0o644)
+
+
 class ReopeningFile(FileTarget):
     """A log file that can be reopened after log rotation."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, opener: Callable[[str], int] = open_file) -> None:
         self.path = os.path.abspath(path)
-        super().__init__(open_file(self.path))
+        super().__init__(opener(self.path))
 
     def use(self, descriptor: int) -> None:
         """Write to another file from now on."""
@@ -184,18 +196,6 @@ class LogHandler(logging.Handler):
 def is_file(target: str) -> bool:
     """Whether the log's target is a path."""
     return target not in (STDERR, SYSLOG, NONE)
-
-
-def open_file(path: str, extra_flags: int = 0) -> int:
-    """Open a file to append to it, and create it if it does not exist.
-
-    A file that exists is opened without O_CREAT: in /tmp Linux refuses that even to root if the file is another user's.
-    """
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | extra_flags
-    try:
-        return os.open(path, flags)
-    except FileNotFoundError:
-        return os.open(path, flags | os.O_CREAT, 0o644)
 
 
 FORMATS = {"text": TextFormatter, "json": JsonFormatter}

@@ -1,4 +1,4 @@
-"""A limit for log lines that peers cause, so that one peer cannot fill the log.
+"""A limit for lines that peers cause in the log or the audit log, so that one peer cannot fill the disk.
 
 Of each event and host a few lines are written per minute. The rest is counted, and a line says how many there were.
 """
@@ -35,8 +35,9 @@ class LineCount:
 class LineLimiter:
     """Counts lines that name a peer, from level info on. Whoever reads a debug log wants all of it."""
 
-    def __init__(self, lines: int = LINES_PER_PERIOD) -> None:
+    def __init__(self, lines: int = LINES_PER_PERIOD, most_keys: int = 0) -> None:
         self._lines = lines  # of each event and host per period; 0: no limit
+        self._most_keys = most_keys or _MOST_KEYS
         self._counts: dict[EventKey, LineCount] = {}
         self.left_out = 0  # lines that no summary has reported yet
 
@@ -45,7 +46,11 @@ class LineLimiter:
         fields: dict[str, Any] = getattr(record, "fields", {})
         if not self._lines or record.levelno < logging.INFO or "peer" not in fields:
             return True
-        count = self._count(_event(record, fields), now)
+        return self.allows_event(_event(record, fields), now)
+
+    def allows_event(self, event: EventKey, now: float) -> bool:
+        """Whether to write a line about this event; otherwise it is counted."""
+        count = self._count(event, now)
         if count.written < self._lines:
             count.written += 1
             return True
@@ -69,7 +74,7 @@ class LineLimiter:
 
     def _count(self, event: EventKey, now: float) -> LineCount:
         count = self._counts.get(event)
-        if count is None and len(self._counts) >= _MOST_KEYS:
+        if count is None and len(self._counts) >= self._most_keys:
             event = event._replace(host=_ALL_HOSTS)
             count = self._counts.get(event)
         if count is None:
@@ -78,6 +83,9 @@ class LineLimiter:
 
 
 def _event(record: logging.LogRecord, fields: dict[str, Any]) -> EventKey:
-    peer = str(fields["peer"])
-    host = peer.rpartition(":")[0] or peer  # each connection of a host has another port
-    return EventKey(record.getMessage(), str(fields.get("door", "")), host)
+    return EventKey(record.getMessage(), str(fields.get("door", "")), host_of(str(fields["peer"])))
+
+
+def host_of(peer: str) -> str:
+    """The host in the address of a peer: each of its connections has another port."""
+    return peer.rpartition(":")[0] or peer

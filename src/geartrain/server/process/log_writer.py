@@ -1,4 +1,4 @@
-"""The thread that writes the log, so that nothing else waits for a pipe that nobody reads or for a slow disk.
+"""The thread that writes a log, so that nothing else waits for a pipe that nobody reads or for a slow disk.
 
 Lines wait in a queue of bounded size. When it is full, or a line cannot be written, lines are dropped and counted; the
 count is written as a line of its own once writing succeeds again.
