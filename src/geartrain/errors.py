@@ -127,6 +127,10 @@ class JobFailedError(ClientError):
         self.data = data
 
 
+class ExpiredError(JobFailedError):
+    """No worker got a job before it expired; for the program that waits for it."""
+
+
 class ResultGoneError(ClientError):
     """The result of a job is not kept: its record was removed, or it was submitted without keeping its result."""
 

@@ -28,7 +28,7 @@ from geartrain.app.threads import DaemonThreads
 from geartrain.app.transport import SubmittedJob, Transport
 from geartrain.client.job_events import Completed, Data, Event, Failed, Progressed, Warned
 from geartrain.client.order import Status
-from geartrain.errors import JobFailedError, JobTimeoutError
+from geartrain.errors import ExpiredError, JobFailedError, JobTimeoutError
 from geartrain.model import JobState
 
 __all__ = ["Clock", "InMemory", "Submitted"]
@@ -36,7 +36,7 @@ __all__ = ["Clock", "InMemory", "Submitted"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_FINISHED: Final = frozenset({JobState.DONE, JobState.FAILED, JobState.CANCELLED, JobState.DEAD})
+_FINISHED: Final = frozenset({JobState.DONE, JobState.FAILED, JobState.CANCELLED, JobState.DEAD, JobState.EXPIRED})
 # A task that submits itself would be drained forever.
 _MOST_RUNS: Final = 10_000
 
@@ -103,7 +103,8 @@ class Submitted(SubmittedJob):
             return self.returned
         if self.state not in _FINISHED:
             raise JobTimeoutError(f"{self!r}: not finished; `await memory.drain()` runs all tasks that are due")
-        raise JobFailedError(f"{self!r}: {self.reason}", self.reason, data=self.reason.encode())
+        error = ExpiredError if self.state is JobState.EXPIRED else JobFailedError
+        raise error(f"{self!r}: {self.reason}", self.reason, data=self.reason.encode())
 
     async def status(self) -> Status:
         return Status(self.state not in _FINISHED, self.state is JobState.RUNNING)
@@ -249,6 +250,10 @@ class InMemory(Transport):
                 self.clock.now = max(self.clock.now, job.due)
 
     def _next_job(self) -> Submitted | None:
+        for job in self._waiting:
+            if 0 < job.submission.expires_at <= self.clock.now:
+                job.state, job.reason = JobState.EXPIRED, "expired: no worker was free for it in time"
+                job.news.append(Failed(job.reason, state="expired"))
         self._waiting = [job for job in self._waiting if job.state not in _FINISHED]
         due = [job for job in self._waiting if job.due <= self.clock.now]
         if not due:
@@ -291,7 +296,10 @@ class InMemory(Transport):
         last = self._last_run.get(schedule.name)
         if schedule.unique and last is not None and last.state not in _FINISHED:
             return
-        self._last_run[schedule.name] = self._submit(schedule.call)
+        call = schedule.call
+        if schedule.expires:
+            call = dataclasses.replace(call, expires_at=self.clock.now + schedule.expires)
+        self._last_run[schedule.name] = self._submit(call)
 
     # The transport
 

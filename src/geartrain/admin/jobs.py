@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from geartrain.admin import verbs, views
-from geartrain.admin.authorization import may_read
+from geartrain.admin.authorization import caller, may_read
 from geartrain.admin.base import AdminBase, printable
 from geartrain.admin.history import ServerCounts
 from geartrain.admin.job_scan import JobScanner, LoopBreak
@@ -20,6 +20,8 @@ PAGE_MOST: Final = 1000
 _PAGE_DEFAULT: Final = 100
 BULK_MOST: Final = 10_000  # jobs per call
 _ALL_JOBS: Final = JobQuery()
+DOOR: Final = "control"  # the `door` of jobs that the verb `submit` submits
+_LARGEST_TIME: Final = 1e12  # seconds
 
 
 class Action(NamedTuple):
@@ -40,6 +42,49 @@ class JobVerbs(AdminBase):
     """List and show jobs, and act on them."""
 
     _scanner: JobScanner
+
+    def submit(
+        self,
+        function: bytes,
+        payload: bytes = b"",
+        priority: str = "normal",
+        unique: bytes = b"",
+        run_at: float = 0.0,
+        timeout: float = 0.0,
+        keep_for: float = 0.0,
+        expires_at: float = 0.0,
+    ) -> bytes:
+        """Submit a background job, for clients whose protocol cannot express its options; return its handle."""
+        for name, value in {
+            "run_at": run_at,
+            "timeout": timeout,
+            "keep_for": keep_for,
+            "expires_at": expires_at,
+        }.items():
+            if not 0 <= value <= _LARGEST_TIME:
+                raise AdminError("bad-request", f"{name} must be 0 to {_LARGEST_TIME:g}, not {value:g}")
+        if priority not in views.PRIORITIES:
+            raise AdminError("bad-request", f"unknown priority {priority!r}")
+        if not function:
+            raise AdminError("bad-request", "function must not be empty")
+        self._begin_change(function)
+        self._engine.actor = caller.get()  # whose rights and quotas apply
+        try:
+            job = self._engine.submit(
+                function,
+                unique=unique,
+                payload=payload,
+                priority=views.PRIORITIES.index(priority),
+                background=True,
+                run_at=run_at if run_at > self._engine.now else 0.0,
+                door=DOOR,
+                timeout=timeout,
+                keep_for=keep_for,
+                expires_at=expires_at,
+            )
+        finally:
+            self._engine.actor = None
+        return job.handle
 
     async def jobs(self, query: JobQuery = _ALL_JOBS) -> Page[JobView]:
         """One page of the jobs that match, newest first; those that have ended as well."""

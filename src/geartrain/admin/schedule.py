@@ -12,6 +12,7 @@ from geartrain.errors import AdminError
 
 LONGEST_NAME: Final = 200
 LARGEST_PAYLOAD: Final = 1024 * 1024
+LONGEST_LIFE: Final = 366 * 86_400.0  # seconds
 # What becomes of runs that were missed.
 SKIP: Final = "skip"
 ONCE: Final = "once"
@@ -29,6 +30,7 @@ class Schedule(msgspec.Struct):
     unique: bool = False
     timezone: str = UTC
     missed: str = ONCE
+    expires: float = 0.0  # seconds that a job may wait for a worker; 0: no limit
     start: float = 0.0  # when it got its expression; `@every` counts from here
     paused: bool = False
     next_at: float | None = None
@@ -46,6 +48,7 @@ class Schedule(msgspec.Struct):
             priority=self.priority,
             unique=self.unique,
             missed=self.missed,
+            expires=self.expires,
             paused=self.paused,
             next_at=None if self.paused else self.next_at,
             last_at=self.last_at,
@@ -72,6 +75,10 @@ class Schedule(msgspec.Struct):
             (
                 self.missed not in MISSED_POLICIES,
                 f"unknown policy {self.missed!r} for missed runs; the policies are {', '.join(MISSED_POLICIES)}",
+            ),
+            (
+                not 0 <= self.expires <= LONGEST_LIFE,
+                f"expires must be 0 to {LONGEST_LIFE:g} seconds, not {self.expires:g}",
             ),
         )
         for is_wrong, text in problems:

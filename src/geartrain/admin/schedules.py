@@ -211,6 +211,7 @@ class Schedules(Timer):
             priority=PRIORITIES.index(schedule.priority),
             background=True,
             door=DOOR,
+            expires_at=self._engine.now + schedule.expires if schedule.expires else 0.0,
         )
         schedule.last_at, schedule.last_handle = self._engine.now, job.handle
         return job
@@ -315,6 +316,7 @@ class ScheduleVerbs(AdminBase):
         unique: bool = False,
         timezone: str = UTC,
         missed: str = ONCE,
+        expires: float = 0.0,
     ) -> ScheduleView:
         """Create or replace a schedule."""
         self._begin_change(function)
@@ -327,6 +329,7 @@ class ScheduleVerbs(AdminBase):
             unique=unique,
             timezone=timezone,
             missed=missed,
+            expires=expires,
         )
         self._schedules.set(schedule)
         return schedule.view()

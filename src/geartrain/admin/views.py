@@ -135,6 +135,7 @@ class ScheduleView(msgspec.Struct, frozen=True):
     priority: str
     unique: bool  # a run is skipped while the job of the previous run has not ended
     missed: str  # what becomes of missed runs: skip, once or all
+    expires: float  # seconds that a job may wait for a worker; 0: no limit
     paused: bool
     next_at: float | None
     last_at: float | None

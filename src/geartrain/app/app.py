@@ -32,6 +32,7 @@ from geartrain.app.schedules import MissedPolicy, TaskSchedule
 from geartrain.app.task import CoroutineTask, PlainTask, PriorityName, Task, parse_priority
 from geartrain.app.transport import Transport
 from geartrain.app.unique_key import UniqueRule
+from geartrain.client.arguments import Duration
 from geartrain.client.loop_thread import LoopThread
 
 P = ParamSpec("P")
@@ -104,6 +105,7 @@ class App:
         priority: PriorityName = "normal",
         unique: UniqueRule = False,
         resubmit: bool = False,
+        expires: Duration | None = None,
         codec: str | Codec | None = None,
     ) -> decorators.TaskDecorator: ...
 
@@ -114,7 +116,8 @@ class App:
         seconds of the first delay. `timeout`, in seconds, is for one attempt. Calls with the same `unique` key are one
         job while it is unfinished: True uses the arguments as key, a text such as "user-{user_id}" contains some of
         them, a function makes the key from them. `resubmit` submits a call again if the connection breaks, even if it
-        may be running already.
+        may be running already. `expires`, in seconds from the submission, is when nobody wants the result any more: a
+        call that no worker got by then ends with an ExpiredError.
 
         >>> app = App("shop")
         >>> @app.task(retries=3, timeout=60, unique="user-{user_id}")

@@ -25,6 +25,7 @@ class Call(Generic[R]):
     unique: bytes
     run_at: float  # epoch seconds; 0: now
     resubmit: bool  # submit it again if the connection breaks
+    expires_at: float = 0.0  # epoch seconds; no worker gets it from then on; 0: it does not expire
     id: str = dataclasses.field(default_factory=envelope.new_id)
     meta: dict[str, Any] = dataclasses.field(default_factory=dict)  # sent to the worker with the call
 

@@ -1,5 +1,6 @@
 """The decorators `@app.task(...)` and `@app.cron(...)`: they make tasks of functions and keep their types."""
 
+import datetime
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
@@ -19,6 +20,7 @@ from geartrain.app.task import (
 )
 from geartrain.app.unique_key import UniqueRule
 from geartrain.backoff import Backoff
+from geartrain.client.arguments import Duration, lifetime_seconds
 from geartrain.model import Priority
 
 if TYPE_CHECKING:
@@ -49,8 +51,10 @@ class TaskDecorator:
         priority: PriorityName = "normal",
         unique: UniqueRule = False,
         resubmit: bool = False,
+        expires: Duration | None = None,
         codec: str | Codec | None = None,
     ) -> None:
+        lifetime_seconds(expires)  # raises a ValueError now, not at the first submission
         if retries < 0 or timeout < 0:
             raise ValueError("retries and timeout must not be negative")
         self._app = app
@@ -60,7 +64,7 @@ class TaskDecorator:
             codec=app.codec if codec is None else codecs.find_codec(codec),
             timeout=timeout,
         )
-        self._submit_options = SubmitOptions(parse_priority(priority), unique, resubmit=resubmit)
+        self._submit_options = SubmitOptions(parse_priority(priority), unique, resubmit=resubmit, expires=expires)
 
     @overload
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> CoroutineTask[P, R]: ...  # type: ignore[overload-overlap]
@@ -121,6 +125,7 @@ class ScheduleDecorator:
         if name in app.schedules:
             raise ValueError(f"app {app.name!r} already has a schedule {name!r}; set name= to make them differ")
         call = task.with_options(priority=self._priority).bind(*self._args, **self._kwargs)
+        call.expires_at = 0.0  # each run has its own
         call.id = name  # the same for every run, so that registering again changes nothing
         app.schedules[name] = TaskSchedule(
             name=name,
@@ -128,9 +133,18 @@ class ScheduleDecorator:
             timezone=self._timezone,
             unique=self._unique,
             missed=self._missed,
+            expires=_schedule_expiry(task),
             call=call,
         )
         return task
+
+
+def _schedule_expiry(task: Task[..., Any]) -> float:
+    """The time to live of each job of a schedule."""
+    expires = task.options.expires
+    if isinstance(expires, datetime.datetime):
+        raise ValueError("a schedule submits many jobs: give the time to live in seconds, not as a datetime")
+    return lifetime_seconds(expires)
 
 
 def as_backoff(backoff: AnyBackoff) -> Backoff:

@@ -35,6 +35,7 @@ class TaskSchedule:
     timezone: str
     unique: bool  # skip a run while the previous one is unfinished
     missed: MissedPolicy
+    expires: float  # seconds that a run may wait for a worker; 0: no limit
     call: Call[Any]
 
     def next_after(self, moment: float, start: float) -> float | None:
@@ -51,8 +52,9 @@ class TaskSchedule:
             "priority": self.call.priority.name.lower(),
             "unique": self.unique,
             "timezone": self.timezone,
-            # Servers of older versions refuse this argument; the default is all that they do.
+            # Servers of older versions refuse these arguments; the defaults are all that they do.
             **({"missed": self.missed} if self.missed != "once" else {}),
+            **({"expires": self.expires} if self.expires else {}),
         }
 
 
@@ -101,6 +103,6 @@ def _is_same(schedule: TaskSchedule, stored: dict[str, Any] | None) -> bool:
     if stored is None or jsonbytes.decode(stored["payload"]) != schedule.call.payload():
         return False
     arguments = schedule.arguments()
-    if stored.get("missed", "once") != schedule.missed:
+    if (stored.get("missed", "once"), stored.get("expires", 0.0)) != (schedule.missed, schedule.expires):
         return False
     return all(stored[name] == arguments[name] for name in _COMPARED)

@@ -14,7 +14,7 @@ import msgspec
 from geartrain import jsonbytes
 from geartrain.client import control, gearmand
 from geartrain.client.async_client import AsyncClient
-from geartrain.errors import AdminError, JobFailedError, JobTimeoutError, ResultGoneError
+from geartrain.errors import AdminError, ExpiredError, JobFailedError, JobTimeoutError, ResultGoneError
 
 # The timeout of that question, and after how long a server without an answer is asked again.
 _PING_TIMEOUT: Final = 3.0
@@ -24,7 +24,7 @@ _FIRST_PAUSE: Final = 0.01
 _LONGEST_PAUSE: Final = 1.0
 # Protocols that use the engine's handles.
 _ENGINE_HANDLES: Final = frozenset({"gearman", "http"})
-_UNSUCCESSFUL: Final = frozenset({"failed", "cancelled", "dead"})
+_UNSUCCESSFUL: Final = frozenset({"failed", "cancelled", "dead", "expired"})
 
 
 class JobReference(NamedTuple):
@@ -101,15 +101,16 @@ class ServerControl:
         while True:
             try:
                 job = await self.job(reference)
-            except AdminError as error:
-                if error.kind != "not-found":
+            except AdminError as refusal:
+                if refusal.kind != "not-found":
                     raise
                 raise ResultGoneError(f"the server has no record of {reference}, or no longer") from None
             if job["state"] == "done":
                 return job["handle"]
             if job["state"] in _UNSUCCESSFUL:
                 reason = job["reason"] or job["state"]
-                raise JobFailedError(f"{reference} failed: {reason}", reason, job["code"], reason.encode())
+                error = ExpiredError if job["state"] == "expired" else JobFailedError
+                raise error(f"{reference} failed: {reason}", reason, job["code"], reason.encode())
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, _LONGEST_PAUSE)
 

@@ -93,9 +93,11 @@ class ServerTransport(Transport):
             priority=call.priority,
             unique=call.unique,
             run_at=call.run_at,
+            expires_at=call.expires_at,
         )
         # Nothing else of a plain call can be unsupported, so equal plain calls are checked once.
-        plain = (order.function, order.background, order.priority) if not (order.unique or order.run_at) else None
+        special = order.unique or order.run_at or order.expires_at
+        plain = None if special else (order.function, order.background, order.priority)
         if plain is None or plain not in self._allowed:
             arguments.check(order, self._protocol, self.client.protocol)
             if plain is not None:

@@ -16,6 +16,8 @@ from geartrain.app.envelope import EnvelopeReader
 from geartrain.app.handle import SyncTaskHandle, TaskHandle
 from geartrain.app.retry import RetryPolicy
 from geartrain.app.unique_key import UniqueRule
+from geartrain.client import arguments
+from geartrain.client.arguments import Lifetime
 from geartrain.model import Priority
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ class SubmitOptions:
     delay: float = 0.0  # seconds from now
     at: datetime.datetime | float | None = None  # when to run; overrides the delay
     resubmit: bool = False  # submit again if the connection breaks, even if it then runs twice
+    expires: Lifetime | None = None  # seconds from the submission, or when; no worker gets it from then on
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,6 +85,7 @@ class Task(abc.ABC, Generic[P, R]):
         delay: float | None = None,
         at: datetime.datetime | float | None = None,
         resubmit: bool | None = None,
+        expires: Lifetime | None = None,
     ) -> Self:
         """The same task with other options for submissions.
 
@@ -93,7 +97,7 @@ class Task(abc.ABC, Generic[P, R]):
         >>> greet.with_options(priority="high", unique="greet-{name}").bind("Ada").unique
         b'greet-Ada'
         """
-        options = {"unique": unique, "delay": delay, "at": at, "resubmit": resubmit}
+        options = {"unique": unique, "delay": delay, "at": at, "resubmit": resubmit, "expires": expires}
         changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         if priority is not None:
             changes["priority"] = parse_priority(priority)
@@ -141,6 +145,7 @@ class Task(abc.ABC, Generic[P, R]):
         options = self.options
         rule = options.unique
         unique = unique_key.unique_key(rule, self.codec, self.parameters, args, kwargs) if rule else b""
+        run_at = self._run_at(options)
         return Call(
             task=self,
             args=args,
@@ -148,8 +153,9 @@ class Task(abc.ABC, Generic[P, R]):
             background=background,
             priority=options.priority,
             unique=unique,
-            run_at=self._run_at(options),
+            run_at=run_at,
             resubmit=options.resubmit,
+            expires_at=arguments.expires_at(options.expires, run_at, self.app.now()),
         )
 
     def _run_at(self, options: SubmitOptions) -> float:

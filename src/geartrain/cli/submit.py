@@ -10,7 +10,7 @@ import typer
 
 from geartrain import jsonbytes
 from geartrain.cli import exit_codes, formatting, remote, tables
-from geartrain.errors import GeartrainError, JobFailedError, JobTimeoutError
+from geartrain.errors import ExpiredError, GeartrainError, JobFailedError, JobTimeoutError
 from geartrain.model import Priority
 
 EPILOG = f"""
@@ -35,6 +35,8 @@ background jobs.
 - `find . -name '*.mov' | geartrain submit encode --lines --priority low`
 
 - `geartrain submit report --at 2026-12-01T06:00 --unique monthly`
+
+- `geartrain submit quote ACME --expires 10m` is not run if no worker is free within ten minutes
 
 - `geartrain submit mail '{{"to": "ada"}}' --delay 10m --json | jq -r .handle`
 """
@@ -74,6 +76,9 @@ def submit(
         str, typer.Option(metavar="TIME", help="Do not run it before this delay is over.", show_default=False)
     ] = "",
     timeout: Annotated[str, typer.Option(metavar="TIME", help="Time that a worker may take.", show_default=False)] = "",
+    expires: Annotated[
+        str, typer.Option(metavar="TIME", help="Do not run it if no worker took it by then.", show_default=False)
+    ] = "",
     server: remote.Server = remote.DEFAULT_URL,
     json: remote.Json = False,
 ) -> None:
@@ -91,6 +96,7 @@ def submit(
         "at": formatting.parse_future_time(at, "--at") or None,
         "delay": formatting.parse_duration(delay, "--delay") or None,
         "timeout": formatting.parse_duration(timeout, "--timeout") or None,
+        "expires": formatting.parse_duration(expires, "--expires") or None,
     }
     submitter = _Submitter(function, options, formatting.parse_duration(patience, "--patience") or None, json)
     if lines:
@@ -191,7 +197,8 @@ class _Submitter:
 
     def _failed(self, handle: str, error: JobFailedError) -> None:
         if self._json:
-            facts = {"handle": handle, "state": "failed", "reason": error.reason, "data": jsonbytes.encode(error.data)}
+            state = "expired" if isinstance(error, ExpiredError) else "failed"
+            facts = {"handle": handle, "state": state, "reason": error.reason, "data": jsonbytes.encode(error.data)}
             tables.print_lines([tables.json_line(facts)])
         else:
             print(f"geartrain: {error}", file=sys.stderr)

@@ -13,6 +13,7 @@ from geartrain.model import Priority
 Text = bytes | str
 Moment = float | datetime.datetime
 Duration = float | datetime.timedelta
+Lifetime = Duration | datetime.datetime  # until a job expires
 
 # How error messages call a capability.
 FEATURES: Final = {
@@ -22,6 +23,7 @@ FEATURES: Final = {
     "unique": "unique keys",
     "run_at": "jobs that run at a given time",
     "timeout": "a time limit for a single job",
+    "expires": "jobs that expire",
     "status": "the status of a job",
     "cancel": "cancelling a job",
     "result_later": "the result of a background job",
@@ -58,6 +60,29 @@ def run_at(at: Moment | None, delay: Duration | None) -> float:
     return at.timestamp() if isinstance(at, datetime.datetime) else float(at)
 
 
+def expires_at(lifetime: Lifetime | None, run_at: float, now: float) -> float:
+    """When a job expires, in epoch seconds; 0: never. Seconds count from now, whenever the job may run."""
+    if lifetime is None:
+        return 0.0
+    at = lifetime.timestamp() if isinstance(lifetime, datetime.datetime) else now + lifetime_seconds(lifetime)
+    if at <= run_at:
+        raise ValueError("the job would expire before it may run")
+    return at
+
+
+def lifetime_seconds(lifetime: Duration | None) -> float:
+    """How long a job may wait for a worker, in seconds; 0: without limit.
+
+    >>> lifetime_seconds(datetime.timedelta(minutes=1)), lifetime_seconds(None)
+    (60.0, 0.0)
+    """
+    if lifetime is None:
+        return 0.0
+    if not seconds(lifetime) > 0:
+        raise ValueError(f"a job expires after a time above 0, not {lifetime!r}")
+    return seconds(lifetime)
+
+
 def priority(level: Priority | str) -> Priority:
     """A priority, or the one of this name."""
     if isinstance(level, Priority):
@@ -81,6 +106,8 @@ def check(order: Order, protocol: type[ClientProtocol], name: str) -> None:
         raise unsupported("run_at", name)
     if order.timeout and not can.timeout:
         raise unsupported("timeout", name)
+    if order.expires_at and not can.expires:
+        raise unsupported("expires", name)
     reason = protocol.unsupported_reason(order)
     if reason:
         raise UnsupportedError(reason)

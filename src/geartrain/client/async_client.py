@@ -11,13 +11,14 @@ the caller allows it, because it may have run already.
 
 import asyncio
 import ssl
+import time
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Final, Literal, Self, overload
 
 from geartrain import address
 from geartrain.client import arguments
-from geartrain.client.arguments import Duration, Moment, Text
+from geartrain.client.arguments import Duration, Lifetime, Moment, Text
 from geartrain.client.async_job import AsyncJob, UnacknowledgedCount
 from geartrain.client.order import Acceptance, Capabilities, Order
 from geartrain.client.protocols import registry
@@ -79,16 +80,18 @@ class AsyncClient:
         at: Moment | None = None,
         delay: Duration | None = None,
         timeout: Duration | None = None,
+        expires: Lifetime | None = None,
         resubmit: bool = False,
     ) -> AsyncJob:
         """Submit a job; returns when the server has acknowledged it. A background job is durable there then.
 
-        `at` or `delay` say when it may run, `timeout` how long a worker may take. With `resubmit` the job is
+        `at` or `delay` say when it may run, `timeout` how long a worker may take. No worker gets it after it `expires`,
+        a time from now or a datetime: then its result is an ExpiredError. With `resubmit` the job is
         submitted again when the connection breaks before it ended, even though it may have run already.
         """
         order = self.order(
             function, payload, background=background, priority=priority, unique=unique, at=at, delay=delay,
-            timeout=timeout,
+            timeout=timeout, expires=expires,
         )  # fmt: skip
         return await self.submit_order(order, resubmit)
 
@@ -184,6 +187,7 @@ class AsyncClient:
         at: Moment | None = None,
         delay: Duration | None = None,
         timeout: Duration | None = None,
+        expires: Lifetime | None = None,
     ) -> Order:
         """Make an order for `submit_many`; an UnsupportedError if the protocol cannot express it."""
         order = Order(
@@ -195,6 +199,8 @@ class AsyncClient:
             arguments.run_at(at, delay) if at is not None or delay is not None else 0.0,
             arguments.seconds(timeout) if timeout is not None else 0.0,
         )
+        if expires is not None:
+            order.expires_at = arguments.expires_at(expires, order.run_at, time.time())
         arguments.check(order, self._class, self.protocol)
         return order
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from geartrain.client import arguments
 from geartrain.client.job_events import Completed, Event, Failed, Progressed
 from geartrain.client.order import Acceptance, Order, Status
-from geartrain.errors import ClientError, JobFailedError, JobTimeoutError
+from geartrain.errors import ClientError, ExpiredError, JobFailedError, JobTimeoutError
 
 if TYPE_CHECKING:
     from geartrain.client.server_pool import PooledServer
@@ -104,8 +104,8 @@ class AsyncJob:
     async def result(self, timeout: float | None = None) -> bytes:
         """Wait for the result.
 
-        A JobFailedError says that the job failed. A JobTimeoutError says that it did not end within `timeout`
-        seconds; it goes on, and `result` can be called again.
+        A JobFailedError says that the job failed, an ExpiredError that no worker got it in time. A JobTimeoutError
+        says that it did not end within `timeout` seconds; it goes on, and `result` can be called again.
         """
         if self._ending is None:
             if timeout is None:
@@ -116,7 +116,8 @@ class AsyncJob:
         if isinstance(ending, Completed):
             return ending.result
         assert isinstance(ending, Failed)
-        raise JobFailedError(self._failure_text(ending), ending.reason, ending.code, ending.data)
+        error = ExpiredError if ending.state == "expired" else JobFailedError
+        raise error(self._failure_text(ending), ending.reason, ending.code, ending.data)
 
     def events(self) -> AsyncIterator[Event]:
         """Iterate over the job's events: each once, Completed or Failed last.

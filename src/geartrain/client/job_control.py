@@ -13,7 +13,7 @@ from geartrain.client.async_job import AsyncJob
 from geartrain.client.job_events import Completed, Data, Event, Failed
 from geartrain.client.order import Acceptance, Order, Status
 from geartrain.client.protocols.base import RESULT_ERRORS
-from geartrain.errors import AdminError, ClientError, JobFailedError, ResultGoneError, ServerGoneError
+from geartrain.errors import AdminError, ClientError, JobFailedError, ResultGoneError, ServerGoneError, UnsupportedError
 
 if TYPE_CHECKING:
     from geartrain.client.server_pool import PooledServer
@@ -49,6 +49,24 @@ class JobControl:
                     raise
                 protocol.is_geartrain = False  # it refuses a function that it does not know
         return protocol.is_geartrain
+
+    async def submit(self, server: "PooledServer", order: Order) -> Acceptance:
+        """Submit a background job with an option that the protocol cannot express."""
+        from geartrain import jsonbytes
+
+        if not await self.knows(server):
+            raise UnsupportedError(f"{server.address} is no Geartrain: its jobs do not expire")
+        handle = await self._ask(
+            server,
+            "submit",
+            function=jsonbytes.encode(order.function),
+            payload=jsonbytes.encode(order.payload),
+            priority=order.priority.name.lower(),
+            unique=jsonbytes.encode(order.unique),
+            run_at=order.run_at,
+            expires_at=order.expires_at,
+        )
+        return Acceptance(jsonbytes.decode(handle), order.function, order.unique)
 
     async def status(self, server: "PooledServer", acceptance: Acceptance) -> Status:
         """The status of a job, before or after its end."""
@@ -145,7 +163,7 @@ def _ending(answer: dict[str, Any]) -> Event:
     result = jsonbytes.decode(data) if data is not None else b""
     if job["state"] == "done":
         return Completed(result)
-    return Failed(job["reason"] or job["state"], job["code"] or 1, result)
+    return Failed(job["reason"] or job["state"], job["code"] or 1, result, job["state"])
 
 
 def answer_in(reply: Any) -> Any:

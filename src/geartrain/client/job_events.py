@@ -35,11 +35,12 @@ class Completed:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Failed:
-    """The job failed, was cancelled, or was given up after too many attempts. This is its last event."""
+    """The job failed, was cancelled, expired, or was given up after too many attempts. This is its last event."""
 
     reason: str = ""  # empty where the protocol does not send it
     code: int = 1  # the worker's error code, 1 to 255
     data: bytes = b""  # what the worker sent with the failure
+    state: str = "failed"  # or dead, cancelled or expired, where the protocol says which
 
 
 Event = Progressed | Data | Warned | Completed | Failed

@@ -17,6 +17,7 @@ class Order:
     unique: bytes = b""
     run_at: float = 0.0  # epoch seconds; 0: now
     timeout: float = 0.0  # seconds a worker may take; 0: no limit
+    expires_at: float = 0.0  # epoch seconds; no worker gets it from then on; 0: it does not expire
 
 
 class Acceptance(NamedTuple):
@@ -60,6 +61,7 @@ class Capabilities(NamedTuple):
     unique: bool = False
     run_at: bool = False
     timeout: bool = False
+    expires: bool = False  # a time to live
     status: bool = False
     cancel: bool = False
     result_later: bool = False  # the result of a background job can be fetched

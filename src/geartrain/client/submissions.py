@@ -4,8 +4,8 @@
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 from geartrain.client import arguments
 from geartrain.client.async_job import AsyncJob
@@ -14,7 +14,7 @@ from geartrain.client.job_events import Event
 from geartrain.client.order import Acceptance, Capabilities, Status
 from geartrain.client.protocols.base import ClientProtocol
 from geartrain.client.server_pool import CONNECTION_ERRORS, PooledServer, ServerPool
-from geartrain.errors import ClientError, ServerGoneError, UncertainError, UnsupportedError
+from geartrain.errors import AdminError, ClientError, RefusedError, ServerGoneError, UncertainError, UnsupportedError
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class Submissions:
         self.patience = patience  # seconds that a call waits for a server
         self.closed = False
         self._open: set[AsyncJob] = set()  # whose last event has not arrived
-        self._resubmitting: set[asyncio.Task[None]] = set()
+        self._submitting: set[asyncio.Task[None]] = set()
         self._control = JobControl(self)
 
     async def reach(self, unique: bytes) -> PooledServer:
@@ -43,14 +43,17 @@ class Submissions:
         assert server.protocol is not None
         job.assigned_to = server
         self._open.add(job)
-        server.protocol.submit(job.order, job)
+        if server.protocol.needs_control(job.order):
+            self._start(self._submit_by_control(job, server))
+        else:
+            server.protocol.submit(job.order, job)
 
     async def close(self) -> None:
         """Close every connection; calls that wait for a job raise a ClientError."""
         self.closed = True
-        for task in list(self._resubmitting):
+        for task in list(self._submitting):
             task.cancel()
-        await asyncio.gather(*self._resubmitting, return_exceptions=True)
+        await asyncio.gather(*self._submitting, return_exceptions=True)
         await self.servers.close()
         for job in list(self._open):
             job.give_up(ClientError(f"the client was closed before the job of {job.function!r} ended"))
@@ -69,9 +72,7 @@ class Submissions:
     def connection_lost(self, job: AsyncJob, error: Exception) -> None:
         """Submit the job again if its caller allows that; otherwise its waiters get an error."""
         if job.may_be_resubmitted and not self.closed:
-            task = asyncio.create_task(self._resubmit(job))
-            self._resubmitting.add(task)
-            task.add_done_callback(self._resubmitting.discard)
+            self._start(self._resubmit(job))
             return
         what = f"{job.function!r} at {job.server}: {error}"
         if job.order.background:
@@ -149,6 +150,22 @@ class Submissions:
             except CONNECTION_ERRORS as error:
                 if isinstance(error, UnsupportedError) or server.protocol is protocol or self.closed:
                     raise
+
+    def _start(self, submission: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(submission)
+        self._submitting.add(task)
+        task.add_done_callback(self._submitting.discard)
+
+    async def _submit_by_control(self, job: AsyncJob, server: PooledServer) -> None:
+        """Submit a job whose order the protocol cannot express."""
+        try:
+            job.accepted(await self._control.submit(server, job.order))
+        except AdminError as error:
+            job.refused(RefusedError(f"{server.address} refused: {error.text}"))
+        except ServerGoneError as error:
+            job.gone(error)
+        except ClientError as error:
+            job.refused(error)
 
     async def _resubmit(self, job: AsyncJob) -> None:
         try:

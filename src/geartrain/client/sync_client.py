@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Literal, Self, overload
 
-from geartrain.client.arguments import Duration, Moment, Text
+from geartrain.client.arguments import Duration, Lifetime, Moment, Text
 from geartrain.client.async_client import DEFAULT_PATIENCE, AsyncClient
 from geartrain.client.async_job import AsyncJob
 from geartrain.client.job_events import Event
@@ -119,12 +119,13 @@ class Client:
         at: Moment | None = None,
         delay: Duration | None = None,
         timeout: Duration | None = None,
+        expires: Lifetime | None = None,
         resubmit: bool = False,
     ) -> SyncJob:
         """Submit a job; returns when the server has acknowledged it. See `AsyncClient.submit`."""
         order = self._client.order(
             function, payload, background=background, priority=priority, unique=unique, at=at, delay=delay,
-            timeout=timeout,
+            timeout=timeout, expires=expires,
         )  # fmt: skip
         return SyncJob(self._loop.call(self._client.submit_order(order, resubmit)), self._loop)
 

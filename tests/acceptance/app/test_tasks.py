@@ -12,7 +12,7 @@ import pytest
 from geartrain.app import App, current_task
 from geartrain.client.job_events import Completed, Data, Progressed, Warned
 from geartrain.client.protocols import registry
-from geartrain.errors import JobFailedError, JobTimeoutError, UnsupportedError
+from geartrain.errors import ExpiredError, JobFailedError, JobTimeoutError, UnsupportedError
 from tests.support import apps, serving
 
 
@@ -31,6 +31,21 @@ def test_call_and_submit(app: App) -> None:
             handle = await add.submit(4)
             assert handle.handle.startswith("H:")
             assert await handle.result(apps.SECONDS) == 5
+
+    run(scenario())
+
+
+def test_a_call_that_no_worker_got_in_time_has_expired(app: App) -> None:
+    @app.task(expires=0.2)
+    async def quote() -> int:
+        return 100
+
+    async def scenario() -> None:
+        late = await quote.submit()
+        with pytest.raises(ExpiredError):
+            await late.result(apps.SECONDS)
+        async with apps.working(app):
+            assert await (await quote.with_options(expires=3600).submit()).result(apps.SECONDS) == 100
 
     run(scenario())
 

@@ -40,7 +40,13 @@ def test_events(peer: Peer) -> None:
 
 
 def test_invalid_times(peer: Peer) -> None:
-    for wrong in ({"expires": 0}, {"expires": -1}, {"expires": 1, "expires_at": 5}, {"expires": "soon"}):
+    for wrong in (
+        {"expires": 0},
+        {"expires": -1},
+        {"expires": 1, "expires_at": 5},
+        {"expires": "soon"},
+        {"expires": 5, "delay": 9},
+    ):
         assert peer.call("POST", "/jobs", {"function": "f", **wrong}).status == 400, wrong
 
 

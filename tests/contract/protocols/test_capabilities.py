@@ -24,6 +24,7 @@ WISHES: dict[str, dict[str, Any]] = {
     "unique": {"unique": "key"},
     "run_at": {"at": time.time() + 3600, "background": True},
     "timeout": {"timeout": 60.0},
+    "expires": {"expires": 60.0, "background": True},
 }
 QUESTIONS = {"status": "status", "cancel": "cancel", "result_later": "result"}
 ODD_NAMES = (

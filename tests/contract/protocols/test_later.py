@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import datetime
 import time
 from collections.abc import AsyncIterator
 
@@ -9,7 +10,7 @@ import pytest
 
 import geartrain
 from geartrain.client.job_events import Completed, Data, Failed, Progressed
-from geartrain.errors import JobFailedError, ResultGoneError, UnsupportedError
+from geartrain.errors import ExpiredError, JobFailedError, ResultGoneError, UnsupportedError
 from tests.contract.protocols.targets import Target, Urls, only
 from tests.support.protocol_ends import async_test, connected_worker, new_name
 
@@ -141,3 +142,29 @@ async def test_a_server_without_records_says_so(target: Target, urls: Urls) -> N
         with pytest.raises(UnsupportedError):
             await anext(job.events())
         assert await job.cancel()
+
+
+@only(lambda target: target.server == "geartrain" and target.can.expires)
+@async_test
+async def test_expired(target: Target, urls: Urls) -> None:
+    async with geartrain.AsyncClient(urls[target.scheme]) as client:
+        moment = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=0.2)
+        orders = [client.order(new_name(), background=True, expires=expires) for expires in (0.2, moment)]
+        for job in await client.submit_many(orders):
+            with pytest.raises(ExpiredError, match="no worker was free"):
+                await job.result()
+            assert (await job.status()).state == "expired"
+        with pytest.raises(ValueError, match="before it may run"):
+            client.order(new_name(), background=True, delay=10, expires=5)
+        with pytest.raises(ValueError, match="above 0"):
+            client.order(new_name(), background=True, expires=0)
+
+
+@only(lambda target: target.server == "gearmand")
+@async_test
+async def test_a_server_that_is_no_geartrain_gets_no_job_that_expires(target: Target, url: str) -> None:
+    async with geartrain.AsyncClient(url) as client:
+        with pytest.raises(UnsupportedError, match="no Geartrain"):
+            await client.submit(new_name(), background=True, expires=60)
+        with pytest.raises(UnsupportedError, match="background"):
+            await client.submit(new_name(), expires=60)

@@ -1,6 +1,7 @@
 """Lists of jobs, and actions on one and on many."""
 
 import asyncio
+import math
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -334,3 +335,30 @@ def test_sparse_ids_are_not_looked_up_one_by_one(admin: Admin, engine: Engine, m
     assert ids(admin) == [job.id for job in reversed(queued)]
     assert ids(admin, after=str(queued[2].id)) == [queued[1].id, queued[0].id]
     assert ids(admin, after=str(queued[1].id + 1), limit=1) == [queued[1].id]
+
+
+def test_submit_with_options_that_protocols_lack(admin: Admin, engine: Engine) -> None:
+    handle = admin.submit(b"f", b"in", "high", b"key", expires_at=NOW + 60, keep_for=5.0, timeout=3.0)
+    job = engine.find(handle)
+    assert job is not None
+    assert (job.payload, job.priority, job.unique, job.background, job.door) == (b"in", 0, b"key", True, "control")
+    assert (job.expires_at, job.keep_for, job.timeout) == (NOW + 60, 5.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"function": b""},
+        {"function": b"geartrain.control"},
+        {"priority": "urgent"},
+        {"expires_at": -1.0},
+        {"run_at": math.inf},
+        {"timeout": math.nan},
+    ],
+)
+def test_submit_with_invalid_options(admin: Admin, engine: Engine, wrong: dict[str, Any]) -> None:
+    engine.builtin_workers.setdefault(b"geartrain.control", object())  # type: ignore[arg-type]
+    with pytest.raises(AdminError) as refused:
+        admin.submit(**{"function": b"f", **wrong})
+    assert refused.value.kind == "bad-request"
+    assert not len(engine.jobs)

@@ -166,6 +166,12 @@ def test_an_interval_counts_from_when_it_was_set(
     assert again.cron("tick").next_at == NOW + 7 + 3 * 5400
 
 
+def test_jobs_of_a_schedule_expire(admin: Admin, engine: Engine, clock: Clock) -> None:
+    every_minute(admin, expires=90.0)
+    clock.go(10 * MINUTE)
+    assert (len(engine.jobs), engine.outcomes.expired) == (2, 8)
+
+
 def test_a_schedule_with_seconds(admin: Admin, engine: Engine, clock: Clock) -> None:
     every_minute(admin, expression="*/20 * * * * *")
     clock.go(MINUTE)
@@ -348,6 +354,7 @@ def test_many_due_schedules_all_run(admin: Admin, engine: Engine, clock: Clock) 
         ({"expression": "@every 500ms"}, "1s to 366d"),
         ({"expression": "@every 30m1h"}, "1s to 366d"),
         ({"expression": "@every 367d"}, "1s to 366d"),
+        ({"expires": -1.0}, "expires must be"),
         ({"missed": "twice"}, "unknown policy 'twice' for missed runs"),
         ({"expression": "0 0 30 2 *"}, "not a cron expression"),
         ({"timezone": "Europe/Atlantis"}, "no time zone"),

@@ -26,7 +26,7 @@ CALLED = [verb for verb in verbs.VERBS.values() if not verb.streams]
 NAMES = {
     "overview", "history", "system", "ping", "reload", "tail", "audit",
     "functions", "function", "function_history", "pause", "resume", "limit", "configure", "drop",
-    "jobs", "failures", "job", "find", "watch", "payload", "result",
+    "jobs", "failures", "job", "find", "submit", "watch", "payload", "result",
     "cancel", "retry", "delete", "hasten", "bulk", "postpone", "bury",
     "workers",
     "crons", "cron", "cron_set", "cron_remove", "cron_run", "cron_pause", "cron_resume",

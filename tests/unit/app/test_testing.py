@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Coroutine
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from geartrain.app import App, Backoff, GiveUp, Retry, current_task
 from geartrain.client.job_events import Completed, Failed, Progressed
-from geartrain.errors import CodecError, JobFailedError, JobTimeoutError
+from geartrain.errors import CodecError, ExpiredError, JobFailedError, JobTimeoutError
 from geartrain.model import JobState
 from geartrain.testing import InMemory
 
@@ -252,6 +253,36 @@ def test_schedules_follow_the_clock(app: App) -> None:
             assert len(memory.of(alone)) == 2
 
     run(scenario())
+
+
+def test_calls_expire(app: App) -> None:
+    @app.task(expires=60)
+    async def quote() -> str:
+        return "100"
+
+    @app.cron("@every 10m", unique=False)
+    @app.task(expires=30)
+    async def tidy() -> None: ...
+
+    async def scenario() -> None:
+        async with InMemory(app) as memory:
+            late, taken = await quote.submit(), await quote.with_options(expires=timedelta(hours=1)).submit()
+            memory.clock.advance(60)
+            assert [job.state for job in memory.of(quote)] == [JobState.QUEUED, JobState.QUEUED]
+            await memory.drain()
+            assert [job.state for job in memory.of(quote)] == [JobState.EXPIRED, JobState.DONE]
+            assert await taken.result() == "100"
+            with pytest.raises(ExpiredError, match="no worker"):
+                await late.result()
+            memory.clock.advance(600)
+            assert [job.task.name for job in await memory.drain()] == ["shop.tidy"]
+        assert app.schedules["shop/tidy"].arguments()["expires"] == 30.0
+
+    run(scenario())
+    with pytest.raises(ValueError, match="before it may run"):
+        quote.with_options(delay=90).bind()
+    with pytest.raises(ValueError, match="above 0"):
+        app.task(expires=0)
 
 
 def test_updates_of_a_running_task(app: App) -> None:

@@ -7,10 +7,12 @@ from geartrain.admin.verbs.row import (
     BOOLEAN,
     BYTES,
     FILTER_ARGUMENTS,
+    FUNCTION,
     INTEGER,
     JOB,
     NUMBER,
     PAGE,
+    PRIORITIES,
     READ,
     SUBMIT,
     TEXT,
@@ -33,6 +35,20 @@ _NAMED_JOB: Final = (
 _RUNNING_JOB: Final = (Argument("reason", TEXT, "Why", default=""), *_NAMED_JOB)
 
 JOB_VERBS: Final = (
+    Verb(
+        "submit", FUNCTION, "Submit a background job, and return its handle",
+        (
+            Argument("function", BYTES, "Function of the job", required=True),
+            Argument("payload", BYTES, "Payload of the job", default=""),
+            Argument("priority", TEXT, "Priority of the job", default="normal", choices=PRIORITIES),
+            Argument("unique", BYTES, "Unique key of the job", default=""),
+            Argument("run_at", NUMBER, "When it may run, in seconds of the epoch; 0: now", default=0.0),
+            Argument("timeout", NUMBER, "Seconds that a worker may take; 0: no limit", default=0.0),
+            Argument("keep_for", NUMBER, "Seconds that its record is kept at least", default=0.0),
+            Argument("expires_at", NUMBER, "No worker gets it from then on; 0: it does not expire", default=0.0),
+        ),
+        (SUBMIT,), changes=True,
+    ),
     Verb(
         "jobs", JOB, "List jobs, newest first", (*FILTER_ARGUMENTS, *PAGE), query=True, http=Http("GET", "/jobs"),
     ),

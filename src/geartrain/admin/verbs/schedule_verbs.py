@@ -7,6 +7,7 @@ from geartrain.admin.verbs.row import (
     BOOLEAN,
     BYTES,
     MISSED_POLICIES,
+    NUMBER,
     PRIORITIES,
     SCHEDULE,
     TEXT,
@@ -35,6 +36,10 @@ SCHEDULE_VERBS: Final = (
             Argument(
                 "missed", TEXT, "Runs that were missed: skip them, run once instead, or run all (the last 100)",
                 default="once", choices=MISSED_POLICIES,
+            ),
+            Argument(
+                "expires", NUMBER, "Seconds that a job may wait for a worker before it expires; 0: no limit",
+                default=0.0, minimum=0, maximum=366 * 86_400, metavar="SECONDS",
             ),
         ),
         (ADMIN,), changes=True, past="saved",

@@ -70,6 +70,10 @@ class ClientProtocol(abc.ABC):
         """
         return ""
 
+    def needs_control(self, order: Order) -> bool:
+        """Whether only a control job can express this order, which `capabilities` allow."""
+        return False
+
     @abc.abstractmethod
     async def open(self) -> None:
         """Connect."""

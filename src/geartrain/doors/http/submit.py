@@ -80,6 +80,9 @@ def _queue(request: ApiRequest, submission: Submission, watcher: EndWatcher | No
     run_at = submission.run_at or 0.0
     if submission.delay:
         run_at = engine.now + submission.delay
+    expires_at = engine.now + submission.expires if submission.expires else submission.expires_at or 0.0
+    if expires_at and expires_at <= run_at:
+        raise Refusal("bad-request", "the job would expire before it may run")
     return engine.submit(
         jsonbytes.decode(submission.function),
         unique=jsonbytes.decode(submission.unique),
@@ -91,7 +94,7 @@ def _queue(request: ApiRequest, submission: Submission, watcher: EndWatcher | No
         door=_DOOR,
         timeout=submission.timeout,
         keep_for=submission.keep_for,
-        expires_at=engine.now + submission.expires if submission.expires else submission.expires_at or 0.0,
+        expires_at=expires_at,
     )
 
 

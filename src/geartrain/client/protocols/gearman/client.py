@@ -47,6 +47,8 @@ class Client(ClientProtocol):
         """Names end with NUL, and SUBMIT_JOB_EPOCH has neither priorities nor foreground jobs."""
         if order.run_at and not order.background:
             return "gearman runs a job at a given time only in the background: add background=True"
+        if order.expires_at and not order.background:
+            return "over gearman only a background job can expire: add background=True, or use http"
         if order.run_at and order.priority is not Priority.NORMAL:
             return "gearman has no priority for a job that runs at a given time"
         if b"\0" in order.function or b"\0" in order.unique:
@@ -54,6 +56,10 @@ class Client(ClientProtocol):
         if len(order.unique) > wire.MAX_UNIQUE:
             return f"a unique key of gearman has at most {wire.MAX_UNIQUE} bytes, this one has {len(order.unique)}"
         return ""
+
+    def needs_control(self, order: Order) -> bool:
+        """A time to live: Gearman has no field for it."""
+        return order.expires_at != 0.0
 
     async def open(self) -> None:
         """Connect, and ask for options: any Gearman server answers this, if only with errors."""

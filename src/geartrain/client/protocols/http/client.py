@@ -22,7 +22,7 @@ from geartrain.errors import ClientError, RefusedError, ResultGoneError, ServerG
 from geartrain.wire.event_stream import EventStream
 
 CLIENT: Final = Capabilities(
-    background=True, priority=True, unique=True, run_at=True, timeout=True, status=True, cancel=True,
+    background=True, priority=True, unique=True, run_at=True, timeout=True, expires=True, status=True, cancel=True,
     result_later=True, failure=True,
 )  # fmt: skip
 
@@ -177,6 +177,8 @@ def _submission(order: Order) -> dict[str, Any]:
         fields["unique"] = jsonbytes.encode(order.unique)
     if order.run_at:
         fields["run_at"] = order.run_at
+    if order.expires_at:
+        fields["expires_at"] = order.expires_at
     return {**fields, "priority": order.priority.name.lower(), "timeout": order.timeout}
 
 
@@ -184,7 +186,7 @@ def _ending(job: dict[str, Any]) -> Event:
     """The last event of a job that has ended."""
     if job["state"] == "done":
         return Completed(jsonbytes.decode(job["result"] or ""))
-    return Failed(job["reason"], job["code"] or 1, jsonbytes.decode(job["result"] or ""))
+    return Failed(job["reason"], job["code"] or 1, jsonbytes.decode(job["result"] or ""), job["state"])
 
 
 def _last_job(events: bytes) -> dict[str, Any] | None:

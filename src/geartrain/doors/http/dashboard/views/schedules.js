@@ -141,6 +141,11 @@ function edit(row) {
       select("missed", ["skip", "once", "all"], row?.missed ?? "once"),
       "while the server was down: skip them, run once instead of them, or run all (the last 100)",
     ),
+    field(
+      "Expires",
+      input("expires", { type: "number", min: "0", step: "any", value: row?.expires || "", placeholder: "never" }),
+      "seconds that a job may wait for a worker",
+    ),
     make("label", { class: "field inline" }, unique, "Skip a run while the job of the previous run has not ended"),
   ];
   const save = async (data) => {
@@ -153,6 +158,7 @@ function edit(row) {
       priority: data.get("priority"),
       unique: data.get("unique") !== null,
       missed: data.get("missed"),
+      expires: Number(data.get("expires")) || 0,
     });
     notice(`Schedule ${name} saved.`);
     return true;
