@@ -1,8 +1,10 @@
-"""Who may do what: every door, every scope, allowed and refused; users, their tokens, and what a reload changes."""
+"""Who may do what, by the library: submit, work and operate with every scope; users, tokens, what a reload changes.
+
+Every single request is in test_rights_table.py.
+"""
 
 import contextlib
 import hashlib
-import json
 import signal
 import socket
 from collections.abc import Iterator
@@ -55,7 +57,7 @@ async def test_submit(urls: dict[tuple[str, str], str], door: str, scope: str) -
     function = f"submit.{door}.{scope}"
     async with geartrain.AsyncClient(urls[door, scope], patience=1) as client:
         if not client.capabilities.background:
-            pytest.skip("foreground jobs only; see the test of workers")
+            pytest.skip("foreground jobs only; test_rights_table.py has it")
         refused = contextlib.nullcontext() if allowed(scope, SUBMIT) else pytest.raises(geartrain.ClientError)
         with refused:
             await client.submit(function, background=True)
@@ -97,41 +99,6 @@ async def test_control(urls: dict[tuple[str, str], str], door: str, scope: str, 
                 await control.ask(client, verb, **arguments)
 
 
-GEARMAN_LINES = {
-    "status": READ,
-    "workers": READ,
-    "prioritystatus": READ,
-    "show jobs": READ,
-    "show unique jobs": READ,
-    "show dead jobs": READ,
-    "create function by.line": ADMIN,
-    "maxqueue by.line 5": ADMIN,
-    "drop function by.line": ADMIN,
-    "shutdown graceful": ADMIN,
-    "version": "",
-    "getpid": "",
-}
-
-
-@pytest.mark.parametrize("line", GEARMAN_LINES)
-@pytest.mark.parametrize("scope", [scope for scope in SCOPES if scope != ADMIN])
-def test_lines_of_gearman(urls: dict[tuple[str, str], str], scope: str, line: str) -> None:
-    needed = GEARMAN_LINES[line]
-    with Peer(int(urls["gearman", scope].rpartition(":")[2])) as peer:
-        peer.text(line).text("verbose")
-        answer = b""
-        while not answer.endswith(b"OK INFO\n"):
-            answer += peer.line()
-    assert answer.startswith(b"ERR NOT_ALLOWED ") == bool(needed and not allowed(scope, needed))
-    assert "by.line" not in json.dumps(control_answer(urls, "functions"))
-
-
-def control_answer(urls: dict[tuple[str, str], str], verb: str) -> Any:
-    with geartrain.Client(urls["open", ""]) as client:
-        answer = client.run("geartrain.control", json.dumps({"do": verb}))
-    return json.loads(answer)["answer"]
-
-
 class RedisPeer:
     """A connection that sends commands of Redis and returns the first line of each reply."""
 
@@ -149,24 +116,6 @@ class RedisPeer:
     def ask(self, *words: str) -> bytes:
         self._socket.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(w), w.encode()) for w in words))
         return self._lines.readline()
-
-
-REDIS_COMMANDS = (
-    (("KEYS", "*"), READ),
-    (("DBSIZE",), READ),
-    (("CLIENT", "LIST"), READ),
-    (("DEL", "job:some.function:1"), ADMIN),
-    (("PSUBSCRIBE", "*"), READ),
-    (("PING",), ""),
-)
-
-
-@pytest.mark.parametrize(("command", "needed"), REDIS_COMMANDS)
-@pytest.mark.parametrize("scope", [SUBMIT, WORK, READ])
-def test_commands_of_redis(urls: dict[tuple[str, str], str], scope: str, command: tuple[str, ...], needed: str) -> None:
-    with RedisPeer(urls["gearmonkey", scope]) as peer:
-        answer = peer.ask(*command)
-    assert answer.startswith(b"-NOPERM ") == bool(needed and not allowed(scope, needed))
 
 
 # Users
@@ -257,4 +206,4 @@ def test_account_of_this_machine(tmp_path: Path) -> None:
     with serving.serve("--store", "memory", "--users-file", str(users), listen) as server:
         with geartrain.Client(server.url, patience=1) as client, pytest.raises(geartrain.ClientError):
             client.submit("anything", background=True)
-        assert "who=superuser" in server.stderr
+        assert server.says("who=superuser")

@@ -23,7 +23,7 @@ class Need(NamedTuple):
 
 
 # Which words after the command's name are keys. Without keys, the scope is needed for all functions.
-_NO_KEYS, _FIRST, _ALL, _ALL_BUT_LAST = range(4)
+_NO_KEYS, _FIRST, _ALL, _ALL_BUT_LAST, _FIRST_OF_SCRIPT = range(5)
 _PARTNERS: Final = (SUBMIT, WORK, READ)
 
 NEEDS: Final[dict[bytes, Need]] = {
@@ -36,6 +36,7 @@ NEEDS: Final[dict[bytes, Need]] = {
     **dict.fromkeys((b"LPUSH", b"RPUSH", b"ZADD"), Need((SUBMIT, WORK), _FIRST)),  # workers push to locks
     **dict.fromkeys((b"LPOP", b"RPOP"), Need((WORK, SUBMIT), _FIRST)),  # clients pop from locks
     **dict.fromkeys((b"BLPOP", b"BRPOP"), Need((WORK, SUBMIT), _ALL_BUT_LAST)),
+    **dict.fromkeys((b"EVAL", b"EVALSHA"), Need((WORK,), _FIRST_OF_SCRIPT)),
     **dict.fromkeys((b"LLEN", b"ZCARD", b"ZSCORE", b"EXISTS"), Need(_PARTNERS, _FIRST)),
     **dict.fromkeys((b"LRANGE", b"ZRANGE", b"ZRANGEBYSCORE"), Need((READ, WORK), _FIRST)),
     **dict.fromkeys((b"LREM", b"ZREM"), Need((ADMIN, WORK), _FIRST)),
@@ -74,4 +75,6 @@ def check(connection: "GearmonkeyConnection", arguments: list[bytes]) -> None:
 def _keys(need: Need, arguments: list[bytes]) -> list[bytes]:
     if need.keys == _FIRST:
         return arguments[1:2]
+    if need.keys == _FIRST_OF_SCRIPT:
+        return arguments[3:4]
     return arguments[1:] if need.keys == _ALL else arguments[1:-1]

@@ -8,7 +8,7 @@ import enum
 import math
 from typing import Final, NamedTuple
 
-from geartrain.errors import WireError
+from geartrain.errors import ForbiddenError, RequestError, WireError
 from geartrain.model import Priority
 from geartrain.wire import resp
 
@@ -78,6 +78,11 @@ def expect(raw: bytes, *kinds: Kind) -> Key:
 def refusal(text: str) -> WireError:
     """An error that leaves the connection open."""
     return WireError("ERR", text, fatal=False)
+
+
+def refused_request(error: RequestError) -> WireError:
+    """What the engine refuses, as an error of Redis: NOPERM where a right is missing."""
+    return WireError("NOPERM" if isinstance(error, ForbiddenError) else "ERR", str(error), fatal=False)
 
 
 WRONG_TYPE: Final = WireError("WRONGTYPE", "Operation against a key holding the wrong kind of value", fatal=False)

@@ -179,7 +179,7 @@ def _submit(connection: "GearmonkeyConnection", key: keys.Key, number: bytes, pr
     except RequestError as error:
         connection.gearmonkey.scheduled.discard(handle)
         connection.jobs.written.remove(job_key.id)
-        raise keys.refusal(str(error)) from None
+        raise keys.refused_request(error) from None
     connection.must_be_durable = True
     return True
 

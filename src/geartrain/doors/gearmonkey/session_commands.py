@@ -200,8 +200,9 @@ def _unblock(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp
     if arguments[3:] and arguments[3].upper() not in (b"TIMEOUT", b"ERROR"):
         raise keys.refusal("CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
     number = keys.integer(arguments[2])
+    own = connection.identity  # a peer with rights of its own unblocks its own connections only
     blocked = (peer for peer in connection.gearmonkey.peers() if peer.blocked_pop is not None)
-    peer = next((peer for peer in blocked if peer.number == number), None)
+    peer = next((peer for peer in blocked if peer.number == number and (own is None or peer.identity is own)), None)
     if peer is None:
         return 0
     by_error = arguments[3:] and arguments[3].upper() == b"ERROR"

@@ -29,7 +29,7 @@ class GearmonkeyWorker(Worker):
             try:
                 self.connection.engine.register(self, function)
             except RequestError as error:
-                raise keys.refusal(str(error)) from None
+                raise keys.refused_request(error) from None
             if function in self.abilities:  # the engine refuses functions of the server itself
                 self.connection.gearmonkey.counts.registered[function] += 1
 
