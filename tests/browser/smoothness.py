@@ -23,7 +23,7 @@ FUNCTIONS = 10_000
 JOBS = 1_000_000
 WATCHED = 6.0  # seconds on each page
 SETTLED = 1.0  # seconds after its first data, which are not counted
-PLACES = ("overview", "functions", "functions?sort=queued", "jobs", "jobs?state=queued", "workers", "dead")
+PLACES = ("overview", "functions", "functions?sort=queued", "jobs", "jobs?state=queued", "workers", "failures")
 BATCH = 500
 WORK = ("ScriptDuration", "LayoutDuration", "RecalcStyleDuration")
 

@@ -31,7 +31,8 @@ def test_a_job_is_found_and_cancelled(busy: Scene, visit: Visit) -> None:
 
 def test_a_dead_job_is_retried_and_done(busy: Scene, visit: Visit) -> None:
     handle = busy.dead[0]
-    page = visit(f"{busy.url}/#/dead")
+    page = visit(f"{busy.url}/#/failures?state=dead")
+    page.get_by_role("link", name="gave up after # attempts").click()
     shows(page, "tbody tr", handle).get_by_role("link", name=handle).click()
     shows(page, ".timeline li", "Dead")
     assert page.locator(".timeline .step").filter(has_text="Attempt").count() == ATTEMPTS
@@ -51,14 +52,54 @@ def test_a_dead_job_is_retried_and_done(busy: Scene, visit: Visit) -> None:
         shows(page, "section.bytes pre", "three rows")
 
 
-def test_all_dead_jobs_are_retried_at_once(busy: Scene, visit: Visit) -> None:
-    page = visit(f"{busy.url}/#/dead")
-    shows(page, "td", busy.dead[2])
-    page.get_by_role("button", name="Retry all").click()
-    shows(page, "dialog", "state dead").get_by_role("button", name="Retry all").click()
-    shows(page, "#notices", "queued again.")
+def test_a_group_of_dead_jobs_is_retried_at_once(busy: Scene, visit: Visit) -> None:
+    page = visit(f"{busy.url}/#/failures?state=dead")
+    row = shows(page, "tbody tr", "gave up after # attempts; last: worker disconnected")
+    assert row.locator("td").nth(2).inner_text() == "2"  # one of three is retried already
+    row.get_by_role("button", name="Retry").click()
+    shows(page, "dialog", "2 jobs (gave up after 3 attempts").get_by_role("button", name="Retry all").click()
+    shows(page, "#notices", "2 jobs are queued again.")
     shows(page, "h2", "No dead jobs")
     assert [state(busy, handle) for handle in busy.dead[1:]] == ["queued", "queued"]
+
+
+def test_selected_jobs_are_cancelled(busy: Scene, visit: Visit) -> None:
+    payloads = [f"letter {number}" for number in range(6)]
+    handles = [api(busy.url, "jobs", {"function": "letters", "payload": payload})["handle"] for payload in payloads]
+    page = visit(f"{busy.url}/#/jobs?function=letters&state=queued")
+    shows(page, "td", "letter 5")
+    boxes = page.locator("tbody input[type=checkbox]")  # the newest job comes first
+    boxes.nth(1).check()
+    boxes.nth(3).click(modifiers=["Shift"])
+    shows(page, ".bulk", "3 jobs selected")
+    assert [boxes.nth(index).is_checked() for index in range(6)] == [False, True, True, True, False, False]
+    boxes.nth(2).uncheck()
+    shows(page, ".bulk", "2 jobs selected").get_by_role("button", name="Cancel", exact=True).click()
+    shows(page, "dialog", "Cancel 2 jobs?").get_by_role("button", name="Cancel", exact=True).click()
+    shows(page, "#notices", "2 jobs are cancelled.")
+    hides(page, "td", "letter 4")
+    states = [state(busy, handle) for handle in reversed(handles)]
+    assert states == ["queued", "cancelled", "queued", "cancelled", "queued", "queued"]
+    page.get_by_label("Select all rows of this page").check()
+    shows(page, ".bulk", "4 jobs selected")
+    page.get_by_role("button", name="Clear selection").click()
+    assert page.locator("tbody input:checked").count() == 0
+    shows(page, ".bulk", "Cancel all")
+
+
+def test_all_that_match_are_selected_over_all_pages(busy: Scene, visit: Visit) -> None:
+    with Peer(busy.gearman) as client:
+        for _ in range(130):
+            client.submit(b"leaflets", b"", b"x", kind=Kind.SUBMIT_JOB_BG)
+    page = visit(f"{busy.url}/#/jobs?function=leaflets&state=queued")
+    shows(page, ".pager", "100 of 130 jobs")
+    page.get_by_label("Select all rows of this page").check()
+    shows(page, ".bulk", "100 jobs selected")
+    page.get_by_role("button", name="Select all that match (130 jobs)").click()
+    page.get_by_role("button", name="Cancel all").click()
+    shows(page, "dialog", "130 jobs").get_by_role("button", name="Cancel all").click()
+    shows(page, "#notices", "130 jobs are cancelled.")
+    shows(page, "h2", "No jobs match")
 
 
 def test_a_function_is_paused_and_resumed(busy: Scene, visit: Visit) -> None:

@@ -1,9 +1,12 @@
 """Every page of the dashboard, on a busy server."""
 
+import json
+
 import pytest
 
 from tests.browser.page_checks import PageErrors, Visit, part, shows
-from tests.browser.scene import HOSTILE, Scene
+from tests.browser.scene import HOSTILE, Scene, api
+from tests.support.gearman_peer import Kind, Peer, worker
 
 pytestmark = pytest.mark.peer("chromium", "playwright")
 
@@ -13,7 +16,8 @@ PAGES = (
     ("functions", "Functions", "invoice-pdf"),
     ("functions/invoice-pdf", "invoice-pdf", "march"),
     ("jobs?state=queued", "Jobs", "invoice-pdf"),
-    ("dead", "Dead jobs", "import-csv"),
+    ("failures", "Failed and dead jobs", "import-csv"),
+    ("dead?function=import-csv", "Failed and dead jobs", "import-csv"),
     ("workers", "Workers", "transcoder-1"),
     ("schedules", "Schedules", "No schedules yet"),
     ("system", "System", "gearman://127.0.0.1"),
@@ -34,7 +38,7 @@ def test_deep_links_open_their_pages(busy: Scene, visit: Visit) -> None:
 def test_the_navigation_leads_to_every_page(busy: Scene, visit: Visit) -> None:
     page = visit(busy.url)
     names = page.locator("nav a").evaluate_all("links => links.map((link) => link.firstChild.textContent)")
-    assert names == ["Overview", "Functions", "Jobs", "Dead jobs", "Workers", "Schedules", "System"]
+    assert names == ["Overview", "Functions", "Jobs", "Failed and dead", "Workers", "Schedules", "System"]
     for name in names:
         page.locator("nav a").filter(has_text=name).first.click()
         shows(page, "h1", name)
@@ -53,7 +57,7 @@ def test_charts_move(busy: Scene, visit: Visit) -> None:
 
 
 def test_a_function_has_charts_when_its_page_opens(busy: Scene, visit: Visit) -> None:
-    drawn = "document.querySelectorAll('.function-charts path.line[d*=L]').length >= 6"
+    drawn = "() => document.querySelectorAll('.function-charts path.line[d*=L]').length >= 6"
     # The server takes a sample every 15 seconds: another page waits until there are two.
     visit(f"{busy.url}/#/functions/thumbnail").wait_for_function(drawn, timeout=60_000)
     page = visit("about:blank")
@@ -92,6 +96,53 @@ def test_a_job_shows_where_it_came_from_and_what_happened(busy: Scene, visit: Vi
     shows(page, "pre", "7b 22 66 69 6c 65 22")
     page.get_by_role("button", name="Text", exact=True).click()
     shows(page, "pre", '{"file": "holiday.mov"}')
+
+
+def test_a_task_shows_its_arguments(busy: Scene, visit: Visit) -> None:
+    call = {
+        "v": 1,
+        "args": [4711, "Ada"],
+        "kwargs": {"urgent": True, "lines": [{"cents": 1900}]},
+        "id": "5f2c9a1e7b3d-1",
+    }
+    handle = api(busy.url, "jobs", {"function": "shop.charge", "payload": json.dumps(call)})["handle"]
+    page = visit(f"{busy.url}/#/jobs/{part(handle)}")
+    pre = shows(page, "pre", "4711")
+    assert pre.inner_text() == '4711,\n"Ada",\nurgent = true,\nlines = [\n  {\n    "cents": 1900\n  }\n]'
+    page.get_by_role("button", name="JSON").click()
+    shows(page, "pre", "5f2c9a1e7b3d-1")
+    page.get_by_role("button", name="Submit again").click()
+    assert json.loads(page.get_by_role("textbox", name="Payload").input_value()) == call
+    page.goto(f"{busy.url}/#/jobs?function=shop.charge")
+    shows(page, "td", '4711, "Ada", urgent = true, lines = [{"cents":1900}]')
+
+
+def test_a_payload_that_only_resembles_a_task_is_shown_whole(busy: Scene, visit: Visit) -> None:
+    payload = '{"v": 1, "args": [1], "other": 2}'
+    handle = api(busy.url, "jobs", {"function": "shop.charge", "payload": payload})["handle"]
+    page = visit(f"{busy.url}/#/jobs/{part(handle)}")
+    shows(page, "pre", '"other": 2')
+    assert page.get_by_role("button", name="Arguments").count() == 0
+
+
+TRACEBACK = """Traceback (most recent call last):
+  File "/srv/tasks.py", line 41, in charge
+    gateway.charge(order)
+ConnectionError: cannot reach 10.0.0.7:443"""
+
+
+def test_a_failed_job_shows_its_traceback(busy: Scene, visit: Visit) -> None:
+    with worker(busy.gearman, b"shop.ship") as peer, Peer(busy.gearman) as client:
+        handle = client.submit(b"shop.ship", b"", b"1", kind=Kind.SUBMIT_JOB_BG)
+        peer.send(Kind.SET_CLIENT_ID, b"shipper-1")
+        peer.send(Kind.WORK_EXCEPTION, peer.grab().handle, TRACEBACK.encode())
+        peer.silence()
+    page = visit(f"{busy.url}/#/jobs/{part(handle.decode())}")
+    card = shows(page, "section", "Traceback").locator("pre.traceback")
+    assert card.inner_text().strip() == TRACEBACK
+    assert card.locator(".trace-error").inner_text().strip() == "ConnectionError: cannot reach 10.0.0.7:443"
+    shows(page, ".facts dd", "ConnectionError: cannot reach 10.0.0.7:443")
+    shows(page, ".timeline li", "Attempt 1 by shipper-1 (gearman)")
 
 
 def test_markup_in_a_payload_is_text(busy: Scene, visit: Visit) -> None:

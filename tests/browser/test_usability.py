@@ -5,6 +5,7 @@ import pytest
 from tests.browser import scene
 from tests.browser.page_checks import PageErrors, Visit, hides, part, shows
 from tests.browser.scene import Scene, api
+from tests.support import serving
 
 pytestmark = pytest.mark.peer("chromium", "playwright")
 
@@ -13,7 +14,7 @@ PAGES = {
     "o": "Overview",
     "f": "Functions",
     "j": "Jobs",
-    "d": "Dead jobs",
+    "d": "Failed and dead",
     "w": "Workers",
     "s": "Schedules",
     "y": "System",
@@ -44,7 +45,7 @@ def test_a_dialog_keeps_the_focus_and_gives_it_back(busy: Scene, visit: Visit) -
     shows(page, "h1", "Overview")
     page.get_by_role("button", name="Keyboard").focus()
     page.keyboard.press("?")
-    shows(page, "dialog", "Go to Dead jobs")
+    shows(page, "dialog", "Go to Failed and dead")
     for _ in range(4):
         page.keyboard.press("Tab")
         # The body stands for the browser's own controls, which are part of the round.
@@ -120,17 +121,30 @@ def test_rows_become_cards_on_a_phone(busy: Scene, visit: Visit) -> None:
 
 
 def test_an_empty_server_shows_what_to_do(visit: Visit, errors: PageErrors) -> None:
-    with scene.serve("--store", "memory") as (_, url, _):
+    with scene.serve("--store", "memory") as (_, url, port):
         page = visit(url)
-        shows(page, ".command", "gearman -w -f reverse -- rev")
+        shows(page, ".command", f"gearman -h 127.0.0.1 -p {port} -w -f reverse -- rev")
+        shows(page, ".command", f"echo 'Hello, gears' | gearman -h 127.0.0.1 -p {port} -f reverse")
         for place, text in {
             "functions": "No functions yet",
             "jobs": "No jobs yet",
             "workers": "No workers",
+            "failures": "No failed or dead jobs",
             "dead": "No dead jobs",
         }.items():
             page.goto(f"{url}/#/{place}")
             shows(page, ".empty h2", text)
+        errors.expected = ("Failed to load resource", "ERR_")
+
+
+def test_commands_name_no_door_that_is_closed(visit: Visit, errors: PageErrors) -> None:
+    with serving.serve("--store", "memory", "--listen", "http://127.0.0.1:0") as server:
+        url = server.urls[0].rstrip("/")
+        page = visit(f"{url}/#/workers")
+        shows(page, ".command", f"geartrain work -s {url} reverse -- rev")
+        page.goto(f"{url}/#/jobs")
+        shows(page, ".command", f"geartrain submit -s {url} report monday")
+        assert "gearman" not in page.locator(".command").inner_text()
         errors.expected = ("Failed to load resource", "ERR_")
 
 

@@ -7,7 +7,7 @@ import * as live from "./lib/live.js";
 import * as router from "./lib/router.js";
 import { askForJob } from "./lib/submit.js";
 import { keepTimesCurrent } from "./lib/time.js";
-import * as dead from "./views/dead.js";
+import * as failures from "./views/failures.js";
 import * as functions from "./views/functions.js";
 import * as jobs from "./views/jobs.js";
 import * as overview from "./views/overview.js";
@@ -15,14 +15,19 @@ import * as schedules from "./views/schedules.js";
 import * as system from "./views/system.js";
 import * as workers from "./views/workers.js";
 
-const PAGES = { overview, functions, jobs, dead, workers, schedules, system };
+/** Addresses of earlier versions that someone may have saved. */
+const dead = {
+  title: failures.title,
+  open: (root, route) => location.replace(router.link("failures", { ...router.encodedQuery(route), state: "dead" })),
+};
+const PAGES = { overview, functions, jobs, failures, dead, workers, schedules, system };
 
 /** The navigation: page, name, key after g, and the count shown beside it (a field of the overview, or a function). */
 const NAVIGATION = [
   ["overview", "Overview", "o", null],
   ["functions", "Functions", "f", "functions"],
   ["jobs", "Jobs", "j", (now) => now.queued + now.running + now.scheduled],
-  ["dead", "Dead jobs", "d", "dead"],
+  ["failures", "Failed and dead", "d", "dead"],
   ["workers", "Workers", "w", "workers"],
   ["schedules", "Schedules", "s", null],
   ["system", "System", "y", null],
@@ -62,7 +67,7 @@ function showCounts(now) {
     const number = counted === null ? 0 : typeof counted === "string" ? now[counted] : counted(now);
     setText(counts.get(page), number ? count(number) : "");
   }
-  setAttribute(counts.get("dead"), "data-tone", now.dead ? "bad" : null);
+  setAttribute(counts.get("failures"), "data-tone", now.dead ? "bad" : null);
   const flow = `${rate(now.submitted_rate)} submitted/s · ${rate(now.completed_rate)} completed/s`;
   setText(
     document.getElementById("summary"),

@@ -75,6 +75,28 @@ export async function performOnAll(name, filter, onProgress, signal) {
   return { done, refused };
 }
 
+const AT_ONCE = 6; // requests for single jobs, as many as a browser sends to one host
+
+/** Applies a verb to jobs by their handles. What a job refuses, because it changed state, is counted. */
+export async function performOnEach(name, handles, onProgress, signal) {
+  const waiting = [...handles];
+  const sum = { done: 0, refused: 0 };
+  const sender = async () => {
+    while (waiting.length && !signal.aborted) {
+      try {
+        await send(name, waiting.shift());
+        sum.done += 1;
+      } catch (error) {
+        if (error.status !== 404 && error.status !== 409) throw error;
+        sum.refused += 1;
+      }
+      onProgress(sum.done, sum.refused);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, sender));
+  return sum;
+}
+
 export function sumUp(name, { done, refused }) {
   const rest = refused ? `; ${plural(refused, "job")} had changed state` : "";
   return `${plural(done, "job")} ${done === 1 ? "is" : "are"} ${VERBS[name].past}${rest}.`;

@@ -1,5 +1,6 @@
 // A payload or result, shown as text, as JSON or in hex.
 import { make } from "./dom.js";
+import { argumentsText } from "./envelope.js";
 import { size } from "./format.js";
 import { notice } from "./notice.js";
 
@@ -9,6 +10,7 @@ const LINE = 16;
 
 /** Formats for bytes; each returns a text, or null if it does not apply. */
 const FORMATS = {
+  Arguments: (bytes) => argumentsText(decode(bytes)),
   Text: (bytes) => decode(bytes),
   JSON: (bytes) => pretty(decode(bytes)),
   Hex: (bytes) => hex(bytes),
@@ -20,7 +22,8 @@ export function bytesView(label, bytes, href) {
     Object.entries(FORMATS).map(([format, write]) => [format, write(bytes.subarray(0, MOST_SHOWN))]),
   );
   const pre = make("pre", { tabindex: "0", "aria-label": label });
-  const tabs = Object.keys(FORMATS).map((format) =>
+  const formats = Object.keys(FORMATS).filter((format) => format !== "Arguments" || texts[format] !== null);
+  const tabs = formats.map((format) =>
     make(
       "button",
       { type: "button", class: "tiny", disabled: texts[format] === null, on: { click: () => show(format) } },
@@ -42,7 +45,7 @@ export function bytesView(label, bytes, href) {
     tabs.forEach((tab) => tab.setAttribute("aria-pressed", String(tab.textContent === format)));
   }
 
-  show(["JSON", "Text", "Hex"].find((format) => texts[format] !== null));
+  show(["Arguments", "JSON", "Text", "Hex"].find((format) => texts[format] !== null));
   const head = make(
     "div",
     { class: "card-head" },
@@ -55,7 +58,8 @@ export function bytesView(label, bytes, href) {
   return make("section", { class: "card bytes", "aria-label": label }, head, pre);
 }
 
-function decode(bytes) {
+/** The text of bytes; null if they are not UTF-8. */
+export function decode(bytes) {
   const cut = bytes.length === MOST_SHOWN; // the cut may be inside a character
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: cut });

@@ -153,7 +153,9 @@ export class Chart {
   #drawLine(series, index) {
     const inside = this.points.filter((point) => point.at >= this.points.at(-1).at - this.seconds);
     const runs = runsOf(inside, series.field).map((points) => ({
-      line: points.map((point) => `${this.#x(point.at).toFixed(1)} ${this.#y(point[series.field]).toFixed(1)}`).join("L"),
+      line: points
+        .map((point) => `${this.#x(point.at).toFixed(1)} ${this.#y(point[series.field]).toFixed(1)}`)
+        .join("L"),
       ends: [this.#x(points[0].at), this.#x(points.at(-1).at)],
     }));
     // A single value between gaps is a dot: a line of no length with round ends.

@@ -12,6 +12,11 @@ export function parse(fragment) {
   return { page, parts, query: values };
 }
 
+/** The query of a route, for `link`. */
+export function encodedQuery(route) {
+  return Object.fromEntries(Object.entries(route.query).map(([name, encoded]) => [name, { encoded }]));
+}
+
 /** A fragment; values are encoded unless they are `{ encoded }`. Empty ones are omitted. */
 export function link(path, query = {}) {
   const pairs = Object.entries(query)

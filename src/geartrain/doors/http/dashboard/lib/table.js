@@ -4,17 +4,18 @@ import { count } from "./format.js";
 
 /**
  * `columns`: `{ label, value(row), fill?(cell, row), class?, sort?, hint? }`. `value` is the text; for a column with
- * `fill` it decides whether the cell is filled again. `key(row)` identifies a row.
+ * `fill` it decides whether the cell is filled again. `key(row)` identifies a row. `selection` adds checkboxes.
  */
 export class Table {
-  constructor({ label, columns, key, onSort = null }) {
+  constructor({ label, columns, key, onSort = null, selection = null }) {
     this.columns = columns;
     this.key = key;
+    this.selection = selection;
     this.rows = new Map();
     this.order = "";
     this.heads = columns.map((column) => head(column, onSort));
     this.body = make("tbody", { role: "rowgroup" });
-    const header = make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, ...this.heads));
+    const header = make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, selection?.head, ...this.heads));
     // Explicit roles, because a table that is laid out as cards loses its own.
     const table = make("table", { role: "table", "aria-label": label }, header, this.body);
     this.element = make("div", { class: "table-wrap cardlike" }, table);
@@ -34,6 +35,7 @@ export class Table {
     const order = keys.join("\n");
     if (order !== this.order) this.#arrange(keys);
     this.order = order;
+    this.selection?.shown(keys);
   }
 
   sorted(by, direction) {
@@ -46,6 +48,7 @@ export class Table {
     let row = this.rows.get(key);
     if (row === undefined) {
       row = newRow(this.columns);
+      if (this.selection) row.element.prepend(this.selection.cell(key, item));
       this.rows.set(key, row);
     }
     row.item = item;

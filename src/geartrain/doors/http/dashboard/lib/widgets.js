@@ -45,12 +45,13 @@ export function problemBox() {
   };
 }
 
-/** An empty state: a title, a text, and commands to try. */
-export function empty(title, text, ...commands) {
-  return make("div", { class: "empty card" }, make("h2", {}, title), make("p", {}, text), ...commands.map(command));
+/** An empty state: a title and a text. */
+export function empty(title, text) {
+  return make("div", { class: "empty card" }, make("h2", {}, title), make("p", {}, text));
 }
 
-function command(text) {
+/** A command line that can be copied. */
+export function command(text) {
   const copy = make("button", { type: "button", class: "quiet tiny", on: { click: () => copyText(text) } }, "Copy");
   return make("div", { class: "command" }, make("code", {}, text), copy);
 }

@@ -103,9 +103,9 @@ function makeTiles(name) {
     queued: tile("Queued", { tone: "queued", href: jobs("queued") }),
     running: tile("Running", { tone: "running", href: jobs("running") }),
     scheduled: tile("Scheduled", { tone: "scheduled", href: jobs("scheduled") }),
-    dead: tile("Dead", { tone: "dead", href: link("dead", { function: { encoded: name } }) }),
+    dead: tile("Dead", { tone: "dead", href: link("failures", { state: "dead", function: { encoded: name } }) }),
     flow: tile("Completed", { tone: "done" }),
-    failed: tile("Failed", { tone: "failed", href: jobs("failed") }),
+    failed: tile("Failed", { tone: "failed", href: link("failures", { function: { encoded: name } }) }),
     workers: tile("Workers", { href: link("workers", { search: { encoded: name } }) }),
     limits: tile("Limits"),
   };

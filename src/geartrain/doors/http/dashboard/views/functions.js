@@ -1,5 +1,6 @@
 // The list of functions, or one function: `#/functions` and `#/functions/<name>`.
 import { get } from "../lib/api.js";
+import { emptyWithCommands } from "../lib/commands.js";
 import { askForLimits, limitsText, pauseVerb, plainButton, verbButton } from "../lib/actions.js";
 import { make, setAttribute, setText } from "../lib/dom.js";
 import { count, rate } from "../lib/format.js";
@@ -76,10 +77,10 @@ function showNone(container, isEmpty, search) {
   container.replaceChildren(
     search
       ? empty("No functions match", `No function has “${search}” in its name.`)
-      : empty(
+      : emptyWithCommands(
           "No functions yet",
           "A function appears when a worker registers it or a client submits a job for it.",
-          "gearman -w -f reverse -- rev",
+          "worker",
         ),
   );
 }
@@ -163,6 +164,11 @@ function fillAge(cell, row) {
 function fillActions(cell, row, changed) {
   const limits = action(async () => (await askForLimits(cell.current())) && changed());
   cell.replaceChildren(
-    make("div", { class: "row" }, verbButton(pauseVerb(row), cell.current, changed), plainButton("limit", limits, "tiny roomy")),
+    make(
+      "div",
+      { class: "row" },
+      verbButton(pauseVerb(row), cell.current, changed),
+      plainButton("limit", limits, "tiny roomy"),
+    ),
   );
 }

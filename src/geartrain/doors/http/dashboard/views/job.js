@@ -1,26 +1,28 @@
-// One job: details, timeline, payload and result.
-import { address, download, get, isAbort } from "../lib/api.js";
-import { bytesView } from "../lib/bytes.js";
+// One job: details, timeline, payload, traceback and result.
+import { download, get } from "../lib/api.js";
+import { decode } from "../lib/bytes.js";
 import { jobButtons } from "../lib/actions.js";
 import { make } from "../lib/dom.js";
 import { duration, dateTime, plural, size } from "../lib/format.js";
+import { hasTraceback, summary, tracebackCard } from "../lib/reason.js";
 import { autoRefresh } from "../lib/refresh.js";
 import { badge, facts, functionLink, problemBox } from "../lib/widgets.js";
 import { askForJob } from "../lib/submit.js";
-import { decoded, shown } from "../lib/text.js";
+import { decoded, encoded, shown } from "../lib/text.js";
 import { time } from "../lib/time.js";
+import { BytesPanel, isPart } from "./bytespanel.js";
 import { Follower } from "./follow.js";
 import { timeline } from "./timeline.js";
 
 const OVER = ["done", "failed", "cancelled", "expired"];
-const MOST_LOADED = 4 * 1024 * 1024; // bytes; larger ones can only be downloaded
+const FAILED = ["failed", "dead"];
 
 export function openJob(root, handle, signal) {
   const problem = problemBox();
   const details = make("div", { class: "job" });
   const payload = new BytesPanel("Payload", handle, signal);
-  const result = new BytesPanel("Result", handle, signal);
-  const parts = { head: make("div", { class: "head" }), facts: make("div"), timeline: make("div") };
+  const result = new BytesPanel("Result", handle, signal, (bytes) => tracebackOf(job, bytes));
+  const parts = { head: make("div", { class: "head" }), facts: make("div"), timeline: make("div"), trace: make("div") };
   const follower = new Follower(handle, () => refresh(), signal);
   let shownAs = "";
   let job = null;
@@ -50,7 +52,7 @@ export function openJob(root, handle, signal) {
     ),
   );
   parts.head.append(make("h1", { class: "mono" }, decoded(handle)));
-  root.append(parts.head, problem.element, details, payload.element, follower.element, result.element);
+  root.append(parts.head, problem.element, details, parts.trace, payload.element, follower.element, result.element);
   const refresh = autoRefresh(load, signal, (error) => {
     problem.show(error);
     details.hidden = job === null;
@@ -75,12 +77,21 @@ function show(parts, job, current, refresh) {
   );
   parts.facts.replaceChildren(route(job), job.state === "running" ? progress(job) : "", factsOf(job));
   parts.timeline.replaceChildren(timeline(job));
+  // If there is a result, it is the whole of what the reason is the beginning of.
+  const traced = FAILED.includes(job.state) && !job.result_size && hasTraceback(job.reason);
+  parts.trace.replaceChildren(...(traced ? [tracebackCard(job.reason)] : []));
+}
+
+/** What a worker sends with a failure is mostly a traceback, of which the reason is the beginning. */
+function tracebackOf(job, bytes) {
+  const text = FAILED.includes(job.state) ? decode(bytes) : null;
+  return text !== null && hasTraceback(text) ? tracebackCard(text) : null;
 }
 
 async function submitLike(job) {
   let text = shown(job.payload ?? "");
   try {
-    text = new TextDecoder().decode(await download(`jobs/${encodeURIComponent(shown(job.handle))}/payload`));
+    text = new TextDecoder().decode(await download(`jobs/${encoded(job.handle)}/payload`));
   } catch {
     // Fall back to the part of the payload that the page has.
   }
@@ -150,7 +161,7 @@ function factsOf(job) {
     job.expires_at ? ["Expires", at(job.expires_at)] : null,
     ["Worker", last.name || (last.door ? "(no name)" : "none yet")],
     job.code ? ["Code", String(job.code)] : null,
-    job.reason ? ["Reason", job.reason] : null,
+    job.reason ? ["Reason", summary(job.reason)] : null,
     ["Sizes", `payload ${size(job.payload_size)}, result ${size(job.result_size)}${cut(job)}`],
     OVER.includes(job.state) ? ["Record", "kept for a limited time after the end"] : null,
   ]);
@@ -160,57 +171,7 @@ function cut(job) {
   return isPart(job.result_size, job.result_kept) ? ` (cut: the first ${size(job.result_kept)} are kept)` : "";
 }
 
-function isPart(amount, kept) {
-  return kept !== null && kept !== undefined && kept < amount;
-}
-
 /** When it could first run; after an attempt, `run_at` belongs to the next one. */
 function readyAt(job) {
   return job.trials.length ? job.submitted_at : Math.max(job.submitted_at, job.run_at ?? 0);
-}
-
-/** A payload or result; loaded once, and again only when its size changes. */
-class BytesPanel {
-  constructor(label, handle, signal) {
-    this.name = label;
-    this.label = label;
-    this.resource = `jobs/${handle}/${label.toLowerCase()}`;
-    this.path = this.resource;
-    this.signal = signal;
-    this.size = undefined;
-    this.element = make("div");
-  }
-
-  async show(amount, kept = null) {
-    if (amount === this.size) return;
-    this.size = amount;
-    const part = isPart(amount, kept);
-    this.label = part ? `${this.name}, the first ${size(kept)} of ${size(amount)}` : this.name;
-    this.path = part ? `${this.resource}?part=true` : this.resource;
-    if (amount === null) this.element.replaceChildren();
-    else if (amount > MOST_LOADED) this.element.replaceChildren(this.#offer(amount));
-    else await this.#load();
-  }
-
-  async #load() {
-    try {
-      const bytes = await download(this.path, this.signal);
-      this.element.replaceChildren(bytesView(this.label, bytes, address(this.path)));
-    } catch (error) {
-      this.size = undefined;
-      if (!isAbort(error))
-        this.element.replaceChildren(make("p", { class: "card soft" }, `${this.label}: ${error.message}`));
-    }
-  }
-
-  #offer(amount) {
-    const save = make("a", { class: "button", href: address(this.path), download: "" }, "Download");
-    return make(
-      "section",
-      { class: "card row" },
-      make("h2", {}, this.label),
-      make("span", { class: "soft" }, `${size(amount)}, too large to show`),
-      save,
-    );
-  }
 }

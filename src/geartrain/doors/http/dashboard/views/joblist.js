@@ -1,15 +1,13 @@
-// A list of jobs that match a filter, with pages and with buttons for all of them.
+// A list of jobs that match a filter, with pages, a selection, and buttons for the selected jobs or for all.
 import { get } from "../lib/api.js";
-import { performOnAll, plainButton, sumUp } from "../lib/actions.js";
-import { confirm } from "../lib/dialog.js";
-import { make, setText } from "../lib/dom.js";
-import { count, dateTime, plural } from "../lib/format.js";
+import { make } from "../lib/dom.js";
+import { count, plural } from "../lib/format.js";
 import { autoRefresh } from "../lib/refresh.js";
-import { showError, notice } from "../lib/notice.js";
+import { Selection } from "../lib/selection.js";
 import { problemBox } from "../lib/widgets.js";
 import { Pager } from "../lib/table.js";
-import { shown, textOf } from "../lib/text.js";
-import { VERBS } from "../lib/verbs.js";
+import { shown } from "../lib/text.js";
+import { BulkBar } from "./bulkbar.js";
 import { jobColumns, jobTable } from "./jobtable.js";
 
 const PAGE = 100;
@@ -20,34 +18,60 @@ const PAGE = 100;
  */
 export function jobList({ label, filter, columns, empty, verbs, signal }) {
   const problem = problemBox();
-  const pager = new Pager(() => refresh());
+  const selection = new Selection((job) => shown(job.handle), offer);
+  const pager = new Pager(() => turn());
   const table = jobTable(
     label,
     jobColumns(columns, () => refresh()),
+    selection,
   );
   const none = make("div", { hidden: true });
   const paused = make("span", { class: "soft small", hidden: true }, "refresh paused");
-  const bulk = new BulkBar(filter, () => refresh(), signal);
+  const bulk = new BulkBar(() => turn(), signal);
+  let page = { items: [] };
+  let all = false; // all jobs that match are selected, on other pages as well
 
-  // Rows must not move while the pointer or the focus is on them.
-  const inUse = () => table.element.matches(":hover") || table.element.contains(document.activeElement);
+  // Rows must not move while the pointer or the focus is on them, or some are selected.
+  const inUse = () =>
+    selection.size > 0 || table.element.matches(":hover") || table.element.contains(document.activeElement);
 
   async function load(requested) {
     paused.hidden = !inUse();
     if (!requested && inUse()) return;
-    const page = await get("jobs", { ...filter(), limit: PAGE, after: pager.after }, signal);
+    page = await get("jobs", { ...filter(), limit: PAGE, after: pager.after }, signal);
     table.update(page.items);
     pager.update(page, "jobs");
-    bulk.offer(page.items.length ? verbs() : [], page);
     table.element.hidden = page.items.length === 0;
     none.hidden = page.items.length > 0;
     if (!none.hidden) none.replaceChildren(empty());
   }
 
-  const list = make("div", { class: "list" }, problem.element, none, table.element);
+  function offer() {
+    if (!selection.isWholePage) all = false;
+    if (selection.size === 0 || all) bulk.offerAll(page.items.length ? verbs() : [], filter, amountOf(page));
+    else bulk.offerSelected(selectedJobs(), [...selectionButtons()]);
+  }
+
+  function* selectionButtons() {
+    if (!selection.isWholePage) yield quiet("Select page", () => selection.selectPage());
+    else if ((page.after || pager.after) && verbs().length)
+      yield quiet(`Select all that match (${amountOf(page)})`, () => {
+        all = true;
+        offer();
+      });
+    yield quiet("Clear selection", () => selection.clear());
+  }
+
+  const selectedJobs = () => page.items.filter((job) => selection.keys.has(shown(job.handle)));
+
+  function turn() {
+    selection.clear();
+    refresh();
+  }
+
   let refresh = () => {};
   return {
-    element: list,
+    element: make("div", { class: "list" }, problem.element, none, table.element),
     bulk: bulk.element,
     pager: make("div", { class: "row push" }, paused, pager.element),
     begin() {
@@ -55,94 +79,16 @@ export function jobList({ label, filter, columns, empty, verbs, signal }) {
     },
     changed() {
       pager.reset();
-      refresh();
+      turn();
     },
   };
 }
 
-/** Buttons for all jobs that match the filter, and the progress of the action. */
-class BulkBar {
-  constructor(filter, changed, signal) {
-    this.filter = filter;
-    this.changed = changed;
-    this.signal = signal;
-    this.offered = "";
-    this.amount = "";
-    this.running = null;
-    this.buttons = make("div", { class: "row" });
-    this.progress = make("span", { class: "soft small", role: "status" });
-    this.stop = make(
-      "button",
-      { type: "button", class: "tiny", hidden: true, on: { click: () => this.running?.abort() } },
-      "Stop",
-    );
-    this.element = make("div", { class: "bulk", hidden: true }, this.buttons, this.progress, this.stop);
-  }
-
-  offer(names, page) {
-    this.amount =
-      page.total === null || page.total === undefined
-        ? page.after
-          ? `more than ${count(page.items.length)} jobs`
-          : plural(page.items.length, "job")
-        : plural(page.total, "job");
-    if (names.join() === this.offered) return;
-    this.offered = names.join();
-    this.element.hidden = names.length === 0;
-    this.buttons.replaceChildren(...names.map((name) => this.#button(name)));
-  }
-
-  #button(name) {
-    const button = plainButton(name, () => this.#ask(name), "");
-    setText(button, VERBS[name].label_all);
-    return button;
-  }
-
-  async #ask(name) {
-    const filter = Object.fromEntries(
-      Object.entries(this.filter()).filter(([, value]) => value !== "" && value !== null),
-    );
-    const { danger, label_all: label } = VERBS[name];
-    const confirmed = await confirm(`${label} that match the filter?`, {
-      detail: `${this.amount} (${describe(filter)}).`,
-      yes: label,
-      danger,
-    });
-    if (confirmed && this.running === null) await this.#run(name, plainFilter(filter));
-  }
-
-  async #run(name, filter) {
-    this.running = new AbortController();
-    this.signal.addEventListener("abort", () => this.running?.abort());
-    this.stop.hidden = false;
-    try {
-      const sum = await performOnAll(
-        name,
-        filter,
-        (done) => setText(this.progress, `${plural(done, "job")} so far…`),
-        this.running.signal,
-      );
-      notice(sumUp(name, sum));
-    } catch (error) {
-      showError(error);
-    }
-    this.running = null;
-    this.stop.hidden = true;
-    setText(this.progress, "");
-    this.changed();
-  }
+function quiet(text, click) {
+  return make("button", { type: "button", class: "quiet", on: { click } }, text);
 }
 
-/** The filter with values for JSON. */
-function plainFilter(filter) {
-  return Object.fromEntries(
-    Object.entries(filter).map(([name, value]) => [name, value.encoded === undefined ? value : textOf(value.encoded)]),
-  );
-}
-
-function describe(filter) {
-  const parts = Object.entries(plainFilter(filter)).map(
-    ([name, value]) => `${name} ${name === "since" || name === "until" ? dateTime(value) : shown(value)}`,
-  );
-  return parts.length ? parts.join(", ") : "no filter: every job";
+function amountOf(page) {
+  if (page.total !== null && page.total !== undefined) return plural(page.total, "job");
+  return page.after ? `more than ${count(page.items.length)} jobs` : plural(page.items.length, "job");
 }

@@ -1,5 +1,6 @@
 // The list of jobs, by state, function, protocol, time and text: `#/jobs`; one job: `#/jobs/<handle>`.
 import { verbsFor } from "../lib/actions.js";
+import { emptyWithCommands } from "../lib/commands.js";
 import { make } from "../lib/dom.js";
 import { empty, searchField, segments } from "../lib/widgets.js";
 import { replaceQuery } from "../lib/router.js";
@@ -125,9 +126,9 @@ function noJobs(chosen) {
   const filtered = Object.values(chosen).some(Boolean);
   return filtered
     ? empty("No jobs match", "Finished background jobs are listed for a limited time, foreground jobs are not.")
-    : empty(
+    : emptyWithCommands(
         "No jobs yet",
-        "Submit a job here or with any client. This one waits for a worker of “report”:",
-        "echo monday | gearman -b -f report",
+        "Submit a job here or with any client. This one is queued until there is a worker of “report”:",
+        "background",
       );
 }

@@ -1,7 +1,9 @@
 // The table of jobs, and the columns that pages choose from.
 import { jobButtons } from "../lib/actions.js";
 import { make, setAttribute, setText } from "../lib/dom.js";
+import { argumentsPreview } from "../lib/envelope.js";
 import { duration } from "../lib/format.js";
+import { summary } from "../lib/reason.js";
 import { badge, functionLink, jobLink } from "../lib/widgets.js";
 import { numberColumn, Table } from "../lib/table.js";
 import { shown } from "../lib/text.js";
@@ -9,8 +11,8 @@ import { setTime } from "../lib/time.js";
 
 const PREVIEW = 80;
 
-export function jobTable(label, columns) {
-  return new Table({ label, columns, key: (job) => shown(job.handle) });
+export function jobTable(label, columns, selection = null) {
+  return new Table({ label, columns, key: (job) => shown(job.handle), selection });
 }
 
 /** Columns by name, in this order; `changed` is called after an action on a job. */
@@ -38,7 +40,7 @@ export function jobColumns(names, changed) {
     },
     took: { label: "Took", class: "number", value: tookText },
     attempts: numberColumn("Attempts", (job) => job.attempts),
-    reason: { label: "Reason", class: "wrap", value: (job) => job.reason || "unknown" },
+    reason: { label: "Reason", class: "wrap", value: (job) => job.reason, fill: fillReason },
     actions: {
       label: "",
       class: "actions",
@@ -71,9 +73,15 @@ function fillState(cell, job) {
   setAttribute(cell, "title", job.reason || null);
 }
 
+function fillReason(cell, job) {
+  cell.replaceChildren(make("div", {}, summary(job.reason) || "unknown"));
+  setAttribute(cell, "title", job.reason);
+}
+
 function preview(job) {
   if (job.payload === null) return "not kept";
-  const text = shown(job.payload).replaceAll("\n", "⏎");
+  const payload = shown(job.payload);
+  const text = (argumentsPreview(payload) ?? payload).replaceAll("\n", "⏎");
   return text.length > PREVIEW ? `${text.slice(0, PREVIEW)}…` : text;
 }
 

@@ -1,12 +1,13 @@
 // The overview of the server.
 import { get, isAbort } from "../lib/api.js";
 import { Chart } from "../lib/chart.js";
+import { emptyWithCommands } from "../lib/commands.js";
 import { inFrame, make, setText } from "../lib/dom.js";
 import { count, plural, rate } from "../lib/format.js";
 import { percentileCard } from "../lib/percentiles.js";
 import { autoRefresh } from "../lib/refresh.js";
 import * as live from "../lib/live.js";
-import { empty, functionLink, jobLink, problemBox, segments, tile } from "../lib/widgets.js";
+import { functionLink, jobLink, problemBox, segments, tile } from "../lib/widgets.js";
 import { setTime, time } from "../lib/time.js";
 import { link } from "../lib/router.js";
 import { shown } from "../lib/text.js";
@@ -20,6 +21,7 @@ const RANGES = [
 ];
 const perSecond = (value) => `${rate(value)}/s`;
 const BUSIEST = 8;
+const LATEST = 6;
 const SHORTEST = 0.9; // seconds between two points of a chart; a rate over less is too noisy
 const LONGEST = 5; // seconds; after a longer gap no point is added
 
@@ -29,15 +31,9 @@ export function open(root, route, signal) {
   const charts = makeCharts();
   const percentiles = percentileCard();
   const busiest = makeList("Longest queues", link("functions", { sort: "queued" }));
-  const dead = makeList("Latest dead jobs", link("dead"));
+  const failed = makeList("Latest failures", link("failures"));
   const history = { points: [], seconds: 300, last: null };
-  const first = empty(
-    "No jobs yet",
-    "Start a worker, then submit a job. Both appear here at once.",
-    "gearman -w -f reverse -- rev",
-    "echo 'Hello, gears' | gearman -f reverse",
-  );
-  first.hidden = true;
+  const first = make("div", { hidden: true });
 
   const load = () => loadHistory(history, charts, signal).catch((error) => isAbort(error) || problem.show(error));
   const range = segments("Time range of the charts", RANGES, "300", (seconds) => {
@@ -55,7 +51,7 @@ export function open(root, route, signal) {
       charts.flow.element,
       make("div", { class: "stack" }, charts.queued.element, charts.running.element),
     ),
-    make("div", { class: "cards" }, percentiles.element, busiest.element, dead.element),
+    make("div", { class: "cards" }, percentiles.element, busiest.element, failed.element),
   );
 
   const show = (now) => {
@@ -64,6 +60,7 @@ export function open(root, route, signal) {
       tiles.show(now);
       percentiles.show(now);
       first.hidden = now.submitted + now.queued + now.running + now.scheduled + now.dead > 0;
+      if (!first.hidden && !first.firstChild) first.append(noJobs());
     });
     extend(history, now, charts);
   };
@@ -71,7 +68,12 @@ export function open(root, route, signal) {
   live.onState((state) => state === "live" && load(), signal);
   get("overview", {}, signal).then(show, (error) => isAbort(error) || problem.show(error));
   load();
-  autoRefresh(() => loadLists(busiest, dead, signal), signal, problem.show, 4);
+  autoRefresh(() => loadLists(busiest, failed, signal), signal, problem.show, 4);
+}
+
+function noJobs() {
+  const text = "Start a worker, then submit a job. Both appear here at once.";
+  return emptyWithCommands("No jobs yet", text, "worker", "client");
 }
 
 function makeTiles() {
@@ -81,7 +83,7 @@ function makeTiles() {
     queued: tile("Queued", { tone: "queued", href: link("jobs", { state: "queued" }) }),
     running: tile("Running", { tone: "running", href: link("jobs", { state: "running" }) }),
     scheduled: tile("Scheduled", { tone: "scheduled", href: link("jobs", { state: "scheduled" }) }),
-    dead: tile("Dead", { tone: "dead", href: link("dead") }),
+    dead: tile("Dead", { tone: "dead", href: link("failures", { state: "dead" }) }),
     oldest: tile("Oldest", { href: link("functions", { sort: "oldest" }) }),
     workers: tile("Workers", { href: link("workers") }),
   };
@@ -92,12 +94,12 @@ function makeTiles() {
     show(now) {
       all.submitted.set(rate(now.submitted_rate), "/s", `${count(now.submitted)} in total`);
       all.completed.set(rate(now.completed_rate), "/s", `${count(now.failed)} failed`);
-      all.queued.set(count(now.queued), "", now.queued ? plural(now.functions, "function") : "none waiting");
+      all.queued.set(count(now.queued), "", now.queued ? plural(now.functions, "function") : "none");
       all.running.set(count(now.running), "", "now");
       all.scheduled.set(count(now.scheduled), "", "for later");
       all.dead.set(count(now.dead), "", now.dead ? "need attention" : "none");
       setTime(age, now.oldest, "age");
-      setText(all.oldest.note, now.oldest === null ? "none waiting" : "waiting job");
+      setText(all.oldest.note, now.oldest === null ? "none queued" : "queued job");
       all.workers.set(count(now.workers), "", `${count(now.connections)} connected`);
     },
   };
@@ -181,11 +183,13 @@ function makeList(name, href) {
   };
 }
 
-async function loadLists(busiest, dead, signal) {
-  const [functions, jobs] = await Promise.all([
+async function loadLists(busiest, failed, signal) {
+  const [functions, ...pages] = await Promise.all([
     get("functions", { sort: "queued", limit: BUSIEST }, signal),
-    get("jobs", { state: "dead", limit: 6 }, signal),
+    ...["failed", "dead"].map((state) => get("jobs", { state, limit: LATEST }, signal)),
   ]);
+  const jobs = pages.flatMap((page) => page.items);
+  jobs.sort((one, other) => (other.finished_at ?? 0) - (one.finished_at ?? 0));
   busiest.show(
     functions.items
       .filter((item) => item.queued > 0)
@@ -199,8 +203,8 @@ async function loadLists(busiest, dead, signal) {
         ),
       ),
   );
-  dead.show(
-    jobs.items.map((job) =>
+  failed.show(
+    jobs.slice(0, LATEST).map((job) =>
       make(
         "li",
         { title: job.reason },

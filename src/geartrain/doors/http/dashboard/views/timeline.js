@@ -1,6 +1,7 @@
 // The timeline of a job: submission, attempts, end.
 import { make } from "../lib/dom.js";
 import { duration, timeOfDay } from "../lib/format.js";
+import { hasTraceback, summary, tracebackText } from "../lib/reason.js";
 import { shown } from "../lib/text.js";
 import { time } from "../lib/time.js";
 
@@ -17,7 +18,11 @@ export function timeline(job) {
 function attempt(number, trial) {
   const worker = byWorker(trial.worker, trial.door);
   const took = `took ${duration(trial.ended_at - trial.started_at)}`;
-  return step("failed", `Attempt ${number}${worker}`, trial.started_at, took, trial.why);
+  const attempt = step("failed", `Attempt ${number}${worker}`, trial.started_at, took, trial.why);
+  // The traceback of the last attempt is on the page already.
+  if (hasTraceback(trial.why))
+    attempt.append(make("details", {}, make("summary", {}, "Traceback"), tracebackText(trial.why)));
+  return attempt;
 }
 
 function lastAttempt(job) {
@@ -39,8 +44,8 @@ function lastAttempt(job) {
 
 function ending(job) {
   if (ENDS[job.state]) return [step(job.state, ENDS[job.state], job.finished_at, "", job.reason)];
-  if (job.state === "scheduled") return [waiting("Scheduled to run", job.run_at, "until")];
-  if (job.state === "queued") return [waiting("Waiting for a worker", null)];
+  if (job.state === "scheduled") return [waiting("scheduled", "Scheduled", job.run_at)];
+  if (job.state === "queued") return [waiting("queued", "Queued: no worker has taken it yet", null)];
   return [];
 }
 
@@ -50,9 +55,9 @@ function byWorker(worker, door) {
   return ` by ${name || "a worker"}${door ? ` (${door})` : ""}`;
 }
 
-function waiting(text, at, style) {
-  const due = at ? time(at, style) : null;
-  return make("li", { class: "current", "data-tone": "scheduled" }, make("div", { class: "step" }, text, due));
+function waiting(tone, text, at) {
+  const due = at ? time(at, "until") : null;
+  return make("li", { class: "current", "data-tone": tone }, make("div", { class: "step" }, text, due));
 }
 
 function step(tone, text, at, took = "", reason = "", current = false) {
@@ -66,6 +71,6 @@ function step(tone, text, at, took = "", reason = "", current = false) {
       at ? make("span", { class: "soft" }, timeOfDay(at)) : null,
       took ? make("span", { class: "soft" }, took) : null,
     ),
-    reason ? make("div", { class: "reason soft small" }, reason) : null,
+    reason ? make("div", { class: "reason soft small" }, summary(reason)) : null,
   );
 }

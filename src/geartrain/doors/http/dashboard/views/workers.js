@@ -1,5 +1,6 @@
 // The connected workers, their functions and current jobs.
 import { get } from "../lib/api.js";
+import { emptyWithCommands } from "../lib/commands.js";
 import { make, setAttribute } from "../lib/dom.js";
 import { autoRefresh } from "../lib/refresh.js";
 import { badge, empty, functionLink, jobLink, problemBox, searchField } from "../lib/widgets.js";
@@ -106,9 +107,9 @@ function fillFunctions(cell, row) {
 function noWorkers(search) {
   return search
     ? empty("No workers match", `No name, address or function contains “${search}”.`)
-    : empty(
+    : emptyWithCommands(
         "No workers are connected",
         "A worker of any protocol appears here as soon as it registers a function.",
-        "gearman -w -f reverse -- rev",
+        "worker",
       );
 }
