@@ -165,7 +165,9 @@ class Record(NamedTuple):
     keeps_result: bool = True  # false: the submitter did not want the result, and `result` is empty
     result_size: int = 0  # of a result that is not all in `result`; 0: `result` is all of it
     result_kept: int = 0  # how many bytes of such a result the store has, from the first on
-    keep_until: float = 0.0  # no limit removes the record before this time; 0: the limits apply
+    # No limit removes the record before this time; 0: the limits apply. Negative: the function has settings of its own,
+    # and the record is removed at this time, whatever the limits.
+    keep_until: float = 0.0
     progress: str = ""  # see `pack_progress`
 
     @property
@@ -177,6 +179,13 @@ class Record(NamedTuple):
     def kept_size(self) -> int:
         """How many bytes of the result can be read."""
         return self.result_kept if self.result_size else len(self.result)
+
+
+class FailedPayload(NamedTuple):
+    """The payload of a failed job: its size, and the beginning of it or all of it."""
+
+    size: int
+    data: bytes
 
 
 def pack_progress(numerator: int, denominator: int, seconds_left: int) -> str:

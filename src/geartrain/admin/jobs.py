@@ -1,11 +1,13 @@
 """Verbs on jobs: pages of them, one of them, and actions on one or many."""
 
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from geartrain.admin import verbs, views
 from geartrain.admin.authorization import caller, may_read
 from geartrain.admin.base import AdminBase, printable
+from geartrain.admin.failed_jobs import FailedJobActions
 from geartrain.admin.history import ServerCounts
 from geartrain.admin.job_scan import JobScanner, LoopBreak
 from geartrain.admin.views import BulkReport, JobView, Page
@@ -42,6 +44,7 @@ class JobVerbs(AdminBase):
     """List and show jobs, and act on them."""
 
     _scanner: JobScanner
+    _failed_jobs: FailedJobActions
 
     def submit(
         self,
@@ -100,21 +103,24 @@ class JobVerbs(AdminBase):
         page = jobs[:limit]
         after = str(page[-1].id) if len(jobs) > len(page) else ""
         # Jobs of built-in workers, and of functions that the caller may not read, are left out: a page may be shorter.
-        items = [_view(job, views.LISTED_BYTES) for job in page if self._is_visible(job.function)]
+        items = await self._views([job for job in page if self._is_visible(job.function)], views.LISTED_BYTES)
         return Page(items, after, self._total(query))
 
     async def job(self, handle: bytes) -> JobView:
         """One job."""
         job = self._find(handle)
-        return _view(job if job is not None else await self._record(handle), views.SHOWN_BYTES)
+        (view,) = await self._views([job if job is not None else await self._record(handle)], views.SHOWN_BYTES)
+        return view
 
     async def payload(self, handle: bytes) -> bytes:
-        """The whole payload of a job that has not ended."""
+        """The whole payload of a job that has not ended, or that failed and is kept whole."""
         job = self._find(handle)
         if job is not None:
             return job.payload
-        await self._record(handle)
-        raise AdminError("not-found", f"job {printable(handle)} has ended; its payload is no longer kept")
+        payload = await self._failed_jobs.payload(await self._record(handle))
+        if payload is None:
+            raise AdminError("not-found", f"job {printable(handle)} has ended; its payload is no longer kept")
+        return payload
 
     async def result(self, handle: bytes, part: bool = False) -> bytes:
         """The result of a job that has ended; with `part`, also if only its beginning is kept."""
@@ -135,13 +141,13 @@ class JobVerbs(AdminBase):
         """Cancel a job that is scheduled, queued or running."""
         self._act("cancel", handle)
 
-    def retry(self, handle: bytes) -> None:
-        """Queue a dead job again."""
-        self._act("retry", handle)
+    async def retry(self, handle: bytes) -> None:
+        """Queue a dead or failed job again."""
+        await self._act_on_kept("retry", handle)
 
-    def delete(self, handle: bytes) -> None:
-        """Delete a dead job."""
-        self._act("delete", handle)
+    async def delete(self, handle: bytes) -> None:
+        """Delete a dead or failed job."""
+        await self._act_on_kept("delete", handle)
 
     def hasten(self, handle: bytes) -> None:
         """Run a scheduled job now."""
@@ -156,7 +162,7 @@ class JobVerbs(AdminBase):
             words = f"{_names(states, ', ')}, not {filter.state.name.lower()}"
             raise AdminError("bad-request", f"{action} applies to jobs that are {words}")
         most = min(filter.limit or BULK_MOST, BULK_MOST)
-        jobs = await self._living(filter, most + 1, states)
+        jobs = await self._living(filter, most + 1, states) if filter.state not in ENDED else []
         done = refused = 0
         loop_break = LoopBreak()
         for job in jobs[:most]:
@@ -166,7 +172,12 @@ class JobVerbs(AdminBase):
                 done += 1
             else:
                 refused += 1
-        return BulkReport(done, refused, len(jobs) > most)
+        more = len(jobs) > most
+        if JobState.FAILED in states and filter.state in (None, JobState.FAILED) and not more:
+            failed = dataclasses.replace(filter, state=JobState.FAILED)
+            also_done, also_refused, more = await self._failed_jobs.act_on_all(action, failed, most - len(jobs))
+            done, refused = done + also_done, refused + also_refused
+        return BulkReport(done, refused, more)
 
     def postpone(
         self,
@@ -219,6 +230,23 @@ class JobVerbs(AdminBase):
             text = f"the record of job {printable(handle)} is no longer kept, or it was a foreground job"
             return AdminError("result-gone", text)
         return AdminError("not-found", f"no job {printable(handle)}")
+
+    async def _act_on_kept(self, action: str, handle: bytes) -> None:
+        """Act on a dead job, which the engine has, or on a failed one, which only the store has."""
+        if self._find(handle) is None:
+            await self._failed_jobs.act(action, handle)
+        else:
+            self._act(action, handle)
+
+    async def _views(self, jobs: Sequence[LiveJob | Record], longest: int) -> list[JobView]:
+        """The views of jobs, those that failed with their payloads."""
+        payloads = await self._archive.payloads([job for job in jobs if isinstance(job, Record)], longest)
+        return [
+            views.record_view(job, longest, payloads.get(job.id))
+            if isinstance(job, Record)
+            else views.job_view(job, longest)
+            for job in jobs
+        ]
 
     def _act(self, action: str, handle: bytes) -> None:
         self._begin_change()
@@ -293,10 +321,6 @@ def _is_there(engine: Engine, job: LiveJob) -> bool:
 
 def _not_running(job: LiveJob) -> AdminError:
     return AdminError("conflict", f"job {printable(job.handle)} is {_state(job)}, not running on one worker")
-
-
-def _view(job: LiveJob | Record, longest: int) -> JobView:
-    return views.record_view(job, longest) if isinstance(job, Record) else views.job_view(job, longest)
 
 
 def _state(job: LiveJob) -> str:

@@ -14,6 +14,7 @@ from geartrain import audit
 from geartrain.admin import authorization, views
 from geartrain.admin.base import ServerInfo, page_limit
 from geartrain.admin.events import JobEvents
+from geartrain.admin.failed_jobs import FailedJobActions
 from geartrain.admin.failure_groups import FailureVerbs
 from geartrain.admin.function_history import FunctionHistory
 from geartrain.admin.functions import FunctionSettings, FunctionVerbs
@@ -55,6 +56,7 @@ class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs):
         self._settings = FunctionSettings(engine, saved, lambda name, value: engine.journal.save_value(name, value))
         self._counts = ServerCounts(engine)
         self._scanner = JobScanner(engine)
+        self._failed_jobs = FailedJobActions(tick_loop, archive)
         self._function_history = FunctionHistory(engine)
         self._history = History(engine, engine.now, self._function_history)
         self._schedules = Schedules(tick_loop, saved)

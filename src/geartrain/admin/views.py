@@ -17,7 +17,7 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.policy import FunctionPolicy
 from geartrain.engine.worker import Worker
 from geartrain.jsonbytes import JsonBytes
-from geartrain.model import Attempt, FailureAction, JobState, Priority, Record, unpack_attempts
+from geartrain.model import Attempt, FailedPayload, FailureAction, JobState, Priority, Record, unpack_attempts
 
 V = TypeVar("V")
 
@@ -99,7 +99,7 @@ class JobView(msgspec.Struct, frozen=True):
     denominator: float | None
     code: int
     reason: str
-    payload: JsonBytes | None  # null: no longer kept
+    payload: JsonBytes | None  # null: not kept; a failed job that has a payload can be retried
     payload_size: int | None
     result: JsonBytes | None
     result_size: int | None
@@ -394,8 +394,8 @@ def job_view(job: LiveJob, longest: int, result: bytes | None = None, finished_a
     )
 
 
-def record_view(record: Record, longest: int) -> JobView:
-    """A job that has ended. Its payload is not kept."""
+def record_view(record: Record, longest: int, payload: FailedPayload | None = None) -> JobView:
+    """A job that has ended; `payload` is that of a failed job that is kept whole."""
     return JobView(
         id=record.id,
         handle=jsonbytes.encode(record.handle),
@@ -417,13 +417,13 @@ def record_view(record: Record, longest: int) -> JobView:
         denominator=None,
         code=record.code,
         reason=record.reason,
-        payload=None,
-        payload_size=None,
+        payload=None if payload is None else jsonbytes.encode(payload.data, longest),
+        payload_size=None if payload is None else payload.size,
         result=jsonbytes.encode(record.result, longest),
         result_size=record.full_size,
         trials=_attempt_views(unpack_attempts(record.failed_attempts)),
         result_kept=record.kept_size,
-        keep_until=record.keep_until or None,
+        keep_until=abs(record.keep_until) or None,
     )
 
 

@@ -21,7 +21,6 @@ from typing import Final
 from geartrain.engine.interfaces import Journal
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
-from geartrain.model import Record
 from geartrain.runtime import memory, records
 from geartrain.runtime.tick import TickLoop
 from geartrain.runtime.timers import DelayedCall
@@ -54,7 +53,7 @@ class Committer(Journal):
         self._writing: tuple[contract.Batch, list[LiveJob]] | None = None  # in the thread
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._writer = threading.Thread(target=self._run, name="store", daemon=True)
-        self.uncommitted: dict[bytes, Record] = {}  # records that the store does not have yet, by handle
+        self.uncommitted = records.RecordChanges()
         self._failing = False
         self._retry: DelayedCall | None = None
         self._prune_timer: DelayedCall | None = None
@@ -75,11 +74,30 @@ class Committer(Journal):
         self._note_change()
 
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
-        record = records.make_record(job, result, worker, self._engine.now)
+        engine = self._engine
+        policies = engine.function_policies
+        keep_until = 0.0
+        if job.keep_for or policies:
+            keep_until = records.keep_until(job, engine.now, policies.get(job.function))
+        record = records.make_record(job, result, worker, engine.now, keep_until)
         if len(record.result) > self._largest_result:
             record = records.cut_result(record, self._largest_result)
         self._batch.finished.append(record)
-        self.uncommitted[job.handle] = record
+        self.uncommitted.records[job.handle] = record
+        self._note_change()
+
+    def failed(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
+        self.finished(job, result, worker)
+        self._batch.failed.append(contract.row(job))
+        self.uncommitted.payloads[job.id] = job.payload
+
+    def retried(self, job: LiveJob) -> None:
+        self.remove_record(job.id)
+        self.changed(job)
+
+    def remove_record(self, id: int) -> None:
+        self._batch.removed_records.append(id)
+        self.uncommitted.removed.add(id)
         self._note_change()
 
     def drained(self) -> None:
@@ -105,7 +123,10 @@ class Committer(Journal):
     def changes(self) -> int:
         """The number of changes that are not durable yet."""
         batches = [self._batch, *([self._writing[0]] if self._writing is not None else [])]
-        return sum(len(batch.saved_jobs) + len(batch.finished) + len(batch.saved_values) for batch in batches)
+        return sum(
+            len(batch.saved_jobs) + len(batch.finished) + len(batch.removed_records) + len(batch.saved_values)
+            for batch in batches
+        )
 
     # Start and stop
 
@@ -198,8 +219,7 @@ class Committer(Journal):
         self.commits += 1
         self.durations.append(took)
         if failure is None:
-            for record in batch.finished:
-                self.uncommitted.pop(record.handle, None)
+            self._forget_uncommitted(batch)
             self._reserved_until = max(self._reserved_until, batch.ids_until)
             self._recover()
         else:
@@ -207,6 +227,15 @@ class Committer(Journal):
             self._undo(batch, accepted, failure)
         self._durability.end_commit(failure is not None)
         self._submit_batch()
+
+    def _forget_uncommitted(self, batch: contract.Batch) -> None:
+        """The store has this batch now."""
+        uncommitted = self.uncommitted
+        for record in batch.finished:
+            uncommitted.records.pop(record.handle, None)
+        for row in batch.failed:
+            uncommitted.payloads.pop(row[0], None)  # type: ignore[call-overload]
+        uncommitted.removed.difference_update(batch.removed_records)
 
     def _undo(self, batch: contract.Batch, accepted: list[LiveJob], failure: Exception) -> None:
         """Retract the jobs that were accepted in this batch and since, and keep the rest for the next attempt."""
@@ -218,11 +247,14 @@ class Committer(Journal):
         self._accepted = []
         retracted = {job.id for job in accepted}
         for job in accepted:
-            self.uncommitted.pop(job.handle, None)
+            self.uncommitted.records.pop(job.handle, None)
+            self.uncommitted.payloads.pop(job.id, None)
             self._engine.retract(self._engine.find(job.handle) or job)  # a later job may have replaced it
         later = self._batch
         later.saved_jobs = [row for row in (*batch.saved_jobs, *later.saved_jobs) if row[0] not in retracted]
         later.finished = [record for record in (*batch.finished, *later.finished) if record.id not in retracted]
+        later.failed = [row for row in (*batch.failed, *later.failed) if row[0] not in retracted]
+        later.removed_records = [*batch.removed_records, *later.removed_records]
         later.saved_values = {**batch.saved_values, **later.saved_values}
         if later:
             self._durability.changed()

@@ -10,7 +10,7 @@ from geartrain.engine.lifecycle import state_number
 from geartrain.engine.worker import Worker
 from geartrain.runtime import memory
 from geartrain.runtime.records import last_progress
-from geartrain.store.contract import Quota, Retention
+from geartrain.store.contract import Quota, Retention, row
 from geartrain.store.memory import MemoryRecord, MemoryStore
 
 _PRUNE_EVERY: Final = 10_000  # records
@@ -34,6 +34,19 @@ class MemoryJournal(Journal):
         if self._unpruned >= _PRUNE_EVERY:
             self._unpruned = 0
             self._store.prune(self.engine.now, self._keep)
+
+    def failed(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
+        """Add the record, and the job as a whole."""
+        self.finished(job, result, worker)
+        self._store.add_failed(row(job))
+
+    def retried(self, job: LiveJob) -> None:
+        """Remove the record; the job is the engine's again."""
+        self._store.remove_record(job.id)
+
+    def remove_record(self, id: int) -> None:
+        """Remove the record of a job, with all that is kept of it."""
+        self._store.remove_record(id)
 
     def drained(self) -> None:
         """Return freed memory to the system."""

@@ -3,24 +3,27 @@
 import asyncio
 import dataclasses
 import heapq
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Final, Protocol
 
+from geartrain.engine.failed_jobs import ATTEMPTS_KEPT
 from geartrain.engine.job import LiveJob
+from geartrain.engine.lifecycle import FAILED
+from geartrain.engine.policy import FunctionPolicy
 from geartrain.engine.worker import Worker
 from geartrain.job_query import JobQuery
-from geartrain.model import JobState, Record, pack_attempts, pack_progress
+from geartrain.model import Attempt, FailedPayload, JobState, Record, pack_attempts, pack_progress
 from geartrain.store.contract import Query, Store
 
+_READ_BYTES: Final = 16 * 1024 * 1024  # payloads that are read at a time
 _REASONS_READ: Final = 500  # records per reading of the store; it cannot select by a group of reasons
 _new: Final = tuple.__new__  # what `Record(...)` does in the end, at a fifth of its cost
 
 
-def make_record(job: LiveJob, result: bytes, worker: Worker | None, now: float) -> Record:
+def make_record(job: LiveJob, result: bytes, worker: Worker | None, now: float, keep_until: float = 0.0) -> Record:
     """The record of a job that has just ended."""
     if not job.keeps_result:
         result = b""
-    keep_until = now + job.keep_for if job.keep_for else 0.0
     values = (
         job.id, job.handle, job.function, job.unique, job.priority, job.state, job.submitted_at,
         job.started_at, now, job.attempts, job.door, worker.door if worker else "",
@@ -28,6 +31,15 @@ def make_record(job: LiveJob, result: bytes, worker: Worker | None, now: float) 
         pack_attempts(job.failed_attempts), job.keeps_result, 0, 0, keep_until, last_progress(job),
     )  # fmt: skip
     return _new(Record, values)
+
+
+def keep_until(job: LiveJob, now: float, policy: FunctionPolicy | None) -> float:
+    """The time in the record of a job that its submitter, or a setting of its function, wants to be kept for a time."""
+    if policy is not None:
+        seconds = policy.keep_failed_for if job.state is FAILED else policy.keep_for
+        if seconds is not None:
+            return -(now + max(seconds, job.keep_for))
+    return now + job.keep_for if job.keep_for else 0.0
 
 
 def last_progress(job: LiveJob) -> str:
@@ -44,6 +56,17 @@ def cut_result(record: Record, largest: int) -> Record:
     return record._replace(result=record.result[:largest], result_size=size, result_kept=largest)
 
 
+class RecordChanges:
+    """Changes of records that the store does not have yet."""
+
+    __slots__ = ("payloads", "records", "removed")
+
+    def __init__(self) -> None:
+        self.records: dict[bytes, Record] = {}  # by handle
+        self.payloads: dict[int, bytes] = {}  # of failed jobs that are kept whole, by id
+        self.removed: set[int] = set()  # ids of jobs whose record the store still has
+
+
 class RecordArchive(Protocol):
     """Records of background jobs that have ended, as long as they are kept."""
 
@@ -56,25 +79,36 @@ class RecordArchive(Protocol):
     async def result(self, record: Record) -> bytes:
         """All that is kept of the result; shorter than `record.full_size` if it was cut or removed."""
 
+    async def payloads(self, records: Sequence[Record], longest: int) -> dict[int, FailedPayload]:
+        """The payloads of those jobs that failed and are kept whole, by id, with at most `longest` bytes of each."""
+
+    async def failed_jobs(self, records: Sequence[Record]) -> list[LiveJob | None]:
+        """Jobs that failed, ready to be retried; None for one that is not kept whole.
+
+        The records must be durable. If the payloads are large, only the first jobs of the list are returned.
+        """
+
 
 class StoreArchive:
     """The archive of a server: records that the committer has not written yet, and those in the store."""
 
-    def __init__(self, store: Store, uncommitted: Mapping[bytes, Record]) -> None:
+    def __init__(self, store: Store, uncommitted: RecordChanges) -> None:
         self._store = store
-        self._uncommitted = uncommitted  # by handle
+        self._uncommitted = uncommitted
 
     async def find(self, handle: bytes) -> Record | None:
         """The record of the job with this handle; None if it is unknown, pruned, or has not ended."""
         if not handle:
             return None
-        record = self._uncommitted.get(handle)
+        record = self._uncommitted.records.get(handle)
         if record is not None:
             return record
         query = Query(handle=handle, limit=1)
         if not self._store.durable:  # memory answers at once
             return next(iter(self._store.records(query)), None)
-        return next(iter(await self._read(query)), None)
+        removed = set(self._uncommitted.removed)  # before the store is read: it may be written meanwhile
+        record = next(iter(await self._read(query)), None)
+        return None if record is None or record.id in removed else record
 
     async def newest(self, query: JobQuery, limit: int) -> list[Record]:
         """The records with the highest ids that match, at most `limit`."""
@@ -103,8 +137,15 @@ class StoreArchive:
             below=query.below,
             by_id=True,
         )
-        uncommitted = [record for record in self._uncommitted.values() if store_query.matches(record)]
-        by_id = {record.id: record for record in (*uncommitted, *await self._read(store_query))}
+        # Before the store is read: it may be written meanwhile.
+        removed, payloads = set(self._uncommitted.removed), self._uncommitted.payloads
+        uncommitted = [
+            record
+            for record in self._uncommitted.records.values()
+            if store_query.matches(record, payloads.get(record.id, b""))
+        ]
+        stored = [record for record in await self._read(store_query) if record.id not in removed]
+        by_id = {record.id: record for record in (*stored, *uncommitted)}
         return heapq.nlargest(limit, by_id.values(), key=lambda record: record.id)
 
     async def result(self, record: Record) -> bytes:
@@ -113,5 +154,32 @@ class StoreArchive:
             return record.result
         return await asyncio.get_running_loop().run_in_executor(None, self._store.kept_result, record)
 
+    async def payloads(self, records: Sequence[Record], longest: int) -> dict[int, FailedPayload]:
+        """The payloads of those jobs that failed and are kept whole, by id, with at most `longest` bytes of each."""
+        ids = [record.id for record in records if record.state == FAILED]
+        if not ids:
+            return {}
+        new = {id: self._uncommitted.payloads[id] for id in ids if id in self._uncommitted.payloads}
+        kept = await asyncio.get_running_loop().run_in_executor(None, self._store.payloads, ids, longest)
+        for id, payload in new.items():
+            kept[id] = FailedPayload(len(payload), payload[:longest])
+        return kept
+
+    async def failed_jobs(self, records: Sequence[Record]) -> list[LiveJob | None]:
+        """Jobs that failed, ready to be retried; None for one that is not kept whole."""
+        ids = [record.id for record in records]
+        loop = asyncio.get_running_loop()
+        jobs = await loop.run_in_executor(None, self._store.failed_jobs, ids, LiveJob, _READ_BYTES)
+        for record, job in zip(records, jobs, strict=False):
+            if job is not None:
+                _add_last_attempt(job, record)
+        return jobs
+
     async def _read(self, query: Query) -> list[Record]:
         return await asyncio.get_running_loop().run_in_executor(None, self._store.records, query)
+
+
+def _add_last_attempt(job: LiveJob, record: Record) -> None:
+    """Add the attempt that failed the job to those that it has."""
+    last = Attempt(record.started_at, record.finished_at, record.worker_door, record.worker, record.reason)
+    job.failed_attempts = [*(job.failed_attempts or ())[1 - ATTEMPTS_KEPT :], last]

@@ -20,6 +20,7 @@ from geartrain.store.contract import Quota, ResultLimits, Retention
 def policy(settings: Settings) -> Policy:
     return Policy(
         max_attempts=settings.max_attempts,
+        failures=settings.failures,
         wake_count=settings.wake_count or sys.maxsize,  # the engine stops at the last sleeping worker anyway
         wake_grace=settings.wake_grace,
         max_functions=settings.max_functions,
@@ -115,4 +116,6 @@ def result_limits(settings: Settings) -> ResultLimits:
         largest=settings.result_max,
         total=settings.keep_results,
         total_in_memory=settings.keep_results_in_memory,
+        failed=settings.keep_failed_bytes,
+        failed_in_memory=settings.keep_failed_bytes_in_memory,
     )

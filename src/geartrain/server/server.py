@@ -28,7 +28,7 @@ from geartrain.runtime.clock import Clock
 from geartrain.runtime.committer import Committer
 from geartrain.runtime.dead_jobs import DeadJobLimits
 from geartrain.runtime.memory_journal import MemoryJournal
-from geartrain.runtime.records import StoreArchive
+from geartrain.runtime.records import RecordChanges, StoreArchive
 from geartrain.runtime.tick import TickLoop
 from geartrain.server import options, restore
 from geartrain.server.access import ServerAccess
@@ -118,7 +118,8 @@ class Server:
         if dead_quota is not None:
             self._engine.timers.append(DeadJobLimits(self._engine, dead_quota))
         saved_values = self._store.saved_values()
-        archive = StoreArchive(self._store, self._committer.uncommitted if self._committer is not None else {})
+        uncommitted = self._committer.uncommitted if self._committer is not None else RecordChanges()
+        archive = StoreArchive(self._store, uncommitted)
         info = RunningServer(self._tick_loop, self._store, self._store_url, self._committer, self.reload)
         admin = Admin(self._tick_loop, info, archive, saved_values)
         self._control = ControlWorker(self._tick_loop, admin) if settings.control else None

@@ -1,8 +1,8 @@
 """The contract of a store.
 
-A store holds the background jobs that are not finished (dead ones included) by id, records of finished jobs, and a few
-values saved under names. It receives changes in batches. A batch is durable as a whole when `commit` returns; if it
-raises StoreError nothing of it is, and it may be committed again.
+A store holds the background jobs that are not finished (dead ones included) by id, records of finished jobs, failed
+jobs as a whole beside their records, and a few values saved under names. It receives changes in batches. A batch is
+durable as a whole when `commit` returns; if it raises StoreError nothing of it is, and it may be committed again.
 
 A store belongs to one server from `open` to `close`. One that several servers share must hand out disjoint ranges of
 ids, and `jobs` must return only those that no other running server has.
@@ -11,10 +11,10 @@ ids, and `jobs` must return only those that no other running server has.
 and `prune`, and any thread `records`. The event loop never calls them, so they may block.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
-from geartrain.model import Job, JobState, pack_attempts
+from geartrain.model import FailedPayload, Job, JobState, pack_attempts
 from geartrain.model import Record as Record
 
 if TYPE_CHECKING:
@@ -24,30 +24,37 @@ J = TypeVar("J", bound=Job)
 
 
 class Batch:
-    """The changes that one commit makes durable, in the order in which they happened to each job."""
+    """The changes that one commit makes durable, in the order in which they happened to each job.
 
-    __slots__ = ("finished", "ids_until", "saved_jobs", "saved_values")
+    Records are removed before others are added: a failed job is only retried when its record is durable.
+    """
+
+    __slots__ = ("failed", "finished", "ids_until", "removed_records", "saved_jobs", "saved_values")
 
     def __init__(self) -> None:
         self.saved_jobs: list[tuple[object, ...]] = []  # from `row`; each replaces an older row of its id
         self.finished: list[Record] = []  # the jobs with these ids are finished
+        self.failed: list[tuple[object, ...]] = []  # from `row`: those of them that are kept whole
+        self.removed_records: list[int] = []  # ids of jobs: what is kept of them is removed
         self.saved_values: dict[str, bytes] = {}  # each replaces an older value of its name
         self.ids_until = 0  # ids below this are reserved: no later start hands them out; 0: no change
 
     def __bool__(self) -> bool:
-        return bool(self.saved_jobs or self.finished or self.saved_values or self.ids_until)
+        return bool(self.saved_jobs or self.finished or self.removed_records or self.saved_values or self.ids_until)
 
 
 FAILED: Final = int(JobState.FAILED)
 
 
 class ResultLimits(NamedTuple):
-    """How much of the results of finished jobs a store keeps."""
+    """How much of the results of finished jobs, and of the payloads of failed ones, a store keeps."""
 
     inline: int = 64 * 1024  # bytes of a result that are part of its record; the rest is stored apart
     largest: int = 16 * 1024 * 1024  # bytes of one result; more are cut
     total: int = 1024**3  # bytes of all the rests together; the oldest are removed first
     total_in_memory: int = 64 * 1024 * 1024  # the same, of the memory store
+    failed: int = 1024**3  # bytes of the payloads of all failed jobs; the oldest are removed first
+    failed_in_memory: int = 64 * 1024 * 1024  # the same, of the memory store
 
 
 class Quota(NamedTuple):
@@ -79,13 +86,13 @@ class Query(NamedTuple):
     since: float = 0.0  # finished at or after
     until: float = 0.0  # finished before; 0: no bound
     limit: int = 100
-    search: bytes = b""  # substring of the handle, function, unique key or reason
+    search: bytes = b""  # substring of the handle, function, unique key or reason, or of a payload that is kept
     door: str = ""  # protocol of the submitter
     below: int = 0  # only ids below this; 0: no bound
     by_id: bool = False  # the highest id first, instead
 
-    def matches(self, record: "Record | MemoryRecord") -> bool:
-        """Whether a record meets the conditions."""
+    def matches(self, record: "Record | MemoryRecord", payload: bytes = b"") -> bool:
+        """Whether a record meets the conditions; `payload` is that of a failed job that is kept whole."""
         return (
             (not self.handle or record.handle == self.handle)
             and (not self.function or record.function == self.function)
@@ -94,7 +101,7 @@ class Query(NamedTuple):
             and (not self.until or record.finished_at < self.until)
             and (not self.below or record.id < self.below)
             and (not self.door or record.door == self.door)
-            and (not self.search or any(self.search in text for text in _searchable(record)))
+            and (not self.search or any(self.search in text for text in (*_searchable(record), payload)))
         )
 
 
@@ -127,6 +134,15 @@ class Store(Protocol):
 
     def kept_result(self, record: Record) -> bytes:
         """All that is kept of the result of a record; shorter than `record.full_size` if it was cut or removed."""
+
+    def payloads(self, ids: Sequence[int], longest: int) -> dict[int, FailedPayload]:
+        """The payloads of the failed jobs with these ids that are kept whole, with at most `longest` bytes of each."""
+
+    def failed_jobs(self, ids: Sequence[int], kind: type[J], most_bytes: int) -> list[J | None]:
+        """The failed jobs with these ids, created as `kind`; None for one that is not kept whole.
+
+        It stops after a job with which the payloads exceed `most_bytes`, so the list may be shorter than `ids`.
+        """
 
     def prune(self, now: float, retention: Retention) -> int:
         """Remove some records that exceed the quotas; return how many, 0 if none are left to remove."""

@@ -8,12 +8,12 @@ import heapq
 import itertools
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from mypy_extensions import mypyc_attr
 
-from geartrain.model import Attempt, JobState, Record, id_from_handle, pack_attempts, unpack_attempts
+from geartrain.model import Attempt, FailedPayload, JobState, Record, id_from_handle, pack_attempts, unpack_attempts
 from geartrain.store import contract, rows
 
 # Without a file, the first id is the time in microseconds since 2026: no server uses a million ids per second for
@@ -21,6 +21,7 @@ from geartrain.store import contract, rows
 _EPOCH: Final = 1_767_225_600
 _LIMITS: Final = contract.ResultLimits()
 _FAILED: Final = int(JobState.FAILED)
+_PAYLOAD: Final = contract.COLUMNS.index("payload")
 
 
 @mypyc_attr(acyclic=True)
@@ -137,6 +138,9 @@ class MemoryStore:
         self._total = limits.total_in_memory
         self._large: dict[int, MemoryRecord] = {}  # with more than `_result_limit` bytes of result, the oldest first
         self._rest_bytes = 0  # of these results, beyond `_result_limit`
+        self._failed_rows: dict[int, tuple[Any, ...]] = {}  # of failed jobs that are kept whole, the oldest first
+        self._failed_bytes = 0  # of their payloads
+        self._most_failed_bytes = limits.failed_in_memory
 
     def open(self) -> int:
         """Return the first unused id; this store can always be opened."""
@@ -153,11 +157,15 @@ class MemoryStore:
 
     def commit(self, batch: contract.Batch) -> None:
         """Apply a batch."""
+        for id in batch.removed_records:
+            self.remove_record(id)
         for row in batch.saved_jobs:
             self._rows[row[0]] = row  # type: ignore[index]
         for record in batch.finished:
             self._rows.pop(record.id, None)
             self.add_record(_memory_record(record))
+        for row in batch.failed:
+            self.add_failed(row)
         self._saved_values.update(batch.saved_values)
         self._next_id = max(self._next_id, batch.ids_until)
 
@@ -171,6 +179,24 @@ class MemoryStore:
         if len(record.result) > self._result_limit:
             self._add_large(record)
 
+    def add_failed(self, row: tuple[Any, ...]) -> None:
+        """Keep a failed job whole, and remove the oldest ones that exceed the limit."""
+        with self._index_lock:
+            self._forget_failed(row[0])
+            self._failed_rows[row[0]] = row
+            self._failed_bytes += len(row[_PAYLOAD])
+            while self._failed_bytes > self._most_failed_bytes:
+                self._forget_failed(next(iter(self._failed_rows)))
+
+    def remove_record(self, id: int) -> None:
+        """Remove the record of a job, with all that is kept of it."""
+        with self._index_lock:
+            self._index()
+            self._records.pop(id, None)
+            self._failed.pop(id, None)
+            self._forget_large(id)
+            self._forget_failed(id)
+
     def records(self, query: contract.Query) -> list[Record]:
         """The newest first. Candidates are copied under the lock, because the event loop goes on adding records."""
         id = id_from_handle(query.handle)
@@ -181,7 +207,8 @@ class MemoryStore:
                 candidates = [[record]]
             else:
                 candidates = [list(self._records.values()), list(self._failed.values())]
-        matching = _matching(_newest_first(candidates), query)
+            payloads = {id: row[_PAYLOAD] for id, row in self._failed_rows.items()} if query.search else {}
+        matching = _matching(_newest_first(candidates), query, payloads)
         if query.by_id:
             matching = iter(heapq.nlargest(query.limit, matching, key=lambda record: record.id))
         return [record.record() for record in itertools.islice(matching, query.limit)]
@@ -189,6 +216,18 @@ class MemoryStore:
     def kept_result(self, record: Record) -> bytes:
         """The result of the record, which is not divided here."""
         return record.result
+
+    def payloads(self, ids: Sequence[int], longest: int) -> dict[int, FailedPayload]:
+        """The payloads of failed jobs."""
+        with self._index_lock:
+            kept = {id: self._failed_rows[id][_PAYLOAD] for id in ids if id in self._failed_rows}
+        return {id: FailedPayload(len(payload), payload[:longest]) for id, payload in kept.items()}
+
+    def failed_jobs(self, ids: Sequence[int], kind: type[contract.J], most_bytes: int) -> list[contract.J | None]:
+        """The failed jobs with these ids; all of them, because their payloads are in memory anyway."""
+        with self._index_lock:
+            kept = [self._failed_rows.get(id) for id in ids]
+        return [None if row is None else rows.failed_job(row, kind) for row in kept]
 
     def prune(self, now: float, retention: contract.Retention) -> int:
         """Remove the oldest records."""
@@ -214,6 +253,7 @@ class MemoryStore:
         for id in old:
             del records[id]
             self._forget_large(id)
+            self._forget_failed(id)
         return len(old)
 
     def _add_large(self, record: MemoryRecord) -> None:
@@ -235,6 +275,11 @@ class MemoryStore:
         if record is not None:
             self._rest_bytes -= len(record.result) - self._result_limit
 
+    def _forget_failed(self, id: int) -> None:
+        row = self._failed_rows.pop(id, None)
+        if row is not None:
+            self._failed_bytes -= len(row[_PAYLOAD])
+
     def _index(self) -> None:
         """Move new records into the dictionary. More may be appended meanwhile."""
         count = len(self._unindexed)
@@ -252,7 +297,9 @@ def _finished_at(record: MemoryRecord) -> float:
     return record.finished_at
 
 
-def _matching(candidates: Iterable[MemoryRecord], query: contract.Query) -> Iterator[MemoryRecord]:
+def _matching(
+    candidates: Iterable[MemoryRecord], query: contract.Query, payloads: dict[int, bytes]
+) -> Iterator[MemoryRecord]:
     for record in candidates:
-        if query.matches(record):
+        if query.matches(record, payloads.get(record.id, b"")):
             yield record

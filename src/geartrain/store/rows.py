@@ -23,6 +23,7 @@ _TYPES: Final[tuple[Any, ...]] = tuple(next(kind for names, kind, _ in _KINDS if
 _KEEPS_RESULT: Final = RECORD_COLUMNS.index("keeps_result")
 _LOWEST: Final = int(Priority.LOW)
 _DEAD: Final = int(JobState.DEAD)
+_FAILED: Final = int(JobState.FAILED)
 _STATES: Final = (int(JobState.QUEUED), int(JobState.SCHEDULED), int(JobState.RUNNING), _DEAD)
 
 
@@ -69,6 +70,16 @@ def job(row: tuple[Any, ...], kind: type[J]) -> J:
         restored.reducer, restored.reason = reducer, reason
         restored.failed_attempts = unpack_attempts(failed_attempts) or None
     return restored
+
+
+def failed_job(row: tuple[Any, ...], kind: type[J]) -> J:
+    """Create a job that failed and was kept whole."""
+    state = COLUMNS.index("state")
+    if row[state] != _FAILED:
+        raise BrokenRowError(f"invalid state {row[state]}")
+    failed = job((*row[:state], int(JobState.QUEUED), *row[state + 1 :]), kind)
+    failed.state = JobState.FAILED
+    return failed
 
 
 def record(row: tuple[Any, ...]) -> Record:

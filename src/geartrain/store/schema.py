@@ -106,7 +106,45 @@ ALTER TABLE jobs ADD COLUMN expires_at REAL NOT NULL DEFAULT 0;
 ALTER TABLE broken ADD COLUMN expires_at;
 """
 
-MIGRATIONS: Final = (_JOBS, _RECORDS, _BROKEN, _KEPT, _TRIALS, _KEEPS_RESULT, _RESULTS, _PROGRESS, _EXPIRES_AT)
+# A failed job that is kept whole has a record, and a row here with the columns of `jobs`: a column that one gets, the
+# other gets too. The index is of records that are removed at a time of their own.
+_FAILED_JOBS: Final = """
+CREATE TABLE failed_jobs (
+    id INTEGER PRIMARY KEY,
+    handle BLOB NOT NULL,
+    function BLOB NOT NULL,
+    unique_key BLOB NOT NULL,
+    payload BLOB NOT NULL,
+    priority INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    run_at REAL NOT NULL,
+    submitted_at REAL NOT NULL,
+    attempts INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    timeout REAL NOT NULL,
+    reducer BLOB NOT NULL,
+    door TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    trials BLOB NOT NULL DEFAULT x'',
+    keeps_result INTEGER NOT NULL DEFAULT 1,
+    keep_for REAL NOT NULL DEFAULT 0,
+    expires_at REAL NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX records_removed ON records (keep_until) WHERE keep_until < 0;
+"""
+
+MIGRATIONS: Final = (
+    _JOBS,
+    _RECORDS,
+    _BROKEN,
+    _KEPT,
+    _TRIALS,
+    _KEEPS_RESULT,
+    _RESULTS,
+    _PROGRESS,
+    _EXPIRES_AT,
+    _FAILED_JOBS,
+)
 
 # What to select where a column is missing: for that column, and for older ones that the same migration changed.
 _SUBSTITUTES: Final = {
@@ -122,6 +160,7 @@ _SUBSTITUTES: Final = {
 }
 TEXTS: Final = ("door", "worker_door", "reason", "progress")
 _SEARCH: Final = "instr(handle || x'00' || function || x'00' || unique_key || x'00' || reason, ?)"
+_SEARCH_PAYLOAD: Final = "records.id IN (SELECT id FROM failed_jobs WHERE instr(payload, ?))"
 
 
 def expressions(
@@ -162,17 +201,24 @@ def select_records(connection: apsw.Connection, query: Query) -> tuple[str, tupl
     tests: list[tuple[str, Any]] = [
         ("handle = ?", query.handle), ("function = ?", query.function),
         ("finished_at >= ?", query.since), ("finished_at < ?", query.until), ("id < ?", query.below),
-        (f"{door} = ?", query.door), (_SEARCH, query.search),
+        (f"{door} = ?", query.door),
     ]  # fmt: skip
-    conditions = [(test, value) for test, value in tests if value]
+    conditions = [test for test, value in tests if value]
+    values = [value for _, value in tests if value]
+    if query.search:
+        searches = [_SEARCH, *([_SEARCH_PAYLOAD] if connection.table_exists("main", "failed_jobs") else [])]
+        conditions.append(f"({' OR '.join(searches)})")
+        values += [query.search] * len(searches)
     if id := id_from_handle(query.handle):
-        conditions.append(("id = ?", id))  # which has an index
+        conditions.append("id = ?")  # which has an index
+        values.append(id)
     if query.state >= 0:
-        conditions.append(("state = ?", query.state))
-    where = "WHERE " + " AND ".join(test for test, _ in conditions) if conditions else ""
+        conditions.append("state = ?")
+        values.append(query.state)
+    where = "WHERE " + " AND ".join(conditions) if conditions else ""
     order = "id" if query.by_id else "seq"
     statement = f"SELECT {', '.join(selected)} FROM records {where} ORDER BY {order} DESC LIMIT ?"
-    return statement, (*(value for _, value in conditions), query.limit)
+    return statement, (*values, query.limit)
 
 
 def recognise(connection: apsw.Connection, path: str) -> int:

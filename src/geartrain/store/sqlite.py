@@ -11,14 +11,24 @@ import functools
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import apsw
 
 from geartrain.errors import StoreError
-from geartrain.store import contract, file_identity, lock, rows, salvage, schema, sqlite_records
+from geartrain.model import FailedPayload
+from geartrain.store import (
+    contract,
+    file_identity,
+    lock,
+    rows,
+    salvage,
+    schema,
+    sqlite_failed_jobs,
+    sqlite_records,
+)
 from geartrain.store.file_identity import StoreFiles
 from geartrain.store.transaction import transaction
 
@@ -108,11 +118,15 @@ class SqliteStore:
         try:
             connection = self._check_files()
             with transaction(connection):
+                for id in batch.removed_records:
+                    self.record_table.remove(connection, id)
                 if saved:
                     connection.executemany(_SAVE_JOB, saved)
                 if finished:
                     connection.executemany(_REMOVE_JOB, [(id,) for id in finished])
                     self.record_table.add(connection, batch.finished)
+                if batch.failed:
+                    self.record_table.failed_jobs.add(connection, batch.failed)
                 if batch.saved_values:
                     connection.executemany(_SAVE_VALUE, list(batch.saved_values.items()))
                 if batch.ids_until:
@@ -125,21 +139,34 @@ class SqliteStore:
             self._checkpoint(connection)
 
     def records(self, query: contract.Query) -> list[contract.Record]:
-        """Read from a separate connection, so that any thread may call it and it does not delay commits."""
-        try:
-            with contextlib.closing(_connect(self.path, apsw.SQLITE_OPEN_READONLY)) as connection:
-                statement, values = schema.select_records(connection, query)
-                return [rows.record(row) for row in connection.execute(statement, values)]
-        except apsw.Error as error:
-            raise StoreError(f"cannot read {self.path}: {_reason(error)}") from None
+        """The last that finished first."""
+        with self._reading() as connection:
+            statement, values = schema.select_records(connection, query)
+            return [rows.record(row) for row in connection.execute(statement, values)]
 
     def kept_result(self, record: contract.Record) -> bytes:
-        """Read the rest of a large result, from a separate connection as `records` does."""
+        """The result with the rest of a large one."""
         if record.result_kept <= len(record.result):
             return record.result
+        with self._reading() as connection:
+            return record.result + sqlite_records.read_rest(connection, record.id)
+
+    def payloads(self, ids: Sequence[int], longest: int) -> dict[int, FailedPayload]:
+        """The payloads of failed jobs."""
+        with self._reading() as connection:
+            return sqlite_failed_jobs.payloads(connection, ids, longest)
+
+    def failed_jobs(self, ids: Sequence[int], kind: type[contract.J], most_bytes: int) -> list[contract.J | None]:
+        """The failed jobs with these ids that are kept whole."""
+        with self._reading() as connection:
+            return sqlite_failed_jobs.read(connection, ids, kind, most_bytes)
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[apsw.Connection]:
+        """A separate connection, so that any thread may read and commits are not delayed."""
         try:
             with contextlib.closing(_connect(self.path, apsw.SQLITE_OPEN_READONLY)) as connection:
-                return record.result + sqlite_records.read_rest(connection, record.id)
+                yield connection
         except apsw.Error as error:
             raise StoreError(f"cannot read {self.path}: {_reason(error)}") from None
 

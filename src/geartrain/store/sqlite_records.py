@@ -1,5 +1,8 @@
 """Records and results in the SQLite file: adding, reading, and removing what exceeds the quotas.
 
+Whoever removes a record here removes all that is kept of the job: the rest of its result, and the job as a whole if it
+failed.
+
 A record is *ordinary* if its job did not fail and it has no `keep_until` of its own. Ordinary records are added at the
 end and removed at the front. The others stay between them, so there is a place up to which all ordinary ones are gone.
 """
@@ -12,6 +15,7 @@ import apsw
 
 from geartrain.store import schema
 from geartrain.store.contract import FAILED, RECORD_COLUMNS, Quota, Record, ResultLimits, Retention
+from geartrain.store.sqlite_failed_jobs import FailedJobTable
 from geartrain.store.transaction import transaction
 
 _PRUNE_BATCH: Final = 1000
@@ -32,6 +36,9 @@ _SELECT_EXPIRED: Final = (
     "SELECT seq FROM records WHERE keep_until > 0 AND keep_until < ? "
     f"AND finished_at < CASE state WHEN {FAILED} THEN ? ELSE ? END ORDER BY keep_until LIMIT {_PRUNE_BATCH}"
 )
+_SELECT_OVERDUE: Final = (
+    f"SELECT seq FROM records WHERE keep_until < 0 AND keep_until > ? ORDER BY keep_until DESC LIMIT {_PRUNE_BATCH}"
+)
 
 
 class RecordTable:
@@ -42,6 +49,7 @@ class RecordTable:
         self._result_limit = min(limits.inline, largest)
         self._largest = largest
         self._total = limits.total
+        self.failed_jobs = FailedJobTable(limits.failed)
         self.reset()
 
     def reset(self) -> None:
@@ -50,6 +58,7 @@ class RecordTable:
         self._failed: int | None = None  # number of records of failed jobs that have no `keep_until`
         self._rest_bytes: int | None = None  # of all rows of `results`
         self._ordinary_after = 0  # all ordinary records have a higher `seq`
+        self.failed_jobs.reset()
 
     def add(self, connection: apsw.Connection, finished: Sequence[Record]) -> None:
         """Add records, within a transaction. A large result is divided between its record and a row of `results`."""
@@ -69,13 +78,15 @@ class RecordTable:
         self._failed += sum(not record.keep_until for record in kept)
 
     def remove(self, connection: apsw.Connection, id: int) -> None:
-        """Remove the record of one job, within a transaction."""
+        """Remove the record of one job with all that is kept of it, within a transaction."""
+        self.failed_jobs.remove(connection, [id])
         length: Any = connection.execute("SELECT length(rest) FROM results WHERE id = ?", (id,)).get
         if length is not None:
             connection.execute("DELETE FROM results WHERE id = ?", (id,))
             if self._rest_bytes is not None:
                 self._rest_bytes -= length
         connection.execute("DELETE FROM records WHERE id = ?", (id,))
+        self._ordinary = self._failed = None  # to be counted again
 
     def prune(self, connection: apsw.Connection, now: float, retention: Retention) -> int:
         """Remove a bounded number of records that exceed the quotas; return how many."""
@@ -88,7 +99,8 @@ class RecordTable:
         failed = _excess(rows, now, retention.failed, self._failed)
         times = (now, now - retention.failed.seconds, now - retention.done.seconds)
         expired: list[Any] = connection.execute(_SELECT_EXPIRED, times).fetchall()
-        others = [*failed, *(row[0] for row in expired)]
+        overdue: list[Any] = connection.execute(_SELECT_OVERDUE, (-now,)).fetchall()
+        others = [*failed, *(row[0] for row in (*expired, *overdue))]
         if ordinary or others:
             with transaction(connection):
                 self._remove_ordinary(connection, ordinary)
@@ -155,15 +167,18 @@ class RecordTable:
         rows = [(number,) for number in numbers]
         if rows:
             self._rest_bytes = None
+            ids: list[Any] = [connection.execute("SELECT id FROM records WHERE seq = ?", row).get for row in rows]
+            self.failed_jobs.remove(connection, ids)
             connection.executemany("DELETE FROM results WHERE id = (SELECT id FROM records WHERE seq = ?)", rows)
             connection.executemany("DELETE FROM records WHERE seq = ?", rows)
 
     def _count(self, connection: apsw.Connection) -> None:
         counts: Any = connection.execute(
             "SELECT (SELECT count(*) FROM records), "
-            f"(SELECT count(*) FROM records WHERE {_IS_FAILED}), (SELECT count(*) FROM records WHERE keep_until > 0)"
+            f"(SELECT count(*) FROM records WHERE {_IS_FAILED}), (SELECT count(*) FROM records WHERE keep_until > 0), "
+            "(SELECT count(*) FROM records WHERE keep_until < 0)"
         ).get
-        self._ordinary = counts[0] - counts[1] - counts[2]
+        self._ordinary = counts[0] - sum(counts[1:])
         self._failed = counts[1]
 
 

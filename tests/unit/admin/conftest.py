@@ -1,6 +1,7 @@
 """Admin over an engine at a fixed time, with a server and an archive that the test controls."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,8 +10,9 @@ from geartrain.admin.service import Admin
 from geartrain.admin.views import StoreView, System
 from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Journal
+from geartrain.engine.job import LiveJob
 from geartrain.job_query import JobQuery
-from geartrain.model import Record
+from geartrain.model import FailedPayload, JobState, Record
 from geartrain.runtime.tick import TickLoop
 from tests.support.eager_loop import EagerLoop
 
@@ -23,6 +25,10 @@ class SavingJournal(Journal):
     def __init__(self) -> None:
         self.saved: dict[str, bytes] = {}
         self.calls: list[str] = []
+        self.removed: list[int] = []
+
+    def remove_record(self, id: int) -> None:
+        self.removed.append(id)
 
     def accepted(self, job: object) -> None:
         self.calls.append("accepted")
@@ -51,10 +57,18 @@ class FakeServer:
 
 
 class FakeArchive:
-    """Records in a list."""
+    """Records in a list, and the payloads of failed jobs by id."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
+        self.kept: dict[int, bytes] = {}
+
+    async def payloads(self, records: Sequence[Record], longest: int) -> dict[int, FailedPayload]:
+        kept = {record.id: self.kept[record.id] for record in records if record.id in self.kept}
+        return {id: FailedPayload(len(payload), payload[:longest]) for id, payload in kept.items()}
+
+    async def failed_jobs(self, records: Sequence[Record]) -> list[LiveJob | None]:
+        return [_failed_job(record, self.kept[record.id]) if record.id in self.kept else None for record in records]
 
     async def result(self, record: Record) -> bytes:
         return record.result
@@ -71,6 +85,15 @@ class FakeArchive:
             and query.matches_reason(record.state, record.reason)
         ]
         return sorted(matching, key=lambda record: -record.id)[:limit]
+
+
+def _failed_job(record: Record, payload: bytes) -> LiveJob:
+    job = LiveJob(
+        record.id, record.handle, record.function, record.unique, payload, record.priority, True,
+        record.submitted_at, record.submitted_at, record.door,
+    )  # fmt: skip
+    job.state = JobState.FAILED
+    return job
 
 
 @pytest.fixture

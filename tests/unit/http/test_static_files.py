@@ -51,7 +51,7 @@ def test_the_verbs_are_a_module() -> None:
     table = json.loads(answer.body.split(b"export const VERBS = ")[1].rstrip(b";\n"))
     assert (table["retry"]["label"], table["retry"]["states"], table["retry"]["path"]) == (
         "Retry",
-        ["dead"],
+        ["dead", "failed"],
         "jobs/{handle}/retry",
     )
     assert "overview" not in table

@@ -243,11 +243,11 @@ def test_record_is_pending_until_it_is_in_the_store(play: Play) -> None:
         s.store.hold()
         s.engine.claim(s.worker)
         s.engine.complete(s.worker, job, b"result")
-        found = s.committer.uncommitted.get(job.handle)
+        found = s.committer.uncommitted.records.get(job.handle)
         assert found is not None
         assert (found.id, found.result) == (job.id, b"result")
         s.store.let_all()
-        await s.until(lambda: s.committer.uncommitted.get(job.handle) is None)
+        await s.until(lambda: s.committer.uncommitted.records.get(job.handle) is None)
         assert records(s.store) == [job.id]
 
     play(story)

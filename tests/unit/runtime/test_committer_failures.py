@@ -154,7 +154,7 @@ def test_other_changes_are_kept_and_written_after_recovery(play: Play, path: Pat
         s.committer.save_value("name", b"value")
         await s.idle()
         assert (records(s.store), ids(s.store)) == ([], [done.id, lost.id])
-        assert s.committer.uncommitted.get(done.handle) is not None
+        assert s.committer.uncommitted.records.get(done.handle) is not None
         s.submit(connection, b" new")  # which tries the disk again, with all that was kept
         await s.until(lambda: wire.heard[-1] == b" new")
         assert records(s.store) == [done.id]

@@ -8,7 +8,7 @@ import pytest
 from geartrain import address
 from geartrain.address import Address
 from geartrain.errors import SettingsError
-from geartrain.model import Expiry
+from geartrain.model import Expiry, FailureAction
 from geartrain.server.config import load as sources
 from geartrain.server.config.settings import TABLE, Settings
 
@@ -26,6 +26,8 @@ GOOD: dict[str, tuple[str, Any]] = {
     "keep_records": ("0", 0),
     "keep_failed_for": ("2d", 172800.0),
     "keep_failed": ("5", 5),
+    "keep_failed_bytes": ("2GiB", 2 * 1024**3),
+    "keep_failed_bytes_in_memory": ("1MiB", 1024 * 1024),
     "keep_dead_for": ("1h", 3600.0),
     "keep_dead": ("100", 100),
     "result_limit": ("1KiB", 1024),
@@ -33,6 +35,7 @@ GOOD: dict[str, tuple[str, Any]] = {
     "keep_results": ("2GiB", 2 * 1024**3),
     "keep_results_in_memory": ("1MiB", 1024 * 1024),
     "max_attempts": ("0", 0),
+    "failures": ("dead", FailureAction.DEAD),
     "job_retries_zero": ("none", "none"),
     "handle_prefix": ("X:pre", "X:pre"),
     "job_timeout_unit": ("seconds", "seconds"),
@@ -108,12 +111,15 @@ BAD: dict[str, tuple[str, list[str]]] = {
     "keep_records": (COUNT, ["-1", "all"]),
     "keep_failed_for": (DURATION, ["-1s", "week"]),
     "keep_failed": (COUNT, ["-1", "all"]),
+    "keep_failed_bytes": (SIZE, ["-1", "all"]),
+    "keep_failed_bytes_in_memory": (SIZE, ["-1", "all"]),
     "keep_dead_for": (DURATION, ["-1s", "forever"]),
     "keep_dead": (COUNT, ["-1", "all"]),
     "result_limit": (SIZE, ["-1", "all"]),
     "result_max": (SIZE, ["-1", "all"]),
     "keep_results": (SIZE, ["-1", "all"]),
     "keep_results_in_memory": (SIZE, ["-1", "all"]),
+    "failures": ("must be one of keep, dead, forget", ["ignore", "KEEP"]),
     "max_attempts": (COUNT, ["-1", "ten", "1.5", "0x1", " 3"]),
     "job_retries_zero": ("must be one of unlimited, none", ["0", "never", "None"]),
     "handle_prefix": (

@@ -233,3 +233,10 @@ def test_time_of_jobs_is_exact(opened: Opened) -> None:
     store = opened()
     store.commit(batch(job(id, run_at=time) for id, time in enumerate(times, 1)))
     assert [row[7] for row in rows(opened())] == times
+
+
+def test_failed_jobs_have_the_columns_of_jobs(opened: Opened, path: Path) -> None:
+    opened()
+    with contextlib.closing(apsw.Connection(str(path))) as connection:
+        tables = [connection.execute(f"PRAGMA table_info({name})").fetchall() for name in ("jobs", "failed_jobs")]
+    assert tables[0] == tables[1]

@@ -69,7 +69,7 @@ JOB_VERBS: Final = (
         _NAMED_JOB, (READ, SUBMIT, WORK), streams=True,
     ),
     Verb(
-        "payload", JOB, "The payload of a job that has not ended, as bytes",
+        "payload", JOB, "The payload of a job that has not ended or has failed, as bytes",
         (_HANDLE,), http=Http("GET", "/jobs/{handle}/payload", problems=("unsupported",)),
     ),
     Verb(
@@ -81,14 +81,15 @@ JOB_VERBS: Final = (
         ),
     ),
     Verb(
-        "retry", JOB, "Queue a dead job again",
-        (_HANDLE,), (ADMIN,), changes=True, states=("dead",), action="retry", engine_method="retry",
+        "retry", JOB, "Queue a dead or failed job again",
+        (_HANDLE,), (ADMIN,), changes=True, states=("dead", "failed"), action="retry", engine_method="retry",
         past="queued again",
         http=Http("POST", "/jobs/{handle}/retry", shows="job"),
         command=CliCommand(
             "retry", many=True,
-            epilog="A job is dead when the server gave up on it: its workers disconnected, or it failed too often."
-            " `geartrain jobs --state dead` lists dead jobs with their reasons.",
+            epilog="A job has failed if its worker said so or took too long. It is dead if the server gave up on it:"
+            " its workers disconnected, or it failed too often. `geartrain jobs --state failed` and `--state dead` list"
+            " such jobs with their reasons. A job that is retried keeps its handle.",
         ),
         button=Button("Retry", "Retry all"),
     ),
@@ -111,8 +112,8 @@ JOB_VERBS: Final = (
         button=Button("Cancel", "Cancel all", danger=True),
     ),
     Verb(
-        "delete", JOB, "Delete a dead job",
-        (_HANDLE,), (ADMIN,), changes=True, states=("dead",), action="delete", engine_method="delete",
+        "delete", JOB, "Delete a dead or failed job",
+        (_HANDLE,), (ADMIN,), changes=True, states=("dead", "failed"), action="delete", engine_method="delete",
         past="deleted",
         http=Http("DELETE", "/jobs/{handle}"),
         command=CliCommand(

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Annotated
 
-from geartrain.model import Expiry
+from geartrain.model import Expiry, FailureAction
 from geartrain.server.config import types
 from geartrain.server.config.types import Description
 
@@ -31,6 +31,16 @@ class StoreSettings:
     ] = 7 * 86400.0
     keep_failed: Annotated[int, Description(types.COUNT, "How many records of jobs that failed to keep at most.")] = (
         10_000
+    )
+    keep_failed_bytes: Annotated[
+        int,
+        Description(
+            types.SIZE,
+            "How many bytes the payloads of failed jobs may have on disk, all together; the oldest are removed first.",
+        ),
+    ] = 1024**3
+    keep_failed_bytes_in_memory: Annotated[int, Description(types.SIZE, "The same, where the store is `memory`.")] = (
+        64 * 1024 * 1024
     )
     keep_dead_for: Annotated[
         float,
@@ -72,6 +82,14 @@ class JobSettings:
             "Mark a job dead, instead of retrying it, when its worker is lost after this many attempts; 0 means never.",
         ),
     ] = 10
+    failures: Annotated[
+        FailureAction,
+        Description(
+            types.FAILURES,
+            "What becomes of a background job that failed: `keep` it whole with its record, so that it can be retried; "
+            "make it a `dead` job; or `forget` its payload. `geartrain configure` sets it for one function.",
+        ),
+    ] = FailureAction.KEEP
     job_retries_zero: Annotated[
         str,
         Description(
