@@ -124,6 +124,35 @@ def test_a_function_is_limited(busy: Scene, visit: Visit) -> None:
         assert client.packet()[0] == Kind.ERROR
 
 
+def test_a_function_has_settings(busy: Scene, visit: Visit) -> None:
+    page = visit(f"{busy.url}/#/functions/webhook")
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_label("Background jobs that fail").select_option("dead")
+    page.get_by_label("Keep failed jobs").fill("60")
+    page.get_by_role("button", name="Save").click()
+    shows(page, "#notices", "Settings of webhook saved.")
+    settings = api(busy.url, "functions/webhook")["settings"]
+    assert settings == {"failures": "dead", "keep_for": None, "keep_failed_for": 60.0}
+    page.get_by_role("button", name="Settings").click()
+    assert page.get_by_label("Keep failed jobs").input_value() == "60"
+    page.get_by_label("Keep failed jobs").fill("")
+    page.get_by_label("Background jobs that fail").select_option("default")
+    page.get_by_role("button", name="Save").click()
+    until(lambda: not any(api(busy.url, "functions/webhook")["settings"].values()), "the server's settings apply")
+
+
+def test_bytes_are_submitted_again_as_they_are(busy: Scene, visit: Visit) -> None:
+    with Peer(busy.gearman) as client:
+        handle = client.submit(b"pixels", b"", b"\xff\x00text\n", kind=Kind.SUBMIT_JOB_BG).decode()
+    page = visit(f"{busy.url}/#/jobs/{part(handle)}")
+    shows(page, "pre.hex", "ff 00 74 65")
+    page.get_by_role("button", name="Submit again").click()
+    page.get_by_role("button", name="Submit", exact=True).click()
+    shows(page, "#notices", "Submitted")
+    with worker(busy.gearman, b"pixels") as peer:
+        assert [peer.grab().data for _ in range(2)] == [b"\xff\x00text\n"] * 2
+
+
 def test_a_function_has_no_buttons_before_it_is_loaded(busy: Scene, visit: Visit) -> None:
     page = visit(busy.url)
     held: list[Any] = []

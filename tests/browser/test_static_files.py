@@ -42,7 +42,12 @@ PAIRS = [
     (text, ground)
     for text in ("ink", "ink-soft", "accent", "scheduled", "queued", "running", "done", "failed", "dead", "cancelled")
     for ground in ("ground", "surface", "raised", "hover")
-] + [("accent-ink", "accent"), ("ink", "sunken"), ("ink-soft", "sunken"), ("accent", "accent-soft")]
+] + [
+    ("accent-ink", "accent"),
+    ("ink", "sunken"),
+    ("ink-soft", "sunken"),
+    *((text, "accent-soft") for text in ("ink", "ink-soft", "accent", "failed", "queued", "dead")),
+]
 
 
 def luminance(colour: str) -> float:

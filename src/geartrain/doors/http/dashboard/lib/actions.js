@@ -1,14 +1,14 @@
 // Verbs that operators apply to jobs, functions and schedules. Their labels, questions and paths come from the server.
 import * as api from "./api.js";
-import { confirm, field, form, input } from "./dialog.js";
+import { confirm } from "./dialog.js";
 import { make } from "./dom.js";
-import { count, NONE, plural } from "./format.js";
+import { plural } from "./format.js";
 import { action, notice } from "./notice.js";
 import { link } from "./router.js";
 import { encoded, shown } from "./text.js";
 import { VERBS } from "./verbs.js";
 
-const SEND = { POST: api.post, PUT: api.put, DELETE: api.remove };
+const SEND = { POST: api.post, PUT: api.put, PATCH: api.patch, DELETE: api.remove };
 
 /** Names of the verbs that apply to a job in this state. */
 export function verbsFor(state) {
@@ -105,32 +105,4 @@ export function sumUp(name, { done, refused }) {
 /** The verb that pauses or resumes a function, whichever applies. */
 export function pauseVerb(item) {
   return item.paused ? "resume" : "pause";
-}
-
-/** The form for the limits of a function, by priority of the submitted job. */
-export function askForLimits(item) {
-  const [high, normal, low] = item.limits;
-  const number = (name, value) =>
-    input(name, { type: "number", min: "0", step: "1", required: true, value: String(value) });
-  const columns = make(
-    "div",
-    { class: "columns" },
-    field("High", number("high", high)),
-    field("Normal", number("normal", normal)),
-    field("Low", number("low", low)),
-  );
-  const save = async (data) => {
-    const limits = Object.fromEntries(["high", "normal", "low"].map((name) => [name, Number(data.get(name))]));
-    await send("limit", item.name, limits);
-    notice(`Limits of ${shown(item.name)} saved.`);
-  };
-  return form(`Limits of ${shown(item.name)}`, [columns], save, {
-    note: "A job is refused if the function has this many jobs already, by priority of the job. 0: no limit.",
-  });
-}
-
-/** By priority: high, normal, low. */
-export function limitsText(limits) {
-  if (limits.every((limit) => limit === 0)) return NONE;
-  return limits.map((limit) => (limit ? count(limit) : "∞")).join(" / ");
 }

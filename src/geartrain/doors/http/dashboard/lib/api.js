@@ -25,6 +25,10 @@ export function put(path, body) {
   return ask("PUT", path, body);
 }
 
+export function patch(path, body) {
+  return ask("PATCH", path, body);
+}
+
 export function remove(path) {
   return ask("DELETE", path);
 }

@@ -11,7 +11,8 @@ export function envelopeOf(text) {
   try {
     const value = JSON.parse(text);
     const known = Object.keys(value).every((key) => FIELDS.has(key));
-    return known && value.v === VERSION && Array.isArray(value.args) && typeof (value.kwargs ?? {}) === "object" ? value : null;
+    const isCall = Array.isArray(value.args) && typeof (value.kwargs ?? {}) === "object";
+    return known && isCall && value.v === VERSION ? value : null;
   } catch {
     return null;
   }

@@ -8,7 +8,7 @@ import { encoded, shown } from "./text.js";
 
 const SUGGESTIONS = 50;
 
-/** `like`: initial function, payload (a string), priority and unique key. */
+/** `like`: initial function, payload (a string, or bytes that are not text), priority and unique key. */
 export async function askForJob(like = {}) {
   const names = make("datalist", { id: "function-names" });
   const name = input("function", {
@@ -25,11 +25,13 @@ export async function askForJob(like = {}) {
     spellcheck: "false",
     placeholder: "Any text",
   });
-  payload.value = like.payload ?? "";
+  const bytes = typeof like.payload === "object" ? like.payload : null;
+  payload.value = bytes === null ? (like.payload ?? "") : shown(bytes);
+  payload.readOnly = bytes !== null;
   const fields = [
     field("Function", name),
     names,
-    field("Payload", payload),
+    field("Payload", payload, bytes === null ? "" : "Not text: submitted as it is"),
     make(
       "div",
       { class: "columns pairs" },
@@ -49,17 +51,23 @@ export async function askForJob(like = {}) {
         input("timeout", { type: "number", min: "0", step: "any", placeholder: "none" }),
         "Seconds that a worker may take",
       ),
+      field(
+        "Expires",
+        input("expires", { type: "number", min: "0", step: "any", placeholder: "never" }),
+        "Seconds in which a worker must take it",
+      ),
     ),
   ];
-  const job = await form("Submit a job", fields, (data) => post("jobs", requestOf(data)), { yes: "Submit" });
+  const job = await form("Submit a job", fields, (data) => post("jobs", requestOf(data, bytes)), { yes: "Submit" });
   if (!job) return;
   notice(`Submitted ${shown(job.handle)}.`, { link: { href: link(`jobs/${encoded(job.handle)}`), text: "Show job" } });
 }
 
-function requestOf(data) {
-  const request = { function: data.get("function"), payload: data.get("payload"), priority: data.get("priority") };
+function requestOf(data, bytes) {
+  const payload = bytes ?? data.get("payload");
+  const request = { function: data.get("function"), payload, priority: data.get("priority") };
   if (data.get("unique")) request.unique = data.get("unique");
-  for (const name of ["delay", "timeout"]) {
+  for (const name of ["delay", "timeout", "expires"]) {
     if (data.get(name)) request[name] = Number(data.get(name));
   }
   return request;

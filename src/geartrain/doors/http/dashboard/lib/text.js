@@ -6,6 +6,15 @@ export function bytesOf(text) {
   return Uint8Array.from(atob(text.base64), (character) => character.charCodeAt(0));
 }
 
+/** The text of bytes, as the API has it. */
+export function textOfBytes(bytes) {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return { base64: btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")) };
+  }
+}
+
 /** For display: bytes that are not text have \x escapes. */
 export function shown(text) {
   if (text === null || text === undefined) return "";

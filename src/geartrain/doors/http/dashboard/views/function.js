@@ -1,8 +1,9 @@
 // One function: counts, charts of the last hour, latencies, jobs and workers.
 import { get } from "../lib/api.js";
-import { askForLimits, limitsText, pauseVerb, perform, plainButton, verbButton } from "../lib/actions.js";
+import { pauseVerb, perform, plainButton, verbButton } from "../lib/actions.js";
 import { make, setText } from "../lib/dom.js";
 import { count, rate } from "../lib/format.js";
+import { askForLimits, askForSettings, limitsText } from "../lib/functionforms.js";
 import { autoRefresh } from "../lib/refresh.js";
 import { action } from "../lib/notice.js";
 import { badge, problemBox, tile } from "../lib/widgets.js";
@@ -58,6 +59,7 @@ export function openFunction(root, name, signal) {
     { class: "row", hidden: true },
     pause,
     plainButton("limit", action(async () => (await askForLimits(item)) && refresh()), ""),
+    plainButton("configure", action(async () => (await askForSettings(item)) && refresh()), ""),
     make(
       "button",
       { type: "button", "data-needs": "submit", on: { click: () => askForJob({ function: shown(item.name) }) } },

@@ -1,9 +1,10 @@
 // The list of functions, or one function: `#/functions` and `#/functions/<name>`.
 import { get } from "../lib/api.js";
 import { emptyWithCommands } from "../lib/commands.js";
-import { askForLimits, limitsText, pauseVerb, plainButton, verbButton } from "../lib/actions.js";
+import { pauseVerb, plainButton, verbButton } from "../lib/actions.js";
 import { make, setAttribute, setText } from "../lib/dom.js";
 import { count, rate } from "../lib/format.js";
+import { askForLimits, limitsText } from "../lib/functionforms.js";
 import { autoRefresh } from "../lib/refresh.js";
 import { action } from "../lib/notice.js";
 import { badge, cutFunctionLink, empty, problemBox, searchField } from "../lib/widgets.js";

@@ -8,7 +8,7 @@ import { hasTraceback, summary, tracebackCard } from "../lib/reason.js";
 import { autoRefresh } from "../lib/refresh.js";
 import { badge, facts, functionLink, problemBox } from "../lib/widgets.js";
 import { askForJob } from "../lib/submit.js";
-import { decoded, encoded, shown } from "../lib/text.js";
+import { decoded, encoded, shown, textOfBytes } from "../lib/text.js";
 import { time } from "../lib/time.js";
 import { BytesPanel, isPart } from "./bytespanel.js";
 import { Follower } from "./follow.js";
@@ -89,13 +89,13 @@ function tracebackOf(job, bytes) {
 }
 
 async function submitLike(job) {
-  let text = shown(job.payload ?? "");
+  let payload = job.payload ?? "";
   try {
-    text = new TextDecoder().decode(await download(`jobs/${encoded(job.handle)}/payload`));
+    payload = textOfBytes(await download(`jobs/${encoded(job.handle)}/payload`));
   } catch {
     // Fall back to the part of the payload that the page has.
   }
-  askForJob({ function: shown(job.function), payload: text, priority: job.priority });
+  askForJob({ function: shown(job.function), payload, priority: job.priority });
 }
 
 /** The worker that runs it, or ran it last. */
