@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from geartrain.admin.base import printable
-from geartrain.admin.job_scan import LoopBreak
+from geartrain.admin.loop_break import LoopBreak
 from geartrain.engine.job import LiveJob
 from geartrain.errors import AdminError, DuplicateKeyError, QueueFullError
 from geartrain.job_query import JobQuery

@@ -8,8 +8,8 @@ from typing import Final
 
 from geartrain import jsonbytes
 from geartrain.admin import views
-from geartrain.admin.job_scan import LoopBreak
 from geartrain.admin.jobs import JobVerbs
+from geartrain.admin.loop_break import LoopBreak
 from geartrain.engine.job import LiveJob
 from geartrain.errors import AdminError
 from geartrain.failure_reasons import reason_group, summary

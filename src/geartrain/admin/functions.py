@@ -3,7 +3,6 @@
 A limit that a Gearman client sets with `maxqueue` is not saved: as with every Gearman server, it ends with the server.
 """
 
-import heapq
 from collections.abc import Mapping
 from typing import Final
 
@@ -13,6 +12,7 @@ from geartrain.admin import verbs, views
 from geartrain.admin.authorization import may_read
 from geartrain.admin.base import AdminBase, page_limit, printable
 from geartrain.admin.function_history import FunctionHistory
+from geartrain.admin.loop_break import convert, page_of, select
 from geartrain.admin.saved_values import SavedValues, SaveValue
 from geartrain.admin.views import FunctionOptions
 from geartrain.engine.engine import Engine
@@ -101,7 +101,7 @@ class FunctionVerbs(AdminBase):
     _settings: FunctionSettings
     _function_history: FunctionHistory
 
-    def functions(
+    async def functions(
         self, search: str = "", sort: str = "name", limit: int = 100, after: str = ""
     ) -> views.Page[views.FunctionView]:
         """The functions with `search` in their names. Numbers are sorted in descending order, names ascending."""
@@ -109,14 +109,14 @@ class FunctionVerbs(AdminBase):
             raise AdminError("bad-request", f"unknown sort order {sort!r}; the orders are {', '.join(verbs.SORTS)}")
         start, limit = page_position(after), page_limit(limit)
         text = search.encode()
-        functions = [
-            function
-            for name, function in self._engine.functions.items()
-            if text in name and not self._is_builtin(name) and may_read(name)
-        ]
-        page = heapq.nsmallest(start + limit, functions, key=lambda function: _sort_key(function, sort))[start:]
+
+        def matches(function: Function) -> bool:
+            return text in function.name and not self._is_builtin(function.name) and may_read(function.name)
+
+        functions = await select(list(self._engine.functions.values()), matches)
+        page = await page_of(functions, lambda function: _sort_key(function, sort), start, start + limit)
         more = len(functions) > start + limit
-        items = [views.function_view(self._engine, function) for function in page]
+        items = await convert(page, lambda function: views.function_view(self._engine, function))
         return views.Page(items, str(start + limit) if more else "", len(functions))
 
     def function(self, name: bytes) -> views.FunctionView:

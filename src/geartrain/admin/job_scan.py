@@ -5,14 +5,13 @@ looked up one by one, because a page needs only some of the newest.
 """
 
 import array
-import asyncio
 import bisect
 import heapq
 import itertools
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Final
 
+from geartrain.admin.loop_break import SLICE, LoopBreak
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
 from geartrain.engine.job_table import JobTable
@@ -20,24 +19,9 @@ from geartrain.model import JobState
 
 FILTERED_AT_ONCE: Final = 20_000
 _LOOKUPS_PER_JOB: Final = 20  # then every job is tested instead
-_SLICE: Final = 250  # jobs between two readings of the clock
-_SLICE_SECONDS: Final = 0.004
 
 Matches = Callable[[LiveJob], bool]
 JobsById = JobTable | dict[int, LiveJob]
-
-
-class LoopBreak:
-    """Lets other tasks of the event loop run when this one has run for some milliseconds."""
-
-    def __init__(self) -> None:
-        self._began = time.perf_counter()
-
-    async def take(self) -> None:
-        """Continue at once, or after one iteration of the loop."""
-        if time.perf_counter() - self._began > _SLICE_SECONDS:
-            await asyncio.sleep(0)
-            self._began = time.perf_counter()
 
 
 class JobScanner:
@@ -66,7 +50,7 @@ class JobScanner:
         lowest = max(self._first_id, top - _LOOKUPS_PER_JOB * sum(map(len, tables)))
         jobs: list[LiveJob] = []
         loop_break = LoopBreak()
-        for ids in itertools.chain(_slices(range(top - 1, lowest - 1, -1)), self._restored_slices(top, lowest)):
+        async for ids in self._descending_ids(top, lowest):
             jobs += filter(matches, _jobs_with(tables, ids))
             if len(jobs) >= most:
                 return jobs[:most]
@@ -75,22 +59,28 @@ class JobScanner:
             jobs += await _filter_all(tables, matches, lowest, most - len(jobs))
         return jobs
 
-    def _restored_slices(self, top: int, lowest: int) -> Iterator[Sequence[int]]:
-        """Slices of the ids of earlier runs, descending; none if the look-up ends before it gets there."""
-        if lowest > self._first_id:
+    async def _descending_ids(self, top: int, lowest: int) -> AsyncIterator[Sequence[int]]:
+        """Slices of the ids of this run, then of those of earlier runs unless the look-up ends before."""
+        for ids in _slices(range(top - 1, lowest - 1, -1)):
+            yield ids
+        if lowest > self._first_id or not self._engine.restored:
             return
-        ids = self._restored()
-        last = bisect.bisect_left(ids, top)
-        for places in _slices(range(last - 1, -1, -1)):
-            yield [ids[place] for place in places]
-
-    def _restored(self) -> "array.array[int]":
-        if not self._engine.restored:
-            return array.array("q")
         if self._restored_ids is None:
-            ids = sorted(id for table in self._tables(None) for id in table if id < self._first_id)
-            self._restored_ids = array.array("q", ids)
-        return self._restored_ids
+            self._restored_ids = await self._find_restored()
+        restored = self._restored_ids
+        last = bisect.bisect_left(restored, top)
+        for places in _slices(range(last - 1, -1, -1)):
+            yield [restored[place] for place in places]
+
+    async def _find_restored(self) -> "array.array[int]":
+        ids: list[int] = []
+        loop_break = LoopBreak()
+        jobs = itertools.chain(self._engine.jobs.walk(), list(self._engine.dead.values()))
+        while slice := list(itertools.islice(jobs, SLICE)):
+            ids += [job.id for job in slice if job.id < self._first_id]
+            await loop_break.take()
+        ids.sort()  # quick: they are in order already, except for those of dead jobs
+        return array.array("q", ids)
 
 
 async def _filter_all(tables: list[JobsById], matches: Matches, below: int, most: int) -> list[LiveJob]:
@@ -99,9 +89,9 @@ async def _filter_all(tables: list[JobsById], matches: Matches, below: int, most
     best: list[LiveJob] = []
     loop_break = LoopBreak()
     while jobs:  # from the end: the list shrinks as it is used, instead of being freed at once
-        best += [job for job in jobs[-_SLICE:] if job.id < below and matches(job)]
-        del jobs[-_SLICE:]
-        if len(best) > 2 * most + _SLICE:
+        best += [job for job in jobs[-SLICE:] if job.id < below and matches(job)]
+        del jobs[-SLICE:]
+        if len(best) > 2 * most + SLICE:
             best = heapq.nlargest(most, best, key=_id)
         await loop_break.take()
     return heapq.nlargest(most, best, key=_id)
@@ -112,7 +102,7 @@ def _jobs_with(tables: list[JobsById], ids: Iterable[int]) -> list[LiveJob]:
 
 
 def _slices(places: range) -> Iterator[range]:
-    return (places[start : start + _SLICE] for start in range(0, len(places), _SLICE))
+    return (places[start : start + SLICE] for start in range(0, len(places), SLICE))
 
 
 def _id(job: LiveJob) -> int:

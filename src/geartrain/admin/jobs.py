@@ -9,7 +9,8 @@ from geartrain.admin.authorization import caller, may_read
 from geartrain.admin.base import AdminBase, printable
 from geartrain.admin.failed_jobs import FailedJobActions
 from geartrain.admin.history import ServerCounts
-from geartrain.admin.job_scan import JobScanner, LoopBreak
+from geartrain.admin.job_scan import JobScanner
+from geartrain.admin.loop_break import LoopBreak, convert
 from geartrain.admin.views import BulkReport, JobView, Page
 from geartrain.engine.engine import Engine
 from geartrain.engine.function import Function
@@ -241,12 +242,13 @@ class JobVerbs(AdminBase):
     async def _views(self, jobs: Sequence[LiveJob | Record], longest: int) -> list[JobView]:
         """The views of jobs, those that failed with their payloads."""
         payloads = await self._archive.payloads([job for job in jobs if isinstance(job, Record)], longest)
-        return [
-            views.record_view(job, longest, payloads.get(job.id))
-            if isinstance(job, Record)
-            else views.job_view(job, longest)
-            for job in jobs
-        ]
+
+        def view(job: LiveJob | Record) -> JobView:
+            if isinstance(job, Record):
+                return views.record_view(job, longest, payloads.get(job.id))
+            return views.job_view(job, longest)
+
+        return await convert(jobs, view)
 
     def _act(self, action: str, handle: bytes) -> None:
         self._begin_change()

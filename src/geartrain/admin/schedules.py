@@ -21,9 +21,9 @@ from typing import Final
 
 import msgspec
 
-from geartrain import jsonbytes
 from geartrain.admin.authorization import may_read
 from geartrain.admin.base import AdminBase
+from geartrain.admin.loop_break import convert
 from geartrain.admin.saved_values import SavedValues
 from geartrain.admin.schedule import ALL, ONCE, SKIP, Schedule
 from geartrain.admin.views import PRIORITIES, ScheduleView
@@ -37,6 +37,7 @@ from geartrain.runtime.tick import TickLoop
 
 DOOR: Final = "cron"  # the `door` of the jobs
 SCHEDULES_MOST: Final = 10_000
+PAYLOADS_MOST: Final = 64 * 1024 * 1024  # bytes of all schedules: a list of them has them all
 MISSED_AFTER: Final = 60.0  # seconds; a run that is less late than this was not missed
 MISSED_MOST: Final = 100  # runs that a schedule with missed=all submits afterwards: the latest
 _RUNS_PER_TICK: Final = 200
@@ -67,9 +68,9 @@ class Schedules(Timer):
         self._rebuild()
         self._plan()
 
-    def views(self) -> list[ScheduleView]:
+    def all(self) -> list[Schedule]:
         """All schedules, sorted by name."""
-        return [schedule.view() for _, schedule in sorted(self._schedules.items())]
+        return [self._schedules[name] for name in sorted(self._schedules)]
 
     def function_of(self, name: str) -> bytes:
         """The function of a schedule; empty if there is none of that name."""
@@ -93,6 +94,9 @@ class Schedules(Timer):
         expression = CronExpression(schedule.expression, schedule.timezone, schedule.start)
         if old is None and len(self._schedules) >= SCHEDULES_MOST:
             raise AdminError("conflict", f"there are {SCHEDULES_MOST} schedules, which is the limit")
+        others = sum(len(other.payload) for other in self._schedules.values() if other is not old)
+        if others + len(schedule.payload) > PAYLOADS_MOST:
+            raise AdminError("conflict", f"the payloads of all schedules have at most {PAYLOADS_MOST} bytes")
         schedule.next_at = expression.after(self._engine.now)
         if old is not None:
             schedule.paused, schedule.last_at, schedule.last_handle = old.paused, old.last_at, old.last_handle
@@ -294,9 +298,10 @@ class ScheduleVerbs(AdminBase):
 
     _schedules: Schedules
 
-    def crons(self) -> list[ScheduleView]:
+    async def crons(self) -> list[ScheduleView]:
         """All schedules."""
-        return [view for view in self._schedules.views() if may_read(jsonbytes.decode(view.function))]
+        visible = (schedule for schedule in self._schedules.all() if may_read(schedule.function))
+        return await convert(visible, Schedule.view)
 
     def function_of_schedule(self, name: str) -> bytes:
         """The function of a schedule; empty if there is none of that name."""

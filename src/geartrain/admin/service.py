@@ -21,6 +21,7 @@ from geartrain.admin.functions import FunctionSettings, FunctionVerbs
 from geartrain.admin.history import KEPT, History, ServerCounts
 from geartrain.admin.job_names import JobNameVerbs
 from geartrain.admin.job_scan import JobScanner
+from geartrain.admin.loop_break import convert, select
 from geartrain.admin.schedules import Schedules, ScheduleVerbs
 from geartrain.admin.verbs import ADMIN, Verb
 from geartrain.audit import AuditEntry, AuditQuery, Peer
@@ -187,16 +188,18 @@ class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs):
         except SettingsError as error:
             raise AdminError("conflict", str(error)) from None
 
-    def workers(self, search: str = "", limit: int = 100, after: str = "") -> views.Page[views.WorkerView]:
+    async def workers(self, search: str = "", limit: int = 100, after: str = "") -> views.Page[views.WorkerView]:
         """The workers with `search` in their name, address, door or a function, in the order of their connection."""
         last, limit = page_position(after), page_limit(limit)
         text = search.encode()
-        workers = [
-            worker
-            for number, worker in sorted(self._engine.workers.items())
-            if number > last and (not text or _has_text(worker, text)) and _is_visible(worker)
-        ]
-        items = [views.worker_view(worker) for worker in workers[:limit]]
+        engine_workers = self._engine.workers
+        later = [engine_workers[number] for number in sorted(engine_workers) if number > last]
+
+        def matches(worker: Worker) -> bool:
+            return (not text or _has_text(worker, text)) and _is_visible(worker)
+
+        workers = await select(later, matches, limit + 1)
+        items = await convert(workers[:limit], views.worker_view)
         after = str(items[-1].id) if len(workers) > limit else ""
         everything = not text and authorization.caller.get() is None
         return views.Page(items, after, len(self._engine.workers) if everything else None)

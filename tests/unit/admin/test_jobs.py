@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from geartrain.admin import job_scan, jobs
+from geartrain.admin import job_scan, jobs, loop_break
 from geartrain.admin.service import Admin
 from geartrain.admin.verbs import VERBS
 from geartrain.admin.views import JobView, Page
@@ -133,8 +133,8 @@ def test_listing_many_jobs_does_not_block_the_loop(
     admin: Admin, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The loop comes round after each slice, as far as the clock is concerned."""
-    monkeypatch.setattr(job_scan, "_SLICE_SECONDS", -1.0)
-    for _ in range(10 * job_scan._SLICE):
+    monkeypatch.setattr(loop_break, "_SLICE_SECONDS", -1.0)
+    for _ in range(10 * loop_break.SLICE):
         engine.submit(b"f", background=True)
 
     async def listed() -> int:

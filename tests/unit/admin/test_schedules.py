@@ -1,5 +1,6 @@
 """Schedules: when they run, what a run is, and what a crash, a pause and a changed clock do to them."""
 
+import asyncio
 import datetime
 import zoneinfo
 from typing import Any
@@ -79,7 +80,7 @@ def test_schedules_survive_a_restart(admin: Admin, engine: Engine, server: FakeS
     every_minute(admin, name="other", expression="0 3 * * 1")
     admin.cron_pause("other")
     _, again = restarted(engine, server, journal)
-    assert again.crons() == admin.crons()
+    assert asyncio.run(again.crons()) == asyncio.run(admin.crons())
 
 
 def test_a_run_that_is_a_few_seconds_late_is_not_missed(
@@ -309,7 +310,7 @@ def test_removed_schedules_do_not_run_and_are_not_saved(
     clock.go(MINUTE)
     assert jobs(engine) == []
     assert len(journal.saved) == 1, "one place, used again and again"
-    assert restarted(engine, server, journal)[1].crons() == []
+    assert asyncio.run(restarted(engine, server, journal)[1].crons()) == []
 
 
 def test_a_clock_set_back_a_little_repeats_no_run(admin: Admin, engine: Engine, clock: Clock) -> None:
@@ -373,7 +374,7 @@ def test_invalid_arguments_are_refused(admin: Admin, changes: dict[str, Any], wo
     with pytest.raises(AdminError, match=words) as refused:
         every_minute(admin, **changes)
     assert refused.value.kind == "bad-request"
-    assert admin.crons() == []
+    assert asyncio.run(admin.crons()) == []
 
 
 def test_an_unreadable_schedule_is_logged_and_left_in_the_store(
@@ -381,7 +382,7 @@ def test_an_unreadable_schedule_is_logged_and_left_in_the_store(
 ) -> None:
     journal.saved = {"cron.0": b'{"from": "the future"}'}
     _, admin = restarted(engine, server, journal)
-    assert admin.crons() == []
+    assert asyncio.run(admin.crons()) == []
     assert [entry.getMessage() for entry in caplog.records] == ["schedule cannot be read and does not run"]
     every_minute(admin)
     assert journal.saved["cron.0"] == b'{"from": "the future"}'

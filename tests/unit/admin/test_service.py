@@ -1,5 +1,7 @@
 """The overview, functions, workers and events."""
 
+import asyncio
+
 import pytest
 
 from geartrain.admin.service import Admin
@@ -11,7 +13,7 @@ from tests.unit.engine.recording import claim, hire
 
 
 def names(admin: Admin, **wanted: str | int) -> list[object]:
-    return [view.name for view in admin.functions(**wanted).items]  # type: ignore[arg-type]
+    return [view.name for view in asyncio.run(admin.functions(**wanted)).items]  # type: ignore[arg-type]
 
 
 def test_overview(admin: Admin, engine: Engine, server: FakeServer) -> None:
@@ -63,11 +65,11 @@ def test_functions_are_searched_and_paged(admin: Admin, engine: Engine) -> None:
         engine.function(b"f%d" % number)
     engine.function(b"\xff")
     assert names(admin, search="f1") == ["f1"]
-    page = admin.functions(limit=4)
+    page = asyncio.run(admin.functions(limit=4))
     seen = [view.name for view in page.items]
     assert page.total == 11
     while page.after:
-        page = admin.functions(limit=4, after=page.after)
+        page = asyncio.run(admin.functions(limit=4, after=page.after))
         seen += [view.name for view in page.items]
     assert seen[:10] == [f"f{number}" for number in range(10)]
     assert len(seen) == 11
@@ -76,14 +78,14 @@ def test_functions_are_searched_and_paged(admin: Admin, engine: Engine) -> None:
 def test_workers_are_searched_and_paged(admin: Admin, engine: Engine) -> None:
     for number in range(5):
         hire(engine, b"f", b"only %d" % number, name=b"bob %d" % number)
-    assert [view.name for view in admin.workers(search="only 3").items] == ["bob 3"]
-    assert [view.name for view in admin.workers(search="bob 4").items] == ["bob 4"]
-    assert admin.workers(search="nobody").items == []
-    page = admin.workers(limit=2)
+    assert [view.name for view in asyncio.run(admin.workers(search="only 3")).items] == ["bob 3"]
+    assert [view.name for view in asyncio.run(admin.workers(search="bob 4")).items] == ["bob 4"]
+    assert asyncio.run(admin.workers(search="nobody")).items == []
+    page = asyncio.run(admin.workers(limit=2))
     seen = [view.id for view in page.items]
     assert page.total == 5
     while page.after:
-        page = admin.workers(limit=2, after=page.after)
+        page = asyncio.run(admin.workers(limit=2, after=page.after))
         seen += [view.id for view in page.items]
     assert seen == [1, 2, 3, 4, 5]
 
@@ -94,7 +96,7 @@ def test_lists_of_a_worker_are_cut(admin: Admin, engine: Engine) -> None:
         engine.submit(b"f%d" % number)
         engine.now += 1
         claim(engine, worker)
-    (view,) = admin.workers().items
+    (view,) = asyncio.run(admin.workers()).items
     assert (len(view.functions), view.function_count, len(view.running)) == (100, 150, 100)
     assert view.running_since == NOW + 1
 
@@ -113,10 +115,10 @@ def test_drop(admin: Admin, engine: Engine) -> None:
 
 def test_invalid_arguments_are_refused(admin: Admin) -> None:
     for call in (
-        lambda: admin.functions(sort="age"),
-        lambda: admin.functions(limit=0),
-        lambda: admin.functions(after="x"),
-        lambda: admin.workers(limit=-1),
+        lambda: asyncio.run(admin.functions(sort="age")),
+        lambda: asyncio.run(admin.functions(limit=0)),
+        lambda: asyncio.run(admin.functions(after="x")),
+        lambda: asyncio.run(admin.workers(limit=-1)),
         lambda: admin.history(0),
         lambda: admin.limit(b"f", -1, 0, 0),
     ):
