@@ -110,7 +110,7 @@ class Submitted(SubmittedJob):
         return Status(self.state not in _FINISHED, self.state is JobState.RUNNING)
 
     async def cancel(self) -> bool:
-        if self.state not in (JobState.QUEUED, JobState.SCHEDULED):
+        if self.state in _FINISHED:
             return False
         self.state, self.reason = JobState.CANCELLED, "cancelled"
         return True
@@ -121,6 +121,10 @@ class Submitted(SubmittedJob):
             yield event
 
     # The running task's side
+
+    @property
+    def revoked(self) -> bool:
+        return self.state is JobState.CANCELLED
 
     def progress(self, numerator: float, denominator: float) -> None:
         self.news.append(Progressed(numerator, denominator))
@@ -266,6 +270,8 @@ class InMemory(Transport):
         job.state = JobState.RUNNING
         job.tries += 1
         attempt = await self._runner.run(job.task, job)
+        if job.revoked:
+            return
         if attempt.error is None:
             job.state, job.returned = JobState.DONE, attempt.result
             job.news.append(Completed(attempt.result))

@@ -20,6 +20,9 @@ class TaskJob(Protocol):
     @property
     def payload(self) -> bytes: ...
 
+    @property
+    def revoked(self) -> bool: ...
+
     def progress(self, numerator: float, denominator: float) -> None: ...
 
     def data(self, data: bytes) -> None: ...
@@ -67,6 +70,14 @@ class Running:
     def handle(self) -> str:
         """The server's handle of the job; empty if the protocol has none."""
         return self._job.handle.decode("utf-8", "replace")
+
+    @property
+    def revoked(self) -> bool:
+        """Whether the job was cancelled, or given to another worker: its result will be ignored.
+
+        A coroutine is cancelled then. A thread cannot be stopped, but it can look at this from time to time.
+        """
+        return self._job.revoked
 
     def progress(self, done: float, of: float = 100) -> None:
         """Report progress to the clients that wait for the result."""

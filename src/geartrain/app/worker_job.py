@@ -31,6 +31,10 @@ class WorkerJob:
         names = (self._job.function, self._job.handle, self._job.unique)
         return JobReference(*(name.encode("utf-8", "surrogateescape") for name in names))
 
+    @property
+    def revoked(self) -> bool:
+        return self._job.revoked
+
     async def is_controllable(self) -> bool:
         """Whether the server has verbs for jobs beyond the protocol, and the job can be identified."""
         return self.reference.identifies_job and await self.control.available()

@@ -14,7 +14,6 @@ take no time) on the loop as well. After a stop, running jobs are finished; afte
 
 import asyncio
 import contextlib
-import functools
 import inspect
 import logging
 import os
@@ -22,21 +21,20 @@ import signal
 import socket
 import ssl
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from geartrain import address
-from geartrain.client import arguments, execution
+from geartrain.client import arguments
 from geartrain.client.arguments import Duration, Text
-from geartrain.client.execution import JobOutcome
-from geartrain.client.job import Function, Job, JobDetails
+from geartrain.client.job import Function
 from geartrain.client.processes import InProcess
 from geartrain.client.protocols import registry
 from geartrain.client.protocols.base import Assignment
+from geartrain.client.running_jobs import RegisteredFunction, RunningJobs
 from geartrain.client.slots import Slots
-from geartrain.client.thread_pool import Executor, InThread, ThreadPool
+from geartrain.client.thread_pool import Executor, InThread
 from geartrain.client.tls import context_for
 from geartrain.client.worker_connection import ConnectionKeeper, WorkerConnection
 from geartrain.errors import AddressError
@@ -50,40 +48,6 @@ _POOLS: Final[dict[str, Callable[[], Executor]]] = {"thread": InThread, "process
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 _log = logging.getLogger("geartrain.worker")
-
-
-class RegisteredFunction(NamedTuple):
-    """A function that a worker runs."""
-
-    call: Function
-    timeout: float  # seconds a job may take; 0: no limit
-    mode: str  # "coroutine" or one of MODES
-
-
-class RunningJob:
-    """A job that runs, and the connection that it came from."""
-
-    __slots__ = ("assignment", "connection", "job", "task")
-
-    def __init__(self, connection: WorkerConnection, assignment: Assignment, pool: ThreadPool | None) -> None:
-        self.connection = connection
-        self.assignment = assignment
-        # A report from another thread must neither overtake the job's end nor be overtaken by it.
-        report = functools.partial(pool.call_on_loop, self._report) if pool is not None else self._report
-        self.job = Job(
-            JobDetails(
-                assignment.payload,
-                assignment.function,
-                assignment.handle,
-                assignment.unique,
-                connection.no_reschedule,
-            ),
-            report,
-        )
-        self.task: asyncio.Task[None] | None = None  # of a coroutine function
-
-    def _report(self, kind: str, *values: Any) -> None:
-        self.connection.report(self.assignment, kind, *values)
 
 
 class AsyncWorker:
@@ -124,20 +88,14 @@ class AsyncWorker:
         self.name = name or f"{socket.gethostname()}-{os.getpid()}"
         self.slots = Slots(concurrency + prefetch)
         self._mode = _checked(mode)
-        self._tracebacks = tracebacks
         self._tls = [context_for(server, tls) for server in self._addresses]  # raises now for unusable files
         self._functions: dict[bytes, RegisteredFunction] = {}
         self._keepers: list[ConnectionKeeper] = []  # one for each server
         self._keeper_tasks: list[asyncio.Task[None]] = []
-        self._running: dict[Assignment, RunningJob] = {}
-        # Fetched ahead, or by protocols that do not use the slots.
-        self._backlog: deque[tuple[WorkerConnection, Assignment]] = deque()
-        self._pools: dict[str, ThreadPool] = {}  # by mode
-        self._giving_up = False  # jobs that still run are left to other workers
+        self._jobs = RunningJobs(self._functions, concurrency, tracebacks)
         self._stop_requests = 0
         self._stopping: asyncio.Event | None = None  # after the first request
         self._aborting: asyncio.Event | None = None  # after the second
-        self._idle: asyncio.Event | None = None
 
     # Functions
 
@@ -184,7 +142,7 @@ class AsyncWorker:
         """Begin to run jobs in the background; `ready` waits until all servers are connected."""
         if self._keeper_tasks:
             return
-        self._stopping, self._aborting, self._idle = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._stopping, self._aborting = asyncio.Event(), asyncio.Event()
         self._keepers = [
             ConnectionKeeper(self, server, tls) for server, tls in zip(self._addresses, self._tls, strict=True)
         ]
@@ -234,93 +192,11 @@ class AsyncWorker:
 
     def assigned(self, connection: WorkerConnection, assignment: Assignment) -> None:
         """A server assigned a job to this worker."""
-        if len(self._running) < self.concurrency or self._may_wait_in_pool(assignment):
-            self._begin(connection, assignment)
-        else:
-            self._backlog.append((connection, assignment))
+        self._jobs.assigned(connection, assignment)
 
     def revoked(self, assignment: Assignment) -> None:
-        """A server took a job back: a coroutine is cancelled, other functions can see it in `job.revoked`."""
-        running = self._running.get(assignment)
-        if running is not None:
-            running.job.revoked = True
-            if running.task is not None:
-                running.task.cancel()
-            return
-        for entry in list(self._backlog):
-            connection, waiting = entry
-            if waiting is assignment:
-                self._backlog.remove(entry)
-                connection.protocol.release(assignment)
-
-    # Running jobs
-
-    def _may_wait_in_pool(self, assignment: Assignment) -> bool:
-        """Whether a job that was fetched ahead may wait in the thread pool, which saves a wake-up of the loop.
-
-        As long as all jobs are the pool's, no more of them run than there are threads.
-        """
-        function = self._functions.get(assignment.function)
-        pool = self._pools.get(function.mode) if function is not None else None
-        return pool is not None and not self._backlog and pool.busy == len(self._running)
-
-    def _begin(self, connection: WorkerConnection, assignment: Assignment) -> None:
-        function = self._functions.get(assignment.function)
-        pool = self._pool(function.mode) if function is not None and function.mode in _POOLS else None
-        running = RunningJob(connection, assignment, pool)
-        self._running[assignment] = running
-        if function is None:
-            self._ended(running, JobOutcome(failure="this worker does not run the function any more"))
-        elif pool is not None:
-            pool.run(function.call, running.job, functools.partial(self._ended, running))
-        elif function.mode == "coroutine":
-            running.task = asyncio.create_task(self._run_coroutine(running, function))
-        else:
-            self._ended(running, execution.execute(function.call, running.job))
-
-    def _pool(self, mode: str) -> ThreadPool:
-        pool = self._pools.get(mode)
-        if pool is None:
-            pool = self._pools[mode] = ThreadPool(self.concurrency, _POOLS[mode])
-        return pool
-
-    async def _run_coroutine(self, running: RunningJob, function: RegisteredFunction) -> None:
-        call: Any = function.call
-        try:
-            if function.timeout:
-                outcome = await _run_within(function.timeout, call, running.job)
-            else:
-                outcome = execution.succeeded(running.job, await call(running.job))
-        except Exception as error:
-            outcome = execution.failed(error)
-        except asyncio.CancelledError:
-            # By a revocation or a stop, after which the job is another worker's; or by the function itself.
-            running.job.revoked = running.job.revoked or self._giving_up
-            outcome = JobOutcome(failure="the function was cancelled")
-        except BaseException:  # the whole program ends: the server gives the job to another worker
-            running.job.revoked = True
-            self._ended(running, JobOutcome())
-            raise
-        self._ended(running, outcome)
-
-    def _ended(self, running: RunningJob, outcome: JobOutcome) -> None:
-        """Send the outcome to the server that assigned the job, and begin the next job."""
-        job, assignment, protocol = running.job, running.assignment, running.connection.protocol
-        self._running.pop(assignment, None)
-        if not running.connection.is_open or job.revoked:
-            protocol.release(assignment)
-        elif outcome.failure is not None:
-            _log.info("job %s of %s failed: %s", job.handle, job.function, outcome.traceback or outcome.failure)
-            reason = outcome.traceback if self._tracebacks and outcome.traceback else outcome.failure
-            protocol.fail(assignment, reason, outcome.data, outcome.code)
-        elif outcome.delay is not None:
-            protocol.reschedule(assignment, outcome.delay)
-        else:
-            protocol.complete(assignment, outcome.result)
-        if self._backlog and len(self._running) < self.concurrency:
-            self._begin(*self._backlog.popleft())
-        if not self._running and self._idle is not None:
-            self._idle.set()
+        """A server took a job back."""
+        self._jobs.revoked(assignment)
 
     # Stopping
 
@@ -329,34 +205,20 @@ class AsyncWorker:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LAST_FETCH_SECONDS):
                 await asyncio.gather(*(keeper.fetching_stopped() for keeper in self._keepers))
-        assert self._idle is not None
-        while self._running:
-            self._idle.clear()
-            await self._idle.wait()
+        await self._jobs.finished()
 
     async def _end(self) -> None:
         """Give up jobs that still run, close the connections, and end threads and processes."""
-        self._giving_up = True
         for task in self._keeper_tasks:
             task.cancel()
         await asyncio.gather(*self._keeper_tasks, return_exceptions=True)
-        tasks = [running.task for running in self._running.values() if running.task is not None]
-        aborted = bool(self._running)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        aborted = bool(self._jobs)
+        await asyncio.gather(*self._jobs.give_up(), return_exceptions=True)
         for keeper in self._keepers:
             await keeper.close()
-        for pool in self._pools.values():
-            if aborted:
-                pool.abandon()
-            else:
-                await pool.close()
+        await self._jobs.close(aborted)
         self._keeper_tasks, self._keepers = [], []
-        self._pools.clear()
-        self._running.clear()
         self._stop_requests = 0
-        self._giving_up = False
 
     def _apply_stop_requests(self) -> None:
         if self._stopping is not None and self._aborting is not None:
@@ -364,7 +226,7 @@ class AsyncWorker:
                 self._stopping.set()
                 for keeper in self._keepers:
                     keeper.stop_fetching()
-                _log.info("stopping after %d running jobs", len(self._running))
+                _log.info("stopping after %d running jobs", len(self._jobs))
             if self._stop_requests > 1:
                 self._aborting.set()
 
@@ -385,17 +247,6 @@ class AsyncWorker:
 
     def _open_connections(self) -> list[WorkerConnection]:
         return [keeper.open_connection for keeper in self._keepers if keeper.open_connection is not None]
-
-
-async def _run_within(seconds: float, call: Any, job: Job) -> JobOutcome:
-    limit = asyncio.timeout(seconds)
-    try:
-        async with limit:
-            return execution.succeeded(job, await call(job))
-    except TimeoutError:
-        if not limit.expired():
-            raise  # by the function itself
-        return JobOutcome(failure=f"it did not finish within {seconds:g} seconds")
 
 
 def _checked(mode: str) -> str:

@@ -1,7 +1,8 @@
 """Processes that run plain functions for a worker: for work that keeps a processor busy, or that may crash.
 
 Each belongs to one thread of the worker, which sends it one job at a time and passes on its reports. When a process
-dies, only the job that it ran fails, and the next job gets a new process. Processes are spawned, not forked, so
+dies, only the job that it ran fails, and the next job gets a new process. The process of a job that was cancelled is
+killed. Processes are spawned, not forked, so
 functions must be importable: defined in a module, not inside another function.
 """
 
@@ -9,6 +10,7 @@ import contextlib
 import multiprocessing
 import pickle
 import signal
+import threading
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, Final
@@ -26,6 +28,8 @@ class InProcess:
 
     def __init__(self) -> None:
         self._process: SpawnProcess | None = None
+        self._job: Job | None = None  # that it runs
+        self._lock = threading.Lock()  # for `_job`: it must not change between a look at it and the end of the process
         self._pipe: Connection[Any, Any] | None = None
 
     def execute(self, function: Function, job: Job) -> JobOutcome:
@@ -36,14 +40,23 @@ class InProcess:
             return JobOutcome(failure=f"{job.function!r} cannot be sent to a process: {error}")
         try:
             pipe = self._started()
-            pipe.send_bytes(task)
-            while True:
-                message = pipe.recv()
-                if isinstance(message, JobOutcome):
-                    return message
-                job.report(*message)
+            with self._lock:
+                if job.revoked:
+                    return JobOutcome()
+                self._job = job
+            try:
+                return _exchange(pipe, task, job)
+            finally:
+                with self._lock:
+                    self._job = None
         except (OSError, EOFError):
             return JobOutcome(failure=f"the process that ran it died ({self._exit_text()})")
+
+    def stop(self, job: Job) -> None:
+        """Kill the process if it runs this job; the next job gets a new one."""
+        with self._lock:
+            if self._job is job and self._process is not None:
+                self._process.kill()
 
     def close(self) -> None:
         """End the process, at once if it is busy."""
@@ -73,6 +86,16 @@ class InProcess:
         code = process.exitcode
         self.close()
         return f"exit code {code}"
+
+
+def _exchange(pipe: "Connection[Any, Any]", task: bytes, job: Job) -> JobOutcome:
+    """Have the process run a task, and pass on its reports until it has ended."""
+    pipe.send_bytes(task)
+    while True:
+        message = pipe.recv()
+        if isinstance(message, JobOutcome):
+            return message
+        job.report(*message)
 
 
 def _serve(pipe: "Connection[Any, Any]") -> None:

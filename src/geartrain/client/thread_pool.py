@@ -24,6 +24,9 @@ class Executor(Protocol):
 
     def execute(self, function: Function, job: Job) -> JobOutcome: ...
 
+    def stop(self, job: Job) -> None:
+        """Called from another thread: end the function that runs for this job, if that can be done."""
+
     def close(self) -> None: ...
 
 
@@ -33,6 +36,9 @@ class InThread:
     def execute(self, function: Function, job: Job) -> JobOutcome:
         """Run a function."""
         return execution.execute(function, job)
+
+    def stop(self, job: Job) -> None:
+        """Do nothing: a thread cannot be ended. Its function can look at `job.revoked`."""
 
     def close(self) -> None:
         """Do nothing: there is no process to end."""
@@ -63,6 +69,11 @@ class ThreadPool:
             self._threads.append(thread)
             thread.start()
         self._work.put((function, job, ended))
+
+    def stop(self, job: Job) -> None:
+        """End the function of a job that was revoked, if it runs in a process."""
+        for executor in list(self._executors):
+            executor.stop(job)
 
     def call_on_loop(self, call: Callable[..., None], *arguments: Any) -> None:
         """From a thread: make a call on the loop, in the order of these calls."""

@@ -10,6 +10,7 @@ from geartrain import backoff
 from geartrain.address import Address
 from geartrain.backoff import ReconnectDelay
 from geartrain.client import arguments
+from geartrain.client.cancel_watch import CancelWatch
 from geartrain.client.protocols import registry
 from geartrain.client.protocols.base import Assignment, WorkerProtocol
 from geartrain.client.server_pool import CONNECTION_ERRORS
@@ -29,6 +30,7 @@ class WorkerConnection:
         self.protocol: WorkerProtocol = protocol(address, self._lost, self, worker.name.encode(), worker.slots.total)
         self.protocol.slots = worker.slots
         self.protocol.tls = tls
+        self._watch = CancelWatch(address, tls, self.revoked)
         self.ended: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()  # its result says why
         # Why a job of this server cannot be rescheduled; empty: it can.
         self.no_reschedule = ""
@@ -42,7 +44,14 @@ class WorkerConnection:
 
     def assigned(self, job: Assignment) -> None:
         """The server assigned a job to this worker."""
+        if self.protocol.needs_watch:
+            self._watch.begin(job)
         self._worker.assigned(self, job)
+
+    def job_ended(self, job: Assignment) -> None:
+        """A job that this connection assigned does not run any more."""
+        if self.protocol.needs_watch:
+            self._watch.end(job)
 
     def revoked(self, job: Assignment) -> None:
         """The server took a job back."""
@@ -57,7 +66,12 @@ class WorkerConnection:
         """Close the connection."""
         if self.is_open:
             self.ended.set_result(ConnectionError("closed by this worker"))
+            await self._watch.close()
             await self.protocol.close()
+
+    async def stop_watching(self) -> None:
+        """After the connection was lost: its jobs are no longer this worker's."""
+        await self._watch.close()
 
     def _lost(self, error: Exception) -> None:
         if self.is_open:
@@ -121,6 +135,8 @@ class ConnectionKeeper:
             _log.warning("connection to %s lost, reconnecting: %s", self.address, reason)
         finally:
             self.connected.clear()
+            if not connection.is_open:
+                await connection.stop_watching()
 
     def stop_fetching(self) -> None:
         """Take no more jobs."""

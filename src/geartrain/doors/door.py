@@ -43,6 +43,8 @@ class Limits:
     turn: float = 0.002
     # Seconds after which a peer that began a packet and sends no more of it is disconnected.
     stall_timeout: float = 60.0
+    # Seconds that a worker which sends heartbeats may be silent while it has jobs; 0: for ever.
+    worker_lease: float = 60.0
 
 
 @dataclasses.dataclass

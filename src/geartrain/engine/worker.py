@@ -31,7 +31,20 @@ class Ability:
 class Worker(Node):
     """Runs jobs. A door creates one per connected worker and overrides `wake`."""
 
-    __slots__ = ("abilities", "crew", "door", "forgiven", "idle", "inbox", "name", "number", "peer", "running", "since")
+    __slots__ = (
+        "abilities",
+        "crew",
+        "door",
+        "forgiven",
+        "idle",
+        "inbox",
+        "leaving_reason",
+        "name",
+        "number",
+        "peer",
+        "running",
+        "since",
+    )
 
     def __init__(self, door: str, name: bytes = b"", peer: str = "") -> None:
         super().__init__()
@@ -46,6 +59,7 @@ class Worker(Node):
         self.idle = False  # waits for `wake`
         self.inbox: list[LiveJob] | None = None  # copies of broadcast jobs that it has yet to claim
         self.forgiven: set[bytes] | None = None  # see `forgive_late`
+        self.leaving_reason = "worker disconnected"  # why its jobs are requeued when it is removed
 
     def wake(self) -> None:
         """There may be a job: call `engine.claim`. The worker is no longer idle. Called from inside engine verbs."""

@@ -77,7 +77,7 @@ class WorkerVerbs(ClientVerbs):
         self.workers.pop(worker.number, None)
         jobs = self._assigned_jobs(worker)
         worker.inbox = None
-        self._lose_jobs(worker, jobs, "worker disconnected")
+        self._lose_jobs(worker, jobs, worker.leaving_reason)
 
     def claim(self, worker: Worker) -> LiveJob | None:
         """Assign the next job to the worker and return it, or return None. The worker is no longer idle."""

@@ -38,6 +38,7 @@ def limits(settings: Settings) -> Limits:
         slow_reader_timeout=settings.slow_reader_timeout,
         max_inflight_bytes=settings.max_inflight_bytes,
         stall_timeout=settings.stall_timeout,
+        worker_lease=settings.worker_lease,
     )
 
 

@@ -45,6 +45,10 @@ ASYNC_HANDLE: Final = 1
 ASYNC_THROW_AWAY: Final = 2
 _LAST_JOB_TYPE: Final = ASYNC_THROW_AWAY
 
+# A handle that no job has. A worker that asks for its status announces that it understands a noop while it has a job,
+# which means that the job was taken from it, and that it will ask again while it has one. The answer's fraction is for
+# how many seconds it may be silent; 0: for ever, or the server is an older one.
+HEARTBEAT: Final = b"geartrain-worker"
 SUCCESS: Final = 0  # result code
 # Of a job whose result a Geartrain server has only in part; the data begins with the text.
 RESULT_CUT: Final = 254

@@ -84,6 +84,9 @@ FIELDS: Final[dict[int, int]] = {
 
 # Options of OPTION_REQ that only a Geartrain server knows; others answer UNKNOWN_OPTION.
 GEARTRAIN: Final = b"geartrain"  # "are you one?"
+# "I am a worker that understands WORK_FAIL for a job that it runs, and sends ECHO_REQ while it runs jobs." The answer
+# has a second field, the seconds that it may be silent while it has jobs; 0: for ever.
+GEARTRAIN_WORKER: Final = b"geartrain-worker"
 
 MAX_PACKET: Final = 64 * 1024 * 1024
 MAX_LINE: Final = 8192  # gearmand's receive buffer

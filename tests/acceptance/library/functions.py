@@ -27,6 +27,14 @@ def whereabouts(job: geartrain.Job) -> str:
     return f"{os.getpid()} {threading.get_ident()}"
 
 
+def sleep_or_say_where(job: geartrain.Job) -> str:
+    """With the path of a file as payload: write the process's id there, and sleep."""
+    if job.payload:
+        Path(job.payload.decode()).write_text(str(os.getpid()))
+        time.sleep(3600)
+    return str(os.getpid())
+
+
 def die(job: geartrain.Job) -> bytes:
     os._exit(7)
 

@@ -93,7 +93,7 @@ class Target:
     shares_slots: bool = True  # asks for a job only while `slots` has one, so that several connections can share them
     cancel_finds_jobs: bool = True  # `cancel` knows whether there was a job
     cancels_running_jobs: bool = True
-    revokes: bool = False  # a worker is told that a job was taken from it, when it reports about that job
+    revokes: bool = False  # a worker is told at once that a job was taken from it
     wakes_for_delayed_jobs: bool = True  # a job that becomes due is assigned at once
     refused_names: tuple[bytes, ...] = (b"",)  # function names that the protocol cannot express
     nonsense: bytes = b"\0XYZ nonsense\r\n\r\n"  # what no server of this protocol sends
@@ -116,7 +116,7 @@ class Target:
         return self.scheme if self.server == "geartrain" else f"{self.scheme}-on-{self.server}"
 
 
-_GEARMAN: Final = Target("gearman", warnings=True, refused_names=(b"a\0b",))
+_GEARMAN: Final = Target("gearman", warnings=True, revokes=True, refused_names=(b"a\0b",))
 _PERIODIC: Final = Target(
     "periodic",
     failure_data=False,
@@ -131,7 +131,7 @@ _GEARMONKEY: Final = Target("gearmonkey", cancels_running_jobs=False)
 
 TARGETS: Final = (
     _GEARMAN,
-    Target("danga", failure_code=True, refused_names=(b"", b"a\0b")),
+    Target("danga", failure_code=True, revokes=True, refused_names=(b"", b"a\0b")),
     _PERIODIC,
     _MEMODB,
     _GEARMONKEY,
@@ -142,7 +142,9 @@ TARGETS: Final = (
     dataclasses.replace(_MEMODB, scheme="memodb+ws"),
     # Other people's servers
     dataclasses.replace(_GEARMONKEY, server="redis"),
-    dataclasses.replace(_GEARMAN, server="gearmand", cancel_finds_jobs=False, wakes_for_delayed_jobs=False),
+    dataclasses.replace(
+        _GEARMAN, server="gearmand", revokes=False, cancel_finds_jobs=False, wakes_for_delayed_jobs=False
+    ),
 )
 
 _PEERS: Final = {"redis": "redis-server", "gearmand": "gearmand"}  # as tools/peers.py calls them

@@ -170,7 +170,6 @@ async def test_answer_to_a_job_that_was_taken_back_is_not_heard(target: Target, 
         assert await client.protocol.cancel(await listener.acceptance())
         assert isinstance(await listener.ending(), Failed)
         if target.revokes:
-            worker.protocol.progress(job, 1, 2)
             assert await worker.revocations.next() is job
         worker.complete(job, b"too late")
         listener = await client.accepted(function)

@@ -158,6 +158,11 @@ class WorkerProtocol(abc.ABC):
         """Why the protocol cannot express the name of this function; empty if it can."""
         return ""
 
+    @property
+    def needs_watch(self) -> bool:
+        """Whether jobs have names, but the server cannot say that it took one back: the library asks for that."""
+        return False
+
     def check_names(self, *functions: bytes) -> None:
         """Raise an UnsupportedError for the first name that the protocol cannot express."""
         for function in functions:

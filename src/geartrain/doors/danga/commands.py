@@ -81,6 +81,9 @@ def _refuse_job(connection: "DangaConnection", error: RequestError) -> None:
 
 
 def _send_status(connection: "DangaConnection", handle: bytes) -> None:
+    if handle == wire.HEARTBEAT:
+        connection.write(wire.job_status_res(round(connection.work().heartbeat() * 1000), 1000))
+        return
     job = connection.engine.visible(connection.engine.find(handle))
     if job is None and id_from_handle(handle):  # a handle of ours: its record has the last status
         connection.look_up(handle, status=True)

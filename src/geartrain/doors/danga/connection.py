@@ -143,6 +143,8 @@ class DangaConnection(Connection):
         if self._lookup is not None:
             self._lookup.cancel()
         if self.worker is not None:
+            if self.worker.lease is not None:
+                self.worker.lease.end()
             self.engine.remove_worker(self.worker)
         if self.watcher is not None:
             self.engine.unwatch_all(self.watcher)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from geartrain.doors.worker_lease import WorkerLease
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
 from geartrain.wire import danga as wire
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 class DangaWorker(Worker):
     """A worker with one job at a time: its announcements carry no handle."""
 
-    __slots__ = ("assigned", "connection")
+    __slots__ = ("announced", "assigned", "connection", "lease")
 
     def __init__(self, connection: "DangaConnection") -> None:
         super().__init__("danga", peer=connection.peer)
@@ -21,10 +22,27 @@ class DangaWorker(Worker):
         # The job that it has not completed. The draft cannot tell it that a job was taken away, so this may be a job
         # that it no longer has; announcements about that are ignored.
         self.assigned: LiveJob | None = None
+        self.announced = False  # it understands a noop while it has a job, and sends heartbeats
+        self.lease: WorkerLease | None = None
 
     def wake(self) -> None:
         """Send noop."""
         self.connection.write(wire.NOOP_PACKET)
+
+    def revoked(self, job: LiveJob) -> None:
+        """The job timed out or was cancelled. A worker that has announced that it understands it gets noop."""
+        if self.announced:
+            self.connection.write(wire.NOOP_PACKET)
+
+    def heartbeat(self) -> float:
+        """The worker is alive, and will say so while it has a job; return for how many seconds it may be silent."""
+        self.announced = True
+        seconds = self.connection.door.limits.worker_lease
+        if self.lease is not None:
+            self.lease.renew()
+        elif seconds:
+            self.lease = WorkerLease(self.connection, self, seconds)
+        return seconds
 
     @property
     def job(self) -> LiveJob | None:

@@ -149,7 +149,10 @@ def get_status_unique(connection: "GearmanConnection", data: bytes, start: int, 
 
 
 def echo(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
-    """ECHO_REQ: the same bytes back."""
+    """ECHO_REQ: the same bytes back. From a worker with a lease it is a heartbeat."""
+    worker = connection.worker
+    if worker is not None and worker.lease is not None:
+        worker.lease.renew()
     connection.write(wire.response(wire.ECHO_RES, data[start:end]))
 
 
@@ -159,6 +162,9 @@ def set_option(connection: "GearmanConnection", data: bytes, start: int, end: in
     name = option.removesuffix(b"\0").lower()
     if name == b"exceptions":
         connection.wants_exceptions = True
+    elif name == wire.GEARTRAIN_WORKER:
+        lease = connection.work().announce()
+        option = b"%b\0%b" % (name, f"{lease:g}".encode())
     elif name != wire.GEARTRAIN:
         connection.error("UNKNOWN_OPTION", "Server does not recognize given option")
         return

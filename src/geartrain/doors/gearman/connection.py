@@ -99,6 +99,8 @@ class GearmanConnection(Connection):
         """Requeue the jobs that it ran, and cancel foreground jobs that only it waited for."""
         if self.worker is not None:
             self.worker.grab = 0
+            if self.worker.lease is not None:
+                self.worker.lease.end()
             self.engine.remove_worker(self.worker)
         if self.watcher is not None:
             self.engine.unwatch_all(self.watcher)

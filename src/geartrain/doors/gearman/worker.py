@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from geartrain.doors.gearman import unique
+from geartrain.doors.worker_lease import WorkerLease
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
 from geartrain.wire import gearman as wire
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 class GearmanWorker(Worker):
     """Woken with NOOP; with the job itself while its grab lingers, or after ALL_YOURS."""
 
-    __slots__ = ("all_yours", "connection", "grab", "grabs")
+    __slots__ = ("all_yours", "connection", "grab", "grabs", "lease", "wants_notices")
 
     def __init__(self, connection: "GearmanConnection") -> None:
         super().__init__("gearman", peer=connection.peer)
@@ -22,6 +23,8 @@ class GearmanWorker(Worker):
         self.all_yours = False  # it has no other server, and takes jobs that it did not ask for
         self.grab = 0  # the packet type of the grab that lingers; 0: none
         self.grabs = 0  # how many grabs have lingered: tells one from the next
+        self.wants_notices = False  # it is to be told that a job was taken from it
+        self.lease: WorkerLease | None = None  # of a worker that sends heartbeats
 
     def wake(self) -> None:
         """Send NOOP, or the job itself."""
@@ -38,8 +41,21 @@ class GearmanWorker(Worker):
         self.connection.write(wire.NOOP_PACKET)
 
     def revoked(self, job: LiveJob) -> None:
-        """The job timed out or was cancelled; its late answer is ignored, because Perl's workers exit at an ERROR."""
+        """The job timed out or was cancelled; its late answer is ignored, because Perl's workers exit at an ERROR.
+
+        A worker that has announced that it understands it gets WORK_FAIL. Others would not survive that.
+        """
         self.forgive_late(job.handle)
+        if self.wants_notices:
+            self.connection.write(wire.response(wire.WORK_FAIL, job.handle))
+
+    def announce(self) -> float:
+        """The worker understands notices and sends heartbeats; return for how many seconds it may be silent."""
+        self.wants_notices = True
+        seconds = self.connection.door.limits.worker_lease
+        if seconds and self.lease is None:
+            self.lease = WorkerLease(self.connection, self, seconds)
+        return seconds
 
     def answer_grab(self, kind: int) -> None:
         """Assign a job, or send NO_JOB."""

@@ -15,6 +15,7 @@ from geartrain.doors.gearmonkey.blocked_pops import BlockedPop
 from geartrain.doors.gearmonkey.worker import GearmonkeyWorker
 from geartrain.doors.long_answer import StreamedAnswer
 from geartrain.doors.peer_output import HIGH_WATER
+from geartrain.doors.worker_lease import WorkerLease
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
 from geartrain.errors import ForbiddenError, StoreError, WireError
@@ -48,6 +49,7 @@ class GearmonkeyConnection(Connection):
         self.name = b""
         self.connected_at = time.monotonic()
         self.worker: GearmonkeyWorker | None = None  # made with its first pop from a queue
+        self.lease: WorkerLease | None = None  # of a worker that sends heartbeats
         self.grace = door.detached.grace  # seconds that its jobs stay with its worker after it has closed
         self.adopted: set[GearmonkeyWorker] = set()  # of closed connections, that have reported over this one
         self.blocked_pop: BlockedPop | None = None  # that waits
@@ -298,6 +300,15 @@ class GearmonkeyConnection(Connection):
             self.worker = GearmonkeyWorker(self)
         return self.worker
 
+    def heartbeat(self) -> float:
+        """Its worker is alive, and will say so while it has jobs; return for how many seconds it may be silent."""
+        seconds = self.door.limits.worker_lease
+        if self.lease is not None:
+            self.lease.renew()
+        elif seconds:
+            self.lease = WorkerLease(self, self.work(), seconds)
+        return seconds
+
     def worker_of(self, job: LiveJob) -> Worker | None:
         """The worker whose job this is, if this connection may report on it.
 
@@ -339,6 +350,8 @@ class GearmonkeyConnection(Connection):
     def lost(self) -> None:
         """Detach its worker if it has jobs, and undo its subscriptions and counts."""
         self._stop_waiting()
+        if self.lease is not None:
+            self.lease.end()
         if self._lookup is not None:
             self._lookup.cancel()
         channel_commands.forget(self)

@@ -219,12 +219,18 @@ def _grace(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.V
     return resp.OK
 
 
+def _heartbeat(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """CLIENT HEARTBEAT: the worker that pops here is alive; the answer is for how many seconds it may be silent."""
+    return f"{connection.heartbeat():g}".encode()
+
+
 Handler = Callable[["GearmonkeyConnection", list[bytes]], resp.Value]
 _CLIENT: Final[dict[bytes, tuple[int, int, Handler]]] = {
     b"SETINFO": (4, 4, _noted),
     b"SETNAME": (3, 3, _set_name),
     b"GETNAME": (2, 2, _get_name),
     b"GRACE": (3, 3, _grace),
+    b"HEARTBEAT": (2, 2, _heartbeat),
     b"ID": (2, 2, _id),
     b"LIST": (2, 8, _client_list),
     b"NO-EVICT": (3, 3, _noted),

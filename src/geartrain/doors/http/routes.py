@@ -50,7 +50,7 @@ WORKER_ROUTES: Final = (
     ),
     Route(
         "POST", f"{API}/workers/{{id}}/renew", worker_commands.renew, WORKERS, "Renew the worker's lease",
-        worker_commands.RegisteredWorker, problems=_NOT_FOUND,
+        worker_commands.WorkerRenewal, query=worker_commands.WorkerRenewalQuery, problems=_NOT_FOUND,
     ),
     Route(
         "DELETE", f"{API}/workers/{{id}}", worker_commands.unregister, WORKERS,

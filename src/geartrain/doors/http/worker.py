@@ -7,6 +7,7 @@ queues.
 
 import asyncio
 import secrets
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -22,6 +23,7 @@ from geartrain.runtime.tick import TickLoop
 from geartrain.runtime.timers import DelayedCall
 
 WORKERS_MOST: Final = 100_000
+_MOST_REVOCATIONS: Final = 1000  # kept for a worker that does not ask for them
 
 Claim = asyncio.Future[LiveJob]
 
@@ -29,7 +31,18 @@ Claim = asyncio.Future[LiveJob]
 class HttpWorker(Worker):
     """Sleeps while it has claims and there are no jobs for them."""
 
-    __slots__ = ("_on_expiry", "_removed", "_renewed_at", "_tick_loop", "_timer", "claims", "key", "lease")
+    __slots__ = (
+        "_on_expiry",
+        "_removed",
+        "_renewed_at",
+        "_tick_loop",
+        "_timer",
+        "_waiter",
+        "claims",
+        "key",
+        "lease",
+        "revocations",
+    )
 
     def __init__(
         self, tick_loop: TickLoop, name: bytes, lease: float, on_expiry: Callable[["HttpWorker"], None]
@@ -43,6 +56,8 @@ class HttpWorker(Worker):
         self._renewed_at = 0.0
         self._removed = False
         self._timer: DelayedCall | None = None
+        self.revocations: deque[bytes] = deque(maxlen=_MOST_REVOCATIONS)  # handles that it has not been told
+        self._waiter: asyncio.Future[None] | None = None  # of a renewal that waits for one
         self.renew()
 
     def wake(self) -> None:
@@ -84,6 +99,27 @@ class HttpWorker(Worker):
         if self._timer is None:
             self._timer = self._tick_loop.timers.call_later(self.lease, self._check_lease)
 
+    def revoked(self, job: LiveJob) -> None:
+        """The job timed out or was cancelled: its next renewal says so, or the one that waits."""
+        self.revocations.append(job.handle)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def revocation(self) -> "asyncio.Future[None]":
+        """Done when a job has been revoked. A second renewal that waits ends the first."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.cancel()
+        self._waiter = self._tick_loop.loop.create_future()
+        if self.revocations or self._removed:
+            self._waiter.set_result(None)
+        return self._waiter
+
+    def take_revocations(self) -> list[bytes]:
+        """The handles of revoked jobs, each once."""
+        handles = list(self.revocations)
+        self.revocations.clear()
+        return handles
+
     def remove(self) -> None:
         """Remove the worker from the engine; its jobs return to their queues."""
         self._removed = True
@@ -93,6 +129,8 @@ class HttpWorker(Worker):
         for claim in self.claims:
             claim.cancel()
         self.claims.clear()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
         self._tick_loop.begin_tick().remove_worker(self)
 
     def _check_lease(self) -> None:

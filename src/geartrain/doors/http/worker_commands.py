@@ -38,6 +38,23 @@ class RegisteredWorker(msgspec.Struct, frozen=True):
     lease: float
 
 
+class WorkerRenewal(msgspec.Struct, frozen=True):
+    """A worker with its lease, and the handles of jobs that were taken from it: cancelled, or their time was up."""
+
+    id: str
+    lease: float
+    revoked: list[JsonBytes]
+
+
+class WorkerRenewalQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """How long to wait for a revoked job."""
+
+    wait: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=LONGEST_WAIT, description="Seconds to wait for a revoked job; at most half the lease"),
+    ] = 0.0
+
+
 class ClaimQuery(msgspec.Struct, forbid_unknown_fields=True):
     """How long to wait for a job."""
 
@@ -104,8 +121,13 @@ async def register(request: ApiRequest) -> Response:
 
 async def renew(request: ApiRequest) -> Response:
     """POST /workers/{id}/renew."""
-    worker = request.context.workers.find(request.names[0])
-    return api.json(RegisteredWorker(worker.key, worker.lease))
+    context = request.context
+    worker = context.workers.find(request.names[0])
+    revocation = worker.revocation()
+    heard = await context.wait(revocation, request.http.receive, min(request.query.wait, worker.lease / 2))
+    # A client that has left meanwhile, or has sent another renewal, does not take what the next one shall have.
+    handles = worker.take_revocations() if heard and not revocation.cancelled() else []
+    return api.json(WorkerRenewal(worker.key, worker.lease, [jsonbytes.encode(handle) for handle in handles]))
 
 
 async def unregister(request: ApiRequest) -> Response:

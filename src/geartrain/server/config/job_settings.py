@@ -142,6 +142,14 @@ class WorkerSettings:
             'How long the answer "no job" to a busy Gearman worker is delayed, in case a job arrives; 0 means never.',
         ),
     ] = 0.001
+    worker_lease: Annotated[
+        float,
+        Description(
+            types.DURATION,
+            "Disconnect a worker that sends heartbeats, as those of the Python library do, if it has jobs and was "
+            "silent for this long; others get its jobs. 0 means never.",
+        ),
+    ] = 60.0
     gearmonkey_grace: Annotated[
         float,
         Description(

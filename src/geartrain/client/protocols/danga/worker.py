@@ -6,6 +6,7 @@ from geartrain.client.order import Capabilities
 from geartrain.client.protocols.base import Assignment, whole_numbers
 from geartrain.client.protocols.connection import ServerConnection
 from geartrain.client.protocols.connection_per_job import ConnectionPerJobWorker, JobConnection
+from geartrain.client.protocols.heartbeat import Heartbeat
 from geartrain.errors import WireError
 from geartrain.wire import danga as wire
 
@@ -25,6 +26,7 @@ class DangaJobConnection(JobConnection):
         self._wants_slot = False  # a callback waits for one
         self._asking = False
         self._stale = False  # the server does not know the current functions yet
+        self._heartbeat = Heartbeat(self._send_heartbeat, lambda: self.job is not None)
 
     @property
     def asking(self) -> bool:
@@ -32,9 +34,9 @@ class DangaJobConnection(JobConnection):
         return self._asking
 
     async def open(self) -> None:
-        """Connect, and send a request that every server answers."""
+        """Connect, and announce heartbeats with a request that every server answers."""
         await self.connection.open(self.worker.address, self.worker.tls)
-        self.connection.write(wire.job_status_req(b""))
+        self._send_heartbeat()
         await self.connection.answer()
 
     def start(self) -> None:
@@ -51,6 +53,8 @@ class DangaJobConnection(JobConnection):
             elif kind == wire.NOOP:
                 self._woken()
             elif kind == wire.JOB_STATUS_RES:
+                lease = wire.status(reader.body)
+                self._heartbeat.set_lease(lease.numerator / lease.denominator if lease.denominator else 0.0)
                 self.connection.answered()
             else:
                 raise WireError("INVALID_TYPE", "the server sent a worker a packet for clients")
@@ -103,6 +107,7 @@ class DangaJobConnection(JobConnection):
         self._asking = False
         self.worker.answered()
         if job is not None:
+            self._heartbeat.begin()
             self.assign(job.name, job.args)
             return
         self.worker.slots.give()
@@ -114,8 +119,14 @@ class DangaJobConnection(JobConnection):
                 self._send_functions()
             self.connection.write(wire.worker_sleep())
 
+    def _send_heartbeat(self) -> None:
+        self.connection.write(wire.job_status_req(wire.HEARTBEAT))
+
     def _woken(self) -> None:
-        if self._asleep and not self.leaving:
+        """There may be a job; or the one that it has was taken back."""
+        if self.job is not None:
+            self.worker.runner.revoked(self.job)
+        elif self._asleep and not self.leaving:
             self._asleep = False
             self._ask()
 
@@ -140,6 +151,7 @@ class DangaJobConnection(JobConnection):
 
     def _end(self) -> None:
         """Request no more; give back the slot of a request that will not be answered."""
+        self._heartbeat.stop()
         self._wants_slot = False
         if self._asking:
             self._asking = False

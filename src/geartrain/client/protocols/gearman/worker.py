@@ -3,6 +3,9 @@
 A worker sends GRAB_JOB, gets NO_JOB, sends PRE_SLEEP, is woken by NOOP, and grabs again. With slots for several jobs it
 sends several GRAB_JOBs without waiting for the answers. The number of grabs under way doubles while jobs arrive, and
 drops to one when there is none, so that an idle worker does not send a hundred grabs for one job.
+
+A Geartrain server accepts an option with which the worker announces that it understands WORK_FAIL for a job that was
+taken from it, and that it sends ECHO_REQ while it has jobs. Other servers refuse the option, and get neither.
 """
 
 import asyncio
@@ -13,6 +16,7 @@ from geartrain.address import Address
 from geartrain.client.order import Capabilities
 from geartrain.client.protocols.base import Assignment, JobRunner, Lost, WorkerProtocol, whole_numbers
 from geartrain.client.protocols.connection import ServerConnection
+from geartrain.client.protocols.heartbeat import Heartbeat
 from geartrain.errors import WireError
 from geartrain.wire import gearman as wire
 from geartrain.wire import gearman_client
@@ -52,6 +56,7 @@ class Worker(WorkerProtocol):
         self._slept_at = 0.0
         self._empty_wake_ups = 0  # in a row
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._heartbeat = Heartbeat(self._send_heartbeat, lambda: bool(self._held))
 
     @classmethod
     def unsupported_reason(cls, function: bytes) -> str:
@@ -68,6 +73,7 @@ class Worker(WorkerProtocol):
             )
         for function, timeout in functions.items():
             self.register(function, timeout)
+        self._connection.write(wire.request(wire.OPTION_REQ, wire.GEARTRAIN_WORKER))
         self._connection.write(wire.request(wire.ECHO_REQ, b"geartrain"))
         await self._connection.answer()
         self._usable = True
@@ -198,6 +204,9 @@ class Worker(WorkerProtocol):
             self._wake()
         self._poll_later()
 
+    def _send_heartbeat(self) -> None:
+        self._connection.write(wire.request(wire.ECHO_REQ))
+
     def _later(self, name: str, seconds: float, call: Callable[[], None]) -> None:
         self._timers[name] = asyncio.get_running_loop().call_later(seconds, call)
 
@@ -224,7 +233,11 @@ class Worker(WorkerProtocol):
                 self._woken()
             elif kind == wire.ECHO_RES:
                 self._connection.answered()
-            # ERROR is about a job that the server took back meanwhile, and is ignored.
+            elif kind == wire.WORK_FAIL:
+                self._revoked(answers.data[answers.start : answers.end])
+            elif kind == wire.OPTION_RES:
+                self._announced(answers.data[answers.start : answers.end])
+            # ERROR is about a job that the server took back meanwhile, or about the option, and is ignored.
         self._grab()
 
     def _assigned(self, body: bytes) -> None:
@@ -238,7 +251,17 @@ class Worker(WorkerProtocol):
             self._window = min(self._window * 2, self.slots.total)
         job = Assignment(function, payload, handle, unique)
         self._held.add(job)
+        self._heartbeat.begin()
         self.runner.assigned(job)
+
+    def _announced(self, body: bytes) -> None:
+        option, _, lease = body.partition(b"\0")
+        if option == wire.GEARTRAIN_WORKER:
+            self._heartbeat.set_lease(float(lease))
+
+    def _revoked(self, handle: bytes) -> None:
+        for job in [job for job in self._held if job.handle == handle]:
+            self.runner.revoked(job)
 
     def _no_job(self) -> None:
         if not self._grabs:
@@ -266,6 +289,7 @@ class Worker(WorkerProtocol):
     def _end(self) -> None:
         """Request no more; give back the slots of grabs that will not be answered."""
         self._usable = False
+        self._heartbeat.stop()
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()

@@ -14,8 +14,9 @@ from geartrain.address import Address
 from geartrain.client.order import Capabilities
 from geartrain.client.protocols.base import Assignment, JobRunner, Lost, WorkerProtocol, whole_numbers
 from geartrain.client.protocols.gearmonkey.client import FLOW_ERRORS, library_error
+from geartrain.client.protocols.heartbeat import Heartbeat
 from geartrain.client.redis.blocking_pops import BlockingPops
-from geartrain.client.redis.flow import BrokenError, Flow, Moves
+from geartrain.client.redis.flow import BrokenError, CommandError, Flow, Moves
 from geartrain.client.redis.pipeline import Pipeline
 from geartrain.client.redis.worker_flow import POP_SECONDS, TakenJob, WakingJob, WorkerFlow
 
@@ -55,6 +56,7 @@ class Worker(WorkerProtocol):
         self._waiting: asyncio.Future[Any] | None = None  # at the queues
         self._changed = asyncio.Event()  # a slot is free, the functions changed, or fetching stopped
         self._wants_slot = False  # a callback waits for one
+        self._heartbeat = Heartbeat(self._send_heartbeat, lambda: bool(self._running))
         self._stopped_fetching = False
         self._opened = False
         self._over = False
@@ -63,6 +65,11 @@ class Worker(WorkerProtocol):
     def unsupported_reason(cls, function: bytes) -> str:
         """Names are part of keys."""
         return "" if function else "the name of a function of GearMonkey is not empty"
+
+    @property
+    def needs_watch(self) -> bool:
+        """At a Geartrain server; on a real Redis the lease says it."""
+        return not self._flow.has_leases
 
     async def open(self, functions: dict[bytes, float]) -> None:
         """Connect, register, and begin to take jobs."""
@@ -76,6 +83,8 @@ class Worker(WorkerProtocol):
             await self._reports.run(self._flow.renew())
             await self._fetches.run(self._flow.tie())
             self._fetch_client_id = await self._fetches.ask("CLIENT", "ID")
+            if not self._flow.has_leases:
+                await self._ask_for_lease()
         except FLOW_ERRORS as error:
             self._abandon()
             raise library_error(error, self.address) from error
@@ -143,6 +152,7 @@ class Worker(WorkerProtocol):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._finish()
         self._over = True
+        self._heartbeat.stop()
         ending = [*self._tasks, *([self._waiting] if self._waiting is not None else [])]
         for task in ending:
             task.cancel()
@@ -210,6 +220,7 @@ class Worker(WorkerProtocol):
             return True
         job = RedisAssignment(task)
         self._running.add(job)
+        self._heartbeat.begin()
         self.runner.assigned(job)
         return True
 
@@ -250,6 +261,15 @@ class Worker(WorkerProtocol):
             self._running.discard(job)
             self.slots.give()
 
+    async def _ask_for_lease(self) -> None:
+        """Announce heartbeats to a Geartrain server; its answer is how long the worker may be silent."""
+        with contextlib.suppress(CommandError):  # of an older server
+            self._heartbeat.set_lease(float(await self._fetches.ask("CLIENT", "HEARTBEAT")))
+
+    def _send_heartbeat(self) -> None:
+        """On the connection that the jobs were taken on; it is answered after a pop that waits, within a second."""
+        self._fetches.send(("CLIENT", "HEARTBEAT"), _ignore)
+
     async def _renew_leases(self) -> None:
         """Renew leases; a job whose lease expired all the same is another worker's."""
         while True:
@@ -276,6 +296,7 @@ class Worker(WorkerProtocol):
         self.lost(library_error(error, self.address))
 
     def _abandon(self) -> None:
+        self._heartbeat.stop()
         for task in self._tasks:
             task.cancel()
         if self._waiting is not None:

@@ -1,10 +1,12 @@
 """A worker of the HTTP API: one claim waits for each job that may still begin, and reports of a job keep their order.
 
-The server knows a worker by an id, whose lease has to be renewed. The functions are part of the registration: when they
-change, the worker registers again, and unregisters its old id when the last job that was claimed with it has ended.
+The server knows a worker by an id, whose lease has to be renewed. While jobs run, the renewal waits at the server, and
+is answered at once when the server takes a job back. The functions are part of the registration: when they change, the
+worker registers again, and unregisters its old id when the last job that was claimed with it has ended.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
@@ -12,13 +14,14 @@ from geartrain import jsonbytes
 from geartrain.address import Address
 from geartrain.client.order import Capabilities
 from geartrain.client.protocols.base import Assignment, JobRunner, Lost, WorkerProtocol, whole_numbers
+from geartrain.client.protocols.heartbeat import HEARTBEATS_PER_LEASE
 from geartrain.client.protocols.http.connections import API, HttpClientPool, quoted
 from geartrain.errors import ClientError, ServerGoneError
 
 WORKER: Final = Capabilities(progress=True, data=True, failure=True, reschedule=True)
 
 _CLAIM_SECONDS: Final = 30  # how long a claim waits for a job
-_RENEWALS: Final = 3  # per lease
+_RENEWAL_PAUSE: Final = 0.05  # so that a server that does not let renewals wait is not asked all the time
 _CLOSE_SECONDS: Final = 5.0  # for the last reports
 _LAST_CODE: Final = 255
 
@@ -38,12 +41,13 @@ _RELEASED: Final = Report("", last=True)  # sends nothing
 class ClaimedAssignment(Assignment):
     """A job, the id that it was claimed with, and its reports that are not sent yet."""
 
-    __slots__ = ("reports", "worker")
+    __slots__ = ("reports", "revoked", "worker")
 
     def __init__(self, worker: str, view: dict[str, Any]) -> None:
         names = (jsonbytes.decode(view["handle"]), jsonbytes.decode(view["unique"]))
         super().__init__(jsonbytes.decode(view["function"]), jsonbytes.decode(view["payload"]), *names)
         self.worker = worker
+        self.revoked = False  # the server took it back
         self.reports: asyncio.Queue[Report] = asyncio.Queue()
 
 
@@ -59,6 +63,7 @@ class Worker(WorkerProtocol):
         self._id = ""  # empty: not registered
         self._lease = 0.0
         self._held: dict[str, set[ClaimedAssignment]] = {}  # running jobs, by the id that they were claimed with
+        self._claimed = asyncio.Event()  # a job runs
         self._claims: set[asyncio.Task[Any]] = set()  # that wait for a job
         self._registering = asyncio.Lock()
         self._changed = asyncio.Event()  # the id has changed, or fetching has stopped
@@ -172,6 +177,7 @@ class Worker(WorkerProtocol):
             job = await self._claim(self._id)
             if job is not None:
                 self._held.setdefault(job.worker, set()).add(job)
+                self._claimed.set()
                 self.runner.assigned(job)
                 await self._send_reports(job)
 
@@ -195,15 +201,13 @@ class Worker(WorkerProtocol):
         return ClaimedAssignment(id, answer.json()) if answer.checked().status == 200 else None
 
     async def _send_reports(self, job: ClaimedAssignment) -> None:
-        revoked = False
         while True:
             report = await job.reports.get()
-            if report.verb and not revoked:
+            if report.verb and not job.revoked:
                 path = f"{API}/workers/{job.worker}/jobs/{quoted(job.handle)}/{report.verb}"
                 answer = await self._http.ask("POST", path, report.body, report.raw)
-                revoked = answer.status in (404, 409)
-                if revoked and not report.last:
-                    self.runner.revoked(job)
+                if answer.status in (404, 409):
+                    self._revoke(job, tell=not report.last)
             job.reports.task_done()
             if report.last:
                 break
@@ -233,11 +237,33 @@ class Worker(WorkerProtocol):
         self._changed.set()
 
     async def _renew(self) -> None:
-        """Renew the worker's leases."""
+        """Renew the worker's leases: now and then, and while jobs run with a request that waits for revoked jobs."""
         while True:
-            await asyncio.sleep((self._lease or 60.0) / _RENEWALS)
-            for id in {*self._held, self._id} - {""}:
-                await self._http.ask("POST", f"{API}/workers/{id}/renew")
+            pause = (self._lease or 60.0) / HEARTBEATS_PER_LEASE
+            if not any(self._held.values()):
+                self._claimed.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await self._claimed.wait()
+            wait = f"?wait={pause:g}" if any(self._held.values()) else ""
+            ids = {*self._held, self._id} - {""}
+            await asyncio.gather(*(self._renew_lease(id, wait) for id in ids))
+            await asyncio.sleep(_RENEWAL_PAUSE)
+
+    async def _renew_lease(self, id: str, wait: str) -> None:
+        answer = await self._http.ask("POST", f"{API}/workers/{id}/renew{wait}")
+        if answer.status != 200:
+            return
+        for handle in map(jsonbytes.decode, answer.json().get("revoked", ())):
+            for job in [job for job in self._held.get(id, ()) if job.handle == handle]:
+                self._revoke(job)
+
+    def _revoke(self, job: ClaimedAssignment, tell: bool = True) -> None:
+        """The server took a job back; its function has ended already if it is not to be told."""
+        if not job.revoked:
+            job.revoked = True
+            if tell:
+                self.runner.revoked(job)
 
     async def _leave(self) -> None:
         ids, self._id = {*self._held, self._id} - {""}, ""

@@ -36,6 +36,11 @@ class Worker(WorkerProtocol):
         """The length of a name is one byte."""
         return too_long(function, "function")
 
+    @property
+    def needs_watch(self) -> bool:
+        """The protocol cannot take a job back."""
+        return True
+
     async def open(self, functions: dict[bytes, float]) -> None:
         """Register, and grab jobs. The protocol has no time limits of functions."""
         self.check_names(*functions)
