@@ -116,8 +116,20 @@ def test_requests_renew_the_lease(peer: Peer, function: str) -> None:
     assert worker.claim()["handle"] == job["handle"]
     for _ in range(8):
         threading.Event().wait(0.5)  # together more than the lease; each much less, for a machine that is busy
-        assert peer.post(f"{worker.path}/renew") == {"id": worker.path.rpartition("/")[2], "lease": 3.0}
+        assert peer.post(f"{worker.path}/renew") == {"id": worker.path.rpartition("/")[2], "lease": 3.0, "revoked": []}
     worker.complete(job["handle"])
+
+
+def test_a_renewal_that_waits_is_answered_when_a_job_is_cancelled(peer: Peer, function: str) -> None:
+    job = peer.submit(function)
+    worker = peer.worker(function)
+    assert worker.claim()["handle"] == job["handle"]
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        renewal = pool.submit(peer.post, f"{worker.path}/renew?wait=30")
+        peer.post(f"/jobs/{job['handle']}/cancel")
+        assert renewal.result()["revoked"] == [job["handle"]]
+    assert peer.post(f"{worker.path}/renew")["revoked"] == []
+    assert peer.get(f"/jobs/{job['handle']}")["state"] == "cancelled"
 
 
 def test_a_job_that_times_out_goes_to_another_worker(peer: Peer, function: str) -> None:
