@@ -6,11 +6,26 @@ order by columns, and know nothing of jobs that have not ended.
 """
 
 import dataclasses
+import enum
 from typing import Final
 
 from geartrain.errors import AdminError
 from geartrain.failure_reasons import reason_group
 from geartrain.model import Job, JobState
+
+
+class StateName(enum.StrEnum):
+    """The states of a job by name, in the order of the life of a job."""
+
+    SCHEDULED = "scheduled"
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    DEAD = "dead"
+    EXPIRED = "expired"
+
 
 STATES: Final = {state.name.lower(): state for state in JobState}
 _POSITION_DIGITS: Final = 18

@@ -7,7 +7,7 @@ and completion import all.
 import importlib
 import sys
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -42,11 +42,18 @@ VERBS: Final = {
 }
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from geartrain.cli import version
+
+        version.version()
+        raise typer.Exit
+
+
 def build(typed: str = "") -> typer.Typer:
     """The command with the verb that was typed, or with all verbs if there is none of that name."""
     app = typer.Typer(
         name="geartrain",
-        help="A durable job server that speaks several protocols, and the commands to use and operate it.",
         no_args_is_help=True,
         epilog=exit_codes.EPILOG,
         pretty_exceptions_enable=False,
@@ -56,10 +63,19 @@ def build(typed: str = "") -> typer.Typer:
     modules = {typed: VERBS[typed]} if typed in VERBS else {module: module for module in VERBS.values()}
     for module in modules.values():
         _add(app, importlib.import_module(f"geartrain.cli.{module}"), module)
+    app.callback()(options)
     tls_options.add(app)
     # With a second verb, typer does not turn a single one into the whole command.
     app.command("gearmand", add_help_option=False)(gearmand)
     return app
+
+
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """A durable job server that speaks several protocols, and the commands to use and operate it."""
 
 
 def _add(app: typer.Typer, module: Any, name: str) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from geartrain.admin import verbs
 from geartrain.admin.verbs import Argument, CliCommand, Verb
-from geartrain.cli import exit_codes, formatting, remote, tables
+from geartrain.cli import bulk, exit_codes, formatting, remote, tables
 from geartrain.errors import AdminError
 
 
@@ -21,25 +21,33 @@ def add(app: typer.Typer, table: Iterable[Verb] = tuple(verbs.VERBS.values()), g
     """Add the commands of a group of verbs."""
     for verb in table:
         if verb.command is not None and verb.command.group == group:
-            app.command(verb.command.name, epilog=epilog(verb.command))(command(verb, verb.command))
+            app.command(verb.command.name, epilog=epilog(verb))(command(verb, verb.command))
 
 
-def epilog(command: CliCommand) -> str:
+def epilog(verb: Verb) -> str:
     """What is below the options in the command's help: the exit codes come before the examples."""
-    text, examples, rest = command.epilog.partition("**Examples**")
+    assert verb.command is not None
+    text, examples, rest = verb.command.epilog.partition("**Examples**")
+    text += f"\n\n{bulk.EPILOG}" if bulk.is_action(verb) else ""
     return f"{text}\n\n{exit_codes.EPILOG}{examples}{rest}" if text else exit_codes.EPILOG
 
 
 def command(verb: Verb, command: CliCommand) -> Callable[..., None]:
     """The function that typer calls, with a parameter for each argument of the verb."""
     run = _run_for_each if command.many else _run_once
+    options = bulk.OPTIONS if bulk.is_action(verb) else {}
 
     def execute(**values: Any) -> None:
         server, as_json = values.pop("server"), values.pop("json")
-        run(verb, command, server, as_json, values)
+        chosen = {name: values.pop(name) for name in options}
+        if options and bulk.check(values["handles"], chosen):
+            bulk.run(verb, server, as_json, chosen)
+        else:
+            run(verb, command, server, as_json, values)
 
     parameters = [
-        *(_parameter(argument, command.many) for argument in verb.arguments),
+        *(_parameter(argument, command.many, optional=bool(options)) for argument in verb.arguments),
+        *(_keyword(name, annotation, default) for name, (annotation, default) in options.items()),
         _keyword("server", remote.Server, remote.DEFAULT_URL),
         _keyword("json", remote.Json, False),
     ]
@@ -83,13 +91,13 @@ def _report(verb: Verb, command: CliCommand, arguments: dict[str, Any], answer: 
     return command.report.format(**fields)
 
 
-def _parameter(argument: Argument, many: bool) -> inspect.Parameter:
+def _parameter(argument: Argument, many: bool, *, optional: bool) -> inspect.Parameter:
     type: Any = _type(argument)
     metavar = argument.metavar or argument.name.upper()
     if many:
         help = f"{argument.help}; several may be given."
         about = typer.Argument(metavar=f"{metavar}...", help=help, show_default=False)
-        return _keyword(f"{argument.name}s", Annotated[list[type], about], inspect.Parameter.empty)
+        return _keyword(f"{argument.name}s", Annotated[list[type], about], [] if optional else inspect.Parameter.empty)
     help = f"{argument.help}."
     if argument.required:
         about = typer.Argument(metavar=metavar, help=help, show_default=False)

@@ -8,11 +8,10 @@ from typing import Annotated, Any, Final
 import typer
 
 from geartrain import jsonbytes
-from geartrain.cli import exit_codes, formatting, local_store, progress, remote, tables
+from geartrain.cli import exit_codes, formatting, job_filter, local_store, progress, remote, tables
 from geartrain.errors import AdminError, ServerGoneError
 from geartrain.job_query import JobQuery
 from geartrain.maintenance import job_history, store_file
-from geartrain.model import JobState
 from geartrain.server.config import load
 from geartrain.server.config.settings import TABLE
 
@@ -24,9 +23,7 @@ are kept (settings `keep_records_for`, by default one day, and `keep_records`).
 `--config`, or if no server answers, the store's file is read; a server may be using it. A store does not record which
 jobs are running: there, *queued* includes them.
 
-**Times.** `2h`, `30m` or `7d` ago; `2026-11-15` or `2026-11-15T18:30` in local time; `2026-11-15T18:30Z`; `@1789000000`
-in epoch seconds. A finished job is selected by when it ended, any other by when it was submitted.
-
+{job_filter.TIMES}
 {exit_codes.EPILOG}
 **Examples**
 
@@ -44,16 +41,16 @@ in epoch seconds. A finished job is selected by when it ended, any other by when
 _COLUMNS: Final = ("HANDLE", "FUNCTION", "STATE", "SUBMITTED", "STARTED", "TOOK", "ATTEMPTS", "CODE", "OUTCOME")
 _LONGEST_OUTCOME: Final = 60
 _LONGEST_NAME: Final = 40
-_PAGE: Final = 1000  # jobs per request
+_SEARCHED: Final = ("handle", "function", "unique")
 
 
 def jobs(
-    function: Annotated[str, typer.Option(metavar="NAME", help="Only jobs of this function.", show_default=False)] = "",
-    state: Annotated[
-        job_history.StateName | None, typer.Option(help="Only jobs in this state.", show_default=False)
-    ] = None,
-    since: Annotated[str, typer.Option(metavar="TIME", help="Only jobs since this time.", show_default=False)] = "",
-    until: Annotated[str, typer.Option(metavar="TIME", help="Only jobs before this time.", show_default=False)] = "",
+    function: job_filter.Function = "",
+    state: job_filter.State = None,
+    search: job_filter.Search = "",
+    door: job_filter.Door = "",
+    since: job_filter.Since = "",
+    until: job_filter.Until = "",
     handle: Annotated[str, typer.Option(metavar="HANDLE", help="Only this job.", show_default=False)] = "",
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show at most N jobs, the newest.")] = 50,
     server: remote.OptionalServer = None,
@@ -62,12 +59,8 @@ def jobs(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
     """List jobs: what ran, when, and with what result or error, and what is still to run."""
-    query = JobQuery(
-        state=JobState[state.name] if state is not None else None,
-        function=os.fsencode(function),
-        since=formatting.parse_past_time(since, "--since"),
-        until=formatting.parse_past_time(until, "--until"),
-        limit=limit,
+    query = job_filter.query(
+        function=function, state=state, search=search, door=door, since=since, until=until, limit=limit
     )
     records = _select(os.fsencode(handle), query, server, store, config)
     if handle:
@@ -115,7 +108,7 @@ def _from_server(handle: bytes, query: JobQuery, server: str) -> list[dict[str, 
             if error.kind != "not-found":
                 raise
             return []
-    return remote.with_client(server, lambda client: _pages(client, query))
+    return remote.with_client(server, lambda client: _matching(client, query))
 
 
 def _matches(job: dict[str, Any], query: JobQuery) -> bool:
@@ -124,30 +117,15 @@ def _matches(job: dict[str, Any], query: JobQuery) -> bool:
     return (
         (query.state is None or job["state"] == query.state.name.lower())
         and (not query.function or jsonbytes.decode(job["function"]) == query.function)
+        and (not query.door or job["door"] == query.door)
+        and (not query.search or any(query.search in jsonbytes.decode(job[name]) for name in _SEARCHED))
         and (not query.since or time >= query.since)
         and (not query.until or time < query.until)
     )
 
 
-async def _pages(client: Any, query: JobQuery) -> list[dict[str, Any]]:
-    from geartrain.client import control
-
-    filter: dict[str, Any] = {
-        "state": query.state.name.lower() if query.state is not None else "",
-        "function": os.fsdecode(query.function),
-        "since": query.since,
-        "until": query.until,
-    }
-    records: list[dict[str, Any]] = []
-    after = ""
-    while len(records) < query.limit:
-        count = min(_PAGE, query.limit - len(records))
-        page = await control.ask(client, "jobs", **filter, limit=count, after=after)
-        records += page["items"]
-        after = page["after"]
-        if not after:
-            break
-    return records
+async def _matching(client: Any, query: JobQuery) -> list[dict[str, Any]]:
+    return [job async for job in job_filter.matching(client, query)]
 
 
 def _plain(value: Any) -> Any:
@@ -176,7 +154,7 @@ def _row(job: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _outcome(job: dict[str, Any]) -> str:
-    if job["state"] == job_history.StateName.SCHEDULED:
+    if job["state"] == "scheduled":
         return f"due {formatting.local_time(job['run_at'])}"
     if not job["reason"] and isinstance(job["result"], dict | jsonbytes.Base64):
         return f"({progress.count_of(job['result_size'], 'byte')})"  # lists have only the beginning of the result

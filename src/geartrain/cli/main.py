@@ -9,16 +9,31 @@ from geartrain.errors import GeartrainError
 
 
 def main() -> None:
-    """Run the command. An error of ours is one line on stderr and an exit code from the table."""
-    run = _verb(sys.argv)
+    """Run the command. An error of ours is one line on stderr and an exit code from the table.
+
+    A reader that closes the pipe, as in `geartrain jobs | head -1`, and Ctrl-C end the command without a traceback.
+    """
+    code: int | str | None
     try:
-        code = run()
-    except GeartrainError as error:
-        print(f"geartrain: {error}", file=sys.stderr)
-        code = exit_codes.code_for(error)
+        code = _run(sys.argv)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes stdout again at exit, and would report the closed pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = exit_codes.FAILED
     except KeyboardInterrupt:
         code = exit_codes.INTERRUPTED
     sys.exit(code)
+
+
+def _run(arguments: Sequence[str]) -> int | str | None:
+    try:
+        return _verb(arguments)()
+    except SystemExit as exit:  # of the parser
+        return exit.code
+    except GeartrainError as error:
+        print(f"geartrain: {error}", file=sys.stderr)
+        return exit_codes.code_for(error)
 
 
 def _verb(arguments: Sequence[str]) -> Callable[[], int]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
-import typer
 
 Row = Sequence[str]
 
@@ -70,15 +69,10 @@ def facts(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines. A closed pipe, as in `geartrain jobs | head`, ends the command without a traceback."""
-    try:
-        for line in lines:
-            print(line)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Python flushes stdout again at exit, and would report the closed pipe.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(1) from None
+    """Print lines, at once: whoever reads a pipe gets them, and a pipe that was closed ends the command here."""
+    for line in lines:
+        print(line)
+    sys.stdout.flush()
 
 
 def json_line(value: Any) -> str:

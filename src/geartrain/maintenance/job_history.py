@@ -3,7 +3,6 @@
 It only reads; a server may have the file open and write to it.
 """
 
-import enum
 import heapq
 import itertools
 from collections.abc import Callable, Iterator
@@ -12,24 +11,11 @@ from typing import Final, NamedTuple
 from geartrain.engine.failed_jobs import GIVEN_UP
 from geartrain.errors import StoreError
 from geartrain.job_query import ENDED, JobQuery
+from geartrain.job_query import StateName as StateName
 from geartrain.model import Job, JobState, Record
 from geartrain.store import contract
 from geartrain.store.snapshot import Snapshot
 from geartrain.store.sqlite import SqliteStore
-
-
-class StateName(enum.StrEnum):
-    """The states of a job by name."""
-
-    DONE = "done"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    QUEUED = "queued"
-    RUNNING = "running"
-    SCHEDULED = "scheduled"
-    DEAD = "dead"
-    EXPIRED = "expired"
-
 
 _STATE_NAMES: Final = {
     int(JobState.DONE): StateName.DONE,

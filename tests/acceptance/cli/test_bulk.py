@@ -1,0 +1,85 @@
+"""cancel, retry and delete for all jobs that match a filter."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.cli.conftest import Geartrain, run
+from tests.support import process, serving
+from tests.support.gearman_peer import worker
+
+USAGE = 2
+
+
+def submitted(geartrain: Geartrain, function: str, *payloads: str, options: tuple[str, ...] = ()) -> list[str]:
+    lines = "\n".join(payloads).encode()
+    return geartrain("submit", function, "--lines", *options, stdin=lines).text.split()
+
+
+def states(geartrain: Geartrain, function: str) -> list[str]:
+    return [job["state"] for job in geartrain("jobs", "--function", function, "--json").json_lines]
+
+
+def test_filter_selects_the_jobs(geartrain: Geartrain) -> None:
+    submitted(geartrain, "chosen", "apple", "pear", "apple pie")
+    submitted(geartrain, "chosen", "apple", options=("--delay", "1h"))
+    submitted(geartrain, "spared", "apple")
+    assert geartrain("cancel", "--function", "chosen", "--search", "apple").text == "3 jobs cancelled\n"
+    assert states(geartrain, "chosen") == ["cancelled", "cancelled", "queued", "cancelled"]
+    assert states(geartrain, "spared") == ["queued"]
+    report = geartrain("cancel", "--function", "chosen", "--state", "queued", "--json").json
+    assert report == {"done": 1, "refused": 0}
+
+
+def test_dry_run_lists_and_changes_nothing(geartrain: Geartrain) -> None:
+    handles = submitted(geartrain, "listed", *map(str, range(60)))
+    done = geartrain("cancel", "--function", "listed", "--dry-run")
+    assert len(done.text.splitlines()) == 51
+    assert "60 jobs would be cancelled" in done.err
+    listed = geartrain("cancel", "--function", "listed", "--dry-run", "--json").json_lines
+    assert [job["handle"] for job in listed] == handles[::-1]
+    assert set(states(geartrain, "listed")) == {"queued"}
+
+
+def test_a_filter_that_leaves_out_nothing_needs_a_yes(geartrain: Geartrain) -> None:
+    submitted(geartrain, "all", "a", "b")
+    assert "add --yes" in geartrain("cancel", "--state", "queued", code=1).err
+    assert "queued" in states(geartrain, "all")
+    geartrain("cancel", "--state", "queued", "--yes")
+    assert states(geartrain, "all") == ["cancelled", "cancelled"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["cancel"],
+        ["cancel", "H:1", "--state", "queued"],
+        ["cancel", "H:1", "--dry-run"],
+        ["cancel", "--state", "done"],
+        ["cancel", "--state", "waiting"],
+        ["cancel", "--function", "f", "--since", "lately"],
+    ],
+)
+def test_wrong_usage(geartrain: Geartrain, words: list[str]) -> None:
+    geartrain(*words, code=USAGE)
+
+
+def test_dead_jobs_are_retried_and_deleted(tmp_path: Path) -> None:
+    with serving.serve("--listen", "gearman://127.0.0.1:0", "--max-attempts", "1") as server:
+        for name in ("one", "one", "two"):
+            run(server.url, "submit", name)
+        for name in (b"one", b"one", b"two"):
+            with worker(server.port, name) as peer:
+                peer.grab()
+        deadline = time.monotonic() + process.PATIENCE
+        while len(run(server.url, "jobs", "--state", "dead", "--json").json_lines) < 3:
+            assert time.monotonic() < deadline
+        assert run(server.url, "retry", "--function", "one", "--since", "1h").text == "2 jobs queued again\n"
+        assert run(server.url, "delete", "--function", "two").text == "1 job deleted\n"
+        assert run(server.url, "jobs", "--state", "dead", "--json").out == b""
+
+
+def test_more_jobs_than_one_call_takes(geartrain: Geartrain) -> None:
+    submitted(geartrain, "many", *map(str, range(10_001)))
+    assert geartrain("cancel", "--function", "many").text == "10,001 jobs cancelled\n"
