@@ -63,6 +63,31 @@ def test_a_group_of_dead_jobs_is_retried_at_once(busy: Scene, visit: Visit) -> N
     assert [state(busy, handle) for handle in busy.dead[1:]] == ["queued", "queued"]
 
 
+def test_failed_jobs_are_found_by_their_reason_and_retried(busy: Scene, visit: Visit) -> None:
+    with worker(busy.gearman, b"shop.ship") as peer, Peer(busy.gearman) as client:
+        for number in range(3):
+            client.submit(b"shop.ship", b"", b"order %d" % number, kind=Kind.SUBMIT_JOB_BG)
+            peer.send(Kind.WORK_EXCEPTION, peer.grab().handle, b"no address for order %d of 'Ada'" % number)
+        peer.silence()
+        page = visit(f"{busy.url}/#/failures")
+        row = shows(page, "tbody tr", "no address for order # of '…'")
+        assert row.locator("td").nth(1).inner_text() == "3"
+        row.get_by_role("link", name="no address").click()
+        shows(page, "td", "no address for order 2 of 'Ada'")
+        shows(page, "td", "order 1").locator("..").get_by_role("link").first.click()
+        shows(page, "pre", "order 1")
+        page.get_by_role("button", name="Submit again").click()
+        assert page.get_by_role("textbox", name="Payload").input_value() == "order 1"
+        page.get_by_role("button", name="Cancel").last.click()
+        page.go_back()
+        page.get_by_label("Select all rows of this page").check()
+        shows(page, ".bulk", "3 jobs selected").get_by_role("button", name="Retry").click()
+        shows(page, "dialog", "Retry 3 jobs?").get_by_role("button", name="Retry").click()
+        shows(page, "#notices", "3 jobs are queued again.")
+        shows(page, "h2", "No jobs with this reason")
+        assert sorted(peer.grab().data for _ in range(3)) == [b"order 0", b"order 1", b"order 2"]
+
+
 def test_selected_jobs_are_cancelled(busy: Scene, visit: Visit) -> None:
     payloads = [f"letter {number}" for number in range(6)]
     handles = [api(busy.url, "jobs", {"function": "letters", "payload": payload})["handle"] for payload in payloads]

@@ -143,6 +143,8 @@ def test_a_failed_job_shows_its_traceback(busy: Scene, visit: Visit) -> None:
     assert card.locator(".trace-error").inner_text().strip() == "ConnectionError: cannot reach 10.0.0.7:443"
     shows(page, ".facts dd", "ConnectionError: cannot reach 10.0.0.7:443")
     shows(page, ".timeline li", "Attempt 1 by shipper-1 (gearman)")
+    kept = page.locator("dt", has_text="Kept until").locator("+ dd")
+    assert "(in 6d 23h)" in kept.inner_text()  # keep_failed_for is seven days
 
 
 def test_markup_in_a_payload_is_text(busy: Scene, visit: Visit) -> None:

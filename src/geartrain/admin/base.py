@@ -4,6 +4,7 @@ from typing import Final, Protocol
 
 from geartrain.admin.views import ReloadView, System
 from geartrain.errors import AdminError
+from geartrain.model import JobState
 from geartrain.runtime.records import RecordArchive
 from geartrain.runtime.tick import TickLoop
 
@@ -18,6 +19,9 @@ class ServerInfo(Protocol):
 
     async def system(self) -> System:
         """Version, platform, doors and store."""
+
+    def kept_seconds(self, state: JobState) -> float | None:
+        """How long jobs that ended in a state are kept; None: there is no limit of time."""
 
     def reload(self) -> ReloadView:
         """Read users and certificates again; a SettingsError says why nothing was changed."""

@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from geartrain.admin import verbs, views
 from geartrain.admin.authorization import caller, may_read
 from geartrain.admin.base import AdminBase, printable
@@ -243,12 +245,26 @@ class JobVerbs(AdminBase):
         """The views of jobs, those that failed with their payloads."""
         payloads = await self._archive.payloads([job for job in jobs if isinstance(job, Record)], longest)
 
-        def view(job: LiveJob | Record) -> JobView:
+        def view_of(job: LiveJob | Record) -> JobView:
             if isinstance(job, Record):
-                return views.record_view(job, longest, payloads.get(job.id))
-            return views.job_view(job, longest)
+                view = views.record_view(job, longest, payloads.get(job.id))
+            else:
+                view = views.job_view(job, longest)
+            removed_at = self._removed_at(job)
+            return view if removed_at is None else msgspec.structs.replace(view, removed_at=removed_at)
 
-        return await convert(jobs, view)
+        return await convert(jobs, view_of)
+
+    def _removed_at(self, job: LiveJob | Record) -> float | None:
+        """When a job is removed, unless limits of number or size remove it earlier."""
+        seconds = self._server.kept_seconds(JobState(job.state))
+        if isinstance(job, Record):
+            if job.keep_until < 0:  # of a function with a setting of its own
+                return -job.keep_until
+            return None if seconds is None else max(job.finished_at + seconds, job.keep_until)
+        if seconds is None or not job.failed_attempts:
+            return None
+        return job.failed_attempts[-1].ended_at + seconds
 
     def _act(self, action: str, handle: bytes) -> None:
         self._begin_change()

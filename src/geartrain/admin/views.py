@@ -107,6 +107,9 @@ class JobView(msgspec.Struct, frozen=True):
     result_kept: int | None = None  # bytes of the result that can be read, of a job that has ended
     expires_at: float | None = None  # no worker gets it from then on; null: it does not expire, or has ended
     keep_until: float | None = None  # no limit removes the record before this time; null: the server's settings apply
+    # When a job that failed, is dead or has ended is removed; limits of number and size may remove it before. Null: it
+    # has not ended, or there is no limit of time.
+    removed_at: float | None = None
 
 
 class WorkerView(msgspec.Struct, frozen=True):

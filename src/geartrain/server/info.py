@@ -5,13 +5,14 @@ import os
 import platform
 import resource
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import geartrain
 from geartrain.admin.views import DoorView, ReloadView, StoreView, System
 from geartrain.engine import engine
+from geartrain.model import JobState
 from geartrain.runtime.committer import Committer
 from geartrain.runtime.tick import TickLoop
 from geartrain.store.contract import Store
@@ -31,18 +32,24 @@ class RunningServer:
         store_url: str,
         committer: Committer | None,
         reload: Callable[[], ReloadView],
+        kept_seconds: Mapping[JobState, float],
     ) -> None:
         self._tick_loop = tick_loop
         self._store = store
         self._store_url = store_url
         self._committer = committer
         self._reload = reload
+        self._kept_seconds = kept_seconds  # by the state of a job
         self._started_at = tick_loop.clock()
         self.doors: Doors | None = None  # set by the server, which makes the doors later
 
     def connections(self) -> int:
         """The number of open connections over all doors."""
         return self.doors.connections if self.doors is not None else 0
+
+    def kept_seconds(self, state: JobState) -> float | None:
+        """How long jobs that ended in a state are kept; None: there is no limit of time."""
+        return self._kept_seconds.get(state)
 
     def reload(self) -> ReloadView:
         """Read users and certificates again; a SettingsError says why nothing was changed."""

@@ -12,6 +12,8 @@ from geartrain.doors.http import tokens
 from geartrain.doors.memodb import door as memodb
 from geartrain.doors.periodic import door as periodic
 from geartrain.engine.policy import Policy
+from geartrain.job_query import ENDED
+from geartrain.model import JobState
 from geartrain.server.config.settings import Settings
 from geartrain.server.process import machine
 from geartrain.store.contract import Quota, ResultLimits, Retention
@@ -109,6 +111,15 @@ def dead_quota(settings: Settings) -> Quota | None:
     """None: there are no limits, and no need to look at dead jobs."""
     quota = Quota(settings.keep_dead_for, settings.keep_dead)
     return quota if quota.seconds or quota.most else None
+
+
+def kept_seconds(settings: Settings, in_memory: bool) -> dict[JobState, float]:
+    """How long jobs that ended in a state are kept; states without a limit of time are left out."""
+    seconds = {JobState.DEAD: settings.keep_dead_for} if settings.keep_dead_for else {}
+    if in_memory:  # records have only limits of number there
+        return seconds
+    seconds |= dict.fromkeys(ENDED, settings.keep_records_for)
+    return seconds | {JobState.FAILED: settings.keep_failed_for}
 
 
 def result_limits(settings: Settings) -> ResultLimits:

@@ -120,7 +120,8 @@ class Server:
         saved_values = self._store.saved_values()
         uncommitted = self._committer.uncommitted if self._committer is not None else RecordChanges()
         archive = StoreArchive(self._store, uncommitted)
-        info = RunningServer(self._tick_loop, self._store, self._store_url, self._committer, self.reload)
+        kept_seconds = options.kept_seconds(settings, isinstance(self._store, MemoryStore))
+        info = RunningServer(self._tick_loop, self._store, self._store_url, self._committer, self.reload, kept_seconds)
         admin = Admin(self._tick_loop, info, archive, saved_values)
         self._control = ControlWorker(self._tick_loop, admin) if settings.control else None
         context = DoorContext(

@@ -12,6 +12,7 @@ import pytest
 from geartrain import address
 from geartrain.address import Address
 from geartrain.admin.service import Admin
+from geartrain.admin.views import ReloadView
 from geartrain.doors.access import Access
 from geartrain.doors.door import SocketOptions
 from geartrain.engine.engine import Engine
@@ -53,11 +54,15 @@ class EmptyArchive:
         return []
 
 
+def no_reload() -> ReloadView:
+    raise NotImplementedError
+
+
 @contextlib.asynccontextmanager
 async def doors() -> AsyncIterator[Doors]:
     archive = EmptyArchive()
     tick_loop = TickLoop(asyncio.get_running_loop(), Engine(), Clock())
-    admin = Admin(tick_loop, RunningServer(tick_loop, MemoryStore(), "memory", None), archive, {})
+    admin = Admin(tick_loop, RunningServer(tick_loop, MemoryStore(), "memory", None, no_reload, {}), archive, {})
     context = DoorContext(
         tick_loop=tick_loop,
         settings=Settings(),

@@ -51,6 +51,9 @@ class FakeServer:
     def connections(self) -> int:
         return 3
 
+    def kept_seconds(self, state: JobState) -> float | None:
+        return {JobState.DONE: 60.0, JobState.FAILED: 3600.0}.get(state)
+
     async def system(self) -> System:
         store = StoreView("memory", False, None, 0, 0, None, None)
         return System("1", False, "3", "asyncio", "test", 1, NOW, 1, [], store)

@@ -361,3 +361,19 @@ def test_submit_with_invalid_options(admin: Admin, engine: Engine, wrong: dict[s
         admin.submit(**{"function": b"f", **wrong})
     assert refused.value.kind == "bad-request"
     assert not len(engine.jobs)
+
+
+def test_a_job_says_until_when_it_is_kept(admin: Admin, engine: Engine, archive: FakeArchive) -> None:
+    archive.records = [
+        record(1001),  # done: kept for a minute
+        record(1002, keep_until=NOW + 600),  # as its submitter wanted, for longer
+        record(1003, keep_until=NOW + 30),  # for less: the server's setting applies
+        record(1004, keep_until=-(NOW + 30)),  # a setting of its function, which may be less
+        record(1005, state=int(JobState.FAILED)),
+        record(1006, state=int(JobState.CANCELLED)),  # without a limit of time here
+    ]
+    engine.submit(b"f", background=True)
+    page = run(admin.jobs())
+    assert [view.removed_at for view in reversed(page.items)] == [
+        None, NOW + 62, NOW + 600, NOW + 62, NOW + 30, NOW + 3602, None,
+    ]  # fmt: skip

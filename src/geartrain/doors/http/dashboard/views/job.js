@@ -14,8 +14,10 @@ import { BytesPanel, isPart } from "./bytespanel.js";
 import { Follower } from "./follow.js";
 import { timeline } from "./timeline.js";
 
-const OVER = ["done", "failed", "cancelled", "expired"];
+const OVER = ["done", "failed", "cancelled", "expired", "dead"];
+const NO_LIMIT = "it is deleted, or there are too many";
 const FAILED = ["failed", "dead"];
+const FUTURE = ["run_at", "expires_at", "removed_at"]; // fields with times that may be to come
 
 export function openJob(root, handle, signal) {
   const problem = problemBox();
@@ -141,7 +143,7 @@ function factsOf(job) {
           {},
           dateTime(value),
           " ",
-          make("span", { class: "soft" }, "(", time(value, value === job.run_at ? "until" : "ago"), ")"),
+          make("span", { class: "soft" }, "(", time(value, FUTURE.some((name) => value === job[name]) ? "until" : "ago"), ")"),
         );
   const started = job.started_at;
   const first = job.trials[0]?.started_at ?? started;
@@ -163,7 +165,7 @@ function factsOf(job) {
     job.code ? ["Code", String(job.code)] : null,
     job.reason ? ["Reason", summary(job.reason)] : null,
     ["Sizes", `payload ${size(job.payload_size)}, result ${size(job.result_size)}${cut(job)}`],
-    OVER.includes(job.state) ? ["Record", "kept for a limited time after the end"] : null,
+    OVER.includes(job.state) ? ["Kept until", job.removed_at === null ? NO_LIMIT : at(job.removed_at)] : null,
   ]);
 }
 
