@@ -14,9 +14,10 @@ from geartrain.cli import local_store, progress
 from geartrain.maintenance import store_file
 
 EPILOG = """
-**Contents.** Every background job that is scheduled, queued, running or dead, in one consistent snapshot; with
-`--records` also the records of finished jobs. The last line has the counts, so that a truncated dump is detected. The
-format is described in docs/dump-format.md. Payloads may be secret: only the owner can read a new FILE.
+**Contents.** Every background job that is scheduled, queued, running or dead, every failed job that is kept whole, all
+schedules, and the pauses, limits and settings of functions, in one consistent snapshot; with `--records` also the
+records of other finished jobs. The last line has the counts, so that a truncated dump is detected. The format is
+described in docs/dump-format.md. Payloads may be secret: only the owner can read a new FILE.
 
 **Examples**
 
@@ -41,7 +42,7 @@ def dump(
     ] = STDOUT,
     store: local_store.Store = None,
     config: local_store.Config = None,
-    records: Annotated[bool, typer.Option("--records", help="Include the records of finished jobs.")] = False,
+    records: Annotated[bool, typer.Option("--records", help="Include the records of all finished jobs.")] = False,
 ) -> None:
     """Write the jobs of a store as lines of JSON, for a backup or to move them."""
     location = store_file.existing(local_store.settings(store, config))
@@ -52,8 +53,11 @@ def dump(
         dumped = store_file.write_dump(location.path, records, target.write, notices, line)
         notices.end()
     if file != STDOUT:
-        also = f" and {progress.count_of(dumped.records, 'record')}" if records else ""
-        print(f"{progress.count_of(dumped.jobs, 'job')}{also} in {file}")
+        counts = [progress.count_of(dumped.jobs, "job")]
+        counts += [progress.count_of(dumped.records, "record")] if records or dumped.records else []
+        counts += [progress.count_of(dumped.values, "setting")] if dumped.values else []
+        text = " and ".join([", ".join(counts[:-1]), counts[-1]]) if len(counts) > 1 else counts[0]
+        print(f"{text} in {file}")
 
 
 @contextlib.contextmanager

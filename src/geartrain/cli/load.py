@@ -16,9 +16,12 @@ EPILOG = """
 **All or nothing.** An invalid line is reported, and nothing is loaded. Jobs keep their handles, their order and their
 attempts. New jobs get ids above those of the loaded ones.
 
-**Conflicts.** Jobs of the store stay as they are. A job of the dump that the store already has, live or finished,
-counts as present. A job whose id, handle or unique key belongs to another job is reported and skipped; with `--replace`
-it takes the place of the other.
+**Contents.** Jobs, records, schedules, and the pauses, limits and settings of functions.
+
+**Conflicts.** Jobs, schedules and settings of the store stay as they are. A job of the dump that the store already has,
+live or finished, counts as present. A job whose id, handle or unique key belongs to another job is reported and
+skipped; with `--replace` it takes the place of the other. So does a schedule of the same name, and what is set for the
+same function.
 
 **Examples**
 
@@ -42,7 +45,7 @@ def load(
     store: local_store.Store = None,
     config: local_store.Config = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace jobs of the store that conflict with jobs of the dump.")
+        bool, typer.Option("--replace", help="Replace what is in the store and conflicts with the dump.")
     ] = False,
     json: local_store.Json = False,
 ) -> None:
@@ -59,7 +62,10 @@ def load(
     if json:
         print(msgspec.json.encode({"file": str(location.path), **summary._asdict()}).decode())
     else:
-        loaded = f"{progress.count_of(summary.jobs, 'job')} and {progress.count_of(summary.records, 'record')}"
+        counts = [progress.count_of(summary.jobs, "job"), progress.count_of(summary.records, "record")]
+        if summary.values:
+            counts.append(progress.count_of(summary.values, "setting"))
+        loaded = " and ".join([", ".join(counts[:-1]), counts[-1]])
         print("; ".join([f"loaded {loaded} into {location.path}", *_rest(summary._asdict())]))
 
 

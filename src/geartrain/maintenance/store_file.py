@@ -33,6 +33,7 @@ class DumpCounts(NamedTuple):
 
     jobs: int
     records: int
+    values: int
 
 
 class CompactSizes(NamedTuple):
@@ -69,13 +70,18 @@ def write_dump(
     path: Path, with_records: bool, write: Callable[[bytes], object], notice: Notice, progress: Progress
 ) -> DumpCounts:
     """Write a dump of the file as it is now; a server may have it open."""
-    counts = [0, 0]
+    counts = [0, 0, 0]
     with Snapshot(path) as snapshot:
         snapshot.require_known_layout()
         write(dump.header(time.time(), snapshot.next_id))
+        values = (dump.value_line(dump.SavedValue(*pair)) for pair in snapshot.saved_values())
         jobs = _lines(snapshot.jobs(notice), dump.job_line, notice)
-        records = _lines(snapshot.records() if with_records else (), dump.record_line, notice)
-        for index, lines in enumerate((jobs, records)):
+        records = _lines(
+            snapshot.records(only_whole=not with_records),
+            lambda record: dump.record_line(record, snapshot.failed_job(record)),
+            notice,
+        )
+        for index, lines in ((2, values), (0, jobs), (1, records)):
             for line in lines:
                 write(line)
                 counts[index] += 1

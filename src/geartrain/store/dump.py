@@ -1,4 +1,4 @@
-"""The dump format: jobs and records as lines of JSON. docs/dump-format.md specifies it.
+"""The dump format: saved values, jobs and records as lines of JSON. docs/dump-format.md specifies it.
 
 This module does no I/O: it turns jobs into lines and lines into jobs.
 
@@ -15,7 +15,7 @@ import contextlib
 import math
 import re
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -104,6 +104,23 @@ class _Job(_Line, frozen=True, tag="job"):
     expires_at: float = 0.0  # since version 5
 
 
+class _JobOfRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a failed job that is kept whole has besides its record."""
+
+    payload: JsonBytes
+    run_at: float
+    count: _Integer
+    timeout: float
+    reducer: JsonBytes
+    keep_for: float
+    expires_at: float
+
+
+class _Value(_Line, frozen=True, tag="value"):
+    name: str
+    value: JsonBytes
+
+
 class _Record(_Line, frozen=True, tag="record"):
     id: _Id
     handle: JsonBytes
@@ -126,16 +143,33 @@ class _Record(_Line, frozen=True, tag="record"):
     result_size: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0  # since version 4, as the next two
     keep_until: float = 0.0
     progress: str = ""
+    job: _JobOfRecord | None = None  # since version 5
 
 
 class _End(_Line, frozen=True, tag="end"):
     jobs: int
     records: int
+    values: int = 0  # since version 5
 
 
-_Entry = _Header | _Job | _Record | _End
+class SavedValue(NamedTuple):
+    """A value that a server saved under a name: a schedule, the settings of a function, the configuration of a door."""
+
+    name: str
+    value: bytes
+
+
+class FailedJob(NamedTuple):
+    """A failed job that is kept whole."""
+
+    record: Record
+    job: Job
+
+
+Entry = Job | Record | FailedJob | SavedValue
+_AnyLine = _Header | _Value | _Job | _Record | _End
 _encoder: Final = msgspec.json.Encoder()
-_decoder: Final[msgspec.json.Decoder[_Entry]] = msgspec.json.Decoder(_Entry)
+_decoder: Final[msgspec.json.Decoder[_AnyLine]] = msgspec.json.Decoder(_AnyLine)
 
 
 def header(made_at: float, next_id: int) -> bytes:
@@ -164,8 +198,16 @@ def job_line(job: Job) -> bytes:
     return _line(entry)
 
 
-def record_line(record: Record) -> bytes:
-    """Return the line of a record; raise BrokenRowError if the record is invalid."""
+def value_line(saved: SavedValue) -> bytes:
+    """Return the line of a saved value."""
+    return _line(_Value(saved.name, jsonbytes.encode(saved.value)))
+
+
+def record_line(record: Record, job: Job | None = None) -> bytes:
+    """Return the line of a record, and of the failed job that is kept with it.
+
+    Raise BrokenRowError if the record is invalid.
+    """
     if not 0 <= record.priority < len(_PRIORITIES) or record.state not in _END_NAMES:
         raise rows.BrokenRowError(f"invalid priority {record.priority} or state {record.state}")
     if not all(isinstance(text, str) for text in (record.door, record.worker_door, record.reason, record.progress)):
@@ -177,14 +219,22 @@ def record_line(record: Record) -> bytes:
         _PRIORITIES[record.priority], _END_NAMES[record.state], *times, record.attempts, record.door,
         record.worker_door, jsonbytes.encode(record.worker), record.code, record.reason,
         jsonbytes.encode(record.result), _encode_attempts(unpack_attempts(record.failed_attempts)), record.keeps_result,
-        record.result_size, record.keep_until, record.progress,
+        record.result_size, record.keep_until, record.progress, None if job is None else _whole(job),
     )  # fmt: skip
     return _line(entry)
 
 
-def end(jobs: int, records: int) -> bytes:
+def _whole(job: Job) -> _JobOfRecord:
+    _require_finite(run_at=job.run_at, timeout=job.timeout, keep_for=job.keep_for, expires_at=job.expires_at)
+    return _JobOfRecord(
+        jsonbytes.encode(job.payload), job.run_at, job.count, job.timeout, jsonbytes.encode(job.reducer), job.keep_for,
+        job.expires_at,
+    )  # fmt: skip
+
+
+def end(jobs: int, records: int, values: int = 0) -> bytes:
     """Return the last line; its counts let the reader detect missing lines."""
-    return _line(_End(jobs, records))
+    return _line(_End(jobs, records, values))
 
 
 class DumpReader:
@@ -194,12 +244,13 @@ class DumpReader:
         self.line = 0  # number of the current line
         self.jobs = 0
         self.records = 0
+        self.values = 0
         self.next_id = 0  # from the header
         self._version = VERSION
         self._lines: dict[int | bytes, int] = {}  # by id and handle of each job
 
-    def read(self, lines: Iterable[bytes]) -> Iterator[Job | Record]:
-        """Yield every job and record; raise DumpError with the number of the first invalid line."""
+    def read(self, lines: Iterable[bytes]) -> Iterator[Entry]:
+        """Yield every value, job and record; raise DumpError with the number of the first invalid line."""
         ended = False
         for line in lines:
             self.line += 1
@@ -210,6 +261,9 @@ class DumpReader:
                 yield self._job(entry)
             elif isinstance(entry, _Record):
                 yield self._record(entry)
+            elif isinstance(entry, _Value):
+                self.values += 1
+                yield SavedValue(entry.name, jsonbytes.decode(entry.value))
             elif isinstance(entry, _End):
                 self._check_end(entry)
                 ended = True
@@ -221,7 +275,7 @@ class DumpReader:
         if not ended:
             raise DumpError(f"the dump is truncated after line {self.line}: the end line is missing")
 
-    def _entry(self, line: bytes) -> _Entry:
+    def _entry(self, line: bytes) -> _AnyLine:
         if self.line == 1:
             self._check_version(line)
         try:
@@ -248,7 +302,11 @@ class DumpReader:
                 )
 
     def _check_end(self, entry: _End) -> None:
-        for name, expected, count in (("jobs", entry.jobs, self.jobs), ("records", entry.records, self.records)):
+        for name, expected, count in (
+            ("jobs", entry.jobs, self.jobs),
+            ("records", entry.records, self.records),
+            ("values", entry.values, self.values),
+        ):
             if expected != count:
                 raise self._error(f"the end line counts {expected} {name}, but the dump has {count}")
 
@@ -271,13 +329,13 @@ class DumpReader:
         self.jobs += 1
         return job
 
-    def _record(self, entry: _Record) -> Record:
+    def _record(self, entry: _Record) -> Record | FailedJob:
         self.records += 1
         door, keeps_result = self._door(entry)
         result = jsonbytes.decode(entry.result)
         if 0 < entry.result_size <= len(result):
             raise self._error("result_size: a result that was cut is shorter than that")
-        return Record(
+        record = Record(
             entry.id, jsonbytes.decode(entry.handle), jsonbytes.decode(entry.function), jsonbytes.decode(entry.unique),
             _PRIORITIES.index(entry.priority), int(_ENDS[entry.state]), entry.submitted_at, entry.started_at,
             entry.finished_at, entry.attempts, door, entry.worker_door, jsonbytes.decode(entry.worker),
@@ -285,6 +343,19 @@ class DumpReader:
             keeps_result, entry.result_size, len(result) if entry.result_size else 0, entry.keep_until,
             entry.progress,
         )  # fmt: skip
+        return record if entry.job is None else FailedJob(record, self._failed_job(record, entry.job))
+
+    def _failed_job(self, record: Record, whole: _JobOfRecord) -> Job:
+        row = (
+            record.id, record.handle, record.function, record.unique, jsonbytes.decode(whole.payload), record.priority,
+            record.state, whole.run_at, record.submitted_at, record.attempts, whole.count, whole.timeout,
+            jsonbytes.decode(whole.reducer), record.door, record.reason, record.failed_attempts, record.keeps_result,
+            whole.keep_for, whole.expires_at,
+        )  # fmt: skip
+        try:
+            return rows.failed_job(row, Job)
+        except rows.BrokenRowError as broken:
+            raise self._error(str(broken)) from None
 
     def _door(self, entry: _Job | _Record) -> tuple[str, bool]:
         """Return door and `keeps_result`, which older versions wrote as a suffix of the door."""

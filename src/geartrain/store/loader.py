@@ -1,4 +1,4 @@
-"""Loading a dump into a store: all of it, or nothing.
+"""Loading a dump into a store: all of it, or nothing. Saved values are loaded by `saved_value_loader.py`.
 
 A job or record of the dump is *present* if the store has the same one by id and handle, finished or not. It *clashes*
 if another job has its id, its handle or its unique key. Both are skipped; with `replace` they replace what is in the
@@ -12,6 +12,7 @@ import apsw
 
 from geartrain.model import Job, JobState
 from geartrain.store import contract, dump, schema
+from geartrain.store.saved_value_loader import SavedValueLoader
 from geartrain.store.sqlite import SqliteStore
 from geartrain.store.sqlite_records import RecordTable
 
@@ -38,6 +39,7 @@ class Summary(NamedTuple):
     present: int  # skipped: the store has the same one
     clashing: int  # skipped: another job has its id, its handle or its unique key
     next_id: int  # the next id of the store
+    values: int  # loaded: schedules, settings of functions, configurations of doors
 
 
 def load(
@@ -52,9 +54,14 @@ def load(
     try:
         with store.transaction() as connection:
             loader = _Loader(connection, store.record_table, replace, notice)
+            values = SavedValueLoader(connection, replace)
             for number, entry in enumerate(reader.read(lines), start=1):
                 if isinstance(entry, Job):
                     loader.job(entry)
+                elif isinstance(entry, dump.SavedValue):
+                    values.add(entry)
+                elif isinstance(entry, dump.FailedJob):
+                    loader.record(entry.record, entry.job)
                 else:
                     loader.record(entry)
                 if not number % 1000:
@@ -65,7 +72,15 @@ def load(
         next_id = first
     finally:
         store.close(next_id)
-    return Summary(loader.jobs, loader.records, loader.replaced, loader.present, loader.clashing, next_id)
+    return Summary(
+        jobs=loader.jobs,
+        records=loader.records,
+        replaced=loader.replaced + values.replaced,
+        present=loader.present + values.present,
+        clashing=loader.clashing,
+        next_id=next_id,
+        values=values.loaded,
+    )
 
 
 class _Names(NamedTuple):
@@ -108,8 +123,8 @@ class _Loader:
             self._index(job.id, names)
             self.jobs += 1
 
-    def record(self, record: contract.Record) -> None:
-        """Add a record, unless the store has its job or a record of it."""
+    def record(self, record: contract.Record, job: Job | None = None) -> None:
+        """Add a record, and the failed job that is kept with it, unless the store has its job or a record of it."""
         names = _Names(record.handle, None)
         others = self._conflicts(record.id, names)
         recorded = self._recorded_handle(record.id)
@@ -118,6 +133,8 @@ class _Loader:
         if self._accepts(names.handle, others):
             self._remove(record.id, names)
             self._table.add(self._connection, [record])
+            if job is not None:
+                self._table.failed_jobs.add(self._connection, [contract.row(job)])
             self.highest = max(self.highest, record.id)
             self.records += 1
 

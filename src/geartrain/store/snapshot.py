@@ -15,7 +15,7 @@ import apsw
 
 from geartrain.errors import StoreError
 from geartrain.model import Job, JobState
-from geartrain.store import contract, rows, schema, sqlite_records
+from geartrain.store import contract, rows, schema, sqlite_failed_jobs, sqlite_records
 
 _BUSY_MILLISECONDS: Final = 5000
 _STEPS_PER_CHECK: Final = 10_000  # of SQLite's virtual machine, between two checks of the time limit; about 10 ms
@@ -99,12 +99,32 @@ class Snapshot:
             except rows.BrokenRowError as broken:
                 notice(f"row {row[0]} skipped: {broken}")
 
-    def records(self) -> Iterator[contract.Record]:
-        """Every record, the oldest first, with all that is kept of its result."""
-        if not self._has("records"):
+    def records(self, only_whole: bool = False) -> Iterator[contract.Record]:
+        """Every record, the oldest first, with all that is kept of its result.
+
+        With `only_whole`, those of failed jobs that are kept whole.
+        """
+        if not self._has("records") or (only_whole and not self._has("failed_jobs")):
             return
-        for row in self._select("records", contract.RECORD_COLUMNS, "seq"):
+        where = "WHERE id IN (SELECT id FROM failed_jobs)" if only_whole else ""
+        for row in self._select(f"records {where}", contract.RECORD_COLUMNS, "seq"):
             yield self._with_result(rows.record(row))
+
+    def failed_job(self, record: contract.Record) -> Job | None:
+        """The job of a record as a whole, if it failed and is kept."""
+        if record.state != contract.FAILED:
+            return None
+        with _readable_errors(self.path):
+            (job,) = sqlite_failed_jobs.read(self._connection, [record.id], Job, 0)
+        return job
+
+    def saved_values(self) -> list[tuple[str, bytes]]:
+        """Every value that was saved under a name, by name; slots that were cleared are left out."""
+        if not self._has("kept"):
+            return []
+        with _readable_errors(self.path):
+            pairs: Any = self._connection.execute("SELECT name, value FROM kept WHERE value <> x'' ORDER BY name")
+            return list(pairs)
 
     def waiting_and_dead(self, seconds: float) -> tuple[int, int]:
         """Return how many jobs are not dead, and how many are; raise UnfinishedError after `seconds`, if not 0."""
@@ -145,7 +165,7 @@ class Snapshot:
         """Read text as bytes and decode it where possible: text that is not UTF-8 must not end the iteration."""
         texts = [index for index, name in enumerate(columns) if name in schema.TEXTS]
         with _readable_errors(self.path):
-            selected = ", ".join(schema.expressions(self._connection, table, columns, raw_text=True))
+            selected = ", ".join(schema.expressions(self._connection, table.split()[0], columns, raw_text=True))
             for row in self._connection.execute(f"SELECT {selected} FROM {table} ORDER BY {order}"):
                 values = list(row)
                 for index in texts:

@@ -80,10 +80,11 @@ def read(connection: apsw.Connection, ids: Sequence[int], kind: type[J], most_by
     columns = ", ".join(schema.expressions(connection, _TABLE, COLUMNS))
     jobs: list[J | None] = []
     for id in ids:
-        row: Any = connection.execute(f"SELECT {columns} FROM {_TABLE} WHERE id = ?", (id,)).get
+        row: Any = None
         try:
+            row = connection.execute(f"SELECT {columns} FROM {_TABLE} WHERE id = ?", (id,)).get
             jobs.append(None if row is None else rows.failed_job(row, kind))
-        except rows.BrokenRowError:
+        except (rows.BrokenRowError, UnicodeDecodeError):
             jobs.append(None)
         most_bytes -= 0 if row is None else len(row[_PAYLOAD])
         if most_bytes < 0:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from geartrain.store import dump
 from tests.unit.cli.conftest import Outcome, Run
 from tests.unit.cli.stores import change, damage, fill, job
 
@@ -15,9 +14,9 @@ def test_dump_goes_to_stdout(run: Run, path: Path) -> None:
     code, out, err = run("dump")
     header, line, end = map(json.loads, out.splitlines())
     assert (code, err) == (0, "")
-    assert (header["geartrain"], header["version"], header["next_id"]) == ("dump", dump.VERSION, 5000)
+    assert (header["geartrain"], header["version"], header["next_id"]) == ("dump", 5, 5000)
     assert (line["handle"], line["payload"]) == ("H:host:1", {"base64": "/w=="})
-    assert end == {"geartrain": "end", "jobs": 1, "records": 0}
+    assert end == {"geartrain": "end", "jobs": 1, "records": 0, "values": 0}
 
 
 def test_dump_with_records(run: Run, path: Path) -> None:
@@ -87,7 +86,7 @@ def test_invalid_text_does_not_end_the_dump(run: Run, path: Path) -> None:
         "geartrain: row 1 skipped: reason is bytes, not text",
         "geartrain: row 1000 skipped: door, worker_door, reason or progress is not text",
     ]
-    assert '"jobs":1,"records":1}' in out
+    assert '"jobs":1,"records":1,"values":0}' in out
 
 
 def test_many_notices_are_counted(run: Run, path: Path) -> None:
