@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from geartrain.store import dump
 from tests.unit.cli.conftest import Outcome, Run
 from tests.unit.cli.stores import change, damage, fill, job
 
@@ -14,7 +15,7 @@ def test_dump_goes_to_stdout(run: Run, path: Path) -> None:
     code, out, err = run("dump")
     header, line, end = map(json.loads, out.splitlines())
     assert (code, err) == (0, "")
-    assert (header["geartrain"], header["version"], header["next_id"]) == ("dump", 5, 5000)
+    assert (header["geartrain"], header["version"], header["next_id"]) == ("dump", dump.VERSION, 5000)
     assert (line["handle"], line["payload"]) == ("H:host:1", {"base64": "/w=="})
     assert end == {"geartrain": "end", "jobs": 1, "records": 0, "values": 0}
 
