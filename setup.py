@@ -39,6 +39,7 @@ CACHE_IS_WHOLE = BUILD / "mypy-is-whole"  # a file that exists except while the 
 LIBRARIES = {
     "geartrain.native": (
         "model.py",
+        "usage.py",
         "engine/*.py",
         "wire/gearman.py",
         "wire/packet_buffer.py",

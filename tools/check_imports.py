@@ -28,6 +28,7 @@ PLAIN = frozenset(
         "escape",
         "rights",
         "audit",
+        "usage",
     }
 )
 

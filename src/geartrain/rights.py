@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from geartrain.errors import ForbiddenError, SettingsError
+from geartrain.usage import UserUsage
 
 READ: Final = "read"
 SUBMIT: Final = "submit"
@@ -73,12 +74,13 @@ class Rights:
 class Identity:
     """Who a peer is, and what it may do. The peers of one user share one; a peer without one may do everything."""
 
-    __slots__ = ("control", "name", "revoked", "rights")
+    __slots__ = ("control", "name", "revoked", "rights", "usage")
 
     def __init__(self, name: str, rights: Rights, control: bool = True) -> None:
         self.name = name
         self.rights = rights
         self.revoked = False  # the user was removed or changed; nothing is accepted from it any more
+        self.usage: UserUsage | None = None  # of the user that it stands for; None: it is no user's
         self.control = control  # may submit jobs of the control function, whose verbs ask for their own scopes
 
     def may_one_of(self, scopes: Iterable[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from typing import Final, Protocol
 
-from geartrain.admin.views import ReloadView, System
+from geartrain.admin.views import ReloadView, System, UserView
 from geartrain.errors import AdminError
 from geartrain.model import JobState
 from geartrain.runtime.records import RecordArchive
@@ -16,6 +16,9 @@ class ServerInfo(Protocol):
 
     def connections(self) -> int:
         """The number of open connections of all doors."""
+
+    def users(self) -> list[UserView]:
+        """Every user, and what it has of its quota."""
 
     async def system(self) -> System:
         """Version, platform, doors and store."""

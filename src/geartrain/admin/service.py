@@ -121,6 +121,10 @@ class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs):
             public = _public(verb, arguments)
             self._engine.audit.record(verb.name, outcome, identity=identity, peer=peer, arguments=public, why=why)
 
+    def users(self) -> list[views.UserView]:
+        """Every user, with its rights, and what it has of its quota."""
+        return self._server.users()
+
     async def audit(
         self,
         since: float = 0.0,

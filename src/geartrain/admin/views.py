@@ -45,6 +45,19 @@ class FunctionOptions(msgspec.Struct, frozen=True):
     keep_failed_for: float | None = None  # seconds
 
 
+class UserView(msgspec.Struct, frozen=True):
+    """A user, with what it has on the server of what its quota allows. A limit of 0 is none."""
+
+    name: str
+    may: list[str]  # rights; empty for a user that is gone but has jobs
+    connections: int
+    max_connections: int
+    queued_jobs: int  # that have not ended; dead ones included
+    max_queued_jobs: int
+    queued_bytes: int  # of these jobs
+    max_queued_bytes: int
+
+
 class FunctionView(msgspec.Struct, frozen=True):
     """A function, its queue, and its totals since the start of the server."""
 
@@ -105,6 +118,7 @@ class JobView(msgspec.Struct, frozen=True):
     result_size: int | None
     trials: list[AttemptView] = []
     result_kept: int | None = None  # bytes of the result that can be read, of a job that has ended
+    user: str = ""  # that submitted it; empty: a peer that is no user, or a job that has ended
     expires_at: float | None = None  # no worker gets it from then on; null: it does not expire, or has ended
     keep_until: float | None = None  # no limit removes the record before this time; null: the server's settings apply
     # When a job that failed, is dead or has ended is removed; limits of number and size may remove it before. Null: it
@@ -394,6 +408,7 @@ def job_view(job: LiveJob, longest: int, result: bytes | None = None, finished_a
         result_size=None if result is None else len(result),
         trials=_attempt_views(job.failed_attempts or []),
         expires_at=job.expires_at or None,
+        user=job.user,
     )
 
 

@@ -33,6 +33,7 @@ VERBS: Final = {
     "top": "top",
     "tail": "tail",
     "audit": "audit",
+    "users": "users",
     "bench": "bench",
     "dump": "dump",
     "load": "load",

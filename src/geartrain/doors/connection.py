@@ -23,8 +23,9 @@ from geartrain.doors.door import Door
 from geartrain.doors.peer_output import HIGH_WATER, PeerOutput
 from geartrain.doors.refused_peer import RefusedPeer
 from geartrain.engine.engine import Engine
-from geartrain.errors import ForbiddenError, RequestError, WireError
+from geartrain.errors import ForbiddenError, LimitError, RequestError, WireError
 from geartrain.rights import READ, Identity
+from geartrain.usage import UserUsage
 from geartrain.wire.packet_buffer import PacketBuffer
 
 # A door handles this many packets between two calls of `turn_over`, which reads the clock.
@@ -45,6 +46,7 @@ class Connection(PeerOutput):
         super().__init__(door)
         self.peer = "?"
         self.identity: Identity | None = None  # None: the peer may do everything
+        self._counted_for: UserUsage | None = None  # the user whose connections include this one
         self.command = ""  # that is being carried out, if the audit log knows it by a name of its own
         self.input_ended = False  # nothing is read any more: the peer was refused, or has disconnected
         self.blocked = False  # set by a door: an earlier request must be answered before the next packet is handled
@@ -71,7 +73,10 @@ class Connection(PeerOutput):
         if limit is not None and not limit.admits(self.door.name, self.peer):
             self._refuse_surplus(self.surplus_error(limit.text()))
             return
-        self.identity = self.door.identify(self.identity, transport)
+        identity = self.door.identify(self.identity, transport)
+        if identity is not None and identity.usage is not None and not self._admits(identity):
+            return
+        self.identity = identity
         self.door.connections.add(self)
         if _log.isEnabledFor(logging.DEBUG):
             self.log(logging.DEBUG, "peer connected")
@@ -108,6 +113,7 @@ class Connection(PeerOutput):
         self.tick_loop.inflight_bytes -= self._inflight
         self._inflight = 0
         self.door.connections.discard(self)
+        self.count_for(None)
         self.tick_loop.begin_tick()
         self._leave()
         if _log.isEnabledFor(logging.DEBUG):
@@ -182,9 +188,47 @@ class Connection(PeerOutput):
         self.use_identity(identity)
 
     def use_identity(self, identity: Identity) -> None:
-        """The peer has proved who it is."""
+        """The peer has proved who it is; a LimitError if its user has too many connections."""
+        self._count_login(identity)
         self.identity = self.engine.actor = identity
         self.audit(LOGIN)
+
+    def count_for(self, usage: UserUsage | None) -> None:
+        """Count the connection for this user and no other; a LimitError if the user has too many."""
+        counted = self._counted_for
+        if usage is counted:
+            return
+        if usage is not None:
+            usage.add_connection()
+        if counted is not None:
+            counted.connections -= 1
+        self._counted_for = usage
+
+    def take_over(self, other: "Connection") -> None:
+        """Become the same peer as a connection that this one replaces."""
+        self.identity = other.identity
+        self._counted_for, other._counted_for = other._counted_for, None
+
+    def _count_login(self, identity: Identity) -> None:
+        try:
+            self.count_for(identity.usage)
+        except LimitError as error:
+            self.log(logging.WARNING, "login refused", str(error))
+            self.audit(LOGIN, REFUSED, why=str(error))
+            raise
+
+    def _admits(self, identity: Identity) -> bool:
+        """Count a new connection that proves an identity by itself; refuse it if its user has too many."""
+        is_new = identity is not self.identity  # a protocol sniffer has proved it already
+        try:
+            self._count_login(identity)
+        except LimitError as error:
+            self._refuse_surplus(self.surplus_error(str(error)))
+            return False
+        self.identity = identity
+        if is_new:
+            self.audit(LOGIN)
+        return True
 
     def origin(self) -> Origin:
         """Where the peer is, for the audit log."""

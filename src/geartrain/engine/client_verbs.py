@@ -13,6 +13,7 @@ from geartrain.engine.policy import JOB_BYTES
 from geartrain.errors import QueueFullError
 from geartrain.model import Duplicate, Priority, id_from_handle
 from geartrain.rights import SUBMIT
+from geartrain.usage import UserUsage
 
 _NORMAL: Final = int(Priority.NORMAL)
 _COALESCE: Final = Duplicate.COALESCE
@@ -46,11 +47,13 @@ class ClientVerbs(FailedJobs):
         `reserved_id` comes from `reserve_id`. `keeps_result` is false if no client will ask for the result.
         The record is kept for `keep_for` seconds at least; 0: as long as the settings say.
         No worker gets the job from `expires_at` on, in epoch seconds: it ends as expired; 0: never.
-        Raise QueueFullError if the function has reached its limit for this priority or the server that of all payloads,
-        and another RequestError if a name is invalid or the function would be one too many.
+        Raise QueueFullError if the function has reached its limit for this priority, the server that of all payloads
+        or the user its quota, and another RequestError if a name is invalid or the function would be one too many.
         """
+        usage: UserUsage | None = None
         if self.actor is not None:
             self.require(SUBMIT, name)
+            usage = self._usage_for(name)
         function = self.functions.get(name)
         if function is None:
             function = self.function(name)
@@ -63,6 +66,8 @@ class ClientVerbs(FailedJobs):
                 replaces = duplicate is not _COALESCE and existing.state is not RUNNING
                 if replaces and len(payload) > len(existing.payload):
                     self._check_bytes(name, self.free_bytes + len(existing.payload) - len(payload))
+                if replaces and usage is not None:
+                    self._check_replacement(usage, existing, payload)
                 self._attach(existing, background, watcher)
                 if keep_for > existing.keep_for:
                     self._extend_retention(existing, keep_for)
@@ -75,6 +80,8 @@ class ClientVerbs(FailedJobs):
             limit = function.limits[priority]
             if limit and function.total >= limit:
                 raise QueueFullError(f"the queue of {name.decode('utf-8', 'replace')!r} is full ({limit} jobs)")
+        if usage is not None:
+            usage.check(1, len(payload) + JOB_BYTES)
         free_bytes = self.free_bytes - len(payload) - JOB_BYTES
         if free_bytes < 0:
             self._check_bytes(name, free_bytes)
@@ -104,6 +111,9 @@ class ClientVerbs(FailedJobs):
         if expires_at:
             job.expires_at = expires_at
             self.expiring.add(expires_at, job)
+        if usage is not None:
+            job.user = usage.name
+            self.count_job(job)
         self.jobs.add(job)
         if unique:
             self.unique_jobs.add(job)
@@ -224,6 +234,13 @@ class ClientVerbs(FailedJobs):
             limit = self.policy.max_queued_bytes
             raise QueueFullError(f"the payloads of all jobs reach max_queued_bytes ({limit} bytes)")
 
+    def _check_replacement(self, usage: UserUsage, old: LiveJob, payload: bytes) -> None:
+        """Raise QueueFullError if the user may not have this payload in place of the old job's."""
+        if old.user == usage.name:
+            usage.check(0, len(payload) - len(old.payload))
+        else:
+            usage.check(1, len(payload) + JOB_BYTES)
+
     def _attach(self, job: LiveJob, background: bool, watcher: Watcher | None) -> None:
         """Coalesce a submission with an existing job, which becomes a background job if either is one."""
         if background and not job.background:
@@ -247,7 +264,10 @@ class ClientVerbs(FailedJobs):
         count: int,
         reducer: bytes,
     ) -> LiveJob:
-        """Replace a job that waits by a new object with the same id, handle, watchers, door and retention."""
+        """Replace a job that waits by a new object with the same id, handle, watchers, door and retention.
+
+        It counts for the quota of the user that replaces it.
+        """
         watchers = old.watchers
         self._remove(function, old, CANCELLED)
         self.free_bytes -= len(payload) + JOB_BYTES
@@ -257,6 +277,10 @@ class ClientVerbs(FailedJobs):
         )  # fmt: skip
         job.timeout, job.count, job.reducer = timeout, count, reducer
         job.keeps_result, job.keep_for = old.keeps_result, old.keep_for
+        usage = self._usage_for(function.name)
+        if usage is not None:
+            job.user = usage.name
+            self.count_job(job)
         if old.expires_at:
             job.expires_at = old.expires_at
             self.expiring.add(job.expires_at, job)

@@ -116,6 +116,8 @@ class Engine(WorkerVerbs):
         function = self.kept_function(job.function)
         job.function = function.name
         self.free_bytes -= len(job.payload) + JOB_BYTES
+        if job.user:
+            self.count_job(job)
         enter(job, QUEUED)
         job.reason, job.code = "", 0
         job.expires_at = 0.0  # whoever retries it wants it to run

@@ -99,6 +99,8 @@ class FailedJobs(EngineState):
         """Remove a job from the dead."""
         del self.dead[job.id]
         self.free_bytes += len(job.payload) + JOB_BYTES
+        if job.user:
+            self.uncount_job(job)
         self._dead_foreground.pop(job.id, None)
         count = self.dead_counts[job.function] - 1
         if count:

@@ -8,9 +8,10 @@ refused is recorded here, in the audit log.
 from geartrain.audit import REFUSED, Audit, Peer
 from geartrain.engine.function_table import FunctionTable
 from geartrain.engine.job import LiveJob
-from geartrain.engine.policy import Policy
+from geartrain.engine.policy import JOB_BYTES, Policy
 from geartrain.errors import ForbiddenError
 from geartrain.rights import READ, SUBMIT, Identity
+from geartrain.usage import UserUsage
 
 
 class Permissions(FunctionTable):
@@ -21,6 +22,7 @@ class Permissions(FunctionTable):
         self.actor: Identity | None = None  # for whom verbs are called now; None: they may do everything
         self.peer: Peer | None = None  # that is being served now; None: the server itself calls verbs
         self.audit: Audit | None = None  # where refusals are recorded
+        self.usages: dict[str, UserUsage] = {}  # by the names of users; those that have jobs, at least
 
     def require(self, scope: str, name: bytes) -> None:
         """Raise ForbiddenError unless the peer that is being served may do this with the function `name`."""
@@ -55,6 +57,25 @@ class Permissions(FunctionTable):
         except ForbiddenError as error:
             self._record_refusal(scope, b"", error)
             raise
+
+    def count_job(self, job: LiveJob) -> None:
+        """Count a job for the user that it has."""
+        usage = self.usages.get(job.user)
+        if usage is None:
+            usage = self.usages[job.user] = UserUsage(job.user)  # a user that was removed
+        usage.jobs += 1
+        usage.bytes += len(job.payload) + JOB_BYTES
+
+    def uncount_job(self, job: LiveJob) -> None:
+        """Undo `count_job`: the job has ended."""
+        usage = self.usages[job.user]
+        usage.jobs -= 1
+        usage.bytes -= len(job.payload) + JOB_BYTES
+
+    def _usage_for(self, name: bytes) -> UserUsage | None:
+        """Whose quota a job of the function `name` counts for that is submitted now; None: nobody's."""
+        actor = self.actor
+        return actor.usage if actor is not None and name not in self.builtin_workers else None
 
     def _record_refusal(self, scope: str, name: bytes, error: ForbiddenError) -> None:
         """Record it under the name of the command, or else of the scope that it needs."""

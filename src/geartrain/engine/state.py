@@ -91,6 +91,8 @@ class EngineState(Permissions):
         self.restored += 1
         self._remember_handle(job)
         self.free_bytes -= len(job.payload) + JOB_BYTES
+        if job.user:
+            self.count_job(job)
         if job.state is DEAD:
             self.dead[job.id] = job
             self.dead_counts[function.name] = self.dead_counts.get(function.name, 0) + 1
@@ -283,6 +285,8 @@ class EngineState(Permissions):
             self.expiring.count_stale()
         if state is not DEAD:
             self.free_bytes += len(job.payload) + JOB_BYTES
+            if job.user:
+                self.uncount_job(job)
         else:
             job.progress = None  # other jobs keep it for their record
         if job.unique:

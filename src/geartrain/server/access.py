@@ -8,22 +8,27 @@ on socket files, `submit` and `work` elsewhere, or what `?may=` of the address s
 import hmac
 import ipaddress
 import logging
+import operator
 import pwd
 from collections.abc import Mapping
 from typing import Any, Final
 
 from geartrain import rights
 from geartrain.address import PATH_SCHEMES, Address
+from geartrain.admin.views import UserView
 from geartrain.doors.access import Access
 from geartrain.errors import SettingsError
 from geartrain.rights import Identity
 from geartrain.server import users
 from geartrain.server.users import UserSources
+from geartrain.usage import UserUsage
 
 ANONYMOUS: Final = "anonymous"
 NOTHING: Final = "none"  # as the value of `may`
 # What strangers need to use a job server, and no more.
 BEYOND_LOOPBACK: Final = (rights.SUBMIT, rights.WORK)
+
+_NO_LIMITS: Final = UserUsage("")
 
 _log = logging.getLogger("geartrain.server")
 
@@ -39,7 +44,9 @@ class ServerAccess(Access):
         # `geartrain gearmand` serves gearmand's commands to everybody, as gearmand does, but not the control function.
         self._trust_network = trust_network
         self._network = Identity("network", rights.parse([rights.ADMIN]), control=False)
-        self._identities: dict[Credential, Identity] = self.read()
+        self._identities: dict[Credential, Identity] = {}
+        self.usages: dict[str, UserUsage] = {}  # by the names of users; also of users that are gone and have jobs
+        self._replace(self.read())
 
     @property
     def has_tokens(self) -> bool:
@@ -94,18 +101,52 @@ class ServerAccess(Access):
 
     def use(self, fresh: dict[Credential, Identity]) -> frozenset[Identity]:
         """Replace the identities; returns those that are no longer valid, whose connections must end."""
+        ended = self._replace(fresh)
+        _log.info("users reloaded", extra={"fields": {"users": self.user_count}})
+        return ended
+
+    def users(self) -> list[UserView]:
+        """Every user, with what it may do, and what it has of what its quota allows."""
+        may = {identity.name: str(identity.rights).split() for identity in self._identities.values()}
+        return [
+            UserView(
+                name=usage.name,
+                may=may.get(usage.name, []),
+                connections=usage.connections,
+                max_connections=usage.max_connections,
+                queued_jobs=usage.jobs,
+                max_queued_jobs=usage.max_queued_jobs,
+                queued_bytes=usage.bytes,
+                max_queued_bytes=usage.max_queued_bytes,
+            )
+            for usage in sorted(self.usages.values(), key=operator.attrgetter("name"))
+            if usage.name in may or not usage.is_unused
+        ]
+
+    def _replace(self, fresh: dict[Credential, Identity]) -> frozenset[Identity]:
         before = self._identities
+        quotas = {identity.name: identity.usage for identity in fresh.values() if identity.usage is not None}
         # An identity that did not change stays the same object, and so do the connections that have it.
         for credential, identity in before.items():
             new = fresh.get(credential)
             if new is not None and (new.name, str(new.rights)) == (identity.name, str(identity.rights)):
                 fresh[credential] = identity
         self._identities = fresh
-        _log.info("users reloaded", extra={"fields": {"users": self.user_count}})
+        self._use_quotas(quotas)
         ended = frozenset(before.values()) - frozenset(fresh.values())
         for identity in ended:
             identity.revoked = True
         return ended
+
+    def _use_quotas(self, quotas: dict[str, UserUsage]) -> None:
+        """Take over the limits of users; what they have goes on counting."""
+        for name, usage in list(self.usages.items()):
+            if name not in quotas and usage.is_unused:
+                del self.usages[name]
+            else:
+                usage.use_limits_of(quotas.get(name, _NO_LIMITS))
+        for identity in self._identities.values():
+            identity.usage = self.usages.setdefault(identity.name, quotas[identity.name])
 
 
 def is_local(address: Address) -> bool:
@@ -127,6 +168,7 @@ def _identities(by_name: users.Users) -> dict[Credential, Identity]:
     identities: dict[Credential, Identity] = {}
     for name, user in by_name.items():
         granted = rights.parse(user.may)
+        quota = UserUsage(name, user.max_connections, user.max_queued_jobs, user.most_bytes)
         credentials = [("token", token.digest) for token in user.tokens]
         credentials += [("certificate", certificate) for certificate in user.certificates]
         credentials += [("account", str(pwd.getpwnam(account).pw_uid)) for account in user.accounts]
@@ -134,7 +176,8 @@ def _identities(by_name: users.Users) -> dict[Credential, Identity]:
             if credential in identities:
                 other = identities[credential].name
                 raise SettingsError(f"the users {other} and {name} have the same {credential[0]}")
-            identities[credential] = Identity(name, granted)
+            identities[credential] = identity = Identity(name, granted)
+            identity.usage = quota
     return identities
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import geartrain
-from geartrain.admin.views import DoorView, ReloadView, StoreView, System
+from geartrain.admin.views import DoorView, ReloadView, StoreView, System, UserView
 from geartrain.engine import engine
 from geartrain.model import JobState
 from geartrain.runtime.committer import Committer
@@ -19,6 +19,7 @@ from geartrain.store.contract import Store
 from geartrain.store.sqlite import SqliteStore, disk_size
 
 if TYPE_CHECKING:
+    from geartrain.server.access import ServerAccess
     from geartrain.server.listeners import Doors
 
 
@@ -33,6 +34,7 @@ class RunningServer:
         committer: Committer | None,
         reload: Callable[[], ReloadView],
         kept_seconds: Mapping[JobState, float],
+        access: "ServerAccess",
     ) -> None:
         self._tick_loop = tick_loop
         self._store = store
@@ -40,6 +42,7 @@ class RunningServer:
         self._committer = committer
         self._reload = reload
         self._kept_seconds = kept_seconds  # by the state of a job
+        self._access = access
         self._started_at = tick_loop.clock()
         self.doors: Doors | None = None  # set by the server, which makes the doors later
 
@@ -50,6 +53,10 @@ class RunningServer:
     def kept_seconds(self, state: JobState) -> float | None:
         """How long jobs that ended in a state are kept; None: there is no limit of time."""
         return self._kept_seconds.get(state)
+
+    def users(self) -> list[UserView]:
+        """Every user, and what it has of its quota."""
+        return self._access.users()
 
     def reload(self) -> ReloadView:
         """Read users and certificates again; a SettingsError says why nothing was changed."""

@@ -109,6 +109,7 @@ class Server:
             )
         self._engine = Engine(options.policy(settings), table.handle_prefix(settings), first_id, journal)
         self._engine.audit = self._audit
+        self._engine.usages = self._access.usages
         if isinstance(journal, MemoryJournal):
             journal.engine = self._engine
         self._tick_loop = TickLoop(self._loop, self._engine, clock)
@@ -121,7 +122,15 @@ class Server:
         uncommitted = self._committer.uncommitted if self._committer is not None else RecordChanges()
         archive = StoreArchive(self._store, uncommitted)
         kept_seconds = options.kept_seconds(settings, isinstance(self._store, MemoryStore))
-        info = RunningServer(self._tick_loop, self._store, self._store_url, self._committer, self.reload, kept_seconds)
+        info = RunningServer(
+            self._tick_loop,
+            self._store,
+            self._store_url,
+            self._committer,
+            reload=self.reload,
+            kept_seconds=kept_seconds,
+            access=self._access,
+        )
         admin = Admin(self._tick_loop, info, archive, saved_values)
         self._control = ControlWorker(self._tick_loop, admin) if settings.control else None
         context = DoorContext(

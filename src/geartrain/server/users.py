@@ -7,6 +7,9 @@ They are tables of the users file, and tables below `users` of the settings file
     tokens = [{ digest = "sha256:9f86d0...", created = 2026-11-16T20:00:00Z }]   # `geartrain token create` writes these
     certificates = ["mailer.example"]      # a name in the client's certificate
     accounts = ["www-data"]                # of this machine, by socket files
+    max_connections = 10                   # quotas; without one there is no limit
+    max_queued_jobs = 1000
+    max_queued_bytes = "64MiB"
 
 Only digests of tokens are stored. A token is 32 random bytes, so a digest cannot be reversed by guessing.
 """
@@ -25,13 +28,14 @@ import msgspec
 
 from geartrain import rights
 from geartrain.errors import SettingsError
-from geartrain.server.config import load
+from geartrain.server.config import load, units
 
 FILE_NAME: Final = "users.toml"
 ALGORITHM: Final = "sha256"
 _NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$"
 
 UserName = Annotated[str, msgspec.Meta(pattern=_NAME)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 Digest = Annotated[str, msgspec.Meta(pattern=rf"^{ALGORITHM}:[0-9a-f]{{64}}$")]
 
 
@@ -54,6 +58,15 @@ class User(msgspec.Struct, forbid_unknown_fields=True):
     tokens: list[Token] = []
     certificates: list[str] = []
     accounts: list[str] = []
+    max_connections: Count = 0  # 0: no limit
+    max_queued_jobs: Count = 0
+    max_queued_bytes: Count | str = 0  # a number, or a size such as "64MiB"
+
+    @property
+    def most_bytes(self) -> int:
+        """`max_queued_bytes` as a number; a ValueError if it is no size."""
+        size = self.max_queued_bytes
+        return units.parse_size(size) if isinstance(size, str) else size
 
 
 Users = dict[str, User]
@@ -132,6 +145,7 @@ def parse(document: Mapping[str, Any], place: str) -> Users:
     for name, user in users.items():
         try:
             rights.parse(user.may)
+            _check_quota(user)
             for account in user.accounts:
                 pwd.getpwnam(account)
         except SettingsError as error:
@@ -152,3 +166,12 @@ def check_name(name: str) -> None:
 def digest(secret: str) -> str:
     """What is stored of a token."""
     return f"{ALGORITHM}:{hashlib.sha256(secret.encode('utf-8', 'surrogateescape')).hexdigest()}"
+
+
+def _check_quota(user: User) -> None:
+    try:
+        if user.most_bytes >= 0:
+            return
+    except ValueError:
+        pass
+    raise SettingsError(f"max_queued_bytes is {user.max_queued_bytes!r}, not a size such as 64MiB")

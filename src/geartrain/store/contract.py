@@ -155,7 +155,7 @@ class Store(Protocol):
 COLUMNS = (
     "id", "handle", "function", "unique_key", "payload", "priority", "state", "run_at", "submitted_at",
     "attempts", "count", "timeout", "reducer", "door", "reason", "trials",
-    "keeps_result", "keep_for", "expires_at",
+    "keeps_result", "keep_for", "expires_at", "user_name",
 )  # fmt: skip
 
 # The columns of a record: the fields of Record in their order, two of them under older names.
@@ -169,5 +169,5 @@ def row(job: Job) -> tuple[object, ...]:
         job.id, job.handle, job.function, job.unique, job.payload, job.priority, job.state, job.run_at,
         job.submitted_at, job.attempts, job.count, job.timeout, job.reducer, job.door, job.reason,
         pack_attempts(job.failed_attempts), job.keeps_result, job.keep_for,
-        job.expires_at,
+        job.expires_at, job.user,
     )  # fmt: skip

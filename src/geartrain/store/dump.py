@@ -102,6 +102,7 @@ class _Job(_Line, frozen=True, tag="job"):
     keeps_result: bool = True  # since version 3
     keep_for: float = 0.0  # since version 4
     expires_at: float = 0.0  # since version 5
+    user: str = ""  # since version 5
 
 
 class _JobOfRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -193,7 +194,7 @@ def job_line(job: Job) -> bytes:
         _PRIORITIES[job.priority], state, job.run_at, job.submitted_at, job.attempts, job.count, job.timeout,
         jsonbytes.encode(job.reducer), job.door, job.reason,
         _encode_attempts(job.failed_attempts or []), job.keeps_result, job.keep_for,
-        job.expires_at,
+        job.expires_at, job.user,
     )  # fmt: skip
     return _line(entry)
 
@@ -318,7 +319,7 @@ class DumpReader:
             _PRIORITIES.index(entry.priority), int(_STATES[entry.state]), entry.run_at, entry.submitted_at,
             entry.attempts, entry.count, entry.timeout, jsonbytes.decode(entry.reducer), door, entry.reason,
             pack_attempts(_decode_attempts(entry.trials)), keeps_result, entry.keep_for,
-            entry.expires_at,
+            entry.expires_at, entry.user,
         )  # fmt: skip
         try:
             job = rows.job(row, Job)

@@ -12,7 +12,7 @@ from geartrain.store.contract import COLUMNS, RECORD_COLUMNS, J
 _BYTES: Final = ("handle", "function", "unique_key", "payload", "reducer", "trials")
 _INTEGERS: Final = ("id", "priority", "state", "attempts", "count", "keeps_result")
 _NUMBERS: Final = ("run_at", "submitted_at", "timeout", "keep_for", "expires_at")
-_TEXTS: Final = ("door", "reason")
+_TEXTS: Final = ("door", "reason", "user_name")
 _KINDS: Final[tuple[tuple[tuple[str, ...], Any, str], ...]] = (
     (_BYTES, bytes, "bytes"),
     (_INTEGERS, int, "an integer"),
@@ -46,7 +46,7 @@ def job(row: tuple[Any, ...], kind: type[J]) -> J:
     (
         id, handle, function, unique, payload, priority, state, run_at, submitted_at,
         attempts, count, timeout, reducer, door, reason, failed_attempts, keeps_result, keep_for,
-        expires_at,
+        expires_at, user,
     ) = row  # fmt: skip
     if not 0 <= priority <= _LOWEST:
         raise BrokenRowError(f"invalid priority {priority}")
@@ -63,6 +63,8 @@ def job(row: tuple[Any, ...], kind: type[J]) -> J:
         restored.keep_for = float(keep_for)
     if expires_at:
         restored.expires_at = float(expires_at)
+    if user:
+        restored.user = sys.intern(user)
     if state == _DEAD:
         restored.state = JobState.DEAD
     if attempts or count or timeout or reducer or reason or failed_attempts:

@@ -20,7 +20,7 @@ from geartrain.store.contract import COLUMNS
 from geartrain.store.transaction import transaction
 
 _SIDE_FILES: Final = ("-wal", "-shm", "-journal")
-_DOOR: Final = COLUMNS.index("door")  # the reason follows it
+_TEXTS: Final = frozenset(index for index, name in enumerate(COLUMNS) if name in schema.TEXTS)
 _ADD_JOB: Final = schema.insert("jobs", COLUMNS, otherwise="OR IGNORE")
 _QUARANTINE: Final = f"INSERT INTO broken VALUES (?, ?, {schema.marks(COLUMNS)})"
 # After an unreadable id this many are tried one by one; a page has fewer jobs. Larger gaps are skipped with steps that
@@ -159,7 +159,7 @@ def _readable_jobs(path: Path) -> Iterator[tuple[Any, ...]]:
                     for row in connection.execute(statement, (next_id,)):
                         if next_id <= row[0] < end:
                             next_id = row[0] + 1
-                            yield (*row[:_DOOR], _text(row[_DOOR]), _text(row[_DOOR + 1]), *row[_DOOR + 2 :])
+                            yield tuple(_text(value) if index in _TEXTS else value for index, value in enumerate(row))
                     return
                 except _UNREADABLE:
                     next_id = _after_damage(connection, statement, next_id)

@@ -133,6 +133,12 @@ CREATE TABLE failed_jobs (
 CREATE INDEX records_removed ON records (keep_until) WHERE keep_until < 0;
 """
 
+_USER_NAME: Final = """
+ALTER TABLE jobs ADD COLUMN user_name TEXT NOT NULL DEFAULT '';
+ALTER TABLE failed_jobs ADD COLUMN user_name TEXT NOT NULL DEFAULT '';
+ALTER TABLE broken ADD COLUMN user_name;
+"""
+
 MIGRATIONS: Final = (
     _JOBS,
     _RECORDS,
@@ -144,6 +150,7 @@ MIGRATIONS: Final = (
     _PROGRESS,
     _EXPIRES_AT,
     _FAILED_JOBS,
+    _USER_NAME,
 )
 
 # What to select where a column is missing: for that column, and for older ones that the same migration changed.
@@ -157,8 +164,9 @@ _SUBSTITUTES: Final = {
     "keep_for": {"keep_for": "0.0"},
     "progress": {"progress": "''"},
     "expires_at": {"expires_at": "0.0"},
+    "user_name": {"user_name": "''"},
 }
-TEXTS: Final = ("door", "worker_door", "reason", "progress")
+TEXTS: Final = ("door", "worker_door", "reason", "progress", "user_name")
 _SEARCH: Final = "instr(handle || x'00' || function || x'00' || unique_key || x'00' || reason, ?)"
 _SEARCH_PAYLOAD: Final = "records.id IN (SELECT id FROM failed_jobs WHERE instr(payload, ?))"
 

@@ -42,7 +42,7 @@ _BELOW_ALL_IDS: Final = -(2**63)
 _LIMITS: Final = contract.ResultLimits()
 
 _COLUMNS: Final = ", ".join(contract.COLUMNS)
-_DOOR: Final = contract.COLUMNS.index("door")  # the reason follows it
+_TEXTS: Final = frozenset(index for index, name in enumerate(contract.COLUMNS) if name in schema.TEXTS)
 _SAVE_JOB: Final = schema.insert("jobs", contract.COLUMNS, otherwise="OR REPLACE")
 _REMOVE_JOB: Final = "DELETE FROM jobs WHERE id = ?"
 _SAVE_VALUE: Final = "INSERT OR REPLACE INTO kept VALUES (?, ?)"
@@ -395,7 +395,7 @@ def _read_jobs(connection: apsw.Connection, after: int) -> list[tuple[Any, ...]]
 
 def _with_text(row: tuple[Any, ...]) -> tuple[Any, ...]:
     try:
-        return (*row[:_DOOR], row[_DOOR].decode(), row[_DOOR + 1].decode(), *row[_DOOR + 2 :])
+        return tuple(value.decode() if index in _TEXTS else value for index, value in enumerate(row))
     except UnicodeDecodeError:
         return row
 

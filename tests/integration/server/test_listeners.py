@@ -22,10 +22,12 @@ from geartrain.model import Record
 from geartrain.runtime.clock import Clock
 from geartrain.runtime.tick import TickLoop
 from geartrain.server import listeners
+from geartrain.server.access import ServerAccess
 from geartrain.server.config.settings import Settings
 from geartrain.server.info import RunningServer
 from geartrain.server.listeners import DoorContext, Doors
 from geartrain.server.tls import ServerTls
+from geartrain.server.users import UserSources
 from geartrain.store.memory import MemoryStore
 
 
@@ -62,7 +64,16 @@ def no_reload() -> ReloadView:
 async def doors() -> AsyncIterator[Doors]:
     archive = EmptyArchive()
     tick_loop = TickLoop(asyncio.get_running_loop(), Engine(), Clock())
-    admin = Admin(tick_loop, RunningServer(tick_loop, MemoryStore(), "memory", None, no_reload, {}), archive, {})
+    server = RunningServer(
+        tick_loop,
+        MemoryStore(),
+        "memory",
+        None,
+        reload=no_reload,
+        kept_seconds={},
+        access=ServerAccess(UserSources()),
+    )
+    admin = Admin(tick_loop, server, archive, {})
     context = DoorContext(
         tick_loop=tick_loop,
         settings=Settings(),

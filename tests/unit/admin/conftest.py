@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from geartrain.admin.service import Admin
-from geartrain.admin.views import StoreView, System
+from geartrain.admin.views import StoreView, System, UserView
 from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Journal
 from geartrain.engine.job import LiveJob
@@ -53,6 +53,9 @@ class FakeServer:
 
     def kept_seconds(self, state: JobState) -> float | None:
         return {JobState.DONE: 60.0, JobState.FAILED: 3600.0}.get(state)
+
+    def users(self) -> list[UserView]:
+        return []
 
     async def system(self) -> System:
         store = StoreView("memory", False, None, 0, 0, None, None)

@@ -24,6 +24,7 @@ SINCE = {
     "keeps_result": 6,
     "keep_for": 7,
     "expires_at": 9,
+    "user_name": 11,
 }  # the layout that brought a column which the first did not have
 
 

@@ -39,7 +39,7 @@ JOB_VERBS: Final = (
         "submit", FUNCTION, "Submit a background job, and return its handle",
         (
             Argument("function", BYTES, "Function of the job", required=True),
-            Argument("payload", BYTES, "Payload of the job", default=""),
+            Argument("payload", BYTES, "Payload of the job", default="", private=True),
             Argument("priority", TEXT, "Priority of the job", default="normal", choices=PRIORITIES),
             Argument("unique", BYTES, "Unique key of the job", default=""),
             Argument("run_at", NUMBER, "When it may run, in seconds of the epoch; 0: now", default=0.0),

@@ -50,6 +50,10 @@ or certificate was removed. If the users or the certificate cannot be used, noth
         ),
     ),
     Verb(
+        "users", SERVER, "List users with their rights, connections, queued jobs and quotas",
+        (), (ADMIN,), http=Http("GET", "/users"),
+    ),
+    Verb(
         "audit", SERVER, "List who did what, newest first",
         (
             Argument(

@@ -75,6 +75,6 @@ class ProtocolSniffer(Connection):
         self.input_ended = True
         self.door.connections.discard(self)
         self.transport.set_protocol(successor)
-        successor.identity = self.identity
+        successor.take_over(self)
         successor.connection_made(self.transport)
         successor.data_received(self._received)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.gearmonkey import channel_commands, detached_workers, keys, transaction
-from geartrain.errors import ForbiddenError, WireError
+from geartrain.errors import ForbiddenError, LimitError, WireError
 from geartrain.rights import READ
 from geartrain.wire import resp
 
@@ -74,6 +74,8 @@ def _authenticate(connection: "GearmonkeyConnection", user: bytes, token: bytes)
         connection.authenticate(token.decode("utf-8", "surrogateescape"), name)
     except ForbiddenError:
         raise _WRONG_PASSWORD from None
+    except LimitError as error:
+        raise keys.refusal(str(error)) from None
 
 
 def ping(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:

@@ -24,12 +24,10 @@ from geartrain.doors.http.request import ApiRequest, HttpPeer
 from geartrain.doors.http.route import API, RawBytes, Route, ServerSentEvents
 from geartrain.doors.http.router import Router
 from geartrain.errors import AdminError, NotDurableError, RequestError
-from geartrain.rights import Identity
 from geartrain.runtime.tick import TickLoop
 
 if TYPE_CHECKING:
     from geartrain.admin.service import Admin
-    from geartrain.doors.http.connection import HttpConnection
 
 # On every answer. The files of the dashboard have a Content-Security-Policy of their own.
 _HEADERS: Final = {
@@ -94,20 +92,12 @@ class HttpApp:
             return static_files.answer(request)
         route = _choose(routes, request.method)
         identity = context.guard.identity(request) if route.scopes else None
-        if identity is not None and "authorization" in request.headers:
-            self._record_login(request, identity)
+        if identity is not None:
+            HttpPeer(request, context).log_in(identity)
         context.guard.require(identity, route.scopes)
         query = api.parameters(request, route.query)
         body = await self._body(request, route)
         return await route.handler(ApiRequest(request, context, names, identity, query, body))
-
-    def _record_login(self, request: Request, identity: Identity) -> None:
-        """Once for a connection, although each request has a token."""
-        connection: HttpConnection = request.scope["state"]["connection"]
-        audit = self.context.tick_loop.engine.audit
-        if audit is not None and connection.last_user is not identity:
-            connection.last_user = identity
-            audit.record(LOGIN, identity=identity, peer=HttpPeer(request, self.context))
 
     def _record_refusal(self, request: Request, refusal: Refusal) -> None:
         audit = self.context.tick_loop.engine.audit

@@ -27,7 +27,7 @@ class HttpConnection(Connection):
         self._made = False  # uvicorn's protocol has the transport
         protocol.app_state = {"connection": self}  # which requests find in their scope
         self._unread = 0  # bytes that were not sent at the last check
-        self.last_user: Identity | None = None  # whose token the last request had that had one
+        self.last_user: Identity | None = None  # of the last request that had an identity
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)

@@ -55,6 +55,8 @@ async def answer(request: Request, context: "HttpContext") -> Response:
     """Submit the job. A background job is answered when it is durable, any other when it has ended."""
     context.guard.check_submission(request)
     identity = context.guard.identity(request)
+    if identity is not None:
+        HttpPeer(request, context).log_in(identity)
     context.guard.require(identity, SUBMITTERS)
     if request.method not in _METHODS:
         allowed = ", ".join(sorted(_METHODS))

@@ -9,12 +9,13 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from geartrain.audit import Origin
+from geartrain.audit import LOGIN, Origin
 from geartrain.doors.http.problems import Refusal
 from geartrain.engine.engine import Engine
 from geartrain.rights import Identity
 
 if TYPE_CHECKING:
+    from geartrain.doors.http.connection import HttpConnection
     from geartrain.doors.http.context import HttpContext
 
 JSON: Final = "application/json"
@@ -67,6 +68,20 @@ class HttpPeer:
         if client is not None and (forwarded := self._context.proxies.client_of(self._request)) != client.host:
             peer = forwarded
         return Origin("http", peer)
+
+    def log_in(self, identity: Identity) -> None:
+        """Count the connection for its user, and record a token once, although each request has it.
+
+        A LimitError if the user has too many connections.
+        """
+        connection: HttpConnection = self._request.scope["state"]["connection"]
+        if connection.last_user is identity:
+            return
+        connection.count_for(identity.usage)
+        connection.last_user = identity
+        audit = self._context.tick_loop.engine.audit
+        if audit is not None and "authorization" in self._request.headers:
+            audit.record(LOGIN, identity=identity, peer=self)
 
 
 def json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -16,7 +16,8 @@ from geartrain.doors.periodic.watcher import RunWatcher
 from geartrain.doors.periodic.worker import PeriodicWorker
 from geartrain.engine import names
 from geartrain.engine.job import LiveJob
-from geartrain.errors import ForbiddenError, InvalidNameError, WireError
+from geartrain.errors import ForbiddenError, InvalidNameError, LimitError, WireError
+from geartrain.rights import Identity
 from geartrain.wire import periodic as wire
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class PeriodicConnection(Connection):
             raise WireError("TYPE", f"there is no peer type {kind}")
         identity = self.door.access.by_token(token.decode("utf-8", "surrogateescape")) if token else None
         if identity is not None:
-            self.use_identity(identity)
+            self._log_in(identity)
         elif not self.periodic.admits(token):
             self.audit(LOGIN, REFUSED, why="wrong token")
             self._send(bytes((wire.NO_WORKER,)))
@@ -85,6 +86,13 @@ class PeriodicConnection(Connection):
         self.registered = True
         # Node clients before 1.5 take the first four bytes for a message id, and fail on what follows them.
         self._send((b"" if self.quiet else self.dialect.data) + os.urandom(4))
+
+    def _log_in(self, identity: Identity) -> None:
+        try:
+            self.use_identity(identity)
+        except LimitError as error:
+            self._send(bytes((wire.NO_WORKER,)))
+            raise WireError(error.code, str(error)) from None
 
     def _check_name(self, name: bytes) -> None:
         try:
