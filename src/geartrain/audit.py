@@ -8,6 +8,7 @@ An entry is one line of JSON. Payloads and tokens are never in it.
 This module has what every part of the server that records something needs; `server/audit_log.py` keeps the entries.
 """
 
+import contextlib
 import datetime
 import os
 from collections.abc import Mapping
@@ -163,10 +164,16 @@ def open_file(path: str, extra_flags: int = 0) -> int:
 def append(path: str, entry: AuditEntry) -> None:
     """Add an entry from another process than the server; an OSError if that fails.
 
-    A line is one write to a file that is open for appending, so that lines of several processes do not mix.
+    A line is one write to a file that is open for appending, so that lines of several processes do not mix. A new file
+    belongs to the owner of its folder: root may run this before the server, which must be able to open it.
     """
+    is_new = not os.path.lexists(path)
     descriptor = open_file(path)
     try:
+        if is_new:
+            folder = os.stat(os.path.dirname(os.path.abspath(path)))
+            with contextlib.suppress(PermissionError):
+                os.fchown(descriptor, folder.st_uid, folder.st_gid)
         os.write(descriptor, line(entry).encode() + b"\n")
     finally:
         os.close(descriptor)

@@ -137,3 +137,20 @@ def test_reload_needs_admin_for_all_functions(tmp_path: Path) -> None:
     with serving.serve("--store", "memory", "--users-file", str(users), listen) as server:
         for token in (reader, partial):
             assert HttpPeer(server.url, token).call("POST", "/reload").status == 403
+
+
+def test_changes_are_in_the_audit_file(tmp_path: Path) -> None:
+    users, audit = tmp_path / "users.toml", tmp_path / "audit.log"
+    geartrain(tmp_path, "token", "create", "ops", "--may", "admin", "--users-file", str(users))
+    assert not audit.exists()
+    words = ("token", "create", "mailer", "--may", "submit:mail.*", "--users-file", str(users), "--json")
+    token = json.loads(geartrain(tmp_path, *words, GEARTRAIN_AUDIT_FILE=str(audit)).stdout)
+    assert audit.stat().st_mode & 0o777 == 0o600
+    revoke = ("token", "revoke", "mailer", "--users-file", str(users))
+    geartrain(tmp_path, *revoke, GEARTRAIN_AUDIT_FILE=str(audit))
+    created, revoked = (json.loads(line) for line in audit.read_text().splitlines())
+    assert (created["verb"], revoked["verb"]) == ("token create", "token revoke")
+    assert created["arguments"] == {"user": "mailer", "id": token["id"], "may": ["submit:mail.*"]}
+    assert revoked["arguments"] == {"user": "mailer", "id": token["id"]}
+    assert created["protocol"] == "command line"
+    assert token["token"] not in audit.read_text()

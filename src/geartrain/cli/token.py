@@ -1,14 +1,17 @@
 """`geartrain token`: create, list and revoke the tokens by which peers prove who they are."""
 
+import os
+import pwd
 import sys
 from typing import Annotated, Any, Final
 
 import typer
 
-from geartrain import rights
+from geartrain import audit, rights
+from geartrain.audit import AuditEntry
 from geartrain.cli import tables
 from geartrain.server.config import load
-from geartrain.server.config.settings import TABLE
+from geartrain.server.config.settings import TABLE, Settings
 from geartrain.server.users import User, UserSources
 
 _HEAD: Final = ("USER", "MAY", "TOKEN", "CREATED", "CERTIFICATES", "ACCOUNTS")
@@ -108,12 +111,13 @@ def create(
     """Create a token, and the user if there is none of that name. The token is printed this once."""
     from geartrain.server import users_file as file
 
-    sources = _sources(users_file, config)
+    settings, sources = _sources(users_file, config)
     sources.refuse_settings_user(name)
     words = rights.split(may) if may is not None else None
     if words == []:
         raise typer.BadParameter("a list of rights is not empty; example: --may 'submit:mail.*,read'")
     token = file.create_token(sources.file, name, words)
+    _record(settings, "token create", {"user": name, "id": token.id, "may": token.may})
     if json:
         fields = {"user": token.user, "token": token.secret, "id": token.id, "may": token.may}
         print(tables.json_line({**fields, "file": str(sources.file)}))
@@ -129,7 +133,7 @@ def create(
 
 def list_tokens(users_file: UsersFile = None, config: Config = None, json: Json = False) -> None:
     """List users with their rights, the ids of their tokens, certificates and accounts."""
-    sources = _sources(users_file, config)
+    _, sources = _sources(users_file, config)
     users = sources.read()
     if json:
         tables.print_lines(tables.json_line(_shown(name, user)) for name, user in users.items())
@@ -151,9 +155,10 @@ def revoke(
     """Revoke all tokens of a user, or one token."""
     from geartrain.server import users_file as file
 
-    sources = _sources(users_file, config)
+    settings, sources = _sources(users_file, config)
     sources.refuse_settings_user(name)
     for removal in file.revoke_tokens(sources.file, name):
+        _record(settings, "token revoke", {"user": removal.user, "id": removal.id})
         if json:
             print(tables.json_line({"user": removal.user, "id": removal.id}))
         else:
@@ -161,10 +166,35 @@ def revoke(
     _explain(_APPLY)
 
 
-def _sources(users_file: str | None, config: str | None) -> UserSources:
-    """The users of `geartrain serve` with these flags."""
+def _sources(users_file: str | None, config: str | None) -> tuple[Settings, UserSources]:
+    """The settings and the users of `geartrain serve` with these flags."""
     settings = load.load({"users_file": users_file, "config": config})
-    return UserSources(settings.users_file, settings.settings_file)
+    return settings, UserSources(settings.users_file, settings.settings_file)
+
+
+def _record(settings: Settings, verb: str, arguments: dict[str, Any]) -> None:
+    """Add an entry to the audit file, if the settings name one. The change itself is made already."""
+    if not settings.audit_file:
+        return
+    entry = AuditEntry(
+        time=audit.now(),
+        verb=verb,
+        who=_account(),
+        protocol=audit.COMMAND_LINE,
+        arguments=audit.plain(arguments),
+    )
+    try:
+        audit.append(settings.audit_file, entry)
+    except OSError as error:
+        _explain(f"The change is not in the audit file {settings.audit_file}: {error.strerror}.")
+
+
+def _account() -> str:
+    """The account of this machine that runs the command."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 def _explain(text: str) -> None:
