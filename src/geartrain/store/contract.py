@@ -152,7 +152,7 @@ class Store(Protocol):
 
 
 # The columns of a job. All stores use this order, so the event loop builds a row once and it is stored as it is.
-COLUMNS = (
+COLUMNS: Final[tuple[str, ...]] = (
     "id", "handle", "function", "unique_key", "payload", "priority", "state", "run_at", "submitted_at",
     "attempts", "count", "timeout", "reducer", "door", "reason", "trials",
     "keeps_result", "keep_for", "expires_at", "user_name",
@@ -160,7 +160,7 @@ COLUMNS = (
 
 # The columns of a record: the fields of Record in their order, two of them under older names.
 _COLUMN_OF = {"unique": "unique_key", "failed_attempts": "trials"}
-RECORD_COLUMNS = tuple(_COLUMN_OF.get(name, name) for name in Record._fields)
+RECORD_COLUMNS: Final[tuple[str, ...]] = tuple(_COLUMN_OF.get(name, name) for name in Record._fields)
 
 
 def row(job: Job) -> tuple[object, ...]:
