@@ -64,6 +64,7 @@ PEERS = (
     _debian("chromium", ("chromium",), "chromium", "--version"),
     _debian("strace", ("strace",), "strace", "-o", os.devnull, "true"),
     _debian("faketime", ("faketime",), "faketime", "--version"),
+    _debian("promtool", ("prometheus",), "promtool", "--version"),
     _debian("tmux", ("tmux",), "tmux", "-V"),
     _debian("cc", ("gcc", "libc6-dev"), "cc", "--version"),
     _debian("python-headers", ("python3-dev",), sys.executable, "-c", _FIND_HEADERS),

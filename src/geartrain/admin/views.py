@@ -242,6 +242,7 @@ class StoreView(msgspec.Struct, frozen=True):
     size: int | None  # bytes on disk
     pending: int  # changes that are not durable yet
     commits: int
+    commit_seconds: float  # that all commits took together
     commit_p50: float | None  # seconds until a batch is durable
     commit_p99: float | None
 

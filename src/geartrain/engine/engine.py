@@ -126,6 +126,7 @@ class Engine(WorkerVerbs):
         self.jobs.add(job)
         self.restored_or_retried += 1
         function.restored_or_retried += 1
+        function.retries += 1
         if job.unique:
             self.unique_jobs.add(job)
 
@@ -142,7 +143,7 @@ class Engine(WorkerVerbs):
         if job.owner is None:
             return False
         job.owner.forgive_late(job.handle)
-        self._record_attempt(job, reason)
+        self._record_retry(job, reason)
         self._reschedule(job, run_at, reason)
         return True
 

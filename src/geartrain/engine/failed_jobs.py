@@ -87,6 +87,11 @@ class FailedJobs(EngineState):
             self.observer.finished(job, b"")
         return watchers
 
+    def _record_retry(self, job: LiveJob, reason: str) -> None:
+        """The current attempt of a running job failed, and the caller lets it run again."""
+        self._record_attempt(job, reason)
+        self.functions[job.function].retries += 1
+
     def _record_attempt(self, job: LiveJob, reason: str, worker: Worker | None = None) -> None:
         """Add the current attempt of a running job to its failed attempts. `worker` is only used for a broadcast."""
         worker = job.owner or worker

@@ -28,6 +28,7 @@ class Function:
         "paused",
         "queues",
         "restored_or_retried",
+        "retries",
         "running",
         "scheduled",
         "times",
@@ -47,6 +48,7 @@ class Function:
         self.broadcast = False  # a job goes to every idle worker
         self.paused = False  # jobs are not assigned until it is resumed
         self.restored_or_retried = 0  # how many jobs entered by a restart or by retrying a dead job
+        self.retries = 0  # how often a job was queued again after a failed attempt, by the server or an operator
         self.outcomes = OutcomeCounts()
         self.times: JobTimes | None = None  # from its first assigned job on
         self.unused_since = 0.0  # as `idle_functions.py` saw it; 0: in use when it looked last

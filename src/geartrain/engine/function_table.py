@@ -32,6 +32,7 @@ class FunctionTable:
         self.forgotten = Function(_FORGOTTEN)  # has the counters of all functions that were forgotten or dropped
         self.measured: dict[bytes, Function] = {}  # those that have `times` of their own
         self.other_times = JobTimes(shared=True)  # of all other functions
+        self._builtin_times = JobTimes(shared=True)  # of built-in workers, which nobody asks for
         self._room_made_at = 0.0
 
     def function(self, name: bytes) -> Function:
@@ -89,10 +90,13 @@ class FunctionTable:
         if function.name not in self.builtin_workers:
             self.forgotten.outcomes.add(function.outcomes)
             self.forgotten.restored_or_retried += function.restored_or_retried
+            self.forgotten.retries += function.retries
 
     def measure(self, function: Function) -> JobTimes:
         """Give a function its histograms, or the shared ones if enough functions have their own."""
-        if len(self.measured) < self.policy.measured_functions and function.name not in self.builtin_workers:
+        if function.name in self.builtin_workers:
+            function.times = self._builtin_times
+        elif len(self.measured) < self.policy.measured_functions:
             self.measured[function.name] = function
             function.times = JobTimes()
         else:

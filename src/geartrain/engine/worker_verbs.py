@@ -232,7 +232,7 @@ class WorkerVerbs(ClientVerbs):
         elif self._attempts_exhausted(job) and not self._is_abandoned(job):
             self._give_up(job, reason)
         else:
-            self._record_attempt(job, reason)
+            self._record_retry(job, reason)
             self._reschedule(job, self.now + self.policy.delay_after(job.attempts), reason)
 
     def raise_exception(self, worker: Worker, job: LiveJob, data: bytes, code: int = 1) -> None:
@@ -339,7 +339,7 @@ class WorkerVerbs(ClientVerbs):
         elif self._attempts_exhausted(job):
             self._give_up(job, reason)
         else:
-            self._record_attempt(job, reason)
+            self._record_retry(job, reason)
             self._requeue(job, reason, worker if revoked else None)
             return
         if revoked:

@@ -60,6 +60,7 @@ class Committer(Journal):
         self._unpruned = 0
         self.commit_seconds = 0.0  # duration of the last commit
         self.commits = 0
+        self.total_seconds = 0.0  # of all commits
         self.durations: deque[float] = deque(maxlen=_DURATIONS)  # of the last commits, in seconds
 
     # The journal, called by the engine
@@ -217,6 +218,7 @@ class Committer(Journal):
         self._writing = None
         self.commit_seconds = took
         self.commits += 1
+        self.total_seconds += took
         self.durations.append(took)
         if failure is None:
             self._forget_uncommitted(batch)

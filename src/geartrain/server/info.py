@@ -99,6 +99,7 @@ class RunningServer:
             size=size,
             pending=committer.changes if committer is not None else 0,
             commits=committer.commits if committer is not None else 0,
+            commit_seconds=committer.total_seconds if committer is not None else 0.0,
             commit_p50=percentile(durations, 0.5),
             commit_p99=percentile(durations, 0.99),
         )

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from prometheus_client.samples import Sample
 from tests.acceptance.http.conftest import HTTP
 from tests.support import serving
 from tests.support.http_peer import Peer
+from tests.support.peer import until
 
 ROOT = Path(__file__).parents[3]
 DEPLOY = ROOT / "deploy"
 PAGE = ROOT / "docs" / "metrics.md"
 SUFFIXES = re.compile(r"_(bucket|sum|count)$")
+COUNTED = ("cancelled", "expired", "retried", "completed", "failed", "submitted")
 NAME = re.compile(r"\b(?:geartrain|gearman|process)_[a-z_]+\b")
 
 
@@ -55,6 +58,13 @@ def value(found: dict[str, list[Sample]], name: str, **labels: str) -> float:
     return float(sample.value)
 
 
+def used(peer: Peer, function: str) -> None:
+    """Run one job of the function."""
+    peer.submit(function)
+    worker = peer.worker(function)
+    worker.complete(worker.claim()["handle"])
+
+
 def test_metrics_of_a_function(peer: Peer, function: str) -> None:
     for _ in range(3):
         peer.submit(function)
@@ -70,6 +80,46 @@ def test_metrics_of_a_function(peer: Peer, function: str) -> None:
     assert value(found, "geartrain_jobs_failed_total", function=function) == 1
     assert value(found, "geartrain_function_workers", function=function) == 1
     assert value(found, "geartrain_oldest_job_age_seconds", function=function) > 0
+
+
+def test_cancelled_expired_and_retried_jobs_of_a_function(peer: Peer, function: str) -> None:
+    peer.call("POST", f"/jobs/{peer.submit(function)['handle']}/cancel")
+    expired = peer.submit(function, expires=0.05)["handle"]
+    until(lambda: peer.get(f"/jobs/{expired}")["state"] == "expired", "the job expires")
+    peer.submit(function)
+    first = peer.worker(function)
+    handle = first.claim()["handle"]
+    first.leave()
+    second = peer.worker(function)
+    assert second.claim()["handle"] == handle
+    second.complete(handle)
+    found = scrape(peer)
+    counts = {what: value(found, f"geartrain_jobs_{what}_total", function=function) for what in COUNTED}
+    assert counts == {"cancelled": 1, "expired": 1, "retried": 1, "completed": 1, "failed": 0, "submitted": 3}
+
+
+def test_histograms_of_a_function(peer: Peer, function: str) -> None:
+    used(peer, function)
+    found = scrape(peer)
+    for name in ("geartrain_function_wait_seconds", "geartrain_function_run_seconds"):
+        assert value(found, f"{name}_count", function=function) == 1
+        assert value(found, f"{name}_bucket", function=function, le="+Inf") == 1
+        assert value(found, f"{name}_sum", function=function) > 0
+
+
+@pytest.mark.peer("promtool")
+def test_promtool_finds_nothing(peer: Peer, function: str) -> None:
+    used(peer, function)
+    done = subprocess.run(
+        ["promtool", "check", "metrics"], input=peer.ask("GET", "/metrics").data, capture_output=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.mark.peer("promtool")
+def test_promtool_accepts_the_rules() -> None:
+    command = ["promtool", "check", "rules", str(DEPLOY / "prometheus-alerts.yml")]
+    assert subprocess.run(command, capture_output=True, timeout=60).returncode == 0
 
 
 def test_metrics_of_gearman_exporter(peer: Peer, function: str) -> None:
@@ -128,6 +178,15 @@ def test_series_are_bounded_and_sums_are_complete(bounded: Peer) -> None:
     assert ages[0] > ages[1]
 
 
+def test_histograms_are_bounded_and_complete(bounded: Peer) -> None:
+    before = sum(sample.value for sample in scrape(bounded).get("geartrain_function_run_seconds_count", []))
+    for number in range(4):
+        used(bounded, f"g{number}")
+    samples = scrape(bounded)["geartrain_function_run_seconds_count"]
+    assert len(samples) <= 3
+    assert sum(sample.value for sample in samples) == before + 4
+
+
 def queries() -> Iterator[tuple[str, str]]:
     board = json.loads((DEPLOY / "grafana-dashboard.json").read_text())
     yield from ((f"panel {title}", query) for title, query in _panels(board["panels"]))
@@ -148,7 +207,7 @@ def _panels(panels: list[Any]) -> Iterator[tuple[str, str]]:
 def test_the_grafana_board_and_the_rules_use_existing_metrics(
     peer: Peer, function: str, where: str, query: str
 ) -> None:
-    peer.submit(function)
+    used(peer, function)
     named = {SUFFIXES.sub("", name) for name in NAME.findall(query)}
     assert named, where
     assert named <= {SUFFIXES.sub("", name) for name in scrape(peer)}
@@ -163,7 +222,7 @@ def test_alerts_have_a_severity_and_a_summary() -> None:
 
 
 def test_the_page_lists_exactly_the_metrics(peer: Peer, function: str) -> None:
-    peer.submit(function)
+    used(peer, function)
     found = {SUFFIXES.sub("", name) for name in scrape(peer)}
     rows = re.findall(r"^\| `([a-z_]+)`", PAGE.read_text(), re.MULTILINE)
     assert len(rows) == len(set(rows))

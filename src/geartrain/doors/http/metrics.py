@@ -54,16 +54,17 @@ class MetricFamily:
         name = self.name
         self._lines += [f"{name}{{{labels}}} {number(value)}" for labels, value in samples]
 
-    def add_histogram(self, bounds: Sequence[float], counts: Sequence[int], sum: float) -> None:
+    def add_histogram(self, bounds: Sequence[float], counts: Sequence[int], sum: float, labels: str = "") -> None:
         """Add a histogram: a count per bucket, the last one for values above all bounds."""
         total = 0
+        comma = f"{labels}," if labels else ""
         for bound, count in zip(bounds, counts, strict=False):
             total += count
-            self.add(total, f'le="{bound:g}"', "_bucket")
+            self.add(total, f'{comma}le="{bound:g}"', "_bucket")
         total += counts[-1]
-        self.add(total, 'le="+Inf"', "_bucket")
-        self.add(sum, suffix="_sum")
-        self.add(total, suffix="_count")
+        self.add(total, f'{comma}le="+Inf"', "_bucket")
+        self.add(sum, labels, "_sum")
+        self.add(total, labels, "_count")
 
     def text(self) -> str:
         return "\n".join(self._lines) + "\n"
@@ -83,7 +84,9 @@ OTHERS: Final = "_other"
 # The engine's buckets double, beginning with a microsecond. Here each is four times the one before, from an eighth of
 # a millisecond to a day and a half.
 _EXPONENTS: Final = range(7, 39, 2)
-BOUNDS: Final = tuple(2.0**exponent / MICRO for exponent in _EXPONENTS)
+# For single functions, of which there may be a thousand: each is sixteen times the one before, up to nine hours.
+_FUNCTION_EXPONENTS: Final = range(7, 39, 4)
+_SLICE: Final = 50  # functions between two breaks for the event loop
 
 
 class FunctionMetric(NamedTuple):
@@ -124,6 +127,15 @@ FUNCTION_METRICS: Final = (
     FunctionMetric(
         "geartrain_jobs_failed_total", "counter", "Failed and dead jobs.", lambda f, _: f.failed,
     ),
+    FunctionMetric(
+        "geartrain_jobs_cancelled_total", "counter", "Cancelled jobs.", lambda f, _: f.outcomes.cancelled,
+    ),
+    FunctionMetric(
+        "geartrain_jobs_expired_total", "counter", "Jobs that no worker got in time.", lambda f, _: f.outcomes.expired,
+    ),
+    FunctionMetric(
+        "geartrain_jobs_retried_total", "counter", "Jobs queued again after a failed attempt.", lambda f, _: f.retries,
+    ),
     FunctionMetric("gearman_jobs", "gauge", "number of jobs queued or running", lambda f, _: f.queued + f.running),
     FunctionMetric("gearman_jobs_running", "gauge", "number of running jobs", lambda f, _: f.running),
     FunctionMetric(
@@ -140,6 +152,7 @@ async def metrics(request: ApiRequest) -> Response:
     engine.require_everywhere(READ)
     parts = [family.text() for family in _server_metrics(engine, await context.admin.system())]
     own, others = _choose(context)
+    parts += [family.text() for family in await _function_histograms(engine, own)]
     if engine.forgotten.outcomes.total:  # otherwise the sum of all functions would go back when one is forgotten
         others.append(engine.forgotten)
     families: dict[str, MetricFamily] = {}
@@ -201,11 +214,13 @@ def _server_metrics(engine: Engine, system: views.System) -> Iterable[MetricFami
     if store.size is not None:
         yield _one("geartrain_store_size_bytes", "gauge", "Size of the store on disk.", store.size)
     commits = MetricFamily(
-        "geartrain_store_commit_seconds", "gauge", "Time until a batch is durable, over recent batches."
+        "geartrain_store_commit_seconds", "summary", "Time until a batch is durable; quantiles over recent batches."
     )
     for quantile, seconds in (("0.5", store.commit_p50), ("0.99", store.commit_p99)):
         if seconds is not None:
             commits.add(seconds, f'quantile="{quantile}"')
+    commits.add(store.commit_seconds, suffix="_sum")
+    commits.add(store.commits, suffix="_count")
     yield commits
     yield _one("process_start_time_seconds", "gauge", "Start time of the process.", system.started_at)
     yield _one("process_resident_memory_bytes", "gauge", "Resident memory of the process.", system.memory)
@@ -237,15 +252,45 @@ def _info(name: str, help: str, labels: str) -> MetricFamily:
     return family
 
 
+async def _function_histograms(engine: Engine, own: dict[str, Function]) -> list[MetricFamily]:
+    """How long jobs of each function waited and ran. Functions without a histogram of their own share one."""
+    waits = MetricFamily("geartrain_function_wait_seconds", "histogram", "From ready to run until claimed.")
+    runs = MetricFamily("geartrain_function_run_seconds", "histogram", "From claimed until ended.")
+    other_wait, other_run = DurationHistogram(), DurationHistogram()
+    other_wait.add_all(engine.other_times.wait)
+    other_run.add_all(engine.other_times.run)
+    labels = {function.name: name for name, function in own.items()}
+    for number, (name, function) in enumerate(list(engine.measured.items()), start=1):
+        times = function.times
+        assert times is not None
+        if name in labels:
+            _add_histogram(waits, times.wait, _FUNCTION_EXPONENTS, f'function="{labels[name]}"')
+            _add_histogram(runs, times.run, _FUNCTION_EXPONENTS, f'function="{labels[name]}"')
+        else:
+            other_wait.add_all(times.wait)
+            other_run.add_all(times.run)
+        if not number % _SLICE:
+            await asyncio.sleep(0)
+    if any(other_wait.counts()):
+        _add_histogram(waits, other_wait, _FUNCTION_EXPONENTS, f'function="{OTHERS}"')
+        _add_histogram(runs, other_run, _FUNCTION_EXPONENTS, f'function="{OTHERS}"')
+    return [waits, runs]
+
+
 def _histogram(name: str, help: str, measured: DurationHistogram) -> MetricFamily:
-    """A histogram of the engine, with fewer buckets."""
-    buckets = measured.counts()
     family = MetricFamily(name, "histogram", help)
+    _add_histogram(family, measured, _EXPONENTS)
+    return family
+
+
+def _add_histogram(family: MetricFamily, measured: DurationHistogram, exponents: range, labels: str = "") -> None:
+    """Add a histogram of the engine, with fewer buckets."""
+    buckets = measured.counts()
     counts: list[int] = []
     begin = 0
-    for exponent in _EXPONENTS:
+    for exponent in exponents:
         counts.append(sum(buckets[begin : exponent + 1]))
         begin = exponent + 1
     counts.append(sum(buckets[begin:]))
-    family.add_histogram(BOUNDS, counts, max(measured.total_seconds, 0.0))
-    return family
+    bounds = [2.0**exponent / MICRO for exponent in exponents]
+    family.add_histogram(bounds, counts, max(measured.total_seconds, 0.0), labels)
