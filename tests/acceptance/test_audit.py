@@ -176,7 +176,7 @@ def test_only_admins_read_it(file: Path) -> None:
     with audited(file, *listens("http", may="?may=read"), *listens("http")) as server:
         assert HttpPeer(server.urls[0]).call("GET", "/audit").status == 403
         refused = HttpPeer(server.urls[1]).get("/audit?refused=true")["items"]
-        assert [entry["arguments"]["path"] for entry in refused] == ["/api/v1/audit"]
+        assert [(entry["verb"], entry["arguments"]["path"]) for entry in refused] == [("audit", "/api/v1/audit")]
 
 
 def test_flood_of_refusals_is_counted(file: Path) -> None:

@@ -40,6 +40,8 @@ _HEADERS: Final = {
     "Cache-Control": "no-store",
 }
 
+_AUDIT_NAME: Final = "geartrain.audit_name"  # of a request, in its scope
+
 _log = logging.getLogger("geartrain.http")
 
 
@@ -91,6 +93,7 @@ class HttpApp:
         if not routes and not request.scope["path"].startswith(API):
             return static_files.answer(request)
         route = _choose(routes, request.method)
+        request.scope[_AUDIT_NAME] = route.audit_name
         identity = context.guard.identity(request) if route.scopes else None
         if identity is not None:
             HttpPeer(request, context).log_in(identity)
@@ -107,7 +110,7 @@ class HttpApp:
         with contextlib.suppress(Refusal):
             identity = self.context.guard.identity(request)
         audit.record(
-            LOGIN if refusal.kind == "unauthorized" else request.method,
+            LOGIN if refusal.kind == "unauthorized" else request.scope.get(_AUDIT_NAME) or request.method,
             REFUSED,
             identity=identity,
             peer=HttpPeer(request, self.context),

@@ -44,6 +44,7 @@ class Route:
     summary: str
     answer: Any = None  # the type of the JSON; RawBytes, ServerSentEvents, str for text, None for no body
     status: int = 200
+    verb: str = ""  # of operators, that it carries out
     query: Any = None  # a struct of the query parameters
     body: Any = None  # a struct, RawBytes, or None for no body
     others: tuple[int, ...] = ()  # other statuses of success, with the same or no body
@@ -63,6 +64,11 @@ class Route:
         """The operationId of OpenAPI: `post_functions_name_pause`."""
         words = [part.strip("{}") for part in self.path.removeprefix(API).lstrip("/").replace(".", "_").split("/")]
         return "_".join([self.method.lower(), *filter(None, words)])
+
+    @property
+    def audit_name(self) -> str:
+        """What the audit log calls a request that is refused: the verb, or the scope that it needs."""
+        return self.verb or " or ".join(sorted(self.scopes))
 
     @property
     def phrase(self) -> str:

@@ -58,6 +58,7 @@ def _route(verb: Verb, http: Http, table: Mapping[str, Verb], admin: type[Admin]
         query=struct if is_query else None,
         body=None if is_query else struct,
         problems=(*_problems(verb, names), *http.problems),
+        verb=verb.name,
     )
 
 
