@@ -106,6 +106,7 @@ class App:
         unique: UniqueRule = False,
         resubmit: bool = False,
         expires: Duration | None = None,
+        keep_for: Duration | None = None,
         codec: str | Codec | None = None,
     ) -> decorators.TaskDecorator: ...
 
@@ -117,7 +118,8 @@ class App:
         job while it is unfinished: True uses the arguments as key, a text such as "user-{user_id}" contains some of
         them, a function makes the key from them. `resubmit` submits a call again if the connection breaks, even if it
         may be running already. `expires`, in seconds from the submission, is when nobody wants the result any more: a
-        call that no worker got by then ends with an ExpiredError.
+        call that no worker got by then ends with an ExpiredError. `keep_for`, in seconds, is how long the server keeps
+        the result of a submitted call at least.
 
         >>> app = App("shop")
         >>> @app.task(retries=3, timeout=60, unique="user-{user_id}")

@@ -26,6 +26,7 @@ class Call(Generic[R]):
     run_at: float  # epoch seconds; 0: now
     resubmit: bool  # submit it again if the connection breaks
     expires_at: float = 0.0  # epoch seconds; no worker gets it from then on; 0: it does not expire
+    keep_for: float = 0.0  # seconds that the server keeps the result at least; 0: as its settings say
     id: str = dataclasses.field(default_factory=envelope.new_id)
     meta: dict[str, Any] = dataclasses.field(default_factory=dict)  # sent to the worker with the call
 

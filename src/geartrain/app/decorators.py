@@ -20,7 +20,7 @@ from geartrain.app.task import (
 )
 from geartrain.app.unique_key import UniqueRule
 from geartrain.backoff import Backoff
-from geartrain.client.arguments import Duration, lifetime_seconds
+from geartrain.client.arguments import Duration, keep_seconds, lifetime_seconds
 from geartrain.model import Priority
 
 if TYPE_CHECKING:
@@ -52,9 +52,11 @@ class TaskDecorator:
         unique: UniqueRule = False,
         resubmit: bool = False,
         expires: Duration | None = None,
+        keep_for: Duration | None = None,
         codec: str | Codec | None = None,
     ) -> None:
-        lifetime_seconds(expires)  # raises a ValueError now, not at the first submission
+        lifetime_seconds(expires)  # these raise a ValueError now, not at the first submission
+        keep_seconds(keep_for)
         if retries < 0 or timeout < 0:
             raise ValueError("retries and timeout must not be negative")
         self._app = app
@@ -64,7 +66,9 @@ class TaskDecorator:
             codec=app.codec if codec is None else codecs.find_codec(codec),
             timeout=timeout,
         )
-        self._submit_options = SubmitOptions(parse_priority(priority), unique, resubmit=resubmit, expires=expires)
+        self._submit_options = SubmitOptions(
+            parse_priority(priority), unique, resubmit=resubmit, expires=expires, keep_for=keep_for
+        )
 
     @overload
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> CoroutineTask[P, R]: ...  # type: ignore[overload-overlap]

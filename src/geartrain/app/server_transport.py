@@ -94,9 +94,10 @@ class ServerTransport(Transport):
             unique=call.unique,
             run_at=call.run_at,
             expires_at=call.expires_at,
+            keep_for=call.keep_for,
         )
         # Nothing else of a plain call can be unsupported, so equal plain calls are checked once.
-        special = order.unique or order.run_at or order.expires_at
+        special = order.unique or order.run_at or order.expires_at or order.keep_for
         plain = None if special else (order.function, order.background, order.priority)
         if plain is None or plain not in self._allowed:
             arguments.check(order, self._protocol, self.client.protocol)

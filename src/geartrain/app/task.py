@@ -17,7 +17,7 @@ from geartrain.app.handle import SyncTaskHandle, TaskHandle
 from geartrain.app.retry import RetryPolicy
 from geartrain.app.unique_key import UniqueRule
 from geartrain.client import arguments
-from geartrain.client.arguments import Lifetime
+from geartrain.client.arguments import Duration, Lifetime
 from geartrain.model import Priority
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class SubmitOptions:
     at: datetime.datetime | float | None = None  # when to run; overrides the delay
     resubmit: bool = False  # submit again if the connection breaks, even if it then runs twice
     expires: Lifetime | None = None  # seconds from the submission, or when; no worker gets it from then on
+    keep_for: Duration | None = None  # how long the server keeps the result of `submit` at least
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ class Task(abc.ABC, Generic[P, R]):
         at: datetime.datetime | float | None = None,
         resubmit: bool | None = None,
         expires: Lifetime | None = None,
+        keep_for: Duration | None = None,
     ) -> Self:
         """The same task with other options for submissions.
 
@@ -97,7 +99,10 @@ class Task(abc.ABC, Generic[P, R]):
         >>> greet.with_options(priority="high", unique="greet-{name}").bind("Ada").unique
         b'greet-Ada'
         """
-        options = {"unique": unique, "delay": delay, "at": at, "resubmit": resubmit, "expires": expires}
+        arguments.keep_seconds(keep_for)  # raises a ValueError now, not at the submission
+        options = {
+            "unique": unique, "delay": delay, "at": at, "resubmit": resubmit, "expires": expires, "keep_for": keep_for,
+        }  # fmt: skip
         changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         if priority is not None:
             changes["priority"] = parse_priority(priority)
@@ -156,6 +161,7 @@ class Task(abc.ABC, Generic[P, R]):
             run_at=run_at,
             resubmit=options.resubmit,
             expires_at=arguments.expires_at(options.expires, run_at, self.app.now()),
+            keep_for=arguments.keep_seconds(options.keep_for) if background else 0.0,
         )
 
     def _run_at(self, options: SubmitOptions) -> float:

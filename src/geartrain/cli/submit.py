@@ -79,6 +79,9 @@ def submit(
     expires: Annotated[
         str, typer.Option(metavar="TIME", help="Do not run it if no worker took it by then.", show_default=False)
     ] = "",
+    keep_for: Annotated[
+        str, typer.Option(metavar="TIME", help="Keep its record and result for this time at least.", show_default=False)
+    ] = "",
     server: remote.Server = remote.DEFAULT_URL,
     json: remote.Json = False,
 ) -> None:
@@ -97,6 +100,7 @@ def submit(
         "delay": formatting.parse_duration(delay, "--delay") or None,
         "timeout": formatting.parse_duration(timeout, "--timeout") or None,
         "expires": formatting.parse_duration(expires, "--expires") or None,
+        "keep_for": formatting.parse_duration(keep_for, "--keep-for") or None,
     }
     submitter = _Submitter(function, options, formatting.parse_duration(patience, "--patience") or None, json)
     if lines:

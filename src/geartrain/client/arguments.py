@@ -15,6 +15,8 @@ Moment = float | datetime.datetime
 Duration = float | datetime.timedelta
 Lifetime = Duration | datetime.datetime  # until a job expires
 
+LONGEST_KEPT: Final = 366 * 86_400  # seconds; servers refuse more
+
 # How error messages call a capability.
 FEATURES: Final = {
     "foreground": "foreground jobs",
@@ -24,6 +26,7 @@ FEATURES: Final = {
     "run_at": "jobs that run at a given time",
     "timeout": "a time limit for a single job",
     "expires": "jobs that expire",
+    "keep_for": "how long a result is kept",
     "status": "the status of a job",
     "cancel": "cancelling a job",
     "result_later": "the result of a background job",
@@ -83,6 +86,24 @@ def lifetime_seconds(lifetime: Duration | None) -> float:
     return seconds(lifetime)
 
 
+def keep_for(duration: Duration | None, background: bool) -> float:
+    """How long the record of a job is kept at least, in seconds; 0: as the server's settings say."""
+    if duration is None:
+        return 0.0
+    if not background:
+        raise ValueError("only a background job has a record that is kept: add background=True")
+    return keep_seconds(duration)
+
+
+def keep_seconds(duration: Duration | None) -> float:
+    """The seconds of `keep_for`; 0: as the server's settings say."""
+    if duration is None:
+        return 0.0
+    if not 0 < seconds(duration) <= LONGEST_KEPT:
+        raise ValueError(f"a result is kept for more than 0 and at most {LONGEST_KEPT} seconds, not {duration!r}")
+    return seconds(duration)
+
+
 def priority(level: Priority | str) -> Priority:
     """A priority, or the one of this name."""
     if isinstance(level, Priority):
@@ -108,6 +129,8 @@ def check(order: Order, protocol: type[ClientProtocol], name: str) -> None:
         raise unsupported("timeout", name)
     if order.expires_at and not can.expires:
         raise unsupported("expires", name)
+    if order.keep_for and not can.keep_for:
+        raise unsupported("keep_for", name)
     reason = protocol.unsupported_reason(order)
     if reason:
         raise UnsupportedError(reason)

@@ -81,17 +81,19 @@ class AsyncClient:
         delay: Duration | None = None,
         timeout: Duration | None = None,
         expires: Lifetime | None = None,
+        keep_for: Duration | None = None,
         resubmit: bool = False,
     ) -> AsyncJob:
         """Submit a job; returns when the server has acknowledged it. A background job is durable there then.
 
         `at` or `delay` say when it may run, `timeout` how long a worker may take. No worker gets it after it `expires`,
-        a time from now or a datetime: then its result is an ExpiredError. With `resubmit` the job is
-        submitted again when the connection breaks before it ended, even though it may have run already.
+        a time from now or a datetime: then its result is an ExpiredError. The server keeps the result of a background
+        job for the time `keep_for` at least. With `resubmit` the job is submitted again when the connection breaks
+        before it ended, even though it may have run already.
         """
         order = self.order(
             function, payload, background=background, priority=priority, unique=unique, at=at, delay=delay,
-            timeout=timeout, expires=expires,
+            timeout=timeout, expires=expires, keep_for=keep_for,
         )  # fmt: skip
         return await self.submit_order(order, resubmit)
 
@@ -188,6 +190,7 @@ class AsyncClient:
         delay: Duration | None = None,
         timeout: Duration | None = None,
         expires: Lifetime | None = None,
+        keep_for: Duration | None = None,
     ) -> Order:
         """Make an order for `submit_many`; an UnsupportedError if the protocol cannot express it."""
         order = Order(
@@ -201,6 +204,8 @@ class AsyncClient:
         )
         if expires is not None:
             order.expires_at = arguments.expires_at(expires, order.run_at, time.time())
+        if keep_for is not None:
+            order.keep_for = arguments.keep_for(keep_for, background)
         arguments.check(order, self._class, self.protocol)
         return order
 

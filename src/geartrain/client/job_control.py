@@ -55,7 +55,7 @@ class JobControl:
         from geartrain import jsonbytes
 
         if not await self.knows(server):
-            raise UnsupportedError(f"{server.address} is no Geartrain: its jobs do not expire")
+            raise UnsupportedError(f"{server.address} is no Geartrain: it has neither expires nor keep_for")
         handle = await self._ask(
             server,
             "submit",
@@ -65,6 +65,7 @@ class JobControl:
             unique=jsonbytes.encode(order.unique),
             run_at=order.run_at,
             expires_at=order.expires_at,
+            keep_for=order.keep_for,
         )
         return Acceptance(jsonbytes.decode(handle), order.function, order.unique)
 

@@ -18,6 +18,7 @@ class Order:
     run_at: float = 0.0  # epoch seconds; 0: now
     timeout: float = 0.0  # seconds a worker may take; 0: no limit
     expires_at: float = 0.0  # epoch seconds; no worker gets it from then on; 0: it does not expire
+    keep_for: float = 0.0  # seconds that the record is kept at least; 0: as the server's settings say
 
 
 class Acceptance(NamedTuple):
@@ -62,6 +63,7 @@ class Capabilities(NamedTuple):
     run_at: bool = False
     timeout: bool = False
     expires: bool = False  # a time to live
+    keep_for: bool = False  # how long a record is kept
     status: bool = False
     cancel: bool = False
     result_later: bool = False  # the result of a background job can be fetched

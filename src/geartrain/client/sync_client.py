@@ -120,12 +120,13 @@ class Client:
         delay: Duration | None = None,
         timeout: Duration | None = None,
         expires: Lifetime | None = None,
+        keep_for: Duration | None = None,
         resubmit: bool = False,
     ) -> SyncJob:
         """Submit a job; returns when the server has acknowledged it. See `AsyncClient.submit`."""
         order = self._client.order(
             function, payload, background=background, priority=priority, unique=unique, at=at, delay=delay,
-            timeout=timeout, expires=expires,
+            timeout=timeout, expires=expires, keep_for=keep_for,
         )  # fmt: skip
         return SyncJob(self._loop.call(self._client.submit_order(order, resubmit)), self._loop)
 

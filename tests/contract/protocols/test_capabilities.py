@@ -25,6 +25,7 @@ WISHES: dict[str, dict[str, Any]] = {
     "run_at": {"at": time.time() + 3600, "background": True},
     "timeout": {"timeout": 60.0},
     "expires": {"expires": 60.0, "background": True},
+    "keep_for": {"keep_for": 60.0, "background": True},
 }
 QUESTIONS = {"status": "status", "cancel": "cancel", "result_later": "result"}
 ODD_NAMES = (

@@ -58,8 +58,8 @@ class Client(ClientProtocol):
         return ""
 
     def needs_control(self, order: Order) -> bool:
-        """A time to live: Gearman has no field for it."""
-        return order.expires_at != 0.0
+        """A time to live, and how long a record is kept: Gearman has no fields for them."""
+        return order.expires_at != 0.0 or order.keep_for != 0.0
 
     async def open(self) -> None:
         """Connect, and ask for options: any Gearman server answers this, if only with errors."""

@@ -22,8 +22,8 @@ from geartrain.errors import ClientError, RefusedError, ResultGoneError, ServerG
 from geartrain.wire.event_stream import EventStream
 
 CLIENT: Final = Capabilities(
-    background=True, priority=True, unique=True, run_at=True, timeout=True, expires=True, status=True, cancel=True,
-    result_later=True, failure=True,
+    background=True, priority=True, unique=True, run_at=True, timeout=True, expires=True, keep_for=True, status=True,
+    cancel=True, result_later=True, failure=True,
 )  # fmt: skip
 
 _LONGEST_WAIT: Final = 300  # seconds; the server allows no more
@@ -179,6 +179,8 @@ def _submission(order: Order) -> dict[str, Any]:
         fields["run_at"] = order.run_at
     if order.expires_at:
         fields["expires_at"] = order.expires_at
+    if order.keep_for:
+        fields["keep_for"] = order.keep_for
     return {**fields, "priority": order.priority.name.lower(), "timeout": order.timeout}
 
 
