@@ -76,7 +76,8 @@ def test_health_needs_no_token(locked: str) -> None:
 
 def test_logging_in_and_out(locked: str) -> None:
     peer = Peer(locked)
-    assert peer.get("/session") == {"locked": True, "scopes": [], "version": "", "user": "anonymous"}
+    nothing = {"scopes": [], "rights": [], "version": "", "user": "anonymous", "logged_in": False}
+    assert peer.get("/session") == {"locked": True, **nothing}
     answer = peer.call("POST", "/login", {"token": TOKENS["read"]})
     assert answer.json["scopes"] == ["read"]
     cookie = answer.headers["set-cookie"]

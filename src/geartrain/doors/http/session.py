@@ -11,7 +11,7 @@ from geartrain.doors.http import auth, tokens
 from geartrain.doors.http import request as api
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.request import ApiRequest
-from geartrain.rights import SCOPES, Identity
+from geartrain.rights import ADMIN, SCOPES, Identity
 
 _LONGEST_TOKEN: Final = 1000
 
@@ -28,12 +28,16 @@ class SessionView(msgspec.Struct, frozen=True):
     locked: bool  # whether the server requires a token
     scopes: list[str]  # of the client
     version: str
-    user: str = ""  # whom the token belongs to
+    user: str = ""  # whom the token or certificate belongs to
+    rights: list[str] = []  # of the client, with their patterns: `submit:mail.*`
+    logged_in: bool = False  # by a session, which can be ended
 
 
 async def session(request: ApiRequest) -> Response:
     """GET /session."""
-    return api.json(_session(request, request.context.guard.identity(request.http)))
+    guard = request.context.guard
+    logged_in = guard.keyring.by_session(request.http.cookies.get(auth.COOKIE, "")) is not None
+    return api.json(_session(request, guard.identity(request.http), logged_in))
 
 
 async def log_in(request: ApiRequest) -> Response:
@@ -46,7 +50,7 @@ async def log_in(request: ApiRequest) -> Response:
     audit = request.context.tick_loop.engine.audit
     if audit is not None:
         audit.record(LOGIN, identity=identity, peer=request)
-    answer = api.json(_session(request, identity))
+    answer = api.json(_session(request, identity, logged_in=True))
     answer.set_cookie(
         auth.COOKIE,
         keyring.log_in(identity),
@@ -67,7 +71,7 @@ async def log_out(request: ApiRequest) -> Response:
     return answer
 
 
-def _session(request: ApiRequest, identity: Identity | None) -> SessionView:
+def _session(request: ApiRequest, identity: Identity | None, logged_in: bool) -> SessionView:
     anonymous = auth.connection_identity(request.http)
     scopes = [scope for scope in SCOPES if identity is None or identity.rights.somewhere(scope)]
     return SessionView(
@@ -75,4 +79,6 @@ def _session(request: ApiRequest, identity: Identity | None) -> SessionView:
         scopes=scopes,
         version=geartrain.__version__ if scopes else "",
         user=identity.name if identity is not None else "",
+        rights=str(identity.rights).split() if identity is not None else [ADMIN],
+        logged_in=logged_in,
     )

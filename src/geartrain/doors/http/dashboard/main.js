@@ -1,12 +1,14 @@
 // The frame around the pages: navigation, connection state, theme, keyboard shortcuts.
+import { may, mayEverywhere } from "./lib/access.js";
 import { make, setAttribute, setText } from "./lib/dom.js";
 import { count, plural, rate } from "./lib/format.js";
 import * as keyboard from "./lib/keyboard.js";
-import { loadScopes, logOut } from "./lib/login.js";
+import { logInForMore, logOut, openSession } from "./lib/login.js";
 import * as live from "./lib/live.js";
 import * as router from "./lib/router.js";
 import { askForJob } from "./lib/submit.js";
 import { keepTimesCurrent } from "./lib/time.js";
+import * as account from "./views/account.js";
 import * as failures from "./views/failures.js";
 import * as functions from "./views/functions.js";
 import * as jobs from "./views/jobs.js";
@@ -20,7 +22,7 @@ const dead = {
   title: failures.title,
   open: (root, route) => location.replace(router.link("failures", { ...router.encodedQuery(route), state: "dead" })),
 };
-const PAGES = { overview, functions, jobs, failures, dead, workers, schedules, system };
+const PAGES = { account, overview, functions, jobs, failures, dead, workers, schedules, system };
 
 /** The navigation: page, name, key after g, and the count shown beside it (a field of the overview, or a function). */
 const NAVIGATION = [
@@ -33,10 +35,17 @@ const NAVIGATION = [
   ["system", "System", "y", null],
 ];
 
-const GO = Object.fromEntries(NAVIGATION.map(([page, name, key]) => [key, [`#/${page}`, name]]));
+/** Which pages a session may open; those that are not here are for everybody who may read something. */
+const ALLOWED = {
+  account: () => true,
+  jobs: (route) => may("read") || (may("submit") && Boolean(route.parts[0])),
+  system: () => mayEverywhere("read"),
+};
+
+const GO = {}; // filled for the pages that the session may open
 const KEYS = {
   "/": ["Search this page", keyboard.focusSearch],
-  n: ["Submit a job", () => askForJob()],
+  n: ["Submit a job", () => may("submit") && askForJob()],
   j: ["Next row", () => keyboard.stepRow(1)],
   k: ["Previous row", () => keyboard.stepRow(-1)],
   t: ["Switch the theme: system, light, dark", changeTheme],
@@ -46,8 +55,18 @@ const KEYS = {
 const links = new Map();
 const counts = new Map();
 
+function isAllowed(route) {
+  return ALLOWED[route.page]?.(route) ?? may("read");
+}
+
+function find(route) {
+  return isAllowed(route) ? PAGES[route.page] : undefined;
+}
+
 function buildNavigation() {
-  const items = NAVIGATION.map(([page, name]) => {
+  const allowed = NAVIGATION.filter(([page]) => isAllowed({ page, parts: [] }));
+  const items = allowed.map(([page, name, key]) => {
+    GO[key] = [`#/${page}`, name];
     const number = make("span", { class: "count" });
     const anchor = make("a", { href: `#/${page}` }, name, " ", number);
     links.set(page, anchor);
@@ -65,7 +84,7 @@ function showCurrentPage(route) {
 function showCounts(now) {
   for (const [page, , , counted] of NAVIGATION) {
     const number = counted === null ? 0 : typeof counted === "string" ? now[counted] : counted(now);
-    setText(counts.get(page), number ? count(number) : "");
+    if (counts.has(page)) setText(counts.get(page), number ? count(number) : "");
   }
   setAttribute(counts.get("failures"), "data-tone", now.dead ? "bad" : null);
   const flow = `${rate(now.submitted_rate)} submitted/s · ${rate(now.completed_rate)} completed/s`;
@@ -94,8 +113,7 @@ function showTheme() {
   setAttribute(button, "aria-label", `Theme: ${theme}. Switch the theme`);
 }
 
-function start() {
-  buildNavigation();
+async function start() {
   showTheme();
   document.getElementById("theme").addEventListener("click", changeTheme);
   document.getElementById("help").addEventListener("click", () => keyboard.showHelp(GO, KEYS));
@@ -104,14 +122,16 @@ function start() {
     event.preventDefault(); // the fragment names the page
     document.getElementById("main").focus();
   });
+  document.getElementById("login").addEventListener("click", logInForMore);
   document.getElementById("logout").addEventListener("click", logOut);
   live.onState(showState);
   live.onOverview((now) => requestAnimationFrame(() => showCounts(now)));
+  await openSession();
+  buildNavigation();
   keyboard.start(GO, KEYS);
   keepTimesCurrent();
-  router.start(document.getElementById("main"), PAGES, "overview", showCurrentPage);
-  live.start();
-  loadScopes();
+  router.start(document.getElementById("main"), find, may("read") ? "overview" : "account", showCurrentPage);
+  if (may("read")) live.start();
 }
 
 start();

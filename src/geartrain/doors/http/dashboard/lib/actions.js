@@ -1,4 +1,5 @@
 // Verbs that operators apply to jobs, functions and schedules. Their labels, questions and paths come from the server.
+import { may } from "./access.js";
 import * as api from "./api.js";
 import { confirm } from "./dialog.js";
 import { make } from "./dom.js";
@@ -25,14 +26,20 @@ export function verbButton(name, item, done, style = "tiny") {
   const click = action(async () => {
     if (await perform(name, item())) done(name);
   });
-  return plainButton(name, click, style);
+  return plainButton(name, click, style, functionOf(item()));
 }
 
-/** A button with the label of a verb, and another handler of the click. */
-export function plainButton(name, click, style = "tiny") {
+/** A button with the label of a verb, and another handler of the click; hidden if it is not allowed for the function. */
+export function plainButton(name, click, style = "tiny", functionName = undefined) {
   const { danger, label, needs } = VERBS[name];
+  const hidden = !may(needs, functionName);
   const classes = danger ? `danger ${style}` : style;
-  return make("button", { type: "button", "data-needs": needs, class: classes, on: { click } }, label);
+  return make("button", { type: "button", "data-needs": needs, hidden, class: classes, on: { click } }, label);
+}
+
+/** The name of the function that a job, schedule or function is about. */
+function functionOf(item) {
+  return item ? shown(item.function ?? item.name) : undefined;
 }
 
 /** Asks the verb's question, if it has one, and sends the verb. Resolves with whether it was sent. */

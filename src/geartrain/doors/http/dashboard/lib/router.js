@@ -27,15 +27,16 @@ export function link(path, query = {}) {
 
 /**
  * Open the page of the fragment, now and whenever it changes. A page is
- * `{ title(route), open(root, route, signal) }`; the signal aborts when the page is left.
+ * `{ title(route), open(root, route, signal) }`; the signal aborts when the page is left. `find(route)` returns the page,
+ * or undefined if there is none or this session may not see it.
  */
-export function start(root, pages, fallback, onChange) {
+export function start(root, find, fallback, onChange) {
   let leave = null;
 
   function go() {
     if (location.hash === "#main") return; // the skip link
     const route = parse(location.hash);
-    const page = pages[route.page];
+    const page = find(route);
     if (page === undefined) {
       history.replaceState(null, "", `#/${fallback}`);
       go();

@@ -1,4 +1,5 @@
 // One function: counts, charts of the last hour, latencies, jobs and workers.
+import { may } from "../lib/access.js";
 import { get } from "../lib/api.js";
 import { pauseVerb, perform, plainButton, verbButton } from "../lib/actions.js";
 import { make, setText } from "../lib/dom.js";
@@ -22,15 +23,12 @@ export function openFunction(root, name, signal) {
   const tiles = makeTiles(name);
   const charts = functionCharts(name, signal, problem.show);
   const state = make("span");
-  const pause = make("button", { type: "button", "data-needs": "admin" }, VERBS.pause.label);
   let item = null;
-  pause.addEventListener(
-    "click",
-    action(async () => {
-      await perform(pauseVerb(item), item);
-      refresh();
-    }),
-  );
+  const pauseOrResume = action(async () => {
+    await perform(pauseVerb(item), item);
+    refresh();
+  });
+  const pause = plainButton("pause", pauseOrResume, "", decoded(name));
   const table = jobTable(
     "Jobs of this function",
     jobColumns(["handle", "state", "payload", "submitted", "attempts", "actions"], () => refresh()),
@@ -58,16 +56,21 @@ export function openFunction(root, name, signal) {
     "div",
     { class: "row", hidden: true },
     pause,
-    plainButton("limit", action(async () => (await askForLimits(item)) && refresh()), ""),
-    plainButton("configure", action(async () => (await askForSettings(item)) && refresh()), ""),
+    plainButton("limit", action(async () => (await askForLimits(item)) && refresh()), "", decoded(name)),
+    plainButton("configure", action(async () => (await askForSettings(item)) && refresh()), "", decoded(name)),
     make(
       "button",
-      { type: "button", "data-needs": "submit", on: { click: () => askForJob({ function: shown(item.name) }) } },
+      {
+        type: "button",
+        "data-needs": "submit",
+        hidden: !may("submit", decoded(name)),
+        on: { click: () => askForJob({ function: shown(item.name) }) },
+      },
       "Submit a job",
     ),
     verbButton(
       "drop",
-      () => item,
+      () => item ?? { name: decoded(name) },
       () => {
         location.hash = "#/functions";
       },

@@ -169,7 +169,7 @@ function fillActions(cell, row, changed) {
       "div",
       { class: "row" },
       verbButton(pauseVerb(row), cell.current, changed),
-      plainButton("limit", limits, "tiny roomy"),
+      plainButton("limit", limits, "tiny roomy", shown(row.name)),
     ),
   );
 }

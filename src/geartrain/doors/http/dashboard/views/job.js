@@ -1,4 +1,5 @@
 // One job: details, timeline, payload, traceback and result.
+import { may } from "../lib/access.js";
 import { download, get } from "../lib/api.js";
 import { decode } from "../lib/bytes.js";
 import { jobButtons } from "../lib/actions.js";
@@ -68,7 +69,12 @@ function show(parts, job, current, refresh) {
   };
   const again = make(
     "button",
-    { type: "button", "data-needs": "submit", on: { click: () => submitLike(current()) } },
+    {
+      type: "button",
+      "data-needs": "submit",
+      hidden: !may("submit", shown(job.function)),
+      on: { click: () => submitLike(current()) },
+    },
     "Submit again",
   );
   parts.head.replaceChildren(

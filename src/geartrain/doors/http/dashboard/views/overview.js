@@ -43,6 +43,7 @@ export function open(root, route, signal) {
   root.append(
     make("div", { class: "head" }, make("h1", {}, "Overview"), make("span", { class: "push" }), range),
     problem.element,
+    make("p", { class: "limited soft" }, "Totals are of all functions; lists have the functions that you may read."),
     tiles.element,
     first,
     make(
