@@ -71,6 +71,7 @@ COLD = (
     "doors/periodic/config.py",
     "doors/periodic/locks.py",
     "doors/http/*.py",
+    "doors/tls_listener.py",
     "doors/web_access.py",
     "runtime/memory.py",
     "wire/event_stream.py",

@@ -1,6 +1,8 @@
 """Limits of the whole server, at every door: each refuses in its own protocol's way, and others are served."""
 
 import contextlib
+import os
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +10,7 @@ import pytest
 import redis
 
 from tests.acceptance.gearmonkey import redis_py_peer
-from tests.support import danga_peer, gearman_peer, http_peer, memodb_peer, periodic_peer, serving
+from tests.support import certificates, danga_peer, gearman_peer, http_peer, memodb_peer, periodic_peer, serving
 
 DOORS = ("gearman", "danga", "periodic", "memodb+tcp", "gearmonkey", "http")
 LONG = b"f" * 513
@@ -202,6 +204,23 @@ def test_descriptors_are_kept_for_the_store(stack: contextlib.ExitStack, tmp_pat
         assert first.submit(b"f", kind=gearman_peer.Kind.SUBMIT_JOB_BG)
         assert len(first.listing("workers")) == 150 - 64
         stack.close()
+
+
+def test_descriptors_that_run_out_are_logged(tmp_path: Path) -> None:
+    """The limit of open files is lowered while the server runs, so that it has no place even for a few peers."""
+    certificate = str(certificates.self_signed(tmp_path).both)
+    listen = [word for scheme in ("gearman", "gearmans") for word in ("--listen", f"{scheme}://{serving.HOST}:0")]
+    with serving.serve("--store", "memory", *listen, "--tls-certificate", certificate) as server:
+        limits = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (len(os.listdir(f"/proc/{server.pid}/fd")), limits[1]))
+        with gearman_peer.Peer(port_of(server, "gearman")) as plain, gearman_peer.Peer(port_of(server, "gearmans")):
+            plain.closed()
+            assert server.says('out of file descriptors, connections refused  why="Too many open files"')
+        resource.prlimit(server.pid, resource.RLIMIT_NOFILE, limits)
+        assert any(is_served(server) for _ in range(1000)), "it accepts connections again"
+        with gearman_peer.Peer(port_of(server, "gearmans")) as peer:
+            peer.text("version")
+            assert server.says("TLS handshake failed"), "so does the address with TLS"
 
 
 def test_http(peers: Peers) -> None:

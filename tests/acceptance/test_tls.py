@@ -72,19 +72,46 @@ def test_no_plain_text_on_an_address_with_tls(server_files: Certificate, scheme:
     files = ["--tls-certificate", str(server_files.both)]
     with serving.serve("--store", "memory", "--listen", f"{scheme}://{serving.HOST}:0", *files) as server:
         with socket.create_connection((serving.HOST, server.port), timeout=10) as plain:
+            peer = "{}:{}".format(*plain.getsockname())
             plain.sendall(b"version\r\n\r\n")
             heard = b""
             with contextlib.suppress(ConnectionResetError):
                 while part := plain.recv(100):
                     heard += part
         assert heard == b""
-        assert server.says("TLS handshake failed")
+        assert server.says(f"TLS handshake failed  peer={peer} why=WRONG_VERSION_NUMBER")
 
 
 def test_handshake_has_a_time_limit(server_files: Certificate) -> None:
     with serving.serve(*flags(server_files, "--stall-timeout", "0.1")) as server, Peer(server.port) as silent:
+        peer = "{}:{}".format(*silent.socket.getsockname())
         silent.closed()
+        assert server.says(f'TLS handshake failed  peer={peer} why="it took longer than 0.1 seconds (stall_timeout)"')
+
+
+def test_peer_that_disconnects_during_the_handshake_is_logged(server_files: Certificate) -> None:
+    with serving.serve(*flags(server_files)) as server:
+        with Peer(server.port) as leaving:
+            peer = "{}:{}".format(*leaving.socket.getsockname())
+            leaving.socket.sendall(b"\x16\x03\x01\x02\x00\x01")
+        assert server.says(f'info gearman  TLS handshake failed  peer={peer} why="the peer disconnected"')
         assert ask(server.port, trusting(server_files)).startswith(b"OK")
+
+
+def test_peers_without_a_handshake_count_as_connections(server_files: Certificate) -> None:
+    with serving.serve(*flags(server_files, "--max-connections", "3")) as server, contextlib.ExitStack() as stack:
+        silent = [stack.enter_context(Peer(server.port)) for _ in range(4)]
+        silent[3].closed()
+        assert server.says("connection limit reached, peer refused")
+        for peer in silent[:3]:
+            peer.socket.close()
+        assert any(is_served(server.port, server_files) for _ in range(1000)), "the server notices that they are gone"
+
+
+def is_served(port: int, server_files: Certificate) -> bool:
+    with contextlib.suppress(OSError):
+        return ask(port, trusting(server_files)).startswith(b"OK")
+    return False
 
 
 def test_orderly_end_is_not_logged(server_files: Certificate) -> None:

@@ -45,6 +45,7 @@ class Connection(PeerOutput):
     def __init__(self, door: Door) -> None:
         super().__init__(door)
         self.peer = "?"
+        self.admitted = False  # it was counted before this, with its TLS handshake
         self.identity: Identity | None = None  # None: the peer may do everything
         self._counted_for: UserUsage | None = None  # the user whose connections include this one
         self.command = ""  # that is being carried out, if the audit log knows it by a name of its own
@@ -70,7 +71,7 @@ class Connection(PeerOutput):
         name = transport.get_extra_info("peername")
         self.peer = f"{name[0]}:{name[1]}" if isinstance(name, tuple) else (name or "unix socket")
         limit = self.door.connection_limit
-        if limit is not None and not limit.admits(self.door.name, self.peer):
+        if limit is not None and not self.admitted and not limit.admits(self.door.name, self.peer):
             self._refuse_surplus(self.surplus_error(limit.text()))
             return
         identity = self.door.identify(self.identity, transport)

@@ -16,6 +16,7 @@ from mypy_extensions import mypyc_attr
 
 from geartrain.address import PATH_SCHEMES, Address
 from geartrain.doors.access import Access
+from geartrain.doors.tls_listener import TlsListener
 from geartrain.rights import Identity
 
 if TYPE_CHECKING:
@@ -91,8 +92,9 @@ class Door:
         self.limits = limits
         self.access = Access()
         self.connections: set[Connection] = set()
+        self.handshakes: set[asyncio.Task[None]] = set()  # of peers with TLS that are no connections yet
         self.connection_limit: ConnectionLimit | None = None  # of all doors together; the server sets it
-        self._servers: list[asyncio.Server] = []
+        self._servers: list[asyncio.Server | TlsListener] = []
         self._paths: list[str] = []  # of socket files, which are removed at the end
         self._next_check: DelayedCall | None = None
 
@@ -122,18 +124,20 @@ class Door:
 
     async def _listen(self, address: Address, listener: socket.socket, sockets: SocketOptions) -> None:
         factory: Any = functools.partial(self._accept, address, self.anonymous(address))
+        if address.scheme in PATH_SCHEMES:
+            self._paths.append(address.path)
+        if sockets.tls is not None:
+            tls_listener = TlsListener(self, listener, sockets.tls, factory)
+            tls_listener.listen(sockets.backlog)
+            self._servers.append(tls_listener)
+            return
         make = (
             self.tick_loop.loop.create_unix_server
             if address.scheme in PATH_SCHEMES
             else self.tick_loop.loop.create_server
         )
-        seconds = self.limits.stall_timeout if sockets.tls is not None else None
-        server = await make(
-            factory, sock=listener, backlog=sockets.backlog, ssl=sockets.tls, ssl_handshake_timeout=seconds
-        )
+        server = await make(factory, sock=listener, backlog=sockets.backlog)
         self._servers.append(server)
-        if address.scheme in PATH_SCHEMES:
-            self._paths.append(address.path)
 
     def _accept(self, address: Address, anonymous: Identity | None) -> "Connection":
         connection = self.connect(address)
@@ -171,6 +175,8 @@ class Door:
         if self._next_check is not None:
             self._next_check.cancel()
             self._next_check = None
+        for handshake in list(self.handshakes):
+            handshake.cancel()
         for connection in list(self.connections):
             connection.close()
 
@@ -192,7 +198,8 @@ class Door:
 
 def _listener(family: int, address: tuple[Any, ...], sockets: SocketOptions) -> socket.socket:
     """A bound socket with these options."""
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # With the protocol's name: asyncio's own loop sets TCP_NODELAY only then.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from geartrain.address import DEFAULT_PORTS, PATH_SCHEMES, Address
 from geartrain.admin.service import Admin
 from geartrain.doors.access import Access
-from geartrain.doors.connection_limit import ConnectionLimit
+from geartrain.doors.connection_limit import LOG_SECONDS, ConnectionLimit
 from geartrain.doors.danga.door import DangaDoor
 from geartrain.doors.danga.shared_port import SharedPortDoor
 from geartrain.doors.door import Door, Limits, ProcessControl, SocketOptions
@@ -30,6 +30,7 @@ from geartrain.errors import StartError
 from geartrain.rights import Identity
 from geartrain.runtime.records import RecordArchive
 from geartrain.runtime.tick import TickLoop
+from geartrain.runtime.timers import DelayedCall
 from geartrain.server import options
 from geartrain.server.config.settings import Settings
 from geartrain.server.process import machine
@@ -111,6 +112,7 @@ class Doors:
         most = min(context.settings.max_connections, machine.most_connections())
         self._limit = ConnectionLimit(most, self._count, context.tick_loop.loop.time)
         self.addresses: list[Address] = []  # that they listen on, with the ports that were bound
+        self._next_check: DelayedCall | None = None
 
     @property
     def connections(self) -> int:
@@ -121,7 +123,11 @@ class Doors:
         return {protocol: len(door.connections) for protocol, door in self._doors.items()}
 
     def _count(self) -> int:
-        return self.connections
+        return self.connections + sum(len(door.handshakes) for door in self._doors.values())
+
+    def _check_descriptors(self) -> None:
+        self._limit.check_descriptors()
+        self._next_check = self._context.tick_loop.timers.call_later(LOG_SECONDS, self._check_descriptors)
 
     async def open(self, addresses: Sequence[Address]) -> None:
         """Listen on these addresses, or on the default ports if there are none; StartError if that fails."""
@@ -129,6 +135,7 @@ class Doors:
             await self._open(address)
         if not addresses:
             await self._open_defaults()
+        self._check_descriptors()
 
     def end(self, identities: frozenset[Identity]) -> int:
         """Close the connections of these identities, which are no longer valid; returns how many there were."""
@@ -147,6 +154,8 @@ class Doors:
             door.stop_listening()
 
     def close(self) -> None:
+        if self._next_check is not None:
+            self._next_check.cancel()
         for door in self._doors.values():
             door.close()
 

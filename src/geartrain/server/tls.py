@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from geartrain.address import Address
+from geartrain.doors.tls_listener import reason
 from geartrain.errors import StartError
 from geartrain.server.config import listener_tls
 from geartrain.server.config.listener_tls import OPTIONAL, ListenerTls
@@ -36,20 +37,10 @@ class ServerContext(ssl.SSLContext):
 
 
 class ServerHandshake(ssl.SSLObject):
-    """Logs a handshake that fails; event loops only close the connection. Neither tells whose it was."""
+    """Refuses a session that was made before the authorities and revocation lists were loaded."""
 
     def do_handshake(self) -> None:
-        try:
-            super().do_handshake()
-            self._check_session()
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            raise  # more of it has to arrive
-        except ssl.SSLError as error:
-            _log.warning("TLS handshake failed", extra={"fields": {"peer": "unknown", "why": _reason(error)}})
-            raise
-
-    def _check_session(self) -> None:
-        """Refuse a session that was made before the authorities and revocation lists were loaded."""
+        super().do_handshake()
         context, session = self.context, self.session
         if not self.session_reused or session is None or context.verify_mode is ssl.CERT_NONE:
             return
@@ -160,7 +151,7 @@ def _load(tls: ListenerTls) -> ServerContext:
         context.load_cert_chain(tls.certificate, tls.key or None, _refuse_password)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         files = " and ".join(filter(None, (tls.certificate, tls.key)))
-        raise StartError(f"cannot load the TLS certificate and key from {files}: {_reason(error)}") from None
+        raise StartError(f"cannot load the TLS certificate and key from {files}: {reason(error)}") from None
     if tls.ca:
         _check_client_certificates(context, tls)
     return context
@@ -170,7 +161,7 @@ def _check_client_certificates(context: ServerContext, tls: ListenerTls) -> None
     try:
         context.load_verify_locations(tls.ca)
     except OSError as error:
-        raise StartError(f"cannot load the TLS authorities from {tls.ca}: {_reason(error)}") from None
+        raise StartError(f"cannot load the TLS authorities from {tls.ca}: {reason(error)}") from None
     if tls.crl:
         _load_revocation_lists(context, tls.crl)
     context.verify_mode = ssl.CERT_OPTIONAL if tls.client_certificate == OPTIONAL else ssl.CERT_REQUIRED
@@ -185,7 +176,7 @@ def _load_revocation_lists(context: ServerContext, path: str) -> None:
     try:
         context.load_verify_locations(path)
     except OSError as error:
-        raise StartError(f"cannot load the TLS revocation lists from {path}: {_reason(error)}") from None
+        raise StartError(f"cannot load the TLS revocation lists from {path}: {reason(error)}") from None
     after = context.cert_store_stats()
     if after["crl"] == before["crl"]:
         raise StartError(f"cannot load the TLS revocation lists from {path}: there is none in it")
@@ -197,8 +188,3 @@ def _load_revocation_lists(context: ServerContext, path: str) -> None:
 def _refuse_password() -> str:
     """Called for an encrypted key. Without a callback OpenSSL asks the terminal for the password, and waits."""
     raise ValueError("the key is encrypted; use a key without a password")
-
-
-def _reason(error: Exception) -> str:
-    words = (getattr(error, name, None) for name in ("verify_message", "reason", "strerror"))
-    return next(filter(None, words), str(error))
