@@ -144,7 +144,12 @@ def _work(port: int, number: int, stop: threading.Event) -> None:
             job = peer.grab()
             payload = job.data
             stop.wait(WORK)
-            if payload.endswith(b"7}") and int(payload[10:-1]) % 40 == 7:
+            photo = int(payload[10:-1]) if payload.endswith(b"}") else 0
+            if photo % 80 == 7:
                 peer.send(Kind.WORK_FAIL, job.handle)
+            elif photo % 80 == 47:
+                peer.send(
+                    Kind.WORK_EXCEPTION, job.handle, b"OSError: no space on disk %d of 'images-%d'" % (photo % 3, photo)
+                )
             else:
                 peer.send(Kind.WORK_COMPLETE, job.handle, b'{"bytes": 48213}')

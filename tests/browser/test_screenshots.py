@@ -36,6 +36,8 @@ def test_take_screenshots(busy: Scene, visit: Visit) -> None:
     places = {
         "overview": ("overview", "figure.chart", "Jobs per second"),
         "functions": ("functions?sort=queued", "tbody tr", "invoice-pdf"),
+        "function": ("functions/thumbnail", "figure.chart", "Run time"),
+        "failures": ("failures", "tbody tr", "no space on disk"),
         "job": (f"jobs/{part(busy.dead[0])}", "pre", "customers"),
     }
     for scheme in ("light", "dark"):

@@ -48,6 +48,7 @@ const KEYS = {
   n: ["Submit a job", () => may("submit") && askForJob()],
   j: ["Next row", () => keyboard.stepRow(1)],
   k: ["Previous row", () => keyboard.stepRow(-1)],
+  x: ["Select the row", keyboard.toggleRow],
   t: ["Switch the theme: system, light, dark", changeTheme],
   "?": ["Show keyboard shortcuts", () => keyboard.showHelp(GO, KEYS)],
 };

@@ -68,6 +68,11 @@ export function focusSearch() {
   search?.select();
 }
 
+/** Select the row that has the focus, or no longer. */
+export function toggleRow() {
+  document.activeElement.closest("tr")?.querySelector("td.pick input")?.click();
+}
+
 /** Focus the link of the next or previous row. */
 export function stepRow(step) {
   const links = [...document.querySelectorAll("main td.title a")];

@@ -77,9 +77,15 @@ function head(column, onSort) {
       : column.label || make("span", { class: "visually-hidden" }, "Actions");
   return make(
     "th",
-    { role: "columnheader", scope: "col", class: column.class === "number" ? "number" : null, title: column.hint },
+    { role: "columnheader", scope: "col", class: headClass(column), title: column.hint },
     content,
   );
+}
+
+/** The classes of a column that its head has as well: numbers are right-aligned, and what needs room may be hidden. */
+function headClass(column) {
+  const shared = (column.class ?? "").split(" ").filter((name) => name === "number" || name === "roomy");
+  return shared.join(" ") || null;
 }
 
 function newRow(columns) {

@@ -114,7 +114,7 @@ function fillFunctions(cell, group) {
   const names = group.functions.slice(0, FUNCTIONS_SHOWN);
   const links = names.flatMap((name, index) => [index ? ", " : "", functionLink(name)]);
   const hidden = group.function_count - names.length;
-  cell.replaceChildren(...links, hidden > 0 ? ` +${hidden}` : "");
+  cell.replaceChildren(make("span", {}, ...links, hidden > 0 ? ` +${hidden}` : ""));
   setAttribute(cell, "title", group.functions.map(shown).join(", "));
 }
 

@@ -38,6 +38,8 @@ export function openJob(root, handle, signal) {
       show(parts, job, () => job, refresh);
     }
     follower.follow(job);
+    if (FAILED.includes(job.state)) payload.element.before(result.element); // what a worker sent with the failure
+    else follower.element.after(result.element);
     await Promise.all([payload.show(job.payload_size), result.show(job.result_size, job.result_kept)]);
   }
 

@@ -2,7 +2,7 @@
 import { jobButtons } from "../lib/actions.js";
 import { make, setAttribute, setText } from "../lib/dom.js";
 import { argumentsPreview } from "../lib/envelope.js";
-import { duration } from "../lib/format.js";
+import { count, duration } from "../lib/format.js";
 import { summary } from "../lib/reason.js";
 import { badge, functionLink, jobLink } from "../lib/widgets.js";
 import { numberColumn, Table } from "../lib/table.js";
@@ -27,7 +27,11 @@ export function jobColumns(names, changed) {
       fill: fillFunction,
     },
     payload: { label: "Payload", class: "mono fill", value: preview, fill: fillPayload },
-    doors: { label: "Protocols", value: (job) => (job.worker_door ? `${job.door} → ${job.worker_door}` : job.door) },
+    doors: {
+      label: "Protocols",
+      class: "roomy",
+      value: (job) => (job.worker_door ? `${job.door} → ${job.worker_door}` : job.door),
+    },
     submitted: {
       label: "Submitted",
       value: (job) => job.submitted_at,
@@ -39,7 +43,7 @@ export function jobColumns(names, changed) {
       fill: (cell, job) => fillTime(cell, job.finished_at ?? job.submitted_at),
     },
     took: { label: "Took", class: "number", value: tookText },
-    attempts: numberColumn("Attempts", (job) => job.attempts),
+    attempts: numberColumn("Attempts", (job) => job.attempts, count, { class: "number roomy" }),
     reason: { label: "Reason", class: "wrap", value: (job) => job.reason, fill: fillReason },
     actions: {
       label: "",

@@ -1,7 +1,7 @@
 // The connected workers, their functions and current jobs.
 import { get } from "../lib/api.js";
 import { emptyWithCommands } from "../lib/commands.js";
-import { make, setAttribute } from "../lib/dom.js";
+import { make, setAttribute, setText } from "../lib/dom.js";
 import { autoRefresh } from "../lib/refresh.js";
 import { badge, empty, functionLink, jobLink, problemBox, searchField } from "../lib/widgets.js";
 import { replaceQuery } from "../lib/router.js";
@@ -45,7 +45,12 @@ export function open(root, route, signal) {
 }
 
 const COLUMNS = [
-  { label: "Worker", class: "title", value: (row) => shown(row.name) || `worker ${row.id}` },
+  {
+    label: "Worker",
+    class: "title",
+    value: (row) => shown(row.name) || `worker ${row.id}`,
+    fill: fillName,
+  },
   {
     label: "Protocol",
     value: (row) => row.door,
@@ -69,7 +74,7 @@ const COLUMNS = [
     value: (row) => `${row.function_count} ${row.functions.slice(0, FUNCTIONS_SHOWN).map(shown).join()}`,
     fill: fillFunctions,
   },
-  { label: "Peer", class: "mono", value: (row) => row.peer },
+  { label: "Peer", class: "mono roomy", value: (row) => row.peer },
   { label: "Connected for", class: "number", value: (row) => row.since, fill: (cell, row) => fillAge(cell, row.since) },
 ];
 
@@ -77,6 +82,11 @@ function stateOf(row) {
   if (row.running.length > 1) return `${row.running.length} jobs`;
   if (row.running.length === 1) return "running";
   return row.idle ? "idle" : "not waiting";
+}
+
+function fillName(cell, row) {
+  setText(cell, shown(row.name) || `worker ${row.id}`);
+  setAttribute(cell, "title", row.peer);
 }
 
 function fillJobs(cell, row) {
