@@ -20,6 +20,7 @@ PAGES = (
     ("dead?function=import-csv", "Failed and dead jobs", "import-csv"),
     ("workers", "Workers", "transcoder-1"),
     ("schedules", "Schedules", "No schedules yet"),
+    ("audit", "Audit log", "start"),
     ("system", "System", "gearman://127.0.0.1"),
 )
 
@@ -38,7 +39,7 @@ def test_deep_links_open_their_pages(busy: Scene, visit: Visit) -> None:
 def test_the_navigation_leads_to_every_page(busy: Scene, visit: Visit) -> None:
     page = visit(busy.url)
     names = page.locator("nav a").evaluate_all("links => links.map((link) => link.firstChild.textContent)")
-    assert names == ["Overview", "Functions", "Jobs", "Failed and dead", "Workers", "Schedules", "System"]
+    assert names == ["Overview", "Functions", "Jobs", "Failed and dead", "Workers", "Schedules", "Audit log", "System"]
     for name in names:
         page.locator("nav a").filter(has_text=name).first.click()
         shows(page, "h1", name)

@@ -17,6 +17,7 @@ PAGES = {
     "d": "Failed and dead",
     "w": "Workers",
     "s": "Schedules",
+    "a": "Audit log",
     "y": "System",
 }
 

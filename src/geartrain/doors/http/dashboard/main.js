@@ -9,6 +9,7 @@ import * as router from "./lib/router.js";
 import { askForJob } from "./lib/submit.js";
 import { keepTimesCurrent } from "./lib/time.js";
 import * as account from "./views/account.js";
+import * as audit from "./views/audit.js";
 import * as failures from "./views/failures.js";
 import * as functions from "./views/functions.js";
 import * as jobs from "./views/jobs.js";
@@ -22,7 +23,7 @@ const dead = {
   title: failures.title,
   open: (root, route) => location.replace(router.link("failures", { ...router.encodedQuery(route), state: "dead" })),
 };
-const PAGES = { account, overview, functions, jobs, failures, dead, workers, schedules, system };
+const PAGES = { account, overview, functions, jobs, failures, dead, workers, schedules, audit, system };
 
 /** The navigation: page, name, key after g, and the count shown beside it (a field of the overview, or a function). */
 const NAVIGATION = [
@@ -32,6 +33,7 @@ const NAVIGATION = [
   ["failures", "Failed and dead", "d", "dead"],
   ["workers", "Workers", "w", "workers"],
   ["schedules", "Schedules", "s", null],
+  ["audit", "Audit log", "a", null],
   ["system", "System", "y", null],
 ];
 
@@ -39,6 +41,7 @@ const NAVIGATION = [
 const ALLOWED = {
   account: () => true,
   jobs: (route) => may("read") || (may("submit") && Boolean(route.parts[0])),
+  audit: () => mayEverywhere("admin"),
   system: () => mayEverywhere("read"),
 };
 
