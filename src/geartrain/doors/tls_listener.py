@@ -80,20 +80,20 @@ class TlsListener:
                 self._make_connection, accepted, ssl=self._context, ssl_handshake_timeout=seconds
             )
         except ConnectionAbortedError:
-            self._log_failure(logging.WARNING, peer, f"it took longer than {seconds:g} seconds (stall_timeout)")
+            self._log_failure(peer, f"it took longer than {seconds:g} seconds (stall_timeout)")
         except ssl.SSLError as error:
-            self._log_failure(logging.WARNING, peer, reason(error))
-        except OSError:
-            self._log_failure(logging.INFO, peer, "the peer disconnected")
+            self._log_failure(peer, reason(error))
+        except OSError:  # nothing is wrong with that: health checks disconnect at once
+            fields = {"door": self._door.name, "peer": peer, "why": "the peer disconnected"}
+            _log.info("TLS handshake failed", extra={"fields": fields})
 
     def _make_connection(self) -> Any:
         connection = self._connect()
         connection.admitted = True
         return connection
 
-    def _log_failure(self, level: int, peer: str, why: str) -> None:
-        fields = {"door": self._door.name, "peer": peer, "why": why}
-        _log.log(level, "TLS handshake failed", extra={"fields": fields})
+    def _log_failure(self, peer: str, why: str) -> None:
+        _log.warning("TLS handshake failed", extra={"fields": {"door": self._door.name, "peer": peer, "why": why}})
 
 
 def reason(error: Exception) -> str:
