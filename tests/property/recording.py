@@ -155,6 +155,7 @@ class RecordingJournal(Journal):
     def __init__(self, machine: "Machine") -> None:
         self.machine = machine
         self.kept: dict[bytes, Row] = {}
+        self.failed_jobs: dict[bytes, Row] = {}  # kept whole
 
     def accepted(self, job: LiveJob) -> None:
         assert job.handle not in self.kept
@@ -169,6 +170,19 @@ class RecordingJournal(Journal):
         del self.kept[job.handle]
         number = worker.model.number if isinstance(worker, RecordingWorker) else None
         self.machine.heard["journal"].append(("finished", job.handle, number))
+
+    def failed(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
+        assert job.state is JobState.FAILED
+        assert job.handle not in self.failed_jobs
+        del self.kept[job.handle]
+        self.failed_jobs[job.handle] = Row.of(job)
+        number = worker.model.number if isinstance(worker, RecordingWorker) else None
+        self.machine.heard["journal"].append(("failed", job.handle, number))
+
+    def retried(self, job: LiveJob) -> None:
+        assert job.handle not in self.kept
+        del self.failed_jobs[job.handle]
+        self._keep("retried", job)
 
     def _keep(self, what: str, job: LiveJob) -> None:
         assert job.background

@@ -17,7 +17,7 @@ from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.engine.policy import JOB_BYTES, Policy
 from geartrain.errors import DuplicateKeyError, QueueFullError
-from geartrain.model import Duplicate, Expiry, JobState
+from geartrain.model import Duplicate, Expiry, FailureAction, JobState
 from tests.property.audit import audit
 from tests.property.naive.records import NEVER, NaiveJob, NaiveWatcher, NaiveWorker
 from tests.property.naive.verbs import Naive
@@ -66,8 +66,17 @@ class EngineMachine(RuleBasedStateMachine):
         workers=CROWDS,
         watchers=st.lists(st.sampled_from(["quiet", "again", "angry"]), min_size=2, max_size=3),
         max_jobs=st.sampled_from([5, 10, 1000, 1000, 1000]),
+        failures=st.sampled_from(FailureAction),
     )
-    def begin(self, wake_count: int, max_attempts: int, workers: Crowd, watchers: list[str], max_jobs: int) -> None:
+    def begin(
+        self,
+        wake_count: int,
+        max_attempts: int,
+        workers: Crowd,
+        watchers: list[str],
+        max_jobs: int,
+        failures: FailureAction,
+    ) -> None:
         most = max_jobs * (JOB_BYTES + 2)
         self.policy = Policy(
             max_attempts=max_attempts,
@@ -77,11 +86,13 @@ class EngineMachine(RuleBasedStateMachine):
             dead_foreground_limit=1,
             moves_per_tick=3,
             max_queued_bytes=most,
+            failures=failures,
         )
         self.journal = RecordingJournal(self)
         self.engine = Engine(self.policy, journal=self.journal)
         self.naive = Naive(max_attempts, wake_count, GRACE, dead_limit=1, moves_per_tick=3, max_queued_bytes=most)
         self.naive.handed = self.handed
+        self.naive.failures = failures
         self.engine.now = self.naive.now = 1000.0
         self.connect_peers(workers, watchers)
 
@@ -319,6 +330,22 @@ class EngineMachine(RuleBasedStateMachine):
         else:
             getattr(self.engine, verb)(dead)
             self.naive.delete(model)
+
+    @precondition(lambda self: self.journal.failed_jobs)
+    @rule(which=INDEX)
+    def retry_failed(self, which: int) -> None:
+        """A failed job that is kept whole, as a store returns it."""
+        handle = self.pick(list(self.journal.failed_jobs), which)
+        job = self.journal.failed_jobs[handle].job(handle)
+        job.state = JobState.FAILED
+        try:
+            self.engine.retry_failed(job)
+            outcome = "queued"
+        except DuplicateKeyError:
+            outcome = "duplicate"
+        except QueueFullError:
+            outcome = "full"
+        assert self.naive.retry_failed(self.naive.jobs[job.id - 1]) == outcome
 
     @rule(seconds=TIMES)
     def advance_clock(self, seconds: float) -> None:

@@ -4,6 +4,7 @@ import itertools
 from collections import defaultdict
 
 from geartrain.engine.policy import JOB_BYTES
+from geartrain.model import FailureAction
 from tests.property.naive.records import NEVER, NaiveCrew, NaiveFunction, NaiveJob, NaiveWatcher, NaiveWorker
 
 
@@ -32,6 +33,7 @@ class NaiveState:
         self.numbers = itertools.count(1)
         self.clock = itertools.count(1)  # orders what happens at the same time
         self.heard: defaultdict[str, list[tuple[object, ...]]] = defaultdict(list)
+        self.failures = FailureAction.KEEP
         self.handed: list[bytes] = []  # jobs that the engine assigned in this step
 
     # Verbs that workers and watchers may call; implemented in verbs.py

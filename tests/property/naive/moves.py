@@ -1,6 +1,6 @@
 """The naive model: transitions of jobs between states."""
 
-from geartrain.model import Expiry
+from geartrain.model import Expiry, FailureAction
 from tests.property.naive.crews import NaiveState
 from tests.property.naive.records import NEVER, NaiveJob, NaiveWatcher, NaiveWorker
 
@@ -53,9 +53,13 @@ class Moves(NaiveState):
         if not job.shared and self.holders(job):
             worker = self.holders(job)[0]
         self.stop(job)
-        job.state = state
-        self.note("finished", job, worker)
         watchers, job.watchers = job.watchers, []
+        action = self.failures if state == "failed" and job.background else FailureAction.FORGET
+        job.state = "dead" if action is FailureAction.DEAD else state
+        if action is FailureAction.DEAD:
+            self.note("changed", job)
+        else:
+            self.note("failed" if action is FailureAction.KEEP else "finished", job, worker)
         return watchers
 
     def fail_all(self, job: NaiveJob, state: str) -> None:

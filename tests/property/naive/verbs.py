@@ -254,6 +254,16 @@ class Naive(Moves):
         self.place(job, 0.0)
         return True
 
+    def retry_failed(self, job: NaiveJob) -> str:
+        if job.unique and any((j.function, j.unique) == (job.function, job.unique) for j in self.alive()):
+            return "duplicate"
+        if not self.fits(len(job.payload) + JOB_BYTES):
+            return "full"
+        job.attempts, job.expires_at = 0, NEVER
+        self.note("retried", job)
+        self.place(job, 0.0)
+        return "queued"
+
     def delete(self, job: NaiveJob) -> None:
         self.dead_foreground = [other for other in self.dead_foreground if other is not job]
         job.state = "cancelled"
