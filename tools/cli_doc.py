@@ -15,7 +15,7 @@ from typing import Any
 import typer
 from typer.models import ArgumentInfo
 
-from geartrain.cli import app, exit_codes, tls_options
+from geartrain.cli import app, connection_options, exit_codes
 
 PAGE = Path(__file__).parent.parent / "docs" / "command-line.md"
 
@@ -27,7 +27,11 @@ OPENING = """\
 `geartrain` is one command with many verbs. Verbs that talk to a server find it by `--server URL` or
 `GEARTRAIN_SERVER`; the default address is `gearman://127.0.0.1:4730`. All verbs for operators work over every protocol,
 except `tail`, which works over three of them. `--server` accepts several URLs of one protocol, separated by commas; one
-of the servers that answer is used. For an `http://` server that requires a token, set `GEARTRAIN_HTTP_TOKEN`.
+of the servers that answer is used.
+
+For a server [with users](security.md#users), name the file with your token with `--token-file FILE`, which every verb
+with `--server` has, or set `GEARTRAIN_TOKEN` or `GEARTRAIN_TOKEN_FILE`. A token with the right `read` is enough for all
+verbs that only show something. Danga's protocol and MemoDB's cannot carry a token; use a certificate there.
 
 With a URL such as `gearmans://` or `https://` the connection uses TLS. If the server's certificate is not signed by an
 authority that this machine trusts, name the authority with `--tls-ca FILE`; if the server asks for a certificate,
@@ -63,7 +67,7 @@ def _section(command: Any, path: str) -> str:
     if path == "geartrain serve":
         lines += [SETTINGS, ""]
     else:
-        left_out = {"return", *tls_options.OPTIONS}  # the page's opening explains these options
+        left_out = {"return", *connection_options.OPTIONS}  # the page's opening explains these options
         hints = typing.get_type_hints(command.callback, include_extras=True)
         rows = [
             _row(name, *_parts(hint), _default(command, name)) for name, hint in hints.items() if name not in left_out

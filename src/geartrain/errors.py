@@ -117,6 +117,10 @@ class RefusedError(ClientError):
     """A server refused a request; the text has the server's reason."""
 
 
+class AuthenticationError(RefusedError):
+    """A server did not accept a token, or requires one; for the program that connects. Trying again does not help."""
+
+
 class JobFailedError(ClientError):
     """A job failed, was cancelled or is dead; for the program that waits for it. `data` is its worker's error."""
 

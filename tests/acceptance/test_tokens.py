@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +155,60 @@ def test_changes_are_in_the_audit_file(tmp_path: Path) -> None:
     assert revoked["arguments"] == {"user": "mailer", "id": token["id"]}
     assert created["protocol"] == "command line"
     assert token["token"] not in audit.read_text()
+
+
+# The command line with a token
+
+READERS = ("gearman", "periodic", "gearmonkey", "http")
+READING = (
+    ["status", "--json"],
+    ["workers", "--json"],
+    ["jobs", "--json"],
+    ["show", "{handle}", "--json"],
+    ["cron", "list", "--json"],
+    ["top", "--once"],
+)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[serving.ServerProcess, Path, str]]:
+    """A server that gives strangers no rights, a folder with files of tokens, and the handle of a job."""
+    folder = tmp_path_factory.mktemp("tokens")
+    users = folder / "users.toml"
+    for name, may in {"reader": "read", "boss": "admin"}.items():
+        (folder / name).write_text(create(users, name, may))
+    (folder / "wrong").write_text("gt_wrong-wrong-wrong")
+    listens = [f"--listen={scheme}://{serving.HOST}:0?may=none" for scheme in READERS]
+    with serving.serve("--store", "memory", "--users-file", str(users), *listens) as server:
+        words = ("submit", "reverse", "hello", "--server", server.urls[0], "--token-file", str(folder / "boss"))
+        yield server, folder, geartrain(folder, *words).stdout.strip()
+
+
+@pytest.mark.parametrize("protocol", READERS)
+def test_reading_commands_with_a_read_token(guarded: tuple[serving.ServerProcess, Path, str], protocol: str) -> None:
+    server, folder, handle = guarded
+    url = server.urls[READERS.index(protocol)]
+    for words in READING:
+        command = [word.format(handle=handle) for word in words]
+        options = ("--server", url, "--token-file", str(folder / "reader"))
+        geartrain(folder, *command, *options)
+    by_environment = {"GEARTRAIN_SERVER": url, "GEARTRAIN_TOKEN": (folder / "reader").read_text()}
+    assert handle in geartrain(folder, "jobs", **by_environment).stdout
+
+
+@pytest.mark.parametrize("protocol", READERS)
+def test_refused_commands(guarded: tuple[serving.ServerProcess, Path, str], protocol: str) -> None:
+    server, folder, _ = guarded
+    url = server.urls[READERS.index(protocol)]
+    for words in (["pause", "reverse"], ["reload"], ["submit", "reverse", "x"]):
+        done = geartrain(folder, *words, "--server", url, "--token-file", str(folder / "reader"), code=1)
+        assert "no right" in done.stderr or "scope" in done.stderr or "refused" in done.stderr
+    wrong = geartrain(folder, "status", "--server", url, "--token-file", str(folder / "wrong"), code=1)
+    assert "did not accept the token" in wrong.stderr
+    assert "gt_wrong" not in wrong.stderr
+
+
+def test_danga_cannot_carry_the_token(guarded: tuple[serving.ServerProcess, Path, str]) -> None:
+    _, folder, _ = guarded
+    options = ("--server", "danga://127.0.0.1:9", "--token-file", str(folder / "reader"))
+    assert "client certificate" in geartrain(folder, "status", *options, code=1).stderr

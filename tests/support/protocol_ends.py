@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, ParamSpec
 
 from geartrain import address
+from geartrain.client.credentials import credentials_for
 from geartrain.client.job_events import Completed, Event, Failed
 from geartrain.client.order import Acceptance, Capabilities, Order
 from geartrain.client.protocols import registry
@@ -146,7 +147,7 @@ class ClientEnd:
         self.calls: list[str] = []  # the names of the calls of its listeners and of `lost`, in order
         self.lost = Received()
         self.protocol: ClientProtocol = registry.client_class(location)(location, self._lost)
-        self.protocol.tls = tls
+        self.protocol.tls, self.protocol.token = tls, credentials_for(location, None, None).token
         self._listeners: list[RecordingListener] = []
 
     @property
@@ -213,7 +214,7 @@ class WorkerEnd:
         self.protocol: WorkerProtocol = registry.worker_class(location)(
             location, self._lost, self, name.encode(), concurrency
         )
-        self.protocol.tls = tls
+        self.protocol.tls, self.protocol.token = tls, credentials_for(location, None, None).token
         if slots is not None:
             self.protocol.slots = slots
 

@@ -61,14 +61,23 @@ class App:
     """
 
     def __init__(
-        self, name: str, *urls: str, codec: str | Codec = codecs.JSON, tls: ssl.SSLContext | None = None
+        self,
+        name: str,
+        *urls: str,
+        codec: str | Codec = codecs.JSON,
+        tls: ssl.SSLContext | None = None,
+        token: str | None = None,
     ) -> None:
-        """`tls` is for a URL like gearmans:// if the default context (see `geartrain.client.tls`) does not fit."""
+        """`tls` is for a URL like gearmans:// if the default context (see `geartrain.client.tls`) does not fit.
+
+        `token` is for a server with users if it is not in the environment (see `geartrain.client.credentials`).
+        """
         if not name or any(letter.isspace() for letter in name):
             raise ValueError(f"the name of an app must be a word without spaces, not {name!r}")
         self.name = name
         self.urls = urls or tuple(os.environ.get(VARIABLE, DEFAULT_URL).split(","))
         self.tls = tls
+        self.token = token
         self.codec = codecs.find_codec(codec)
         self.tasks: dict[str, Task[Any, Any]] = {}
         self.schedules: dict[str, TaskSchedule] = {}
@@ -228,7 +237,7 @@ class App:
     def _to_servers(self) -> Transport:
         from geartrain.app.server_transport import ServerTransport
 
-        return ServerTransport(self.urls, self.tls)
+        return ServerTransport(self.urls, self.tls, self.token)
 
     # Programs without an event loop
 

@@ -15,7 +15,7 @@ from geartrain.app.call import Call
 from geartrain.app.server_control import ServerControl
 from geartrain.backoff import ReconnectDelay
 from geartrain.cron import CronExpression
-from geartrain.errors import AdminError, ClientError
+from geartrain.errors import AdminError, AuthenticationError, ClientError
 
 if TYPE_CHECKING:
     from geartrain.app.app import App
@@ -78,7 +78,11 @@ async def register(app: "App", control: ServerControl, url: str) -> None:
             elif app.schedules:
                 _log.warning("server has no schedules: %s; those of app %s do not run there", url, app.name)
             return
+        except AuthenticationError:
+            return  # the worker ends with this error
         except AdminError as error:
+            if not app.schedules and error.kind == "forbidden":
+                return  # a user that may only work; there is nothing to register
             _log.error("server refused schedules: %s, app %s: %s", url, app.name, error)
             return
         except (OSError, ClientError) as error:

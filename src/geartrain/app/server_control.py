@@ -47,10 +47,11 @@ class JobReference(NamedTuple):
 class ServerControl:
     """The control verbs of one server."""
 
-    def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, url: str, tls: ssl.SSLContext | None = None, token: str | None = None) -> None:
         self._url = url
         self._tls = tls
-        self.client = AsyncClient(url, tls=tls)
+        self._token = token
+        self.client = AsyncClient(url, tls=tls, token=token)
         self._known: bool | None = None  # whether the server answers; None: it was not asked yet
         self._pinged_at = 0.0
         self._ping_lock = asyncio.Lock()
@@ -115,7 +116,7 @@ class ServerControl:
             pause = min(pause * 1.5, _LONGEST_PAUSE)
 
     async def _ping(self) -> bool:
-        if await gearmand.is_gearmand(self._url, self._tls):
+        if await gearmand.is_gearmand(self._url, self._tls, self._token):
             return False
         payload = msgspec.json.encode({"do": "ping"})
         try:

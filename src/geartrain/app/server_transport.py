@@ -55,9 +55,10 @@ class ServerJob(SubmittedJob):
 class ServerTransport(Transport):
     """A client of the library, and one more connection to each server that gets control jobs."""
 
-    def __init__(self, urls: Sequence[str], tls: ssl.SSLContext | None) -> None:
-        self.client = AsyncClient(*urls, tls=tls)
+    def __init__(self, urls: Sequence[str], tls: ssl.SSLContext | None, token: str | None) -> None:
+        self.client = AsyncClient(*urls, tls=tls, token=token)
         self._tls = tls
+        self._token = token
         self._protocol = registry.client_class(address.parse(urls[0]))
         self._controls: dict[str, ServerControl] = {}
         self._allowed: set[tuple[bytes, bool, Priority]] = set()  # plain calls that the protocol supports
@@ -81,7 +82,7 @@ class ServerTransport(Transport):
         """The control of one server, connected at its first use."""
         control = self._controls.get(url)
         if control is None:
-            control = self._controls[url] = ServerControl(url, self._tls)
+            control = self._controls[url] = ServerControl(url, self._tls, self._token)
         return control
 
     def _order(self, call: Call[Any]) -> Order:

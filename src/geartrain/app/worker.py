@@ -59,8 +59,8 @@ class AppWorker:
         app = self._app
         slots = Slots(self._concurrency)
         for url in app.urls:
-            control = ServerControl(url, app.tls)
-            worker = AsyncWorker(url, concurrency=self._concurrency, name=self._name, tls=app.tls)
+            control = ServerControl(url, app.tls, app.token)
+            worker = AsyncWorker(url, concurrency=self._concurrency, name=self._name, tls=app.tls, token=app.token)
             worker.slots = slots  # shared, so that the limit is over all servers
             for task in app.tasks.values():
                 timeout = task.timeout + _GRACE if task.timeout else 0.0

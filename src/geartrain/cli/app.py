@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from geartrain.admin import verbs
-from geartrain.cli import exit_codes, tls_options
+from geartrain.cli import connection_options, exit_codes
 
 # The module of each verb. It adds the verb by `add(app)` if it has that, else by a function of the verb's name.
 VERBS: Final = {
@@ -65,7 +65,7 @@ def build(typed: str = "") -> typer.Typer:
     for module in modules.values():
         _add(app, importlib.import_module(f"geartrain.cli.{module}"), module)
     app.callback()(options)
-    tls_options.add(app)
+    connection_options.add(app)
     # With a second verb, typer does not turn a single one into the whole command.
     app.command("gearmand", add_help_option=False)(gearmand)
     return app

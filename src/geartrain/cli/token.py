@@ -28,6 +28,9 @@ CREATE_EPILOG: Final = f"""
 **Rights** are scopes, each with a pattern for names of functions behind a colon, separated by commas: `submit` (submit
 jobs and wait for them), `work` (run jobs), `read` (lists, statistics, payloads), `admin` (everything). `*` in a pattern
 stands for any characters; without a pattern a right is for all functions.
+
+**Using a token.** Programs find it in `GEARTRAIN_TOKEN`, or in the file that `GEARTRAIN_TOKEN_FILE` names; commands
+have `--token-file`, and the library has `token=`.
 {_EPILOG}
 **Examples**
 

@@ -10,6 +10,7 @@ import typer
 
 from geartrain import escape
 from geartrain.cli import exit_codes, formatting, remote
+from geartrain.client import credentials
 from geartrain.errors import GeartrainError
 
 EPILOG = f"""
@@ -71,7 +72,10 @@ def work(
         asyncio.run(_run_command(server or remote.DEFAULT_URL, functions, command, concurrency or 1, seconds, name))
     elif len(functions) == 1 and ":" in functions[0]:
         urls = server.split(",") if server else []  # an App has its own
-        _app(functions[0]).run(*urls, concurrency=concurrency or _TASKS_AT_ONCE, name=name)
+        app = _app(functions[0])
+        if credentials.has_command_token():
+            app.token = None  # the one of the command line comes before the app's own
+        app.run(*urls, concurrency=concurrency or _TASKS_AT_ONCE, name=name)
     else:
         raise typer.BadParameter("no command given; example: geartrain work reverse -- rev")
 

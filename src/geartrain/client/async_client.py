@@ -20,12 +20,12 @@ from geartrain import address
 from geartrain.client import arguments
 from geartrain.client.arguments import Duration, Lifetime, Moment, Text
 from geartrain.client.async_job import AsyncJob, UnacknowledgedCount
+from geartrain.client.credentials import credentials_for
 from geartrain.client.order import Acceptance, Capabilities, Order
 from geartrain.client.protocols import registry
 from geartrain.client.protocols.base import ClientProtocol
 from geartrain.client.server_pool import PooledServer, ServerPool
 from geartrain.client.submissions import Submissions
-from geartrain.client.tls import context_for
 from geartrain.errors import AddressError
 from geartrain.model import Priority
 
@@ -44,10 +44,18 @@ class AsyncClient:
             print(await client.run("reverse", "hello"))
 
     A call waits up to `patience` seconds for a server that cannot be reached. `tls` is for a URL like gearmans://
-    if the default context (see `geartrain.client.tls`) does not fit.
+    if the default context (see `geartrain.client.tls`) does not fit, and `token` for a server with users if it is
+    not in the environment (see `geartrain.client.credentials`). A server that does not accept it is an
+    AuthenticationError.
     """
 
-    def __init__(self, *urls: str, patience: float = DEFAULT_PATIENCE, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        *urls: str,
+        patience: float = DEFAULT_PATIENCE,
+        tls: ssl.SSLContext | None = None,
+        token: str | None = None,
+    ) -> None:
         addresses = [address.parse(url) for url in urls]
         protocols = {registry.protocol(address) for address in addresses}
         if len(protocols) != 1:
@@ -55,7 +63,10 @@ class AsyncClient:
         self.protocol = protocols.pop()  # its name
         self._class: type[ClientProtocol] = registry.client_class(addresses[0])
         self._servers = ServerPool(
-            [PooledServer(address, registry.client_class(address), context_for(address, tls)) for address in addresses]
+            [
+                PooledServer(address, registry.client_class(address), credentials_for(address, tls, token))
+                for address in addresses
+            ]
         )
         self._submissions = Submissions(self._servers, self.protocol, self.capabilities, patience)
 

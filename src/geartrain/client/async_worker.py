@@ -28,6 +28,7 @@ from typing import Final, Self, TypeVar
 from geartrain import address
 from geartrain.client import arguments
 from geartrain.client.arguments import Duration, Text
+from geartrain.client.credentials import credentials_for
 from geartrain.client.job import Function
 from geartrain.client.processes import InProcess
 from geartrain.client.protocols import registry
@@ -35,9 +36,8 @@ from geartrain.client.protocols.base import Assignment
 from geartrain.client.running_jobs import RegisteredFunction, RunningJobs
 from geartrain.client.slots import Slots
 from geartrain.client.thread_pool import Executor, InThread
-from geartrain.client.tls import context_for
 from geartrain.client.worker_connection import ConnectionKeeper, WorkerConnection
-from geartrain.errors import AddressError
+from geartrain.errors import AddressError, AuthenticationError
 
 F = TypeVar("F", bound=Function)
 
@@ -67,13 +67,16 @@ class AsyncWorker:
         mode: str = "thread",
         tracebacks: bool = False,
         tls: ssl.SSLContext | None = None,
+        token: str | None = None,
     ) -> None:
         """`concurrency` jobs run at once, over all servers. `mode` is for plain functions: thread, process, inline.
 
         `prefetch` more jobs are fetched ahead, which saves a round trip after each of many short jobs. They wait here
         even if another worker is idle, and the server's time limits count from when they were fetched.
         With `tracebacks` clients receive the traceback of a failure, not only its reason. `tls` is for a URL like
-        gearmans:// if the default context (see `geartrain.client.tls`) does not fit.
+        gearmans:// if the default context (see `geartrain.client.tls`) does not fit, and `token` for a server with
+        users if it is not in the environment (see `geartrain.client.credentials`). A server that does not accept it
+        stops the worker with an AuthenticationError.
         """
         if not urls:
             raise AddressError("a worker needs at least one URL")
@@ -88,12 +91,15 @@ class AsyncWorker:
         self.name = name or f"{socket.gethostname()}-{os.getpid()}"
         self.slots = Slots(concurrency + prefetch)
         self._mode = _checked(mode)
-        self._tls = [context_for(server, tls) for server in self._addresses]  # raises now for unusable files
+        # Raises now for unusable files.
+        self._credentials = [credentials_for(server, tls, token) for server in self._addresses]
         self._functions: dict[bytes, RegisteredFunction] = {}
         self._keepers: list[ConnectionKeeper] = []  # one for each server
         self._keeper_tasks: list[asyncio.Task[None]] = []
         self._jobs = RunningJobs(self._functions, concurrency, tracebacks)
         self._stop_requests = 0
+        self._refusal: AuthenticationError | None = None  # of a server; the worker ends with it
+        self._refused: asyncio.Event | None = None
         self._stopping: asyncio.Event | None = None  # after the first request
         self._aborting: asyncio.Event | None = None  # after the second
 
@@ -143,14 +149,29 @@ class AsyncWorker:
         if self._keeper_tasks:
             return
         self._stopping, self._aborting = asyncio.Event(), asyncio.Event()
+        self._refusal, self._refused = None, asyncio.Event()
         self._keepers = [
-            ConnectionKeeper(self, server, tls) for server, tls in zip(self._addresses, self._tls, strict=True)
+            ConnectionKeeper(self, server, credentials)
+            for server, credentials in zip(self._addresses, self._credentials, strict=True)
         ]
         self._apply_stop_requests()
         self._keeper_tasks = [asyncio.create_task(keeper.run()) for keeper in self._keepers]
 
     async def ready(self) -> None:
-        """Wait until the worker is connected to all its servers."""
+        """Wait until the worker is connected to all its servers; an AuthenticationError if one refuses its token."""
+        if self._refused is None:
+            return
+        refused = asyncio.create_task(self._refused.wait())
+        connected = asyncio.create_task(self._all_connected())
+        try:
+            await asyncio.wait((refused, connected), return_when=asyncio.FIRST_COMPLETED)
+            if self._refusal is not None:
+                raise self._refusal
+        finally:
+            refused.cancel()
+            connected.cancel()
+
+    async def _all_connected(self) -> None:
         for keeper in self._keepers:
             await keeper.connected.wait()
 
@@ -160,7 +181,10 @@ class AsyncWorker:
         self._apply_stop_requests()
 
     async def close(self, ask: bool = True) -> None:
-        """Stop, and wait for the end; with `ask=False`, wait until `stop` is called elsewhere."""
+        """Stop, and wait for the end; with `ask=False`, wait until `stop` is called elsewhere.
+
+        An AuthenticationError if the worker stopped because a server did not accept its token.
+        """
         if not self._keeper_tasks:
             return
         assert self._stopping is not None
@@ -177,10 +201,17 @@ class AsyncWorker:
             await asyncio.gather(finishing, aborting, return_exceptions=True)
         finally:
             await self._end()
+        if self._refusal is not None:
+            raise self._refusal
 
     async def __aenter__(self) -> Self:
         await self.start()
-        await self.ready()
+        try:
+            await self.ready()
+        except BaseException:
+            with contextlib.suppress(AuthenticationError):
+                await self.close()
+            raise
         return self
 
     async def __aexit__(
@@ -189,6 +220,13 @@ class AsyncWorker:
         await self.close()
 
     # Called by the connections
+
+    def refused(self, error: AuthenticationError) -> None:
+        """A server does not accept the token: stop, since that does not change by itself."""
+        self._refusal = self._refusal or error
+        if self._refused is not None:
+            self._refused.set()
+        self.stop()
 
     def assigned(self, connection: WorkerConnection, assignment: Assignment) -> None:
         """A server assigned a job to this worker."""

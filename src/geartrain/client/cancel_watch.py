@@ -6,12 +6,12 @@ worker. Short jobs cost nothing but an entry in a table.
 """
 
 import asyncio
-import ssl
 from collections.abc import Callable
 from typing import Final
 
 from geartrain.address import Address
 from geartrain.client.async_client import AsyncClient
+from geartrain.client.credentials import Credentials
 from geartrain.client.protocols.base import Assignment
 from geartrain.errors import GeartrainError, JobFailedError, UnsupportedError
 
@@ -21,9 +21,9 @@ _LOOK_SECONDS: Final = 1.0  # between two looks at which jobs still run
 class CancelWatch:
     """The watch of one connection's jobs."""
 
-    def __init__(self, address: Address, tls: ssl.SSLContext | None, revoked: Callable[[Assignment], None]) -> None:
+    def __init__(self, address: Address, credentials: Credentials, revoked: Callable[[Assignment], None]) -> None:
         self._address = address
-        self._tls = tls
+        self._credentials = credentials
         self._revoked = revoked
         self._running: dict[Assignment, bool] = {}  # and whether a look has seen it
         self._tasks: dict[Assignment, asyncio.Task[None]] = {}
@@ -76,7 +76,8 @@ class CancelWatch:
 
     async def _watch(self, job: Assignment) -> None:
         if self._client is None:
-            self._client = AsyncClient(str(self._address), tls=self._tls)
+            credentials = self._credentials
+            self._client = AsyncClient(str(self._address), tls=credentials.tls, token=credentials.token)
         try:
             await self._client.job(job.handle, job.function, job.unique).result()
         except JobFailedError:

@@ -9,17 +9,18 @@ import ssl
 from typing import Any, Final
 
 from geartrain import address
-from geartrain.client.tls import context_for
+from geartrain.client.credentials import credentials_for
+from geartrain.client.protocols.gearman import authentication
 from geartrain.errors import ServerGoneError
 
 _ANSWER_SECONDS: Final = 10.0
 _END: Final = b".\n"
 
 
-async def is_gearmand(url: str, tls: ssl.SSLContext | None = None) -> bool:
+async def is_gearmand(url: str, tls: ssl.SSLContext | None = None, token: str | None = None) -> bool:
     """Whether a Gearman server that is not a Geartrain listens at this URL."""
     server = address.parse(url)
-    return server.scheme == "gearman" and b"geartrain" not in await _ask(server, b"version\n", b"\n", tls)
+    return server.scheme == "gearman" and b"geartrain" not in await _ask(server, b"version\n", b"\n", tls, token)
 
 
 async def functions(url: str, search: str) -> dict[str, Any]:
@@ -56,12 +57,22 @@ async def workers(url: str, search: str) -> dict[str, Any]:
     return {"items": items, "after": ""}
 
 
-async def _ask(server: address.Address, command: bytes, end: bytes, tls: ssl.SSLContext | None = None) -> bytes:
+async def _ask(
+    server: address.Address,
+    command: bytes,
+    end: bytes,
+    tls: ssl.SSLContext | None = None,
+    token: str | None = None,
+) -> bytes:
     """The answer to one command; `end` is how it ends."""
+    credentials = credentials_for(server, tls, token)
     try:
         async with asyncio.timeout(_ANSWER_SECONDS):
-            reader, writer = await asyncio.open_connection(server.host, server.port, ssl=context_for(server, tls))
+            reader, writer = await asyncio.open_connection(server.host, server.port, ssl=credentials.tls)
             try:
+                if credentials.token:
+                    writer.write(authentication.request(credentials.token))
+                    authentication.check_answer(server, await reader.readline())
                 writer.write(command)
                 answer = b""
                 while not answer.endswith(end) or (

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from geartrain import backoff
 from geartrain.address import Address
 from geartrain.backoff import ReconnectDelay
+from geartrain.client.credentials import Credentials
 from geartrain.client.protocols.base import ClientProtocol
-from geartrain.errors import ClientError, ServerGoneError, UnsupportedError, WireError
+from geartrain.errors import AuthenticationError, ClientError, ServerGoneError, UnsupportedError, WireError
 
 # What opening or using a connection may raise.
 CONNECTION_ERRORS = (OSError, ClientError, WireError)
@@ -25,13 +26,13 @@ CONNECTION_ERRORS = (OSError, ClientError, WireError)
 class PooledServer:
     """One server, and the open connection to it if there is one."""
 
-    def __init__(self, address: Address, protocol: type[ClientProtocol], tls: ssl.SSLContext | None) -> None:
+    def __init__(self, address: Address, protocol: type[ClientProtocol], credentials: Credentials) -> None:
         self.address = address
         self.protocol: ClientProtocol | None = None  # while connected
         self.retry_at = 0.0  # the loop's time before which no connection is attempted
         self.last_error: Exception | None = None
         self._class = protocol
-        self._tls = tls
+        self._credentials = credentials
         self._delay = ReconnectDelay()
         self._opened_at = 0.0
         self._opening: asyncio.Task[ClientProtocol] | None = None
@@ -56,7 +57,7 @@ class PooledServer:
 
     async def _open(self) -> ClientProtocol:
         protocol = self._class(self.address, self._lost)
-        protocol.tls = self._tls
+        protocol.tls, protocol.token = self._credentials.tls, self._credentials.token
         self._lost_early = None
         try:
             await protocol.open()
@@ -129,7 +130,7 @@ class ServerPool:
             if server.protocol is None and server.retry_at <= now:
                 try:
                     await server.open()
-                except UnsupportedError:
+                except (UnsupportedError, AuthenticationError):
                     raise
                 except CONNECTION_ERRORS:
                     continue

@@ -93,8 +93,14 @@ class Client:
         print(client.run("reverse", "hello"))
     """
 
-    def __init__(self, *urls: str, patience: float = DEFAULT_PATIENCE, tls: ssl.SSLContext | None = None) -> None:
-        self._client = AsyncClient(*urls, patience=patience, tls=tls)
+    def __init__(
+        self,
+        *urls: str,
+        patience: float = DEFAULT_PATIENCE,
+        tls: ssl.SSLContext | None = None,
+        token: str | None = None,
+    ) -> None:
+        self._client = AsyncClient(*urls, patience=patience, tls=tls, token=token)
         self._loop = LoopThread()
         # Closes a client that is garbage-collected without having been closed.
         self._finalizer = weakref.finalize(self, _close, self._client, self._loop)

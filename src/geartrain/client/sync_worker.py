@@ -36,11 +36,13 @@ class Worker:
         mode: str = "thread",
         tracebacks: bool = False,
         tls: ssl.SSLContext | None = None,
+        token: str | None = None,
     ) -> None:
         """The arguments are those of `AsyncWorker`."""
         self._worker = AsyncWorker(
-            *urls, concurrency=concurrency, prefetch=prefetch, name=name, mode=mode, tracebacks=tracebacks, tls=tls
-        )
+            *urls, concurrency=concurrency, prefetch=prefetch, name=name, mode=mode, tracebacks=tracebacks, tls=tls,
+            token=token,
+        )  # fmt: skip
         self._loop: asyncio.AbstractEventLoop | None = None  # while `run` runs
         self._lock = threading.Lock()
 

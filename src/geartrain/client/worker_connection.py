@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import ssl
 from typing import TYPE_CHECKING, Any
 
 from geartrain import backoff
@@ -11,9 +10,11 @@ from geartrain.address import Address
 from geartrain.backoff import ReconnectDelay
 from geartrain.client import arguments
 from geartrain.client.cancel_watch import CancelWatch
+from geartrain.client.credentials import Credentials
 from geartrain.client.protocols import registry
 from geartrain.client.protocols.base import Assignment, WorkerProtocol
 from geartrain.client.server_pool import CONNECTION_ERRORS
+from geartrain.errors import AuthenticationError
 
 if TYPE_CHECKING:
     from geartrain.client.async_worker import AsyncWorker
@@ -24,13 +25,13 @@ _log = logging.getLogger("geartrain.worker")
 class WorkerConnection:
     """One connection of a worker, from its opening to its end. It is the JobRunner of its protocol."""
 
-    def __init__(self, worker: "AsyncWorker", address: Address, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, worker: "AsyncWorker", address: Address, credentials: Credentials) -> None:
         self._worker = worker
         protocol = registry.worker_class(address)
         self.protocol: WorkerProtocol = protocol(address, self._lost, self, worker.name.encode(), worker.slots.total)
         self.protocol.slots = worker.slots
-        self.protocol.tls = tls
-        self._watch = CancelWatch(address, tls, self.revoked)
+        self.protocol.tls, self.protocol.token = credentials.tls, credentials.token
+        self._watch = CancelWatch(address, credentials, self.revoked)
         self.ended: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()  # its result says why
         # Why a job of this server cannot be rescheduled; empty: it can.
         self.no_reschedule = ""
@@ -81,12 +82,12 @@ class WorkerConnection:
 class ConnectionKeeper:
     """Keeps a worker connected to one server, with growing delays while the server cannot be reached."""
 
-    def __init__(self, worker: "AsyncWorker", address: Address, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, worker: "AsyncWorker", address: Address, credentials: Credentials) -> None:
         self.address = address
         self.connection: WorkerConnection | None = None  # the last that was opened
         self.connected = asyncio.Event()  # and the functions are registered
         self._worker = worker
-        self._tls = tls
+        self._credentials = credentials
         self._delay = ReconnectDelay()
         self._warned = False  # that the server cannot be reached
         self._stopping = False  # no other connection is opened after this one
@@ -108,9 +109,14 @@ class ConnectionKeeper:
 
     async def _run_connection(self) -> None:
         """Open a connection, and return when it has ended."""
-        connection = WorkerConnection(self._worker, self.address, self._tls)
+        connection = WorkerConnection(self._worker, self.address, self._credentials)
         try:
             await connection.protocol.open(self._worker.timeouts())
+        except AuthenticationError as error:
+            _log.error("stopping: %s", error)
+            self._stopping = True
+            self._worker.refused(error)
+            return
         except CONNECTION_ERRORS as error:
             if not self._warned:
                 self._warned = True

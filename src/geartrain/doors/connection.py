@@ -425,6 +425,10 @@ class Connection(PeerOutput):
             self._left = True
             self.lost()
 
+    def belongs_to(self, identities: frozenset[Identity]) -> bool:
+        """Whether one of these is the peer's identity."""
+        return self.identity in identities
+
     def drop(self, why: str) -> None:
         """Close at once, without waiting for the peer to read."""
         self.closing = self.input_ended = True

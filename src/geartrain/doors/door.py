@@ -102,6 +102,13 @@ class Door:
         """Ask this about peers; called before the first address is opened."""
         self.access = access
 
+    def end(self, identities: frozenset[Identity]) -> int:
+        """Close the connections of identities that are no longer valid; returns how many there were."""
+        ended = [connection for connection in self.connections if connection.belongs_to(identities)]
+        for connection in ended:
+            connection.drop("its user was changed or revoked")
+        return len(ended)
+
     def connect(self, address: Address) -> "Connection":
         """A connection for a new peer at this address."""
         raise NotImplementedError

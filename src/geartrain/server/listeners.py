@@ -139,15 +139,7 @@ class Doors:
 
     def end(self, identities: frozenset[Identity]) -> int:
         """Close the connections of these identities, which are no longer valid; returns how many there were."""
-        ended = [
-            connection
-            for door in self._doors.values()
-            for connection in door.connections
-            if connection.identity in identities
-        ]
-        for connection in ended:
-            connection.drop("its user was changed or revoked")
-        return len(ended)
+        return sum(door.end(identities) for door in self._doors.values())
 
     def stop_listening(self) -> None:
         for door in self._doors.values():

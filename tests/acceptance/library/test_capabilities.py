@@ -9,6 +9,7 @@ import pytest
 import geartrain
 from geartrain import address
 from geartrain.client.arguments import FEATURES
+from geartrain.client.credentials import Credentials
 from geartrain.client.order import Capabilities, Order
 from geartrain.client.protocols import registry
 from geartrain.client.protocols.gearman import Client
@@ -95,7 +96,7 @@ def test_every_capability_has_a_name_and_a_protocol() -> None:
 
 def test_a_job_that_was_not_acknowledged_has_no_status() -> None:
     async def scenario() -> None:
-        server = PooledServer(address.parse("gearman://127.0.0.1:9"), Client, tls=None)
+        server = PooledServer(address.parse("gearman://127.0.0.1:9"), Client, Credentials())
         submissions = Submissions(ServerPool([server]), "gearman", Client.capabilities, patience=0.0)
         job = geartrain.AsyncJob(submissions, Order(b"f"), resubmit=False)
         with pytest.raises(geartrain.ClientError, match="not acknowledged"):

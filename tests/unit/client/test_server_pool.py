@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from geartrain import address
+from geartrain.client.credentials import Credentials
 from geartrain.client.order import Capabilities, Order
 from geartrain.client.protocols.base import ClientProtocol, JobListener
 from geartrain.client.server_pool import PooledServer, ServerPool
@@ -44,7 +45,7 @@ def all_up() -> None:
 
 
 def servers(urls: list[str]) -> ServerPool:
-    return ServerPool([PooledServer(address.parse(url), Obliging, None) for url in urls])
+    return ServerPool([PooledServer(address.parse(url), Obliging, Credentials()) for url in urls])
 
 
 def test_a_key_has_one_home_whatever_the_order_of_the_servers_and_keys_spread() -> None:

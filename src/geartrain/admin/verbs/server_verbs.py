@@ -45,7 +45,7 @@ or certificate was removed. If the users or the certificate cannot be used, noth
 
 - `geartrain token revoke mailer && geartrain reload`
 
-- `geartrain reload --server gearmans://jobs.example:4730`
+- `geartrain reload --server gearmans://jobs.example:4730 --token-file admin.token`
 """,
         ),
     ),

@@ -8,7 +8,7 @@ task for each. Everything happens on the event loop that called `open`.
 Every protocol keeps these rules:
 
 - `open` returns when the peer has answered enough to identify it as a server of this protocol, or raises OSError,
-  ClientError or WireError.
+  ClientError or WireError. A token that the server does not accept is an AuthenticationError.
 - Everything that is queued in one iteration of the event loop leaves with one write.
 - When the connection breaks, or the server violates the protocol, every listener that still waits gets `gone`, and
   then `lost` is called, once. After that, and after `close`, no listener is called any more.
@@ -24,7 +24,7 @@ from geartrain.address import Address
 from geartrain.client.job_events import Event
 from geartrain.client.order import Acceptance, Capabilities, Order, Status
 from geartrain.client.slots import Slots
-from geartrain.errors import ClientError, ResultCutError, ResultGoneError, UnsupportedError
+from geartrain.errors import AuthenticationError, ClientError, ResultCutError, ResultGoneError, UnsupportedError
 
 Lost = Callable[[Exception], None]
 
@@ -56,6 +56,7 @@ class ClientProtocol(abc.ABC):
     # server is a Geartrain.
     has_states: ClassVar[bool] = False
     tls: ssl.SSLContext | None = None  # set before `open` for an encrypted connection
+    token: str = ""  # set before `open`, where the protocol can carry one
     is_geartrain: bool | None = None  # whether the server is a Geartrain; None: not known
 
     def __init__(self, address: Address, lost: Lost) -> None:
@@ -141,6 +142,7 @@ class WorkerProtocol(abc.ABC):
 
     capabilities: ClassVar[Capabilities]
     tls: ssl.SSLContext | None = None  # set before `open` for an encrypted connection
+    token: str = ""  # set before `open`, where the protocol can carry one
 
     def __init__(self, address: Address, lost: Lost, runner: JobRunner, name: bytes, concurrency: int) -> None:
         self.address = address
@@ -223,6 +225,12 @@ class WorkerProtocol(abc.ABC):
     @abc.abstractmethod
     async def close(self) -> None:
         """Send what is queued, then close the connection; the server takes back the jobs that still run."""
+
+
+def authentication_error(address: Address, token: str | bytes, reason: str) -> AuthenticationError:
+    """The error for a server that does not accept the token, or requires one if it is empty; without the token."""
+    what = "did not accept the token" if token else "requires a token"
+    return AuthenticationError(f"{address} {what}{reason and ': '}{reason}")
 
 
 def whole_numbers(numerator: float, denominator: float) -> tuple[int, int]:

@@ -21,6 +21,7 @@ class BlockingPops:
 
     def __init__(self, address: Address, unblock: Unblock) -> None:
         self.tls: ssl.SSLContext | None = None
+        self.token = ""
         self._address = address
         self._unblock = unblock
         self._connections: list[tuple[Pipeline, int]] = []  # with their ids
@@ -56,7 +57,7 @@ class BlockingPops:
 
     async def _add(self) -> None:
         pipeline = Pipeline(_ignore)
-        await pipeline.open(self._address, self.tls)
+        await pipeline.open(self._address, self.tls, self.token)
         try:
             self._connections.append((pipeline, await pipeline.ask("CLIENT", "ID")))
         except BaseException:

@@ -12,10 +12,10 @@ from typing import Any, Final, TypeVar
 
 from geartrain import address
 from geartrain.address import Address
+from geartrain.client.credentials import credentials_for
 from geartrain.client.redis.blocking_pops import BlockingPops
 from geartrain.client.redis.flow import BrokenError, CommandError, Flow, Moves, NoScriptError, RedisCommand, Request
 from geartrain.client.redis.pipeline import Pipeline
-from geartrain.client.tls import context_for
 from geartrain.errors import AddressError, ServerGoneError
 
 ANSWER_SECONDS: Final = 30.0  # longer than every pop
@@ -47,9 +47,9 @@ class RedisConnection:
         self._idle: list[Pipeline] = []
         self._opening = asyncio.Lock()  # of the single connection
         self._busy: set[Pipeline] = set()
-        self._tls = context_for(self._address, tls)
+        self._credentials = credentials_for(self._address, tls, None)
         self._pops = BlockingPops(self._address, self._unblock)
-        self._pops.tls = self._tls
+        self._pops.tls, self._pops.token = self._credentials.tls, self._credentials.token
 
     async def run(self, flow: Flow[T]) -> T:
         """Perform all requests of a flow, and return its result."""
@@ -122,7 +122,7 @@ class RedisConnection:
 
     async def _open(self) -> Pipeline:
         pipeline = Pipeline(self._lost)
-        await pipeline.open(self._address, self._tls)
+        await pipeline.open(self._address, self._credentials.tls, self._credentials.token)
         return pipeline
 
     def _lost(self, error: Exception) -> None:

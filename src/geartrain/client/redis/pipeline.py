@@ -8,9 +8,12 @@ from typing import Any, Final, TypeVar
 
 from geartrain.address import Address
 from geartrain.client.protocols import connection
+from geartrain.client.protocols.base import authentication_error
 from geartrain.client.redis.flow import BrokenError, CommandError, Flow, Moves, NoScriptError, RedisCommand, Request
 from geartrain.errors import ClientError, WireError
 from geartrain.wire import resp, resp_client
+
+_NO_TOKEN: Final = "NOAUTH"  # the first word of the error of a Redis that requires a password
 
 T = TypeVar("T")
 OnReply = Callable[[Any], None]  # called with a reply, or with an exception in its place
@@ -34,22 +37,29 @@ class Pipeline:
         self._unanswered: collections.deque[OnReply] = collections.deque()  # in the order of the commands
         self._end: Exception | None = None  # why the connection ended
 
-    async def open(self, address: Address, tls: ssl.SSLContext | None = None) -> None:
-        """Connect, select the database, and check that there is a Redis."""
+    async def open(self, address: Address, tls: ssl.SSLContext | None = None, token: str = "") -> None:
+        """Connect, send the token, select the database, and check that there is a Redis."""
         await self._connection.open(address, tls)
-        database = address.path.removeprefix("/") or "0"
-        selected = self.ask("SELECT", database)
-        selected.add_done_callback(self._selected)
         try:
-            await self._connection.answer()
-            await selected
+            if token:
+                await self._first_answer("AUTH", token)
+            await self._first_answer("SELECT", address.path.removeprefix("/") or "0")
         except WireError as error:
             raise ClientError(f"{address} is no Redis: {error.text}") from error
         except CommandError as error:
             await self.close()
+            if token or str(error).startswith(_NO_TOKEN):
+                raise authentication_error(address, token, str(error)) from None
             raise ClientError(f"{address} refuses: {error}") from error
 
-    def _selected(self, answer: "asyncio.Future[Any]") -> None:
+    async def _first_answer(self, *command: str) -> None:
+        """Send a command, and wait for its answer while `broken` is not called."""
+        answer = self.ask(*command)
+        answer.add_done_callback(self._answered_first)
+        await self._connection.answer()
+        await answer
+
+    def _answered_first(self, answer: "asyncio.Future[Any]") -> None:
         if not answer.cancelled():
             answer.exception()  # `open` may have been cancelled, and its error must not stay unread
         self._connection.answered()

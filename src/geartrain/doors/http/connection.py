@@ -35,6 +35,10 @@ class HttpConnection(Connection):
             self._made = True
             self.protocol.connection_made(transport)
 
+    def belongs_to(self, identities: frozenset[Identity]) -> bool:
+        """Whether one of these is the identity of the connection, or the one that its last request with a token had."""
+        return super().belongs_to(identities) or self.last_user in identities
+
     def surplus_error(self, why: str) -> bytes:
         """503, whatever the client is going to ask for."""
         return problem_response("unavailable", why)

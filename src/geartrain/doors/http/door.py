@@ -103,6 +103,12 @@ class HttpDoor(door.Door):
 
         return HttpConnection(self, UvicornProtocol(self._uvicorn, self._state, self.tick_loop.loop))
 
+    def end(self, identities: frozenset[Identity]) -> int:
+        """Remove the workers of these identities as well, whose requests may be between two connections."""
+        if self.app is not None:
+            self.app.context.workers.end(identities)
+        return super().end(identities)
+
     def close(self) -> None:
         """Answer requests that wait, end event streams, and close every connection."""
         if self.app is not None:

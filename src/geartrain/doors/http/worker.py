@@ -42,6 +42,7 @@ class HttpWorker(Worker):
         "key",
         "lease",
         "revocations",
+        "user",
     )
 
     def __init__(
@@ -50,6 +51,7 @@ class HttpWorker(Worker):
         super().__init__("http", name)
         self.key = secrets.token_urlsafe(12)
         self.lease = lease
+        self.user: Identity | None = None  # who registered it
         self.claims: dict[Claim, None] = {}  # that wait for a job, oldest first
         self._tick_loop = tick_loop
         self._on_expiry = on_expiry
@@ -173,6 +175,7 @@ class WorkerRegistry:
         engine.actor, engine.peer = identity, client
         worker = HttpWorker(self._tick_loop, name, lease or self._default_lease, self.remove)
         worker.peer = peer
+        worker.user = identity
         try:
             for function in functions:
                 engine.register(worker, function, timeout, Expiry.REQUEUE)
@@ -194,6 +197,12 @@ class WorkerRegistry:
         """Remove a worker, if it has not been removed already."""
         if self._workers.pop(worker.key, None) is not None:
             worker.remove()
+
+    def end(self, identities: frozenset[Identity]) -> None:
+        """Remove the workers of identities that are no longer valid."""
+        for worker in list(self._workers.values()):
+            if worker.user in identities:
+                self.remove(worker)
 
     def close(self) -> None:
         """Remove all workers."""

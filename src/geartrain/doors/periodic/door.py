@@ -69,8 +69,13 @@ class PeriodicDoor(door.Door):
         )
 
     def admits(self, token: bytes) -> bool:
-        """Whether a peer with this token may connect."""
-        return not self.options.token or hmac.compare_digest(token, self.options.token.encode())
+        """Whether a peer may connect with this token, which is not one of a user's.
+
+        Without tokens in the settings and of users it is ignored, as peers send one to any server.
+        """
+        if self.options.token:
+            return hmac.compare_digest(token, self.options.token.encode())
+        return not token or not self.access.has_tokens
 
     def apply_config(self) -> None:
         """Apply the configuration."""

@@ -167,9 +167,9 @@ async def test_worker_has_a_name_unless_the_server_knows_none() -> None:
 def test_server_that_wants_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
     @async_test
     async def scenario(url: str) -> None:
-        with pytest.raises(RefusedError, match=TOKEN):
+        with pytest.raises(RefusedError, match="requires a token"):
             await ClientEnd(url).open()
-        with pytest.raises(RefusedError, match=TOKEN):
+        with pytest.raises(RefusedError, match="requires a token"):
             await WorkerEnd(url).open(b"f")
         monkeypatch.setenv(TOKEN, "open sesame")
         async with connected_client(url) as client, connected_worker(url, b"f") as worker:

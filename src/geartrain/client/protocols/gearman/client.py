@@ -16,6 +16,7 @@ from geartrain.client.job_events import Completed, Data, Event, Failed, Progress
 from geartrain.client.order import Acceptance, Order, Status
 from geartrain.client.protocols.base import ClientProtocol, JobListener, Lost
 from geartrain.client.protocols.connection import ServerConnection
+from geartrain.client.protocols.gearman.authentication import Authentication
 from geartrain.client.protocols.gearman.worker import CAPABILITIES
 from geartrain.errors import RefusedError, ServerGoneError, WireError
 from geartrain.model import Priority
@@ -33,6 +34,7 @@ class Client(ClientProtocol):
     def __init__(self, address: Address, lost: Lost) -> None:
         super().__init__(address, lost)
         self._connection = ServerConnection(self._received, self._broken)
+        self._authentication = Authentication(address, self._connection)
         self._answers = gearman_client.AnswerReader()
         # Unanswered requests, in the order of sending: orders with their listeners, and futures of other requests.
         self._unanswered: deque[tuple[Order, JobListener] | asyncio.Future[bytes]] = deque()
@@ -64,6 +66,7 @@ class Client(ClientProtocol):
     async def open(self) -> None:
         """Connect, and ask for options: any Gearman server answers this, if only with errors."""
         await self._connection.open(self.address, self.tls)
+        await self._authentication.perform(self.token)
         self.is_geartrain = False
         for option in _OPTIONS:
             self._connection.write(wire.request(wire.OPTION_REQ, option))
@@ -136,6 +139,8 @@ class Client(ClientProtocol):
                 self._created(body)
             elif kind in _EVENTS:
                 self._event(kind, body)
+            elif self._authentication.pending:
+                self._authentication.received(body)
             elif kind == wire.ERROR:
                 self._refused(body)
             elif kind in (wire.STATUS_RES, wire.TEXT):

@@ -16,6 +16,7 @@ from geartrain.address import Address
 from geartrain.client.order import Capabilities
 from geartrain.client.protocols.base import Assignment, JobRunner, Lost, WorkerProtocol, whole_numbers
 from geartrain.client.protocols.connection import ServerConnection
+from geartrain.client.protocols.gearman.authentication import Authentication
 from geartrain.client.protocols.heartbeat import Heartbeat
 from geartrain.errors import WireError
 from geartrain.wire import gearman as wire
@@ -43,6 +44,7 @@ class Worker(WorkerProtocol):
     def __init__(self, address: Address, lost: Lost, runner: JobRunner, name: bytes, concurrency: int) -> None:
         super().__init__(address, lost, runner, name, concurrency)
         self._connection = ServerConnection(self._received, self._broken)
+        self._authentication = Authentication(address, self._connection)
         self._answers = gearman_client.AnswerReader()
         self._held: set[Assignment] = set()  # jobs that are not answered
         self._leaving: set[bytes] = set()  # functions whose CANT_DO is sent when none of their jobs is held
@@ -67,6 +69,7 @@ class Worker(WorkerProtocol):
         """Connect, send the name and the functions, and check that a Gearman server answers."""
         self.check_names(*functions)
         await self._connection.open(self.address, self.tls)
+        await self._authentication.perform(self.token)
         if self.name:
             self._connection.write(
                 wire.request(wire.SET_CLIENT_ID, self.name[: wire.MAX_CLIENT_ID].replace(b"\0", b""))
@@ -237,6 +240,8 @@ class Worker(WorkerProtocol):
                 self._revoked(answers.data[answers.start : answers.end])
             elif kind == wire.OPTION_RES:
                 self._announced(answers.data[answers.start : answers.end])
+            elif self._authentication.pending:
+                self._authentication.received(answers.data[answers.start : answers.end])
             # ERROR is about a job that the server took back meanwhile, or about the option, and is ignored.
         self._grab()
 

@@ -109,8 +109,8 @@ class Client(ClientProtocol):
     async def open(self) -> None:
         """Connect, and find out whether this is a Geartrain server."""
         try:
-            await self._connection.open(self.address, self.tls)
-            await self._subscription.open(self.address, self.tls)
+            await self._connection.open(self.address, self.tls, self.token)
+            await self._subscription.open(self.address, self.tls, self.token)
             self.is_geartrain = b"geartrain_version" in await self._connection.ask("INFO")
         except FLOW_ERRORS as error:
             self._abandon()

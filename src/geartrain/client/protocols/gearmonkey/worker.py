@@ -74,11 +74,11 @@ class Worker(WorkerProtocol):
     async def open(self, functions: dict[bytes, float]) -> None:
         """Connect, register, and begin to take jobs."""
         self.check_names(*functions)
-        self._pops.tls = self.tls
+        self._pops.tls, self._pops.token = self.tls, self.token
         self._flow.functions = [_text(function) for function in functions]
         try:
             for pipeline in (self._reports, self._fetches):
-                await pipeline.open(self.address, self.tls)
+                await pipeline.open(self.address, self.tls, self.token)
             await self._reports.run(self._flow.start())
             await self._reports.run(self._flow.renew())
             await self._fetches.run(self._flow.tie())

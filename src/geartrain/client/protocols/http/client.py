@@ -18,7 +18,7 @@ from geartrain.client.job_events import Completed, Event, Failed
 from geartrain.client.order import Acceptance, Capabilities, Order, Status
 from geartrain.client.protocols.base import ClientProtocol, JobListener, Lost
 from geartrain.client.protocols.http.connections import API, HttpClientPool, quoted
-from geartrain.errors import ClientError, RefusedError, ResultGoneError, ServerGoneError
+from geartrain.errors import ClientError, ResultGoneError, ServerGoneError
 from geartrain.wire.event_stream import EventStream
 
 CLIENT: Final = Capabilities(
@@ -51,9 +51,8 @@ class Client(ClientProtocol):
 
     async def open(self) -> None:
         """Check that there is a Geartrain server."""
-        self._http.tls = self.tls
         try:
-            await self._http.check_server()
+            await self._http.open(self.tls, self.token)
         except BaseException:
             await self._http.close()
             raise
@@ -147,7 +146,7 @@ class Client(ClientProtocol):
         if answer.status == 201:
             listener.accepted(Acceptance(jsonbytes.decode(answer.json()["handle"]), order.function, order.unique))
         else:
-            listener.refused(RefusedError(answer.problem()))
+            listener.refused(answer.error())
 
     async def _foreground(self, order: Order, listener: JobListener) -> None:
         submission = {**_submission(order), "background": False, "wait": _LONGEST_WAIT}

@@ -4,7 +4,6 @@ A server closes idle connections, which is no failure: only an unanswered reques
 """
 
 import asyncio
-import os
 import ssl
 import urllib.parse
 from collections.abc import AsyncIterator
@@ -14,18 +13,17 @@ import httptools
 import msgspec
 
 from geartrain.address import Address
-from geartrain.client.protocols.base import RESULT_ERRORS
+from geartrain.client.protocols.base import RESULT_ERRORS, authentication_error
 from geartrain.client.protocols.connection import ServerConnection
-from geartrain.errors import ClientError, RefusedError, ServerGoneError, WireError
+from geartrain.errors import AuthenticationError, ClientError, RefusedError, ServerGoneError, WireError
 
 API: Final = "/api/v1"
-# The token for a server that requires one.
-TOKEN_VARIABLE: Final = "GEARTRAIN_HTTP_TOKEN"
 # Requests at the same time, each on a connection of its own; more have to wait.
 MOST_CONNECTIONS: Final = 256
 # Servers close idle connections (Geartrain after 75 seconds); one that was idle for this long is not used again.
 _IDLE_SECONDS: Final = 45.0
 _FIRST_ERROR: Final = 400  # statuses from here on are errors
+_UNAUTHORIZED: Final = 401
 
 
 class HttpAnswer(NamedTuple):
@@ -49,10 +47,15 @@ class HttpAnswer(NamedTuple):
             return f"the server answered {self.status}"
 
     def checked(self) -> "HttpAnswer":
-        """This answer; an error if its status is one: about a result, or else a RefusedError."""
+        """This answer; an error if its status is one: about a result or a token, or else a RefusedError."""
         if self.status >= _FIRST_ERROR:
-            raise RESULT_ERRORS.get(self._kind(), RefusedError)(self.problem())
+            raise self.error()
         return self
+
+    def error(self) -> ClientError:
+        """The error that this answer is."""
+        kind = AuthenticationError if self.status == _UNAUTHORIZED else RefusedError
+        return RESULT_ERRORS.get(self._kind(), kind)(self.problem())
 
     def _kind(self) -> str:
         try:
@@ -154,21 +157,23 @@ class HttpClientPool:
     """All HTTP connections to one server."""
 
     def __init__(self, address: Address) -> None:
-        self.tls: ssl.SSLContext | None = None
         self._address = address
+        self._tls: ssl.SSLContext | None = None
         self._idle: list[HttpClientConnection] = []
         self._busy: set[HttpClientConnection] = set()
         self._limit = asyncio.Semaphore(MOST_CONNECTIONS)
         self._closed = False
-        token = os.environ.get(TOKEN_VARIABLE, "")
         host = f"[{address.host}]" if ":" in address.host else address.host
         self._head = f" HTTP/1.1\r\nHost: {host}:{address.port}\r\n".encode()
+
+    async def open(self, tls: ssl.SSLContext | None, token: str) -> None:
+        """Check that a Geartrain server answers, and accepts the token."""
+        self._tls = tls
         if token:
             self._head += f"Authorization: Bearer {token}\r\n".encode()
-
-    async def check_server(self) -> None:
-        """Check that a Geartrain server answers, and accepts the token."""
         answer = await self._ask(self._request("GET", f"{API}/session", None, None))
+        if answer.status == _UNAUTHORIZED:
+            raise authentication_error(self._address, token, answer.problem())
         if not isinstance(answer.checked().json(), dict):
             raise ClientError(f"{self._address} is no Geartrain server")
 
@@ -185,7 +190,7 @@ class HttpClientPool:
         """GET a long-lived stream, on a connection of its own; a ServerGoneError if that breaks."""
         connection = HttpClientConnection(self._address)
         try:
-            await connection.open(self.tls)
+            await connection.open(self._tls)
             self._busy.add(connection)
             async for part in connection.stream(self._request("GET", path, None, None)):
                 yield part
@@ -232,7 +237,7 @@ class HttpClientPool:
                 return connection
             connection.abandon()
         connection = HttpClientConnection(self._address)
-        await connection.open(self.tls)
+        await connection.open(self._tls)
         return connection
 
     def _request(self, method: str, path: str, body: Any, raw: bytes | None) -> bytes:

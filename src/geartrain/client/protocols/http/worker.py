@@ -80,10 +80,9 @@ class Worker(WorkerProtocol):
     async def open(self, functions: dict[bytes, float]) -> None:
         """Register, and claim jobs."""
         self.check_names(*functions)
-        self._http.tls = self.tls
         self._functions = set(functions)
         try:
-            await self._http.check_server()
+            await self._http.open(self.tls, self.token)
             await self._register()
         except BaseException:
             await self._http.close()

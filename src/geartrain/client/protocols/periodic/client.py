@@ -56,7 +56,7 @@ class Client(ClientProtocol):
 
     async def open(self) -> None:
         """Connect and register as a client."""
-        await self._session.open(wire.CLIENT, b"", self.tls)
+        await self._session.open(wire.CLIENT, b"", self.tls, self.token)
 
     def submit(self, order: Order, listener: JobListener) -> None:
         """SUBMIT_JOB, or RECV_DATA and RUN_JOB."""

@@ -5,21 +5,19 @@ sends a ping regularly, and closes the connection when it is not answered.
 """
 
 import asyncio
-import os
 import ssl
 from collections.abc import Callable
 from typing import Final
 
 from geartrain.address import Address
+from geartrain.client.protocols.base import authentication_error
 from geartrain.client.protocols.connection import ServerConnection
-from geartrain.errors import RefusedError, ServerGoneError, WireError
+from geartrain.errors import ServerGoneError, WireError
 from geartrain.wire import periodic as wire
 from geartrain.wire import periodic_client
 
 # Current servers close a connection after 120 seconds of silence or more.
 PING_SECONDS: Final = 50.0
-# The token for a server that requires one; a Geartrain server reads the same variable.
-TOKEN_VARIABLE: Final = "GEARTRAIN_PERIODIC_TOKEN"
 _LAST_ID: Final = 0x7FFFFFFF
 _NAMED: Final = {wire.CLIENT: wire.NAMED_CLIENT, wire.WORKER: wire.NAMED_WORKER}
 
@@ -36,13 +34,14 @@ class Session:
         self.waiting: dict[int, OnAnswer] = {}  # by message id
         self._answers = periodic_client.AnswerReader()
         self._last_id = 0
+        self._token = b""
         self._registered = False  # the server has answered the registration
         self._ping_timer: asyncio.TimerHandle | None = None
         self._unanswered = 0  # the message id of a ping, until its PONG
 
-    async def open(self, kind: int, name: bytes, tls: ssl.SSLContext | None) -> None:
-        """Connect, register, and wait for the answer to a ping."""
-        token = os.environ.get(TOKEN_VARIABLE, "").encode()
+    async def open(self, kind: int, name: bytes, tls: ssl.SSLContext | None, secret: str) -> None:
+        """Connect, register, and wait for the answer to a ping. The secret is the token; empty: none."""
+        token = self._token = secret.encode()
         await self.connection.open(self._address, tls)
         self.connection.write(periodic_client.registration(_NAMED[kind] if name or token else kind, name, token))
         self._ping()
@@ -91,7 +90,7 @@ class Session:
     def _registration_answered(self, frame: bytes) -> None:
         """Handle the answer to the first frame: a connection id, or a refusal."""
         if frame[:1] == bytes((wire.NO_WORKER,)) and len(frame) == 1:
-            self.connection.fail(RefusedError(f"the server requires a token: set {TOKEN_VARIABLE}"))
+            self.connection.fail(authentication_error(self._address, self._token, ""))
         self._registered = True
 
     def _ping(self) -> None:

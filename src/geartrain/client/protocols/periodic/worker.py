@@ -95,12 +95,12 @@ class Worker(WorkerProtocol):
     async def _open_session(self) -> None:
         """Register with a name, or else without: servers before 1.2.9 know no names, and close or do not answer."""
         try:
-            await self._session.open(wire.WORKER, self.name, self.tls)
+            await self._session.open(wire.WORKER, self.name, self.tls, self.token)
         except (ConnectionError, ServerGoneError) as error:
             if not self.name or isinstance(error, ConnectionRefusedError):
                 raise
             self._session = Session(self.address, self.lost)
-            await self._session.open(wire.WORKER, b"", self.tls)
+            await self._session.open(wire.WORKER, b"", self.tls, self.token)
 
     def _grab(self) -> None:
         def answered(command: int, arguments: wire.Arguments) -> None:

@@ -1,0 +1,85 @@
+"""The options of every command that connects to a server: the files for TLS, and the file with a token.
+
+Those for TLS are the library's environment variables, spelled as options: each is set in the environment before the
+command runs, so that whatever connects finds it there. The token is not: commands that `geartrain work` runs would
+inherit it.
+"""
+
+import functools
+import inspect
+import os
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+import typer
+
+from geartrain.client import credentials, tls
+
+TLS_PANEL: Final = "TLS, for URLs such as gearmans://"
+TOKEN_PANEL: Final = "Token, for servers with users"
+
+
+def _option(name: str, help: str, panel: str) -> Any:
+    return Annotated[str, typer.Option(name, metavar="FILE", help=help, show_default=False, rich_help_panel=panel)]
+
+
+def _set_variable(variable: str) -> Callable[[str], None]:
+    def set_variable(path: str) -> None:
+        os.environ[variable] = path
+
+    return set_variable
+
+
+# By parameter: the option, and what is done with its value.
+OPTIONS: Final[dict[str, tuple[Any, Callable[[str], None]]]] = {
+    "token_file": (
+        _option(
+            "--token-file",
+            f"Send the token in this file. [env: {credentials.VARIABLE} has the token, {credentials.FILE_VARIABLE} the "
+            "name of a file]",
+            TOKEN_PANEL,
+        ),
+        credentials.use_file,
+    ),
+    "tls_ca": (
+        _option(
+            "--tls-ca", f"Trust these authorities instead of the machine's (PEM). [env: {tls.CA_VARIABLE}]", TLS_PANEL
+        ),
+        _set_variable(tls.CA_VARIABLE),
+    ),
+    "tls_certificate": (
+        _option("--tls-certificate", f"Present this certificate (PEM). [env: {tls.CERTIFICATE_VARIABLE}]", TLS_PANEL),
+        _set_variable(tls.CERTIFICATE_VARIABLE),
+    ),
+    "tls_key": (
+        _option("--tls-key", f"The certificate's private key (PEM). [env: {tls.KEY_VARIABLE}]", TLS_PANEL),
+        _set_variable(tls.KEY_VARIABLE),
+    ),
+}
+
+
+def add(group: typer.Typer) -> None:
+    """Add the options to every command of the group, and of the groups in it, that has the option `--server`."""
+    for command in group.registered_commands:
+        if command.callback is not None and "server" in inspect.signature(command.callback).parameters:
+            command.callback = _with_options(command.callback)
+    for below in group.registered_groups:
+        assert below.typer_instance is not None
+        add(below.typer_instance)
+
+
+def _with_options(callback: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(callback)
+    def execute(**values: Any) -> Any:
+        for name, (_, use) in OPTIONS.items():
+            path = values.pop(name)
+            if path:
+                use(path)
+        return callback(**values)
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [parameter.replace(kind=keyword) for parameter in inspect.signature(callback).parameters.values()]
+    parameters += [inspect.Parameter(name, keyword, default="", annotation=OPTIONS[name][0]) for name in OPTIONS]
+    execute.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    execute.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return execute
