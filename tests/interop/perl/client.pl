@@ -7,7 +7,19 @@ $| = 1;
 my ($host, $port, $verb, $function, $unique, $priority) = @ARGV;
 binmode STDIN;
 my $payload = do { local $/; <STDIN> };
-my $client = Gearman::Client->new(job_servers => ["$host:$port"], exceptions => 1);
+# With TLS where the environment names the files for it.
+my $server = "$host:$port";
+if ($ENV{GEARMAN_TLS_CA}) {
+    $server = {
+        host      => $host,
+        port      => $port,
+        use_ssl   => 1,
+        ca_file   => $ENV{GEARMAN_TLS_CA},
+        cert_file => $ENV{GEARMAN_TLS_CERTIFICATE},
+        key_file  => $ENV{GEARMAN_TLS_KEY},
+    };
+}
+my $client = Gearman::Client->new(job_servers => [$server], exceptions => 1);
 
 sub tell_event {
     my ($event, $data) = @_;

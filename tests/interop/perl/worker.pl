@@ -5,7 +5,19 @@ use Gearman::Worker;
 
 $| = 1;
 my ($host, $port, $prefix) = @ARGV;
-my $worker = Gearman::Worker->new(job_servers => ["$host:$port"], client_id => "perl-worker");
+# With TLS where the environment names the files for it.
+my $server = "$host:$port";
+if ($ENV{GEARMAN_TLS_CA}) {
+    $server = {
+        host      => $host,
+        port      => $port,
+        use_ssl   => 1,
+        ca_file   => $ENV{GEARMAN_TLS_CA},
+        cert_file => $ENV{GEARMAN_TLS_CERTIFICATE},
+        key_file  => $ENV{GEARMAN_TLS_KEY},
+    };
+}
+my $worker = Gearman::Worker->new(job_servers => [$server], client_id => "perl-worker");
 
 my %functions = (
     reverse => sub { scalar reverse $_[0]->arg },
