@@ -144,7 +144,9 @@ class StoreArchive:
             for record in self._uncommitted.records.values()
             if store_query.matches(record, payloads.get(record.id, b""))
         ]
-        stored = [record for record in await self._read(store_query) if record.id not in removed]
+        # As many more as may have to be left out: a short answer means that there are no others.
+        read = await self._read(store_query._replace(limit=limit + len(removed)))
+        stored = [record for record in read if record.id not in removed]
         by_id = {record.id: record for record in (*stored, *uncommitted)}
         return heapq.nlargest(limit, by_id.values(), key=lambda record: record.id)
 
