@@ -115,6 +115,7 @@ class _JobOfRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reducer: JsonBytes
     keep_for: float
     expires_at: float
+    user: str
 
 
 class _Value(_Line, frozen=True, tag="value"):
@@ -229,7 +230,7 @@ def _whole(job: Job) -> _JobOfRecord:
     _require_finite(run_at=job.run_at, timeout=job.timeout, keep_for=job.keep_for, expires_at=job.expires_at)
     return _JobOfRecord(
         jsonbytes.encode(job.payload), job.run_at, job.count, job.timeout, jsonbytes.encode(job.reducer), job.keep_for,
-        job.expires_at,
+        job.expires_at, job.user,
     )  # fmt: skip
 
 
@@ -351,7 +352,7 @@ class DumpReader:
             record.id, record.handle, record.function, record.unique, jsonbytes.decode(whole.payload), record.priority,
             record.state, whole.run_at, record.submitted_at, record.attempts, whole.count, whole.timeout,
             jsonbytes.decode(whole.reducer), record.door, record.reason, record.failed_attempts, record.keeps_result,
-            whole.keep_for, whole.expires_at,
+            whole.keep_for, whole.expires_at, whole.user,
         )  # fmt: skip
         try:
             return rows.failed_job(row, Job)

@@ -72,7 +72,7 @@ def dumped(*entries: Job | Record, next_id: int = 100) -> list[bytes]:
     return [dump.header(1.5, next_id), *waiting, *over, dump.end(len(waiting), len(over))]
 
 
-def read(lines: list[bytes]) -> list[Job | Record]:
+def read(lines: list[bytes]) -> list[dump.Entry]:
     return list(dump.DumpReader().read(lines))
 
 
@@ -90,6 +90,32 @@ def test_every_job_can_be_read_back(made: Job) -> None:
 @given(RECORDS)
 def test_every_record_can_be_read_back(made: Record) -> None:
     assert read(dumped(made)) == [made]
+
+
+@given(jobs(), RECORDS)
+def test_every_failed_job_can_be_read_back(made: Job, over: Record) -> None:
+    over = over._replace(
+        id=made.id, handle=made.handle, function=made.function, unique=made.unique, priority=made.priority,
+        state=int(JobState.FAILED), submitted_at=made.submitted_at, attempts=made.attempts, door=made.door,
+        reason=made.reason, failed_attempts=pack_attempts(made.failed_attempts), keeps_result=made.keeps_result,
+    )  # fmt: skip
+    made.state = JobState.FAILED
+    lines = [dump.header(1.5, 100), dump.record_line(over, made), dump.end(0, 1)]
+    [found] = dump.DumpReader().read(lines)
+    assert isinstance(found, dump.FailedJob)
+    assert found.record == over
+    assert contract.row(found.job) == contract.row(made)
+
+
+@given(TEXT, OCTETS)
+def test_every_saved_value_can_be_read_back(name: str, value: bytes) -> None:
+    made = dump.SavedValue(name, value)
+    assert list(dump.DumpReader().read([dump.header(1.5, 100), dump.value_line(made), dump.end(0, 0, 1)])) == [made]
+
+
+def test_missing_value_is_noticed() -> None:
+    with pytest.raises(DumpError, match="counts 1 values, but the dump has 0"):
+        list(dump.DumpReader().read([dump.header(1.5, 100), dump.end(0, 0, 1)]))
 
 
 def test_record_of_a_cut_result_is_read_back() -> None:
