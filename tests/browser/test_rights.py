@@ -130,6 +130,15 @@ def test_buttons_are_for_the_functions_of_the_rights(log_in: Visit, place: Place
         assert bool({"Pause", "Drop", "Limits"} & visible_buttons(page)) == allowed
 
 
+def test_buttons_for_all_jobs_need_the_right_for_all_of_them(log_in: Visit, place: Place) -> None:
+    page = log_in("postmaster", "#/jobs?state=queued&function=mail.send")
+    shows(page, "table", place.jobs["mail.send"])
+    shows(page, ".bulk button", "Cancel all")
+    page.goto(f"{place.url}/#/jobs?state=queued")
+    shows(page, "table", "billing")
+    assert page.locator(".bulk button", has_text="Cancel all").count() == 0
+
+
 def test_submitter_submits_and_follows_jobs(log_in: Visit, errors: PageErrors, place: Place) -> None:
     errors.expected = ("403",)  # the payload of the job is for readers
     page = log_in("sender")

@@ -1,4 +1,5 @@
 // Buttons for the selected jobs of a list, or for all that match its filter, and the progress of what they do.
+import { may } from "../lib/access.js";
 import { performOnAll, performOnEach, plainButton, sumUp, verbsFor } from "../lib/actions.js";
 import { confirm } from "../lib/dialog.js";
 import { make, setText } from "../lib/dom.js";
@@ -28,15 +29,17 @@ export class BulkBar {
   offerAll(names, filter, amount) {
     setText(this.about, "");
     const click = (name) => () => this.askForAll(name, filter(), amount);
-    this.#show(names.map((name) => this.#button(name, VERBS[name].label_all, click(name))));
+    const allowed = names.filter((name) => may(VERBS[name].needs, functionOf(filter())));
+    this.#show(allowed.map((name) => this.#button(name, VERBS[name].label_all, click(name))));
   }
 
   /** Buttons for the selected jobs; `more` are other buttons, for the selection itself. */
   offerSelected(jobs, more) {
-    const names = [...new Set(jobs.flatMap((job) => verbsFor(job.state)))];
+    const allows = (name, job) => may(VERBS[name].needs, shown(job.function));
+    const names = new Set(jobs.flatMap((job) => verbsFor(job.state).filter((name) => allows(name, job))));
     setText(this.about, `${plural(jobs.length, "job")} selected`);
-    const buttons = names.map((name) => {
-      const fitting = jobs.filter((job) => VERBS[name].states.includes(job.state));
+    const buttons = [...names].map((name) => {
+      const fitting = jobs.filter((job) => VERBS[name].states.includes(job.state) && allows(name, job));
       const label = fitting.length < jobs.length ? `${VERBS[name].label} ${count(fitting.length)}` : VERBS[name].label;
       return this.#button(name, label, () => this.#askForSelected(name, fitting));
     });
@@ -92,6 +95,11 @@ export class BulkBar {
     else buttons.forEach((button, index) => this.buttons.children[index].replaceWith(button));
     this.buttons.dataset.shown = signature;
   }
+}
+
+/** The function that a filter is for; empty, for which a right to all functions is needed, if it is for all. */
+export function functionOf(filter) {
+  return shown(plainFilter(filter).function ?? "");
 }
 
 /** The filter with values for JSON, without those that are not set. */

@@ -10,7 +10,7 @@ import { decoded, shown } from "../lib/text.js";
 import { setTime } from "../lib/time.js";
 import { VERBS } from "../lib/verbs.js";
 import { empty, functionLink, problemBox, searchField, segments } from "../lib/widgets.js";
-import { BulkBar } from "./bulkbar.js";
+import { BulkBar, functionOf } from "./bulkbar.js";
 import { openGroup } from "./failuregroup.js";
 
 const STATES = [
@@ -130,7 +130,8 @@ function fillActions(cell, group, filter, bulk) {
     const { failed, dead, reason, example } = cell.current();
     bulk.askForAll(name, { ...filter(), reason }, plural(failed + dead, "job"), example);
   };
-  cell.replaceChildren(make("div", { class: "row" }, ...names.map((name) => plainButton(name, click(name)))));
+  const buttons = names.map((name) => plainButton(name, click(name), "tiny", functionOf(filter())));
+  cell.replaceChildren(make("div", { class: "row" }, ...buttons));
 }
 
 function functionField(value, onChange) {
