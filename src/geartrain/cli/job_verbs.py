@@ -29,7 +29,7 @@ def epilog(verb: Verb) -> str:
     assert verb.command is not None
     text, examples, rest = verb.command.epilog.partition("**Examples**")
     text += f"\n\n{bulk.EPILOG}" if bulk.is_action(verb) else ""
-    return f"{text}\n\n{exit_codes.EPILOG}{examples}{rest}" if text else exit_codes.EPILOG
+    return f"{text}\n\n{exit_codes.EPILOG}\n{examples}{rest}" if text else exit_codes.EPILOG
 
 
 def command(verb: Verb, command: CliCommand) -> Callable[..., None]:

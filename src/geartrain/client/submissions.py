@@ -14,7 +14,15 @@ from geartrain.client.job_events import Event
 from geartrain.client.order import Acceptance, Capabilities, Status
 from geartrain.client.protocols.base import ClientProtocol
 from geartrain.client.server_pool import CONNECTION_ERRORS, PooledServer, ServerPool
-from geartrain.errors import AdminError, ClientError, RefusedError, ServerGoneError, UncertainError, UnsupportedError
+from geartrain.errors import (
+    AdminError,
+    ClientError,
+    JobTimeoutError,
+    RefusedError,
+    ServerGoneError,
+    UncertainError,
+    UnsupportedError,
+)
 
 T = TypeVar("T")
 
@@ -164,6 +172,9 @@ class Submissions:
             job.refused(RefusedError(f"{server.address} refused: {error.text}"))
         except ServerGoneError as error:
             job.gone(error)
+        except JobTimeoutError:
+            text = f"{server.address} did not acknowledge the job of {job.function!r} in time: it may be queued or not"
+            job.refused(UncertainError(text))
         except ClientError as error:
             job.refused(error)
 

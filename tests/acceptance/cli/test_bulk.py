@@ -7,7 +7,7 @@ import pytest
 
 from tests.acceptance.cli.conftest import Geartrain, run
 from tests.support import process, serving
-from tests.support.gearman_peer import worker
+from tests.support.gearman_peer import Kind, worker
 
 USAGE = 2
 
@@ -78,6 +78,18 @@ def test_dead_jobs_are_retried_and_deleted(tmp_path: Path) -> None:
         assert run(server.url, "retry", "--function", "one", "--since", "1h").text == "2 jobs queued again\n"
         assert run(server.url, "delete", "--function", "two").text == "1 job deleted\n"
         assert run(server.url, "jobs", "--state", "dead", "--json").out == b""
+
+
+def test_failed_jobs_are_retried_and_deleted(server: serving.ServerProcess, geartrain: Geartrain) -> None:
+    submitted(geartrain, "faulty", "a", "b", "c")
+    with worker(server.port, b"faulty") as peer:
+        for _ in range(3):
+            peer.send(Kind.WORK_FAIL, peer.grab().handle)
+        peer.take()  # nothing more, so the failures have arrived
+    assert "3 jobs would be queued again" in geartrain("retry", "--function", "faulty", "--dry-run").err
+    assert geartrain("retry", "--state", "failed", "--function", "faulty", "--search", "a").code == 0
+    assert geartrain("delete", "--function", "faulty").text.endswith("deleted\n")
+    assert set(states(geartrain, "faulty")) <= {"queued"}
 
 
 def test_more_jobs_than_one_call_takes(geartrain: Geartrain) -> None:

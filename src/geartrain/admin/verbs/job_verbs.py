@@ -89,7 +89,10 @@ JOB_VERBS: Final = (
             "retry", many=True,
             epilog="A job has failed if its worker said so or took too long. It is dead if the server gave up on it:"
             " its workers disconnected, or it failed too often. `geartrain jobs --state failed` and `--state dead` list"
-            " such jobs with their reasons. A job that is retried keeps its handle.",
+            " such jobs with their reasons. A job that is retried keeps its handle."
+            "\n\n**Examples**"
+            "\n\n- `geartrain retry H:host:17 H:host:18`"
+            "\n\n- `geartrain retry --state failed --function mail --since 1d --dry-run`",
         ),
         button=Button("Retry", "Retry all"),
     ),
@@ -107,7 +110,9 @@ JOB_VERBS: Final = (
         http=Http("POST", "/jobs/{handle}/cancel", shows="job"),
         command=CliCommand(
             "cancel", many=True,
-            epilog="A worker that runs the job is notified if its protocol allows it. Its answer is ignored.",
+            epilog="A worker that runs the job is notified if its protocol allows it. Its answer is ignored."
+            "\n\n**Examples**"
+            "\n\n- `geartrain cancel --function mail --state queued --search ada@example.org`",
         ),
         button=Button("Cancel", "Cancel all", danger=True),
     ),
