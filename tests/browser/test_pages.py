@@ -1,9 +1,13 @@
 """Every page of the dashboard, on a busy server."""
 
+import base64
 import json
+from typing import Any
 
 import pytest
 
+from geartrain.app.codecs import CborCodec, Codec, JsonCodec, MsgpackCodec
+from geartrain.app.envelope import Envelope
 from tests.browser.page_checks import PageErrors, Visit, part, shows
 from tests.browser.scene import HOSTILE, Scene, api
 from tests.support.gearman_peer import Kind, Peer, worker
@@ -116,6 +120,44 @@ def test_a_task_shows_its_arguments(busy: Scene, visit: Visit) -> None:
     assert json.loads(page.get_by_role("textbox", name="Payload").input_value()) == call
     page.goto(f"{busy.url}/#/jobs?function=shop.charge")
     shows(page, "td", '4711, "Ada", urgent = true, lines = [{"cents":1900}]')
+
+
+ARGUMENTS: list[Any] = [
+    *(0, 1, -1, 127, 128, -32, -33, 255, 256, -129, 65536, -70000, 2**31, -(2**31), 2**40, -(2**40), 2**64 - 1),
+    *(True, None, 1.5, -0.25, 1e300, "", "Ada", "ü" * 40, "x" * 300, [1, [2]], list(range(20)), {"a": {"b": []}}),
+    {str(number): number for number in range(20)},
+]
+
+
+@pytest.mark.parametrize("codec", [JsonCodec(), MsgpackCodec(), CborCodec()], ids=lambda codec: codec.name)
+def test_arguments_are_shown_in_every_format_of_tasks(busy: Scene, visit: Visit, codec: Codec) -> None:
+    payload = codec.encode(Envelope(1, ARGUMENTS, {"urgent": True, "at": 7}, "5f2c9a1e7b3d-1"))
+    encoded = {"base64": base64.b64encode(payload).decode()}
+    handle = api(busy.url, "jobs", {"function": "shop.all", "payload": encoded})["handle"]
+    page = visit(f"{busy.url}/#/jobs/{part(handle)}")
+    text = shows(page, "pre", "urgent = true").inner_text()
+    values, _, named = text.rpartition(",\nurgent")
+    # A number that the browser's own numbers cannot represent is a text in the binary formats.
+    numbers = [value for value in ARGUMENTS if value != 2**64 - 1]
+    assert [value for value in json.loads(f"[{values}]") if str(value) != str(2**64 - 1)] == numbers
+    assert str(2**64 - 1) in values
+    assert named == " = true,\nat = 7"
+    page.goto(f"{busy.url}/#/jobs?function=shop.all")
+    shows(page, "tbody tr", handle)
+
+
+def test_bytes_that_begin_like_a_task_are_hex(busy: Scene, visit: Visit) -> None:
+    for payload in (
+        b"\x83\xa1v\x01\xa4args\xdd\xff\xff\xff\xff",
+        b"\xa2av\x01dargs\x9f\x01",
+        b"\xd8" * 2000,
+        b"\x82\xff",
+    ):
+        encoded = {"base64": base64.b64encode(payload).decode()}
+        handle = api(busy.url, "jobs", {"function": "shop.odd", "payload": encoded})["handle"]
+        page = visit(f"{busy.url}/#/jobs/{part(handle)}")
+        shows(page, "pre.hex", payload[:2].hex(" "))
+        assert page.get_by_role("button", name="Arguments").count() == 0
 
 
 def test_a_payload_that_only_resembles_a_task_is_shown_whole(busy: Scene, visit: Visit) -> None:

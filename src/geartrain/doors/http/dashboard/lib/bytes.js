@@ -3,6 +3,7 @@ import { make } from "./dom.js";
 import { argumentsText } from "./envelope.js";
 import { size } from "./format.js";
 import { notice } from "./notice.js";
+import { parseExact } from "./text.js";
 
 const MOST_SHOWN = 256 * 1024; // bytes; laying out more text makes the page slow
 const HEX_SHOWN = 16 * 1024;
@@ -10,7 +11,7 @@ const LINE = 16;
 
 /** Formats for bytes; each returns a text, or null if it does not apply. */
 const FORMATS = {
-  Arguments: (bytes) => argumentsText(decode(bytes)),
+  Arguments: (bytes) => argumentsText(bytes),
   Text: (bytes) => decode(bytes),
   JSON: (bytes) => pretty(decode(bytes)),
   Hex: (bytes) => hex(bytes),
@@ -72,7 +73,7 @@ export function decode(bytes) {
 function pretty(text) {
   if (text === null || !/^\s*[[{]/.test(text)) return null;
   try {
-    return JSON.stringify(JSON.parse(text), null, 2);
+    return JSON.stringify(parseExact(text), null, 2);
   } catch {
     return null;
   }

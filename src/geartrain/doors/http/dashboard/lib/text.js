@@ -15,6 +15,15 @@ export function textOfBytes(bytes) {
   }
 }
 
+/** The value of JSON whose numbers are written as they were, where the browser can: not all fit its own numbers. */
+export function parseExact(text) {
+  return JSON.parse(text, (key, value, context) =>
+    typeof value === "number" && context?.source !== undefined && context.source !== String(value)
+      ? (JSON.rawJSON?.(context.source) ?? value)
+      : value,
+  );
+}
+
 /** For display: bytes that are not text have \x escapes. */
 export function shown(text) {
   if (text === null || text === undefined) return "";

@@ -143,16 +143,11 @@ function progress(job) {
 }
 
 function factsOf(job) {
-  const at = (value) =>
-    value === null
-      ? null
-      : make(
-          "span",
-          {},
-          dateTime(value),
-          " ",
-          make("span", { class: "soft" }, "(", time(value, FUTURE.some((name) => value === job[name]) ? "until" : "ago"), ")"),
-        );
+  const at = (value) => {
+    if (value === null) return null;
+    const style = FUTURE.some((name) => value === job[name]) ? "until" : "ago";
+    return make("span", {}, dateTime(value), " ", make("span", { class: "soft" }, "(", time(value, style), ")"));
+  };
   const started = job.started_at;
   const first = job.trials[0]?.started_at ?? started;
   const last = lastWorker(job);

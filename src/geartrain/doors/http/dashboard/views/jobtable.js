@@ -84,8 +84,7 @@ function fillReason(cell, job) {
 
 function preview(job) {
   if (job.payload === null) return "not kept";
-  const payload = shown(job.payload);
-  const text = (argumentsPreview(payload) ?? payload).replaceAll("\n", "⏎");
+  const text = (argumentsPreview(job.payload) ?? shown(job.payload)).replaceAll("\n", "⏎");
   return text.length > PREVIEW ? `${text.slice(0, PREVIEW)}…` : text;
 }
 
