@@ -27,6 +27,11 @@ _VARIABLE: Final = (
 )
 
 
+def has_traceback(reason: str) -> bool:
+    """Whether a reason is a Python traceback."""
+    return reason.lstrip().startswith(_TRACEBACK)
+
+
 def summary(reason: str) -> str:
     """The one line of a reason that says most: the last one of a Python traceback, otherwise the first.
 
@@ -34,7 +39,7 @@ def summary(reason: str) -> str:
     'ValueError: no such user'
     """
     text = reason.strip()
-    if text.startswith(_TRACEBACK):
+    if has_traceback(text):
         return text.rpartition("\n")[2].strip()
     return text.partition("\n")[0].strip()
 

@@ -28,7 +28,7 @@ from geartrain.app.threads import DaemonThreads
 from geartrain.app.transport import SubmittedJob, Transport
 from geartrain.client.job_events import Completed, Data, Event, Failed, Progressed, Warned
 from geartrain.client.order import Status
-from geartrain.errors import ExpiredError, JobFailedError, JobTimeoutError
+from geartrain.errors import ExpiredError, JobFailedError, JobTimeoutError, ResultGoneError
 from geartrain.model import JobState
 
 __all__ = ["Clock", "InMemory", "Submitted"]
@@ -76,6 +76,7 @@ class Submitted(SubmittedJob):
     due: float = 0.0
     returned: bytes = b""
     reason: str = ""  # of the last failure
+    trace: str = ""  # its traceback
     news: list[Event] = dataclasses.field(default_factory=list)
 
     def __repr__(self) -> str:
@@ -96,6 +97,10 @@ class Submitted(SubmittedJob):
     def handle(self) -> bytes:
         return f"memory:{self.number}".encode()
 
+    @property
+    def server(self) -> str:
+        return "memory"
+
     async def result(self, timeout: float | None) -> bytes:
         if not self.submission.background:
             await self.memory.run_until(self)
@@ -107,7 +112,10 @@ class Submitted(SubmittedJob):
         raise error(f"{self!r}: {self.reason}", self.reason, data=self.reason.encode())
 
     async def status(self) -> Status:
-        return Status(self.state not in _FINISHED, self.state is JobState.RUNNING)
+        progress = next((event for event in reversed(self.news) if isinstance(event, Progressed)), None)
+        numbers = (progress.numerator, progress.denominator) if progress is not None else (0.0, 0.0)
+        known, running = self.state not in _FINISHED, self.state is JobState.RUNNING
+        return Status(known, running, *numbers, self.state.name.lower(), self.trace or self.reason)
 
     async def cancel(self) -> bool:
         if self.state in _FINISHED:
@@ -137,6 +145,35 @@ class Submitted(SubmittedJob):
 
     async def attempts(self) -> int:
         return self.tries
+
+
+class UnknownJob(SubmittedJob):
+    """What a program gets for a handle that no submission has."""
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, handle: bytes) -> None:
+        self._handle = handle
+
+    @property
+    def handle(self) -> bytes:
+        return self._handle
+
+    @property
+    def server(self) -> str:
+        return "memory"
+
+    async def result(self, timeout: float | None) -> bytes:
+        raise ResultGoneError(f"there is no job {self._handle.decode('utf-8', 'replace')}")
+
+    async def status(self) -> Status:
+        return Status(False)
+
+    async def cancel(self) -> bool:
+        return False
+
+    async def events(self) -> AsyncIterator[Event]:
+        yield Completed(await self.result(None))
 
 
 class InMemory(Transport):
@@ -276,7 +313,7 @@ class InMemory(Transport):
             job.state, job.returned = JobState.DONE, attempt.result
             job.news.append(Completed(attempt.result))
             return
-        job.reason = retry.reason_of(attempt.error)
+        job.reason, job.trace = retry.reason_of(attempt.error), retry.traceback_of(attempt.error)
         delay = job.task.retry_policy.delay_after(attempt.error, job.tries, lambda shortest, longest: longest)
         if delay is not None:
             job.state, job.due = JobState.SCHEDULED, self.clock.now + delay
@@ -314,6 +351,12 @@ class InMemory(Transport):
 
     async def submit_many(self, calls: Iterable[Call[Any]]) -> list[SubmittedJob]:
         return [self._submit(call) for call in calls]
+
+    def job(self, handle: bytes, function: bytes, server: str) -> SubmittedJob:
+        for job in self.submitted:
+            if job.handle == handle and (not function or job.task.function_name == function):
+                return job
+        return UnknownJob(handle)
 
     async def close(self) -> None:
         """Nothing: there is no connection."""

@@ -8,6 +8,7 @@ from typing import Any
 from geartrain.app import App
 from geartrain.app.server_transport import ServerTransport
 from geartrain.app.worker import AppWorker
+from geartrain.client import control
 
 SECONDS = 30  # no answer takes so long
 
@@ -29,4 +30,4 @@ async def ask(app: App, verb: str, **arguments: Any) -> Any:
     """The answer of the app's server to a control verb."""
     transport = app.transport()
     assert isinstance(transport, ServerTransport)
-    return await transport.control(app.urls[0]).ask(verb, **arguments)
+    return await control.ask(transport.client, verb, **arguments)

@@ -5,10 +5,9 @@ These verbs are for programs that ask about a job through the control function, 
 
 from typing import Final
 
-from geartrain import jsonbytes
 from geartrain.admin import views
 from geartrain.admin.base import printable
-from geartrain.admin.job_watch import JobWatchAnswer
+from geartrain.admin.job_watch import JobWatchAnswer, encoded_result
 from geartrain.admin.jobs import JobVerbs
 from geartrain.admin.views import JobView
 from geartrain.engine.job import LiveJob
@@ -38,7 +37,7 @@ class JobNameVerbs(JobVerbs):
             live = job.state is not JobState.DEAD
             return job if live else JobWatchAnswer(views.job_view(job, views.LISTED_BYTES))
         result = await self.result(job.handle, part=job.state != JobState.DONE)
-        return JobWatchAnswer(views.record_view(job, views.LISTED_BYTES), jsonbytes.encode(result))
+        return JobWatchAnswer(views.record_view(job, views.LISTED_BYTES), encoded_result(result))
 
     async def _named(self, handle: bytes, function: bytes, unique: bytes, id: int) -> LiveJob | Record:
         """The job of this name: one that has not ended, a dead one, or the record of one that has ended."""

@@ -18,9 +18,10 @@ from geartrain.engine.deadlines import NEVER
 from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Timer, Watcher
 from geartrain.engine.job import LiveJob, Progress
-from geartrain.jsonbytes import JsonBytes
+from geartrain.jsonbytes import Base64, JsonBytes
 
 _SECOND: Final = 1.0
+_LONGEST_TEXT: Final = 1024  # bytes of a result that is written as text if it is text
 _CHECKS_PER_SECOND: Final = 1000  # of whether a watch's client has left
 
 _encoder: Final = msgspec.json.Encoder()
@@ -40,6 +41,11 @@ class JobWatchAnswer(msgspec.Struct, frozen=True):
 
     job: JobView
     result: JsonBytes | None = None
+
+
+def encoded_result(result: bytes) -> JsonBytes:
+    """A result in JSON. A long one is written as base64: text with many control characters would grow to six times."""
+    return jsonbytes.encode(result) if len(result) <= _LONGEST_TEXT else Base64(result)
 
 
 class JobEndWatcher(Watcher):
@@ -86,7 +92,7 @@ class JobWatch(JobEndWatcher):
 
     def ended(self, end: JobEnd) -> None:
         view = views.job_view(end.job, views.LISTED_BYTES, end.result, end.at)
-        result = jsonbytes.encode(end.result) if end.result is not None else None
+        result = encoded_result(end.result) if end.result is not None else None
         self._end(self, _encoder.encode({"answer": JobWatchAnswer(view, result)}))
 
     def _send(self, report: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ from geartrain.app.handle import SyncTaskHandle, TaskHandle
 from geartrain.app.middleware import Around
 from geartrain.app.schedules import MissedPolicy, TaskSchedule
 from geartrain.app.task import CoroutineTask, PlainTask, PriorityName, Task, parse_priority
-from geartrain.app.transport import Transport
+from geartrain.app.transport import SubmittedJob, Transport
 from geartrain.app.unique_key import UniqueRule
 from geartrain.client.arguments import Duration
 from geartrain.client.loop_thread import LoopThread
@@ -197,10 +197,10 @@ class App:
     async def submit(self, call: Call[R]) -> TaskHandle[R]:
         """Submit a call made by `task.bind`."""
         if not self.around_submits:
-            return TaskHandle(call, await self.transport().submit(call))
+            return _handle_of(call, await self.transport().submit(call))
 
         async def innermost() -> TaskHandle[R]:
-            return TaskHandle(call, await self.transport().submit(call))
+            return _handle_of(call, await self.transport().submit(call))
 
         handle: TaskHandle[R] = await middleware.chain(self.around_submits, call, innermost)()
         return handle
@@ -220,11 +220,28 @@ class App:
                 yield call
 
         jobs = await self.transport().submit_many(remember())
-        return [TaskHandle(call, job) for call, job in zip(submitted, jobs, strict=True)]
+        return [_handle_of(call, job) for call, job in zip(submitted, jobs, strict=True)]
 
     def submit_many_sync(self, calls: Iterable[Call[R]]) -> list[SyncTaskHandle[R]]:
         """Like `submit_many`, for programs without an event loop."""
         return [SyncTaskHandle(handle, self._background()) for handle in self.wait(self.submit_many(calls))]
+
+    def handle(self, id: str, server: str = "") -> TaskHandle[Any]:
+        """A call that was submitted earlier, perhaps by another program, by the `handle` of its TaskHandle.
+
+        `task.handle` knows the type of the result and the name of the function, which Periodic and GearMonkey need.
+        With several servers `server` is the URL of the one that has the job; the default is the first.
+        """
+        job = self.transport().job(id.encode("utf-8", "surrogateescape"), b"", server)
+        return TaskHandle(job, "", self.codec.decoder(Any))
+
+    def handle_sync(self, id: str, server: str = "") -> SyncTaskHandle[Any]:
+        """Like `handle`, for programs without an event loop."""
+
+        async def find() -> TaskHandle[Any]:
+            return self.handle(id, server)
+
+        return self.sync_handle(find())
 
     def transport(self) -> Transport:
         """The transport of the running event loop."""
@@ -293,3 +310,7 @@ class App:
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.end(self.close())
+
+
+def _handle_of(call: Call[R], job: SubmittedJob) -> TaskHandle[R]:
+    return TaskHandle(job, call.task.name, call.task.read_result, call)

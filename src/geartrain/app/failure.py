@@ -56,6 +56,7 @@ async def _retry_on_server(
     task: Task[Any, Any], job: WorkerJob, error: Exception, envelope: Envelope | None, reason: str
 ) -> None:
     policy = task.retry_policy
+    kept = retry.traceback_of(error) or reason  # by the server, for people
     if envelope is not None and envelope.wait and not policy.retries:
         _log_failure(job, error, reason)
         raise JobFailedError(reason, reason)
@@ -65,10 +66,10 @@ async def _retry_on_server(
         delay = policy.delay_after(error, attempts)
         if delay is not None:
             _log_retry(job, attempts, delay, reason)
-            await job.control.ask("postpone", handle=view["handle"], seconds=delay, reason=reason)
+            await job.control.ask("postpone", handle=view["handle"], seconds=delay, reason=kept)
         elif view["background"]:
             _log_failure(job, error, reason)
-            await job.control.ask("bury", handle=view["handle"], reason=reason)
+            await job.control.ask("bury", handle=view["handle"], reason=kept)
         else:
             _log_failure(job, error, reason)
             raise JobFailedError(reason, reason)

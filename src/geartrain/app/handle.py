@@ -1,8 +1,9 @@
 """Handles of submitted calls: the result, in the type that the task's function returns, status and events."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Generic, TypeVar
 
+from geartrain import failure_reasons
 from geartrain.app.call import Call
 from geartrain.app.transport import SubmittedJob
 from geartrain.client.job_events import Event
@@ -13,34 +14,57 @@ R = TypeVar("R")
 
 
 class TaskHandle(Generic[R]):
-    """A submitted call: the result of `await task.submit(...)`."""
+    """A submitted call: the result of `await task.submit(...)`, or of `task.handle(id)` in another program."""
 
-    __slots__ = ("_job", "call")
+    __slots__ = ("_job", "_read_result", "call", "name")
 
-    def __init__(self, call: Call[R], job: SubmittedJob) -> None:
-        self.call = call
+    def __init__(
+        self, job: SubmittedJob, name: str, read_result: Callable[[bytes], R], call: Call[R] | None = None
+    ) -> None:
+        self.name = name  # of the task; empty: not known
+        self.call = call  # None: it was submitted by another program, or earlier
         self._job = job
+        self._read_result = read_result
 
     def __repr__(self) -> str:
-        return f"<TaskHandle {self.call.task.name} {self.id} {self.handle!r}>"
+        return f"<TaskHandle {self.name} {self.id} {self.handle!r}>"
 
     @property
     def id(self) -> str:
-        """The call's id: the same for all attempts, and known to the worker."""
-        return self.call.id
+        """The call's id: the same for all attempts, and known to the worker; empty for a call made elsewhere."""
+        return self.call.id if self.call is not None else ""
 
     @property
     def handle(self) -> str:
-        """The server's handle of the job; empty if the protocol has none."""
+        """The server's handle of the job, with which `task.handle` finds it again; empty if the protocol has none."""
         return self._job.handle.decode("utf-8", "replace")
+
+    @property
+    def server(self) -> str:
+        """The URL of the server that has the job."""
+        return self._job.server
 
     async def result(self, timeout: float | None = None) -> R:
         """Wait for the result, at most `timeout` seconds.
 
-        JobFailedError if the task has failed and is not retried, JobTimeoutError after the timeout, UnsupportedError if
-        the protocol cannot ask for the result of a background job.
+        JobFailedError if the task has failed and is not retried, JobTimeoutError after the timeout, ResultGoneError if
+        the server has no record of the job, UnsupportedError if it has none of background jobs.
         """
-        return self.call.task.read_result(await self._job.result(timeout))
+        return self._read_result(await self._job.result(timeout))
+
+    async def state(self) -> str:
+        """scheduled, queued, running, done, failed, dead, cancelled, expired, or unknown."""
+        return (await self._job.status()).state
+
+    async def progress(self) -> tuple[float, float] | None:
+        """What the task reported last, such as (3, 4); None: nothing."""
+        status = await self._job.status()
+        return (status.numerator, status.denominator) if status.denominator else None
+
+    async def traceback(self) -> str:
+        """The traceback of the last failed attempt, also if the task is to be retried; empty if there is none."""
+        reason = (await self._job.status()).reason
+        return reason if failure_reasons.has_traceback(reason) else ""
 
     async def status(self) -> Status:
         """The job's current status, if the protocol can ask for it."""
@@ -51,7 +75,7 @@ class TaskHandle(Generic[R]):
         return await self._job.cancel()
 
     def events(self) -> AsyncIterator[Event]:
-        """Events of a call made with `start`: progress, data, warnings, and the end."""
+        """The call's events: progress, data, warnings, and the end; of a call made with `submit` from now on."""
         return self._job.events()
 
 
@@ -80,6 +104,23 @@ class SyncTaskHandle(Generic[R]):
     def result(self, timeout: float | None = None) -> R:
         """As `TaskHandle.result`."""
         return self._loop.call(self._handle.result(timeout))
+
+    @property
+    def server(self) -> str:
+        """The URL of the server that has the job."""
+        return self._handle.server
+
+    def state(self) -> str:
+        """As `TaskHandle.state`."""
+        return self._loop.call(self._handle.state())
+
+    def progress(self) -> tuple[float, float] | None:
+        """As `TaskHandle.progress`."""
+        return self._loop.call(self._handle.progress())
+
+    def traceback(self) -> str:
+        """As `TaskHandle.traceback`."""
+        return self._loop.call(self._handle.traceback())
 
     def status(self) -> Status:
         """As `TaskHandle.status`."""

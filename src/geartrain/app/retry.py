@@ -1,13 +1,18 @@
 """Retry policies: which exceptions of a task lead to another attempt, and when."""
 
 import dataclasses
+import os
 import random
+import traceback
 from collections.abc import Callable
+from typing import Final
 
 from geartrain.backoff import Backoff
 from geartrain.errors import ArgumentsError, CodecError
 
 ExceptionTypes = tuple[type[BaseException], ...]
+
+_PACKAGE: Final = os.path.dirname(__file__)
 
 # Errors in the payload, which is the same in every attempt.
 NOT_RETRIED: ExceptionTypes = (ArgumentsError, CodecError)
@@ -64,3 +69,20 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, (GiveUp, Retry, *NOT_RETRIED)) and text:
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def traceback_of(error: BaseException, longest: int = 1000) -> str:
+    """The traceback of a failure in a task's own code, without its beginning if it is too long; empty if there is none.
+
+    Servers keep so many characters of a reason, from the first on, so the end must be within them.
+    """
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        frames = frames.tb_next
+    if frames is None or isinstance(error, (GiveUp, Retry, *NOT_RETRIED)):
+        return ""
+    text = "".join(traceback.format_exception(type(error), error, frames, chain=False)).rstrip()
+    if len(text) <= longest:
+        return text
+    head = f"{text.partition(chr(10))[0]}\n  ...\n"
+    return head + text[len(head) - longest :]

@@ -1,4 +1,4 @@
-"""Control of a server beyond its protocol: postpone a job, mark it dead, store schedules, get results.
+"""Control of a server beyond its protocol: postpone a job, mark it dead, store schedules.
 
 A Geartrain server answers control jobs on every protocol. On other servers such a job would wait for a worker forever,
 so the server is first asked, with a timeout, whether it is a Geartrain.
@@ -14,14 +14,11 @@ import msgspec
 from geartrain import jsonbytes
 from geartrain.client import control, gearmand
 from geartrain.client.async_client import AsyncClient
-from geartrain.errors import AdminError, ExpiredError, JobFailedError, JobTimeoutError, ResultGoneError
+from geartrain.errors import AdminError, JobFailedError
 
 # The timeout of that question, and after how long a server without an answer is asked again.
 _PING_TIMEOUT: Final = 3.0
 _PING_AGAIN_AFTER: Final = 60.0
-# Pauses between questions for a result: short at first, then longer.
-_FIRST_PAUSE: Final = 0.01
-_LONGEST_PAUSE: Final = 1.0
 # Protocols that use the engine's handles.
 _ENGINE_HANDLES: Final = frozenset({"gearman", "http"})
 _UNSUCCESSFUL: Final = frozenset({"failed", "cancelled", "dead", "expired"})
@@ -84,36 +81,8 @@ class ServerControl:
                 return view
         raise AdminError("not-found", f"no job {search} of {reference.function.decode('utf-8', 'replace')}")
 
-    async def result(self, reference: JobReference, timeout: float | None) -> bytes:
-        """Wait for the result of a background job."""
-        try:
-            async with asyncio.timeout(timeout):
-                handle = await self._wait_until_done(reference)
-        except TimeoutError:
-            raise JobTimeoutError(f"{reference} did not finish within {timeout:g} seconds") from None
-        return jsonbytes.decode(await self.ask("result", handle=handle))
-
     async def close(self) -> None:
         await self.client.close()
-
-    async def _wait_until_done(self, reference: JobReference) -> Any:
-        """Returns the handle of the job."""
-        pause = _FIRST_PAUSE
-        while True:
-            try:
-                job = await self.job(reference)
-            except AdminError as refusal:
-                if refusal.kind != "not-found":
-                    raise
-                raise ResultGoneError(f"the server has no record of {reference}, or no longer") from None
-            if job["state"] == "done":
-                return job["handle"]
-            if job["state"] in _UNSUCCESSFUL:
-                reason = job["reason"] or job["state"]
-                error = ExpiredError if job["state"] == "expired" else JobFailedError
-                raise error(f"{reference} failed: {reason}", reason, job["code"], reason.encode())
-            await asyncio.sleep(pause)
-            pause = min(pause * 1.5, _LONGEST_PAUSE)
 
     async def _ping(self) -> bool:
         if await gearmand.is_gearmand(self._url, self._tls, self._token):

@@ -6,9 +6,8 @@ import ssl
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
-from geartrain import address
+from geartrain import address, failure_reasons
 from geartrain.app.call import Call
-from geartrain.app.server_control import JobReference, ServerControl
 from geartrain.app.transport import SubmittedJob, Transport
 from geartrain.client import arguments
 from geartrain.client.async_client import AsyncClient
@@ -16,31 +15,35 @@ from geartrain.client.async_job import AsyncJob
 from geartrain.client.job_events import Event
 from geartrain.client.order import Order, Status
 from geartrain.client.protocols import registry
+from geartrain.errors import JobFailedError
 from geartrain.model import Priority
 
 
 class ServerJob(SubmittedJob):
     """A job on a server."""
 
-    __slots__ = ("_job", "_transport")
+    __slots__ = ("_job",)
 
-    def __init__(self, transport: "ServerTransport", job: AsyncJob) -> None:
-        self._transport = transport
+    def __init__(self, job: AsyncJob) -> None:
         self._job = job
 
     @property
     def handle(self) -> bytes:
         return self._job.handle.encode("utf-8", "surrogateescape")
 
+    @property
+    def server(self) -> str:
+        return self._job.server
+
     async def result(self, timeout: float | None) -> bytes:
-        """Ask by the protocol if it can, otherwise by a control job."""
-        job = self._job
-        if job.background and not self._transport.client.capabilities.result_later:
-            control = self._transport.control(job.server)
-            reference = JobReference(job.order.function, self.handle, job.unique.encode("utf-8", "surrogateescape"))
-            if reference.identifies_job and await control.available():
-                return await control.result(reference, timeout)
-        return await job.result(timeout)
+        """Wait for the result. Of a traceback that the worker sent only the last line is the reason."""
+        try:
+            return await self._job.result(timeout)
+        except JobFailedError as error:
+            if not failure_reasons.has_traceback(error.reason):
+                raise
+            reason = failure_reasons.summary(error.reason)
+            raise JobFailedError(f"{self._job!r} failed: {reason}", reason, error.code, reason.encode()) from None
 
     async def status(self) -> Status:
         return await self._job.status()
@@ -53,37 +56,28 @@ class ServerJob(SubmittedJob):
 
 
 class ServerTransport(Transport):
-    """A client of the library, and one more connection to each server that gets control jobs."""
+    """A client of the library."""
 
     def __init__(self, urls: Sequence[str], tls: ssl.SSLContext | None, token: str | None) -> None:
         self.client = AsyncClient(*urls, tls=tls, token=token)
-        self._tls = tls
-        self._token = token
         self._protocol = registry.client_class(address.parse(urls[0]))
-        self._controls: dict[str, ServerControl] = {}
         self._allowed: set[tuple[bytes, bool, Priority]] = set()  # plain calls that the protocol supports
 
     async def submit(self, call: Call[Any]) -> SubmittedJob:
-        return ServerJob(self, await self.client.submit_order(self._order(call), call.resubmit))
+        return ServerJob(await self.client.submit_order(self._order(call), call.resubmit))
 
     async def submit_many(self, calls: Iterable[Call[Any]]) -> list[SubmittedJob]:
         submitted: list[SubmittedJob] = []
         for resubmit, group in itertools.groupby(calls, operator.attrgetter("resubmit")):
             jobs = await self.client.submit_many(map(self._order, group), resubmit=resubmit)
-            submitted += [ServerJob(self, job) for job in jobs]
+            submitted += [ServerJob(job) for job in jobs]
         return submitted
 
-    async def close(self) -> None:
-        for control in self._controls.values():
-            await control.close()
-        await self.client.close()
+    def job(self, handle: bytes, function: bytes, server: str) -> SubmittedJob:
+        return ServerJob(self.client.job(handle, function, server=server))
 
-    def control(self, url: str) -> ServerControl:
-        """The control of one server, connected at its first use."""
-        control = self._controls.get(url)
-        if control is None:
-            control = self._controls[url] = ServerControl(url, self._tls, self._token)
-        return control
+    async def close(self) -> None:
+        await self.client.close()
 
     def _order(self, call: Call[Any]) -> Order:
         """The library's order for a call; UnsupportedError if the protocol does not support it."""

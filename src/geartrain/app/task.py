@@ -139,6 +139,22 @@ class Task(abc.ABC, Generic[P, R]):
         """Like `start`, for programs without an event loop."""
         return self.app.sync_handle(self.start(*args, **kwargs))
 
+    def handle(self, id: str, server: str = "") -> TaskHandle[R]:
+        """A call of this task that was submitted earlier, perhaps by another program, by its TaskHandle's `handle`.
+
+        With several servers `server` is the URL of the one that has the job; the default is the first.
+        """
+        job = self.app.transport().job(id.encode("utf-8", "surrogateescape"), self.function_name, server)
+        return TaskHandle(job, self.name, self.read_result)
+
+    def handle_sync(self, id: str, server: str = "") -> SyncTaskHandle[R]:
+        """Like `handle`, for programs without an event loop."""
+
+        async def find() -> TaskHandle[R]:
+            return self.handle(id, server)
+
+        return self.app.sync_handle(find())
+
     def read_result(self, result: bytes) -> R:
         """Decode a result into the type that the function returns."""
         if self._read_result is None:

@@ -19,6 +19,11 @@ class SubmittedJob(abc.ABC):
     def handle(self) -> bytes:
         """The server's handle; empty if the protocol has none."""
 
+    @property
+    @abc.abstractmethod
+    def server(self) -> str:
+        """The URL of the server that has it."""
+
     @abc.abstractmethod
     async def result(self, timeout: float | None) -> bytes:
         """Wait for the result; JobFailedError, JobTimeoutError, or UnsupportedError if the protocol cannot ask."""
@@ -33,7 +38,7 @@ class SubmittedJob(abc.ABC):
 
     @abc.abstractmethod
     def events(self) -> AsyncIterator[Event]:
-        """The events of a foreground job until its end."""
+        """The events of a job until its end."""
 
 
 class Transport(abc.ABC):
@@ -46,6 +51,10 @@ class Transport(abc.ABC):
     @abc.abstractmethod
     async def submit_many(self, calls: Iterable[Call[Any]]) -> list[SubmittedJob]:
         """Submit many calls without waiting for each one."""
+
+    @abc.abstractmethod
+    def job(self, handle: bytes, function: bytes, server: str) -> SubmittedJob:
+        """A job that was submitted earlier; an empty function or server is not known."""
 
     @abc.abstractmethod
     async def close(self) -> None:

@@ -10,6 +10,7 @@ import typer
 from geartrain import jsonbytes
 from geartrain.cli import exit_codes, formatting, job_filter, local_store, progress, remote, tables
 from geartrain.errors import AdminError, ServerGoneError
+from geartrain.failure_reasons import summary
 from geartrain.job_query import JobQuery
 from geartrain.maintenance import job_history, store_file
 from geartrain.server.config import load
@@ -158,4 +159,4 @@ def _outcome(job: dict[str, Any]) -> str:
         return f"due {formatting.local_time(job['run_at'])}"
     if not job["reason"] and isinstance(job["result"], dict | jsonbytes.Base64):
         return f"({progress.count_of(job['result_size'], 'byte')})"  # lists have only the beginning of the result
-    return formatting.value(job["reason"] or job["result"] or "", _LONGEST_OUTCOME)
+    return formatting.value(summary(job["reason"]) or job["result"] or "", _LONGEST_OUTCOME)

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from geartrain.cli import exit_codes, formatting, remote, tables
+from geartrain.failure_reasons import summary
 
 EPILOG = f"""
 **Events:** submitted, started, progress, requeued, scheduled, done, failed, cancelled, dead, expired.
@@ -62,4 +63,4 @@ def _line(event: dict[str, Any]) -> str:
         event["door"],
     )
     who = formatting.value(event["worker"])
-    return "  ".join(words) + (f"  {who}" if who else "") + (f"  {event['reason']}" if event["reason"] else "")
+    return "  ".join(words) + (f"  {who}" if who else "") + (f"  {summary(event['reason'])}" if event["reason"] else "")

@@ -107,7 +107,8 @@ class AsyncJob:
         A JobFailedError says that the job failed, an ExpiredError that no worker got it in time. A JobTimeoutError
         says that it did not end within `timeout` seconds; it goes on, and `result` can be called again.
         """
-        if self._ending is None:
+        # A background job that failed may have been retried.
+        if self._ending is None or (self.background and isinstance(self._ending, Failed)):
             if timeout is None:
                 await self._wait_for_end()
             else:
@@ -129,7 +130,7 @@ class AsyncJob:
         return self._follow() if self.background else self._iterate()
 
     async def _follow(self) -> AsyncIterator[Event]:
-        if self._ending is not None:
+        if isinstance(self._ending, Completed):
             yield self._ending
             return
         async for event in self._submissions.events(self):

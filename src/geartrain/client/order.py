@@ -43,14 +43,17 @@ class Status(NamedTuple):
     # scheduled, queued, running, done, failed, dead, cancelled or expired; unknown: the server has no record of it.
     # A server that is not a Geartrain may say queued for a scheduled job, and unknown for one that has ended.
     state: str = "unknown"
-    reason: str = ""  # why it failed, is dead or was cancelled
+    # Why it failed, is dead or was cancelled; of a job that is to run again, why its last attempt failed.
+    reason: str = ""
 
     @classmethod
     def of_view(cls, view: dict[str, Any]) -> "Status":
         """The status in a Geartrain server's view of a job."""
         state = view["state"]
         progress = (view["numerator"] or 0, view["denominator"] or 0)
-        return cls(state in LIVING, state == "running", *progress, state, view["reason"])
+        attempts = view["trials"]
+        reason = view["reason"] or (attempts[-1]["why"] if attempts and state in LIVING else "")
+        return cls(state in LIVING, state == "running", *progress, state, reason)
 
 
 class Capabilities(NamedTuple):

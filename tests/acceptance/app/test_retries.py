@@ -8,6 +8,7 @@ import pytest
 
 from geartrain.app import App, GiveUp, Retry, current_task
 from geartrain.errors import JobFailedError, UnsupportedError
+from geartrain.failure_reasons import summary
 from tests.support import apps, serving
 
 
@@ -51,7 +52,12 @@ def test_dead_with_reason_after_the_last_attempt(app: App) -> None:
             with pytest.raises(JobFailedError, match="the shop is closed"):
                 await handle.result(apps.SECONDS)
             job = await apps.ask(app, "job", handle=handle.handle)
-            assert (job["state"], job["attempts"], job["reason"]) == ("dead", 2, "ConnectionError: the shop is closed")
+            assert (job["state"], job["attempts"]) == ("dead", 2)
+            assert summary(job["reason"]) == "ConnectionError: the shop is closed"
+            assert await handle.traceback() == job["reason"]
+            assert [line for line in job["reason"].splitlines() if "File" in line] == [
+                f'  File "{__file__}", line {shaky.function.__code__.co_firstlineno + 3}, in shaky'
+            ]
             healed.set()
             await apps.ask(app, "retry", handle=handle.handle)
             assert await handle.result(apps.SECONDS) == "open"

@@ -9,7 +9,7 @@ import pytest
 
 from geartrain.app import App, Backoff, GiveUp, Retry, current_task
 from geartrain.client.job_events import Completed, Failed, Progressed
-from geartrain.errors import CodecError, ExpiredError, JobFailedError, JobTimeoutError
+from geartrain.errors import CodecError, ExpiredError, JobFailedError, JobTimeoutError, ResultGoneError
 from geartrain.model import JobState
 from geartrain.testing import InMemory
 
@@ -326,3 +326,46 @@ def test_app_is_restored_after_the_block(app: App) -> None:
 def test_clock_cannot_go_back(app: App) -> None:
     with InMemory(app) as memory, pytest.raises(ValueError, match="cannot go back"):
         memory.clock.advance(-1)
+
+
+def test_handles_by_id(app: App) -> None:
+    @app.task(retries=1, backoff=60)
+    async def work(number: int) -> int:
+        current_task().progress(number, 10)
+        if number < 0:
+            raise ValueError("negative")
+        return number
+
+    async def scenario() -> None:
+        async with InMemory(app) as memory:
+            good, bad = await work.submit(5), await work.submit(-1)
+            later = work.handle(good.handle)
+            assert (await later.state(), await later.progress()) == ("queued", None)
+            await memory.drain()
+            assert (await later.state(), await later.progress(), await later.result()) == ("done", (5, 10), 5)
+            assert await app.handle(good.handle).result() == 5
+            assert await app.handle(bad.handle).state() == "scheduled"
+            assert (await work.handle(bad.handle).traceback()).endswith("ValueError: negative")
+            await memory.drain(forward=True)
+            assert await work.handle(bad.handle).state() == "dead"
+            assert await work.handle("memory:99").state() == "unknown"
+            with pytest.raises(ResultGoneError):
+                await work.handle("memory:99").result()
+
+    run(scenario())
+
+
+def test_cancelling_a_running_task(app: App) -> None:
+    @app.task
+    async def work() -> None:
+        assert not current_task().revoked
+        assert await app.handle(current_task().handle).cancel()
+        assert current_task().revoked
+
+    async def scenario() -> None:
+        async with InMemory(app) as memory:
+            handle = await work.submit()
+            await memory.drain()
+            assert await handle.state() == "cancelled"
+
+    run(scenario())
