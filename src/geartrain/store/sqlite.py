@@ -10,7 +10,6 @@ import contextlib
 import functools
 import logging
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -27,6 +26,7 @@ from geartrain.store import (
     salvage,
     schema,
     sqlite_failed_jobs,
+    sqlite_jobs,
     sqlite_records,
 )
 from geartrain.store.file_identity import StoreFiles
@@ -36,15 +36,10 @@ _PAGES_PER_CHECKPOINT: Final = 1000
 _FREE_TO_PREALLOCATE: Final = 16  # the log is not preallocated if the disk has less space than this many logs
 _CACHE: Final = -32 * 1024  # KiB; SQLite takes negative numbers as KiB
 _SMALL_CACHE: Final = 10  # pages
-_ROWS_PER_READ: Final = 2000
 _BUSY_MILLISECONDS: Final = 5000
 _BELOW_ALL_IDS: Final = -(2**63)
 _LIMITS: Final = contract.ResultLimits()
 
-_COLUMNS: Final = ", ".join(contract.COLUMNS)
-_TEXTS: Final = frozenset(index for index, name in enumerate(contract.COLUMNS) if name in schema.TEXTS)
-_SAVE_JOB: Final = schema.insert("jobs", contract.COLUMNS, otherwise="OR REPLACE")
-_REMOVE_JOB: Final = "DELETE FROM jobs WHERE id = ?"
 _SAVE_VALUE: Final = "INSERT OR REPLACE INTO kept VALUES (?, ?)"
 _SET_META: Final = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
 
@@ -96,12 +91,13 @@ class SqliteStore:
         """Every job by id; invalid rows are moved to the table `broken`."""
         last = _BELOW_ALL_IDS
         while True:
-            chunk = self._read(functools.partial(_read_jobs, after=last))
+            chunk = self._read(functools.partial(sqlite_jobs.read, after=last))
             for row in chunk:
                 try:
                     yield rows.job(row, kind)
                 except rows.BrokenRowError as broken:
-                    self._quarantine(row, str(broken))
+                    _log.error("invalid row moved to table broken", extra=_fields(self.path, f"id {row[0]}: {broken}"))
+                    sqlite_jobs.quarantine(self._connected(), row, str(broken))
             if not chunk:
                 return
             last = chunk[-1][0]
@@ -121,9 +117,9 @@ class SqliteStore:
                 for id in batch.removed_records:
                     self.record_table.remove(connection, id)
                 if saved:
-                    connection.executemany(_SAVE_JOB, saved)
+                    connection.executemany(sqlite_jobs.SAVE, saved)
                 if finished:
-                    connection.executemany(_REMOVE_JOB, [(id,) for id in finished])
+                    connection.executemany(sqlite_jobs.REMOVE, [(id,) for id in finished])
                     self.record_table.add(connection, batch.finished)
                 if batch.failed:
                     self.record_table.failed_jobs.add(connection, batch.failed)
@@ -350,15 +346,6 @@ class SqliteStore:
         except apsw.Error as error:
             raise StoreError(f"cannot write {self.path}: {_reason(error)}") from None
 
-    def _quarantine(self, row: tuple[Any, ...], problem: str) -> None:
-        """Move an invalid row to the table `broken`; if that fails, it is logged again at the next start."""
-        _log.error("invalid row moved to table broken", extra=_fields(self.path, f"id {row[0]}: {problem}"))
-        values = (time.time(), problem, *row)
-        connection = self._connected()
-        with contextlib.suppress(apsw.Error), transaction(connection):
-            connection.execute(f"INSERT INTO broken VALUES ({schema.marks(values)})", values)
-            connection.execute(_REMOVE_JOB, (row[0],))
-
 
 def _connect(path: Path, flags: int) -> apsw.Connection:
     connection = apsw.Connection(str(path), flags)
@@ -380,24 +367,6 @@ def _free_space(path: Path) -> int:
     except OSError:
         return 0
     return disk.f_bavail * disk.f_frsize
-
-
-def _read_jobs(connection: apsw.Connection, after: int) -> list[tuple[Any, ...]]:
-    """Return the next rows. Text that is not UTF-8 stays bytes, so that `rows.job` rejects the row."""
-    try:
-        statement = f"SELECT {_COLUMNS} FROM jobs WHERE id > ? ORDER BY id LIMIT {_ROWS_PER_READ}"
-        return connection.execute(statement, (after,)).fetchall()
-    except UnicodeDecodeError:
-        columns = ", ".join(schema.expressions(connection, "jobs", contract.COLUMNS, raw_text=True))
-        statement = f"SELECT {columns} FROM jobs WHERE id > ? ORDER BY id LIMIT {_ROWS_PER_READ}"
-        return [_with_text(row) for row in connection.execute(statement, (after,))]
-
-
-def _with_text(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    try:
-        return tuple(value.decode() if index in _TEXTS else value for index, value in enumerate(row))
-    except UnicodeDecodeError:
-        return row
 
 
 def _reason(error: Exception) -> str:
