@@ -16,7 +16,7 @@ pytestmark = pytest.mark.peer("chromium", "playwright")
 
 # A page's address, its heading, and a text that only a page that has loaded its data shows.
 PAGES = (
-    ("overview", "Overview", "import-csv"),
+    ("overview", "Overview", "invoice-pdf"),
     ("functions", "Functions", "invoice-pdf"),
     ("functions/invoice-pdf", "invoice-pdf", "march"),
     ("jobs?state=queued", "Jobs", "invoice-pdf"),
