@@ -158,7 +158,7 @@ def test_a_function_has_settings(busy: Scene, visit: Visit) -> None:
     page.get_by_role("button", name="Save").click()
     shows(page, "#notices", "Settings of webhook saved.")
     settings = api(busy.url, "functions/webhook")["settings"]
-    assert settings == {"failures": "dead", "keep_for": None, "keep_failed_for": 60.0}
+    assert settings == {"failures": "dead", "keep_for": None, "keep_failed_for": 60.0, "max_run": None}
     page.get_by_role("button", name="Settings").click()
     assert page.get_by_label("Keep failed jobs").input_value() == "60"
     page.get_by_label("Keep failed jobs").fill("")

@@ -153,6 +153,7 @@ class FunctionVerbs(AdminBase):
         failures: str | None = None,
         keep_for: float | None = None,
         keep_failed_for: float | None = None,
+        max_run: float | None = None,
     ) -> None:
         """Change settings of a function. None leaves one as it is; `default`, or -1, is the server's setting again."""
         changes: dict[str, str | float | None] = {}
@@ -161,7 +162,7 @@ class FunctionVerbs(AdminBase):
                 words = ", ".join(verbs.FAILURES)
                 raise AdminError("bad-request", f"unknown value {failures!r} of failures; it is one of {words}")
             changes["failures"] = None if failures == verbs.DEFAULT else failures
-        for name, seconds in (("keep_for", keep_for), ("keep_failed_for", keep_failed_for)):
+        for name, seconds in (("keep_for", keep_for), ("keep_failed_for", keep_failed_for), ("max_run", max_run)):
             if seconds is not None:
                 changes[name] = _seconds(name, seconds)
         self._begin_change(function)

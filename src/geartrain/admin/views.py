@@ -43,6 +43,7 @@ class FunctionOptions(msgspec.Struct, frozen=True):
     failures: str | None = None  # keep, dead or forget
     keep_for: float | None = None  # seconds
     keep_failed_for: float | None = None  # seconds
+    max_run: float | None = None  # seconds that a worker may take for a job; null or 0: no limit
 
 
 class UserView(msgspec.Struct, frozen=True):
@@ -351,13 +352,13 @@ def function_options(policy: FunctionPolicy | None) -> FunctionOptions:
     if policy is None:
         return FunctionOptions()
     failures = None if policy.failures is None else str(policy.failures.value)
-    return FunctionOptions(failures, policy.keep_for, policy.keep_failed_for)
+    return FunctionOptions(failures, policy.keep_for, policy.keep_failed_for, policy.max_run)
 
 
 def function_policy(options: FunctionOptions) -> FunctionPolicy:
     """The same as the engine has them."""
     failures = None if options.failures is None else FailureAction(options.failures)
-    return FunctionPolicy(failures, options.keep_for, options.keep_failed_for)
+    return FunctionPolicy(failures, options.keep_for, options.keep_failed_for, options.max_run)
 
 
 def worker_view(worker: Worker) -> WorkerView:

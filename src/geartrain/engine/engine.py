@@ -54,6 +54,7 @@ class Engine(WorkerVerbs):
     def configure(self, name: bytes, policy: FunctionPolicy) -> None:
         """Give a function settings of its own; one without any has those of the engine again."""
         function = self.function(name)
+        function.max_run = policy.max_run or 0.0
         if policy == FunctionPolicy():
             self.function_policies.pop(function.name, None)
         else:

@@ -22,6 +22,7 @@ class Function:
         "has_limits",
         "idle_crews",
         "limits",
+        "max_run",
         "name",
         "next_wake_at",
         "outcomes",
@@ -46,6 +47,7 @@ class Function:
         self.running = 0
         self.scheduled = 0
         self.broadcast = False  # a job goes to every idle worker
+        self.max_run = 0.0  # seconds that a worker may take for a job; 0: no limit
         self.paused = False  # jobs are not assigned until it is resumed
         self.restored_or_retried = 0  # how many jobs entered by a restart or by retrying a dead job
         self.retries = 0  # how often a job was queued again after a failed attempt, by the server or an operator

@@ -15,6 +15,7 @@ class FunctionPolicy(NamedTuple):
     failures: FailureAction | None = None  # what becomes of background jobs that fail
     keep_for: float | None = None  # seconds that records of done and cancelled jobs are kept
     keep_failed_for: float | None = None  # the same, of failed jobs
+    max_run: float | None = None  # seconds that a worker may take for a job, whatever it says itself; 0: no limit
 
 
 @dataclasses.dataclass

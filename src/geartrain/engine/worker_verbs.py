@@ -145,6 +145,8 @@ class WorkerVerbs(ClientVerbs):
         timeout = worker.abilities[job.function].timeout
         if job.timeout and (not timeout or job.timeout < timeout):
             timeout = job.timeout
+        if function.max_run and (not timeout or function.max_run < timeout):
+            timeout = function.max_run
         if timeout:
             job.deadline = now + timeout
             self.leases.add(job.deadline, job)
@@ -384,9 +386,12 @@ class WorkerVerbs(ClientVerbs):
                 worker.revoked(job)
             return
         ability = worker.abilities[job.function]
+        limit = self.functions[job.function].max_run
+        by_function = limit > 0.0 and not 0.0 < ability.timeout <= limit and not 0.0 < job.timeout <= limit
         by_ability = ability.timeout > 0.0 and (not job.timeout or ability.timeout <= job.timeout)
-        if by_ability and ability.on_timeout is Expiry.FAIL:
-            self._fail(job, FAILED, f"timed out after {elapsed:.1f} s; the worker allows {ability.timeout:g} s")
+        if (by_function or by_ability) and ability.on_timeout is Expiry.FAIL:
+            whose = f"max_run is {limit:g} s" if by_function else f"the worker allows {ability.timeout:g} s"
+            self._fail(job, FAILED, f"timed out after {elapsed:.1f} s; {whose}")
             worker.revoked(job)
         else:
             for watcher in list(job.watchers or ()):

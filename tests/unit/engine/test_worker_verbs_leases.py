@@ -3,6 +3,8 @@
 import pytest
 
 from geartrain.engine.engine import Engine
+from geartrain.engine.lifecycle import FAILED, QUEUED, RUNNING
+from geartrain.engine.policy import FunctionPolicy
 from geartrain.model import Expiry, JobState
 from tests.unit.engine.recording import (
     NOW,
@@ -238,3 +240,43 @@ def test_scheduled_jobs_follow_the_clock(engine: Engine) -> None:
     engine.clock_moved(3600.0)
     engine.tick(NOW + 3600.0)
     assert job.state is JobState.QUEUED
+
+
+@pytest.mark.parametrize("action", list(Expiry))
+def test_max_run_of_a_function_needs_nothing_from_the_worker(engine: Engine, action: Expiry) -> None:
+    engine.configure(b"f", FunctionPolicy(max_run=5.0))
+    worker = hire(engine, b"f", on_timeout=action)
+    job = engine.submit(b"f", background=True)
+    assert engine.claim(worker) is job
+    engine.tick(engine.now + 4.9)
+    assert job.state is RUNNING
+    engine.tick(engine.now + 0.1)
+    assert job.handle not in worker.running
+    if action is Expiry.FAIL:
+        assert job.state is FAILED
+        assert job.reason == "timed out after 5.0 s; max_run is 5 s"
+    else:
+        assert job.state is QUEUED
+        assert job.failed_attempts is not None
+        assert job.failed_attempts[0].reason == "timed out after 5.0 s"
+
+
+@pytest.mark.parametrize(("of_ability", "of_job"), [(3.0, 0.0), (0.0, 3.0)])
+def test_a_shorter_limit_than_max_run_wins(engine: Engine, of_ability: float, of_job: float) -> None:
+    engine.configure(b"f", FunctionPolicy(max_run=5.0))
+    worker = hire(engine, b"f", timeout=of_ability)
+    job = engine.submit(b"f", background=True, timeout=of_job)
+    assert engine.claim(worker) is job
+    engine.tick(engine.now + 3.0)
+    assert job.state is (FAILED if of_ability else QUEUED)
+    assert "max_run" not in job.reason
+
+
+def test_max_run_can_be_taken_back(engine: Engine) -> None:
+    engine.configure(b"f", FunctionPolicy(max_run=5.0))
+    engine.configure(b"f", FunctionPolicy())
+    worker = hire(engine, b"f")
+    job = engine.submit(b"f", background=True)
+    engine.claim(worker)
+    engine.tick(engine.now + 1000.0)
+    assert job.state is RUNNING

@@ -94,6 +94,11 @@ FUNCTION_VERBS: Final = (
             Argument("failures", TEXT, "What becomes of background jobs that fail", choices=FAILURES),
             _seconds("keep_for", "How long to keep the records of jobs that are done or cancelled"),
             _seconds("keep_failed_for", "How long to keep the records of jobs that failed"),
+            Argument(
+                "max_run", NUMBER,
+                "How long a worker may take for a job, in seconds, whatever it says itself; 0 or -1: no limit",
+                minimum=DEFAULT_SECONDS, maximum=LONGEST_SECONDS, metavar="SECONDS",
+            ),
         ),
         (ADMIN,), changes=True, past="configured",
         http=Http("PATCH", "/functions/{name}/settings", shows="function"),
@@ -101,13 +106,16 @@ FUNCTION_VERBS: Final = (
             "configure",
             epilog="""
 Settings that are not named stay as they are. They survive a restart of the server, and apply instead of the server's
-settings of the same meaning: `failures`, `keep_records_for` and `keep_failed_for`.
+settings of the same meaning: `failures`, `keep_records_for` and `keep_failed_for`. A job that exceeds `max_run` is
+taken from its worker, and fails or is queued again like one that exceeds the worker's own limit.
 
 **Examples**
 
 - `geartrain configure invoices --failures dead`
 
 - `geartrain configure pings --keep-for 60 --failures forget`
+
+- `geartrain configure invoices --max-run 300`
 
 - `geartrain configure pings --keep-for -1` applies `keep_records_for` again
 """,

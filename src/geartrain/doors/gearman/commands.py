@@ -208,7 +208,8 @@ def _status(job: LiveJob | None) -> bytes:
 
 def can_do(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
     """CAN_DO: the worker offers a function."""
-    connection.engine.register(connection.work(), wire.only_argument(data, start, end))
+    action = connection.gearman.options.timeout_action  # of a limit that the function has on the server
+    connection.engine.register(connection.work(), wire.only_argument(data, start, end), 0.0, action)
 
 
 def can_do_timeout(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:

@@ -44,14 +44,15 @@ const FAILURES = [
 
 /** The form for the settings that a function has of its own. */
 export function askForSettings(item) {
-  const { failures, keep_for: keepFor, keep_failed_for: keepFailedFor } = item.settings;
+  const { failures, keep_for: keepFor, keep_failed_for: keepFailedFor, max_run: maxRun } = item.settings;
   const placeholder = "as the server's setting says";
-  const seconds = (name, value) =>
-    input(name, { type: "number", min: "0", step: "any", value: value ?? "", placeholder });
+  const seconds = (name, value, empty = placeholder) =>
+    input(name, { type: "number", min: "0", step: "any", value: value ?? "", placeholder: empty });
   const fields = [
     field("Background jobs that fail", select("failures", FAILURES, failures ?? "default")),
     field("Keep records of done and cancelled jobs", seconds("keep_for", keepFor), "seconds"),
     field("Keep failed jobs", seconds("keep_failed_for", keepFailedFor), "seconds"),
+    field("A worker may take", seconds("max_run", maxRun, "any time"), "seconds"),
   ];
   const save = async (data) => {
     const time = (name) => (data.get(name) === "" ? DEFAULT_SECONDS : Number(data.get(name)));
@@ -59,6 +60,7 @@ export function askForSettings(item) {
       failures: data.get("failures"),
       keep_for: time("keep_for"),
       keep_failed_for: time("keep_failed_for"),
+      max_run: time("max_run"),
     });
     notice(`Settings of ${shown(item.name)} saved.`);
   };
