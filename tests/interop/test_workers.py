@@ -1,5 +1,6 @@
 """Every library's worker; the client on the other side is the test itself, byte by byte."""
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -164,6 +165,38 @@ def test_job_of_a_killed_worker_goes_to_the_next_one(hire: Hire, client: Peer, l
     second.wait_for_gate(b"passed on")
     second.open_gate()
     client.expect(Kind.WORK_COMPLETE, handle, b"passed on")
+
+
+@pytest.mark.differs_from_gearmand
+@offering("gate")
+def test_cancelled_job_and_the_next_one(hire: Hire, client: Peer, dial: Dial, library: Library, function: str) -> None:
+    """The worker answers for a job that is over. It gets no error, at which some of them would end, and goes on."""
+    worker = hire(library, function)
+    handle = submit(client, f"{function}-gate", b"cancelled")
+    worker.wait_for_gate(b"cancelled")
+    assert dial().text(f"cancel job {handle.decode()}").line() == b"OK\r\n"
+    client.expect(Kind.WORK_FAIL, handle)
+    worker.open_gate()
+    handle = submit(client, f"{function}-reverse", b"next")
+    client.expect(Kind.WORK_COMPLETE, handle, b"txen")
+    assert worker.process.poll() is None
+
+
+@pytest.mark.differs_from_gearmand
+@offering("gate")
+def test_job_that_exceeds_max_run_and_the_next_one(hire: Hire, client: Peer, library: Library, function: str) -> None:
+    """A limit that needs nothing from the worker."""
+    order = {"do": "configure", "function": f"{function}-gate", "max_run": 0.5}
+    submit(client, "geartrain.control", json.dumps(order).encode())
+    assert b"answer" in client.body(Kind.WORK_COMPLETE)
+    worker = hire(library, function)
+    handle = submit(client, f"{function}-gate", b"too slow")
+    worker.wait_for_gate(b"too slow")
+    client.expect(Kind.WORK_FAIL, handle)
+    worker.open_gate()
+    handle = submit(client, f"{function}-reverse", b"next")
+    client.expect(Kind.WORK_COMPLETE, handle, b"txen")
+    assert worker.process.poll() is None
 
 
 @offering("gate")
