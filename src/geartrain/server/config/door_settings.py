@@ -116,7 +116,9 @@ class HttpSettings:
     ] = False
     metrics_functions: Annotated[
         int,
-        Description(types.COUNT, "How many functions have metrics of their own; the others share one total."),
+        Description(
+            types.COUNT, "How many functions have metrics and a history of their own; the others share one total."
+        ),
     ] = 1000
 
 
