@@ -1,5 +1,7 @@
 """Salvage of a damaged file: the jobs that can be read are copied to a new file, and the damaged one is kept.
 
+So are failed jobs that were kept whole. Records stay behind, so these get new ones, with what the job itself says.
+
 The new file is written beside the damaged one and replaces it by a rename when it is complete. A server that is killed
 meanwhile, or finds the disk full, has lost nothing and starts again.
 """
@@ -22,6 +24,18 @@ from geartrain.store.transaction import transaction
 _SIDE_FILES: Final = ("-wal", "-shm", "-journal")
 _TEXTS: Final = frozenset(index for index, name in enumerate(COLUMNS) if name in schema.TEXTS)
 _ADD_JOB: Final = schema.insert("jobs", COLUMNS, otherwise="OR IGNORE")
+_ADD_FAILED_JOB: Final = schema.insert("failed_jobs", COLUMNS, otherwise="OR IGNORE")
+# A job that is in both tables was being retried. When it failed, and which worker had it, is only in its lost record.
+_ADD_RECORDS: Final = """
+DELETE FROM failed_jobs WHERE id IN (SELECT id FROM jobs);
+INSERT INTO records (
+    id, handle, function, unique_key, priority, state, submitted_at, started_at, finished_at, attempts, door,
+    worker_door, worker, code, reason, result, trials, keeps_result
+) SELECT
+    id, handle, function, unique_key, priority, state, submitted_at, 0, ?, attempts, door,
+    '', x'', 1, reason, x'', trials, keeps_result
+FROM failed_jobs ORDER BY id
+"""
 _QUARANTINE: Final = f"INSERT INTO broken VALUES (?, ?, {schema.marks(COLUMNS)})"
 # After an unreadable id this many are tried one by one; a page has fewer jobs. Larger gaps are skipped with steps that
 # double, so that a gap of any size takes few attempts.
@@ -109,13 +123,17 @@ def _fill(new: Path, damaged: Path) -> tuple[int, int]:
     with contextlib.closing(apsw.Connection(str(new))) as connection:
         schema.migrate(connection, str(new))
         with transaction(connection):
-            for row in _readable_jobs(damaged):
+            for row in _readable_jobs(damaged, "jobs"):
                 try:
                     connection.execute(_ADD_JOB, row)
                     jobs += 1
                 except (apsw.ConstraintError, apsw.MismatchError) as error:
                     connection.execute(_QUARANTINE, (time.time(), str(error), *row))
                     broken += 1
+            for row in _readable_jobs(damaged, "failed_jobs"):
+                with contextlib.suppress(apsw.ConstraintError, apsw.MismatchError):
+                    connection.execute(_ADD_FAILED_JOB, row)
+            connection.execute(_ADD_RECORDS, (time.time(),))
             for pair in _saved_values(damaged):
                 with contextlib.suppress(apsw.ConstraintError):
                     connection.execute("INSERT INTO kept VALUES (?, ?)", pair)
@@ -147,12 +165,14 @@ def _reading(path: Path) -> Iterator[apsw.Connection]:
         yield connection
 
 
-def _readable_jobs(path: Path) -> Iterator[tuple[Any, ...]]:
-    """Every row of a job that can be read, by id. Damage may look like rows, but with ids that are out of order."""
+def _readable_jobs(path: Path, table: str) -> Iterator[tuple[Any, ...]]:
+    """Every row of a table of jobs that can be read, by id. Damage may look like rows, with ids out of order."""
     try:
         with _reading(path) as connection:
             end = _first_unreserved(connection) or _LAST_ID
-            statement = _select_from_id(connection)
+            if not connection.table_exists("main", table):
+                return  # a file of an older layout
+            statement = _select_from_id(connection, table)
             next_id = 1
             while next_id < end:
                 try:
@@ -167,13 +187,13 @@ def _readable_jobs(path: Path) -> Iterator[tuple[Any, ...]]:
         return  # not even the first page is readable
 
 
-def _select_from_id(connection: apsw.Connection) -> str:
+def _select_from_id(connection: apsw.Connection, table: str) -> str:
     """Return the statement that reads every row from an id on, including those whose text is not UTF-8.
 
     It uses ">=", because ">" would visit the row before, which may be the last one of an unreadable page.
     """
-    columns = ", ".join(schema.expressions(connection, "jobs", COLUMNS, raw_text=True))
-    return f"SELECT {columns} FROM jobs WHERE id >= ? ORDER BY id"
+    columns = ", ".join(schema.expressions(connection, table, COLUMNS, raw_text=True))
+    return f"SELECT {columns} FROM {table} WHERE id >= ? ORDER BY id"
 
 
 def _text(value: Any) -> Any:
