@@ -222,3 +222,10 @@ async def test_revoked_worker(place: Place, protocol: str) -> None:
         with pytest.raises(AuthenticationError):
             await asyncio.wait_for(running, SECONDS)
         assert (await control.ask(client, "workers"))["items"] == []
+
+
+@async_test
+async def test_worker_without_the_right_is_warned(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    """It keeps its other functions, so it goes on."""
+    async with reversing(place.urls["gearman"], place.tokens["client"]):
+        assert "client has no right work for the function 'reverse'" in caplog.text

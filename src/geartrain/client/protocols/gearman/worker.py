@@ -9,6 +9,7 @@ taken from it, and that it sends ECHO_REQ while it has jobs. Other servers refus
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -18,7 +19,7 @@ from geartrain.client.protocols.base import Assignment, JobRunner, Lost, WorkerP
 from geartrain.client.protocols.connection import ServerConnection
 from geartrain.client.protocols.gearman.authentication import Authentication
 from geartrain.client.protocols.heartbeat import Heartbeat
-from geartrain.errors import WireError
+from geartrain.errors import ForbiddenError, WireError
 from geartrain.wire import gearman as wire
 from geartrain.wire import gearman_client
 
@@ -34,6 +35,10 @@ _POLL_SECONDS: Final = 10.0
 _EMPTY_WAKE_UPS: Final = 10
 _EMPTY_WAKE_UP_SECONDS: Final = 0.01
 _EMPTY_WAKE_UP_PAUSE: Final = 0.2
+
+_NOT_ALLOWED: Final = ForbiddenError.code.encode()
+
+_log = logging.getLogger("geartrain.worker")
 
 
 class Worker(WorkerProtocol):
@@ -242,8 +247,15 @@ class Worker(WorkerProtocol):
                 self._announced(answers.data[answers.start : answers.end])
             elif self._authentication.pending:
                 self._authentication.received(answers.data[answers.start : answers.end])
-            # ERROR is about a job that the server took back meanwhile, or about the option, and is ignored.
+            elif kind == wire.ERROR:
+                self._refused(answers.data[answers.start : answers.end])
         self._grab()
+
+    def _refused(self, body: bytes) -> None:
+        """Log a missing right. Other errors are about a job that the server took back meanwhile, or the option."""
+        code, _, text = body.partition(b"\0")
+        if code == _NOT_ALLOWED:
+            _log.warning("%s refused: %s", self.address, text.decode("utf-8", "replace"))
 
     def _assigned(self, body: bytes) -> None:
         fields = body.split(b"\0", 3)
