@@ -30,7 +30,7 @@ Unknown keys and invalid values are errors; the message says where the value was
 Sizes are written like `64MiB`, `500kB` or as a number of bytes, times like `1ms`, `60s`, `2h` or as a number of
 seconds. A setting that is true or false has two flags, such as `--keepalive` and `--no-keepalive`; in the environment
 and in the file its values are `true` and `false`. `--listen` can be repeated; in the environment, separate URLs by
-spaces; in TOML it is a list.
+spaces; in TOML it is a list of URLs, or of [tables](operations.md#tls) with the parameters of a URL.
 
 `geartrain gearmand` has gearmand's command line options. Settings that gearmand has no option for still come from the
 environment and the settings file.

@@ -13,7 +13,7 @@ import ssl
 from collections.abc import Mapping
 from typing import Final
 
-from geartrain.address import Address
+from geartrain.address import Address, TlsParameters
 from geartrain.errors import ClientError
 
 CA_VARIABLE: Final = "GEARTRAIN_TLS_CA"
@@ -23,6 +23,11 @@ KEY_VARIABLE: Final = "GEARTRAIN_TLS_KEY"
 
 def context_for(address: Address, tls: ssl.SSLContext | None) -> ssl.SSLContext | None:
     """The context of connections to this address: the caller's, or the default one if the URL is one with TLS."""
+    if address.tls_parameters != TlsParameters():
+        raise ClientError(
+            f"the parameters for TLS in the URL of {address} are for servers that listen there; "
+            f"clients use {CA_VARIABLE}, {CERTIFICATE_VARIABLE} and {KEY_VARIABLE}"
+        )
     if tls is None and address.tls:
         return default_context(os.environ)
     return tls

@@ -100,6 +100,12 @@ def test_plain_client_is_refused(server: serving.ServerProcess, function: str) -
         plain.submit(function)
 
 
+def test_parameters_of_listening_addresses_are_refused() -> None:
+    for kind in (geartrain.Client, geartrain.Worker):
+        with pytest.raises(geartrain.ClientError, match="clients use GEARTRAIN_TLS_CA"):
+            kind("gearmans://127.0.0.1:1?ca=/some/ca.pem")
+
+
 @pytest.mark.parametrize(
     ("variable", "complaint"),
     [
