@@ -93,6 +93,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--payload", metavar="BYTES", type=int, default=64, help="of each job and result; default: 64")
     parser.add_argument("--durable", action="store_true", help="submits only; gearmand then keeps its queue in SQLite")
     parser.add_argument("--rival", metavar="COMMAND", type=shlex.split, help="the other server; default: gearmand")
+    parser.add_argument("--unpinned", action="store_true", help="let servers and load use every core")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table, with every round")
     parser.add_argument("--quick", action="store_true", help="see that everything runs; the figures mean nothing")
     parser.add_argument("command", metavar="COMMAND", nargs="+", help="the server to measure")
@@ -214,6 +215,8 @@ def remarks(options: argparse.Namespace, host: Mapping[str, Any]) -> list[str]:
     ]
     if options.durable and host["filesystem"] in machine.IN_MEMORY:
         lines.append("The temporary folder is in memory, so nothing was written to a disk. Set TMPDIR.")
+    if options.unpinned:
+        lines.append("Servers and load could use every core.")
     if options.quick:
         lines.append("A quick run: the figures mean nothing.")
     return lines
@@ -224,6 +227,8 @@ def main(words: Sequence[str] | None = None) -> int:
     if reason := obstacle(options):
         print(f"compare: {reason}", file=sys.stderr)
         return 1
+    if options.unpinned:
+        contenders.unpin()
     host = machine.facts()
     measured, rival = servers(options)
     try:

@@ -21,7 +21,7 @@ from tests.support import process, redis_server, serving
 
 CORES = sorted(os.sched_getaffinity(0))
 PINNED = len(CORES) > 1
-SERVER_CORE, LOAD_CORE = ({CORES[0]}, {CORES[1]}) if PINNED else (set(CORES), set(CORES))
+SERVER_CORE, LOAD_CORE = ({CORES[0]}, {CORES[1]}) if PINNED else (set(CORES), set(CORES))  # changed by `unpin`
 QUEUE_ENVIRONMENTS = Path(sys.prefix) / "queues"  # where bench/queues.py installs the Python queues, each by itself
 STEADY = 0.02  # seconds between two looks at a server that gives no sign when it is ready
 
@@ -52,6 +52,12 @@ class Contender(NamedTuple):
     start: Start | None = None  # None: a script of its own starts it
     needs: str = ""  # a peer of tools/peers.py without which it cannot be measured
     ours: bool = False
+
+
+def unpin() -> None:
+    """From now on, let servers and load use every core."""
+    for cores in (SERVER_CORE, LOAD_CORE):
+        cores.update(CORES)
 
 
 @contextlib.contextmanager

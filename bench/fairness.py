@@ -1,6 +1,7 @@
 """How long a peer waits for its answer while another one floods a door: one kind of flood after the other.
 
 python bench/fairness.py [--seconds 2] [--jobs 20000] [--only gearman] [--unread] [--json]
+python bench/fairness.py --bulk 1000000     # instead of floods: LOAD and then DROP_FUNC of so many jobs by Periodic
 
 The bystander asks the Gearman door for its version, over and over. The flood keeps one connection full and reads the
 answers, or, with --unread, does not read them. A flood that is refused connects again. The first line has no flood.
@@ -178,14 +179,13 @@ def flooded(port: int, flood: Flood | None, large_job: int, reads: bool) -> Iter
         process.join()
 
 
-def ask(port: int, pid: int, seconds: float) -> tuple[list[float], float]:
+def ask(port: int, pid: int, goes_on: Callable[[], bool]) -> tuple[list[float], float]:
     """Times of answers to the bystander, in milliseconds and ordered, and the largest memory in MiB."""
     times = []
     memory = 0
     with socket.create_connection((serving.HOST, port)) as peer:
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        ends = time.monotonic() + seconds
-        while time.monotonic() < ends:
+        while goes_on():
             begin = time.perf_counter()
             peer.sendall(b"version\n")
             while not peer.recv(100).endswith(b"\n"):
@@ -204,10 +204,46 @@ def measure(flood: Flood | None, seconds: float, jobs: int, reads: bool) -> Foun
         }
         large_job = fill(ports["gearman"], jobs)
         with flooded(ports[flood.door] if flood else 0, flood, large_job, reads):
-            times, memory = ask(ports["gearman"], place.pid, seconds)
-    p50, p99 = percentile(times, 0.5) or 0.0, percentile(times, 0.99) or 0.0
+            ends = time.monotonic() + seconds
+            times, memory = ask(ports["gearman"], place.pid, lambda: time.monotonic() < ends)
     names = (flood.door, flood.name) if flood else ("-", "no flood")
-    return Found(*names, p50, p99, times[-1], len(times), memory)
+    return found(*names, times, memory)
+
+
+def found(door: str, name: str, times: list[float], memory: float) -> Found:
+    p50, p99 = percentile(times, 0.5) or 0.0, percentile(times, 0.99) or 0.0
+    return Found(door, name, p50, p99, times[-1], len(times), memory)
+
+
+def one_request(port: int, payload: bytes) -> None:
+    """Send one request of Periodic, and wait for its answer."""
+    os.nice(NICE)
+    with socket.create_connection((serving.HOST, port)) as peer, peer.makefile("rb") as answers:
+        for packet in (REGISTRATION, periodic.frame(periodic.TODAY, periodic.REQUEST, payload)):
+            peer.sendall(packet)
+            header = answers.read(12)
+            answer = answers.read(int.from_bytes(header[4:8], "big"))
+        assert answer[4:] == bytes([periodic.SUCCESS]), answer
+
+
+def measure_bulk(jobs: int) -> Iterator[Found]:
+    """LOAD of this many jobs, and DROP_FUNC of all of them."""
+    listed = periodic.jobs([periodic.PeriodicJob(b"f", b"%d" % number, b"", 2**31, 0, 0) for number in range(jobs)])
+    requests = {
+        "LOAD": bytes([periodic.LOAD]) + listed,
+        "DROP_FUNC": bytes([periodic.DROP_FUNC]) + periodic.short(b"f"),
+    }
+    with contenders.running(contenders.geartrain("gearman", "periodic", durable=False)) as place:
+        port, periodic_port = (int(url.rpartition(":")[2]) for url in place.urls)
+        for name, request in requests.items():
+            process = multiprocessing.get_context("fork").Process(
+                target=one_request, args=(periodic_port, b"0001" + request)
+            )
+            process.start()
+            times, memory = ask(port, place.pid, process.is_alive)
+            process.join()
+            assert process.exitcode == 0
+            yield found("periodic", f"{name} of {jobs} jobs", times, memory)
 
 
 def main() -> None:
@@ -216,18 +252,23 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=20_000, help="queued before each flood")
     parser.add_argument("--only", default="", help="floods whose door or name contains this")
     parser.add_argument("--unread", action="store_true", help="the flood does not read its answers")
+    parser.add_argument("--bulk", type=int, default=0, help="measure LOAD and DROP_FUNC of this many jobs instead")
     parser.add_argument("--json", action="store_true", help="print one object for each flood")
     options = parser.parse_args()
     floods = [flood for flood in FLOODS if options.only in f"{flood.door} {flood.name}"]
     if not options.json:
         print(f"{'door':11} {'flood':26} {'p50 ms':>8} {'p99 ms':>8} {'max ms':>8} {'answers':>8} {'MiB':>6}")
     with contenders.own_core():
-        for flood in (None, *floods):
-            found = measure(flood, options.seconds, options.jobs, not options.unread)
+        rows = (
+            measure_bulk(options.bulk)
+            if options.bulk
+            else (measure(flood, options.seconds, options.jobs, not options.unread) for flood in (None, *floods))
+        )
+        for row in rows:
             if options.json:
-                print(json.dumps(found._asdict()), flush=True)
+                print(json.dumps(row._asdict()), flush=True)
             else:
-                door, name, p50, p99, most, answers, memory = found
+                door, name, p50, p99, most, answers, memory = row
                 print(f"{door:11} {name:26} {p50:8.2f} {p99:8.2f} {most:8.2f} {answers:8} {memory:6.0f}", flush=True)
 
 

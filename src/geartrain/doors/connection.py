@@ -19,6 +19,7 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from geartrain.audit import LOGIN, OK, REFUSED, Origin
+from geartrain.doors import web_access
 from geartrain.doors.door import Door
 from geartrain.doors.peer_output import HIGH_WATER, PeerOutput
 from geartrain.doors.refused_peer import RefusedPeer
@@ -178,6 +179,12 @@ class Connection(PeerOutput):
     def may_read(self, function: bytes) -> bool:
         """Whether lists for this peer contain the function; also in later ticks, when others are served between."""
         return self.identity is None or self.identity.rights.allow(READ, function)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the peer is on this machine: its address is a loopback one, or it came through a socket file."""
+        name = self.transport.get_extra_info("peername")
+        return not isinstance(name, tuple) or web_access.is_loopback(name[0].removeprefix("::ffff:"))
 
     def authenticate(self, secret: str, user: str = "") -> None:
         """Give the peer the identity that its token stands for; a ForbiddenError if that is unknown, or not `user`."""

@@ -33,7 +33,7 @@ _log = logging.getLogger("geartrain.server")
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Writer(CommitWaiter):
-    """A connection, as the tick knows it."""
+    """A connection, as the tick knows it, or a long request, which is only continued."""
 
     __slots__ = ()
 

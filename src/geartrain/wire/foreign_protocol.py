@@ -8,6 +8,8 @@ connection. TLS is refused as well: the site of a page chooses the session ticke
 
 >>> name(b"POST /shutdown HTTP/1.1\\r"), name(b"Host: 127.0.0.1:4730"), name(b"\\x16\\x03\\x01...")
 ('HTTP', 'HTTP', 'TLS')
+>>> name(b"post /")
+'HTTP'
 >>> name(b"GET key"), name(b"status"), name(b"SET /path HTTP/1.1")
 ('', '', '')
 """
@@ -20,7 +22,8 @@ from typing import Final
 _REQUEST_LINE: Final = re.compile(
     rb"(?:GET|HEAD|POST|PUT|DELETE|CONNECT|OPTIONS|TRACE|PATCH|PRI) +\S.* HTTP/[0-9.]+[ \r]*", re.DOTALL
 )
-_HOST: Final = b"host:"
+# Beginnings of lines, in any case, that are of no command: also without the rest of a request's first line.
+_BEGINNINGS: Final = (b"host:", b"post ")
 _HANDSHAKE: Final = b"\x16\x03"  # the type and the version of the record that begins a TLS connection
 
 
@@ -33,4 +36,4 @@ def name(line: bytes) -> str:
     """Which other protocol this line belongs to; empty if none."""
     if line.startswith(_HANDSHAKE):
         return "TLS"
-    return "HTTP" if line[:5].lower() == _HOST or _REQUEST_LINE.fullmatch(line) else ""
+    return "HTTP" if line[:5].lower() in _BEGINNINGS or _REQUEST_LINE.fullmatch(line) else ""

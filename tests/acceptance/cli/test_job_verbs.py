@@ -7,6 +7,7 @@ from tests.acceptance.cli.conftest import Geartrain, run
 from tests.support import process, serving
 from tests.support.gearman_peer import worker
 
+CODE_FAILED = 1
 CODE_NOT_FOUND = 4
 
 
@@ -37,7 +38,7 @@ def test_a_dead_job_is_retried_and_another_deleted(tmp_path: Path) -> None:
         run(url, "delete", handles[1])
         assert run(url, "jobs", "--state", "dead", "--json").out == b""
         assert run(url, "show", handles[0], "--json").json["state"] == "queued"
-        run(url, "retry", handles[1], code=CODE_NOT_FOUND)
+        run(url, "retry", handles[1], code=CODE_FAILED)
 
 
 def test_pause_and_resume(server: serving.ServerProcess, geartrain: Geartrain) -> None:

@@ -5,7 +5,7 @@ import pytest
 from tests.acceptance.cli.conftest import Geartrain, run
 from tests.support import serving
 
-CODE_NOT_FOUND = 4
+CODE_FAILED = 1
 
 
 def test_every_operator_verb_works_over_every_protocol(geartrain: Geartrain, url: str) -> None:
@@ -18,8 +18,8 @@ def test_every_operator_verb_works_over_every_protocol(geartrain: Geartrain, url
     assert run(url, "pause", "asked").text == "asked paused\n"
     assert run(url, "resume", "asked").text == "asked resumed\n"
     assert run(url, "cancel", handle).text == f"{handle} cancelled\n"
-    run(url, "retry", handle, code=CODE_NOT_FOUND)
-    run(url, "delete", handle, code=CODE_NOT_FOUND)
+    run(url, "retry", handle, code=CODE_FAILED)
+    run(url, "delete", handle, code=CODE_FAILED)
 
 
 def test_every_cron_verb_works_over_every_protocol(geartrain: Geartrain, url: str) -> None:

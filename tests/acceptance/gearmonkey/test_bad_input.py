@@ -49,7 +49,7 @@ def said_before_closing(port: int, data: bytes) -> bytes:
         (b"PING 'x\r\n", b"-ERR Protocol error: unbalanced quotes in request\r\n"),
         (b"POST / HTTP/1.1\r\n", b"-ERR Protocol error: this port does not speak HTTP\r\n"),
         (b"GET / HTTP/1.1\r\nHost: evil\r\n\r\n", b"-ERR Protocol error: this port does not speak HTTP\r\n"),
-        (b"POST /\r\n", b"-ERR this is not a web server\r\n"),
+        (b"POST /\r\n", b"-ERR Protocol error: this port does not speak HTTP\r\n"),
     ],
 )  # fmt: skip
 def test_refused_and_closed(server: serving.ServerProcess, raw: Any, data: bytes, answer: bytes) -> None:

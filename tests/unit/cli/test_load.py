@@ -29,7 +29,8 @@ def test_load_with_json(run: Run, path: Path, tmp_path: Path) -> None:
     run("dump", target)
     assert run("load", target).out.endswith("; 2 already present\n")
     assert json.loads(run("load", target, "--replace", "--json").out) == {
-        "file": str(path), "jobs": 2, "records": 0, "replaced": 2, "present": 0, "clashing": 0, "next_id": 5000,
+        "file": str(path), "jobs": 2, "records": 0, "values": 0, "replaced": 2, "present": 0, "clashing": 0,
+        "next_id": 5000,
     }  # fmt: skip
 
 

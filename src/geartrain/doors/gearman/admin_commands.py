@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 Command = Callable[["GearmanConnection", list[bytes]], bytes | LongAnswer]
 
 _OK: Final = b"OK\r\n"
-_LOOPBACK: Final = ("127.", "::1", "::ffff:127.")
 
 
 def handle(connection: "GearmanConnection", line: bytes) -> None:
@@ -260,7 +259,7 @@ def _maxqueue(connection: "GearmanConnection", words: list[bytes]) -> bytes:
 
 
 def _shutdown(connection: "GearmanConnection", words: list[bytes]) -> bytes:
-    if not connection.peer.startswith(_LOOPBACK):
+    if not connection.is_local:
         return b"ERR NOT_ALLOWED Shutdown+is+for+admins+on+the+server's+own+machine\r\n"
     graceful = bool(words) and words[0].lower() == b"graceful"
     if words and not graceful:

@@ -29,8 +29,6 @@ _NOT_DURABLE: Final = resp.error_reply("ERR", "the job could not be written to d
 _MOST_RECORDS: Final = 1000  # looked up for one command
 _ENDS: Final = (b"success", b"error")
 _ARGUMENTS_PER_PACKET: Final = 8  # a command with this many more arguments counts as one more packet
-# First words of HTTP requests that a web page was tricked into sending. Redis refuses these as well.
-_WEB: Final = frozenset({b"POST", b"HOST:"})
 
 
 class GearmonkeyConnection(Connection):
@@ -84,9 +82,8 @@ class GearmonkeyConnection(Connection):
                 left = PACKETS_PER_CHECK
 
     def _handle(self, arguments: list[bytes]) -> None:
-        name = arguments[0].upper()
-        row = commands.COMMANDS.get(name)
-        error = self._error_of(row, name, arguments)
+        row = commands.COMMANDS.get(arguments[0].upper())
+        error = self._error_of(row, arguments)
         queued = self.transaction
         if row is None or error is not None:
             if queued is not None:
@@ -102,19 +99,18 @@ class GearmonkeyConnection(Connection):
             else:
                 self._run(row, arguments)
 
-    def _error_of(self, row: "Command | None", name: bytes, arguments: list[bytes]) -> resp.ErrorReply | None:
+    def _error_of(self, row: "Command | None", arguments: list[bytes]) -> resp.ErrorReply | None:
         """Why a command cannot run, as far as the table tells."""
-        word = keys.text(arguments[0])
         if row is None:
-            if name in _WEB:
-                raise WireError("ERR", "this is not a web server")
             shown = "".join(f"'{keys.text(argument)}' " for argument in arguments[1:10])
+            word = keys.text(arguments[0])
             return resp.ErrorReply("ERR", f"unknown command '{word}', with args beginning with: {shown}")
         if not row.min_words <= len(arguments) <= row.max_words:
-            return resp.ErrorReply("ERR", f"wrong number of arguments for '{word.lower()}' command")
+            return resp.ErrorReply("ERR", f"wrong number of arguments for '{keys.text(arguments[0]).lower()}' command")
         if self.version == 2 and self.is_subscriber and not row.subscribers:
+            word = keys.text(arguments[0]).lower()
             allowed = "(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET"
-            return resp.ErrorReply("ERR", f"Can't execute '{word.lower()}': only {allowed} are allowed in this context")
+            return resp.ErrorReply("ERR", f"Can't execute '{word}': only {allowed} are allowed in this context")
         if self.transaction is not None and not row.inside_multi:
             self.transaction.size += sum(map(len, arguments))
             self.transaction.words += len(arguments)

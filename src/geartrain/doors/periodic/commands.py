@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 Handler = Callable[["PeriodicConnection", bytes, wire.Arguments], None]
 
 _NORMAL: Final = int(Priority.NORMAL)
-_LOOPBACK: Final = ("127.", "::1", "::ffff:127.")
 _SHORTEST_LOCK_WAIT: Final = 1.0  # seconds; a job that waits for less would ask for its lock again and again
 
 
@@ -155,7 +154,7 @@ def set_config(connection: "PeriodicConnection", message_id: bytes, arguments: w
 def shutdown(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> str:
     """SHUTDOWN: stop the server, without an answer; only from the server's own machine."""
     connection.engine.require_everywhere(ADMIN)
-    if connection.by_socket_file or connection.peer.startswith(_LOOPBACK):
+    if connection.is_local:
         connection.periodic.control.shutdown(graceful=False)
         return ""
     why = "the peer is on another machine"

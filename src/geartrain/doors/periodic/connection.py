@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from geartrain.address import PATH_SCHEMES, Address
+from geartrain.address import Address
 from geartrain.audit import LOGIN, REFUSED
 from geartrain.doors.connection import PACKETS_PER_CHECK, Connection
 from geartrain.doors.long_answer import StreamedAnswer
@@ -36,7 +36,6 @@ class PeriodicConnection(Connection):
         self.count_input_of(self.reader)
         self.dialect = wire.DOCUMENT
         self.quiet = door.is_quiet(address)
-        self.by_socket_file = address.scheme in PATH_SCHEMES
         self.is_worker = False  # as it registered
         self.registered = False
         self.name = b""

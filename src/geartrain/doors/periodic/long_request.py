@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from geartrain.engine.function_drop import FunctionDrop
 from geartrain.errors import WireError
+from geartrain.runtime.tick import Writer
 from geartrain.wire import periodic as wire
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 _JOBS_PER_STEP: Final = 64
 
 
-class LongRequest:
-    """A request, from its first step to its answer."""
+class LongRequest(Writer):
+    """A request, from its first step to its answer. The tick loop continues it in turn with suspended connections."""
 
     def __init__(self, connection: "PeriodicConnection", message_id: bytes) -> None:
         self.connection = connection
@@ -47,9 +48,10 @@ class LongRequest:
     def _continue_later(self) -> None:
         tick_loop = self.connection.tick_loop
         tick_loop.durability.call_when_durable(self._note_commit)
-        tick_loop.loop.call_soon(self._continue)
+        tick_loop.continue_later(self)
 
-    def _continue(self) -> None:
+    def continue_input(self) -> None:
+        """Carry it out for one more turn, and answer at its end."""
         connection = self.connection
         connection.begin_tick()
         try:
