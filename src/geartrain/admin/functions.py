@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from geartrain.admin import verbs, views
+from geartrain.admin import presentation, verbs, views
 from geartrain.admin.authorization import may_read
 from geartrain.admin.base import AdminBase, page_limit, printable
 from geartrain.admin.function_history import FunctionHistory
@@ -63,7 +63,7 @@ class FunctionSettings:
         """Change some settings of a function; None is the server's setting again."""
         setting = self._setting(function)
         options = msgspec.structs.replace(setting.options, **changes)
-        self._engine.configure(function, views.function_policy(options))
+        self._engine.configure(function, presentation.function_policy(options))
         self._save(msgspec.structs.replace(setting, options=options))
 
     def forget(self, function: bytes) -> None:
@@ -88,7 +88,7 @@ class FunctionSettings:
         if setting.limits != _NO_LIMITS:
             self._engine.limit(setting.function, *setting.limits)
         if setting.options != FunctionOptions():
-            self._engine.configure(setting.function, views.function_policy(setting.options))
+            self._engine.configure(setting.function, presentation.function_policy(setting.options))
 
 
 def _key(function: bytes) -> str:
@@ -116,12 +116,12 @@ class FunctionVerbs(AdminBase):
         functions = await select(list(self._engine.functions.values()), matches)
         page = await page_of(functions, lambda function: _sort_key(function, sort), start, start + limit)
         more = len(functions) > start + limit
-        items = await convert(page, lambda function: views.function_view(self._engine, function))
+        items = await convert(page, lambda function: presentation.function_view(self._engine, function))
         return views.Page(items, str(start + limit) if more else "", len(functions))
 
     def function(self, name: bytes) -> views.FunctionView:
         """One function."""
-        return views.function_view(self._engine, self._function(name))
+        return presentation.function_view(self._engine, self._function(name))
 
     def function_history(self, name: bytes, seconds: int = 3600) -> views.FunctionHistoryView:
         """The last hour of a function, and its latencies."""

@@ -5,7 +5,7 @@ These verbs are for programs that ask about a job through the control function, 
 
 from typing import Final
 
-from geartrain.admin import views
+from geartrain.admin import presentation, views
 from geartrain.admin.base import printable
 from geartrain.admin.job_watch import JobWatchAnswer, encoded_result
 from geartrain.admin.jobs import JobVerbs
@@ -25,8 +25,8 @@ class JobNameVerbs(JobVerbs):
         """The job of this name, with its state; the newest one if several had the unique key."""
         job = await self._named(handle, function, unique, id)
         if isinstance(job, Record):
-            return views.record_view(job, views.LISTED_BYTES)
-        return views.job_view(job, views.LISTED_BYTES)
+            return presentation.record_view(job, views.LISTED_BYTES)
+        return presentation.job_view(job, views.LISTED_BYTES)
 
     async def watched(
         self, handle: bytes = b"", function: bytes = b"", unique: bytes = b"", id: int = 0
@@ -35,9 +35,9 @@ class JobNameVerbs(JobVerbs):
         job = await self._named(handle, function, unique, id)
         if isinstance(job, LiveJob):
             live = job.state is not JobState.DEAD
-            return job if live else JobWatchAnswer(views.job_view(job, views.LISTED_BYTES))
+            return job if live else JobWatchAnswer(presentation.job_view(job, views.LISTED_BYTES))
         result = await self.result(job.handle, part=job.state != JobState.DONE)
-        return JobWatchAnswer(views.record_view(job, views.LISTED_BYTES), encoded_result(result))
+        return JobWatchAnswer(presentation.record_view(job, views.LISTED_BYTES), encoded_result(result))
 
     async def _named(self, handle: bytes, function: bytes, unique: bytes, id: int) -> LiveJob | Record:
         """The job of this name: one that has not ended, a dead one, or the record of one that has ended."""

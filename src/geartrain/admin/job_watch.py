@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from geartrain import jsonbytes
-from geartrain.admin import views
+from geartrain.admin import presentation, views
 from geartrain.admin.views import JobView
 from geartrain.engine.deadlines import NEVER
 from geartrain.engine.engine import Engine
@@ -91,7 +91,7 @@ class JobWatch(JobEndWatcher):
         self._send({"what": "warning", "data": jsonbytes.encode(data)})
 
     def ended(self, end: JobEnd) -> None:
-        view = views.job_view(end.job, views.LISTED_BYTES, end.result, end.at)
+        view = presentation.job_view(end.job, views.LISTED_BYTES, end.result, end.at)
         result = encoded_result(end.result) if end.result is not None else None
         self._end(self, _encoder.encode({"answer": JobWatchAnswer(view, result)}))
 

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from geartrain.admin import verbs, views
+from geartrain.admin import presentation, verbs, views
 from geartrain.admin.authorization import caller, may_read
 from geartrain.admin.base import AdminBase, printable
 from geartrain.admin.failed_jobs import FailedJobActions
@@ -137,7 +137,7 @@ class JobVerbs(AdminBase):
             raise AdminError("result-gone", f"job {printable(handle)} was submitted without keeping its result")
         result = await self._archive.result(record)
         if len(result) < record.full_size and not part:
-            raise AdminError("result-cut", f"the result of job {printable(handle)} {views.cut_text(record)}")
+            raise AdminError("result-cut", f"the result of job {printable(handle)} {presentation.cut_text(record)}")
         return result
 
     def cancel(self, handle: bytes) -> None:
@@ -247,9 +247,9 @@ class JobVerbs(AdminBase):
 
         def view_of(job: LiveJob | Record) -> JobView:
             if isinstance(job, Record):
-                view = views.record_view(job, longest, payloads.get(job.id))
+                view = presentation.record_view(job, longest, payloads.get(job.id))
             else:
-                view = views.job_view(job, longest)
+                view = presentation.job_view(job, longest)
             removed_at = self._removed_at(job)
             return view if removed_at is None else msgspec.structs.replace(view, removed_at=removed_at)
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import geartrain
 from geartrain import audit
-from geartrain.admin import authorization, views
+from geartrain.admin import authorization, presentation, views
 from geartrain.admin.base import ServerInfo, page_limit
 from geartrain.admin.events import JobEvents
 from geartrain.admin.failed_jobs import FailedJobActions
@@ -203,7 +203,7 @@ class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs):
             return (not text or _has_text(worker, text)) and _is_visible(worker)
 
         workers = await select(later, matches, limit + 1)
-        items = await convert(workers[:limit], views.worker_view)
+        items = await convert(workers[:limit], presentation.worker_view)
         after = str(items[-1].id) if len(workers) > limit else ""
         everything = not text and authorization.caller.get() is None
         return views.Page(items, after, len(self._engine.workers) if everything else None)

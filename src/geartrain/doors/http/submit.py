@@ -8,7 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from geartrain import jsonbytes
-from geartrain.admin import views
+from geartrain.admin import presentation, views
 from geartrain.admin.job_watch import JobEnd
 from geartrain.doors.http import request as api
 from geartrain.doors.http.problems import Refusal
@@ -51,7 +51,7 @@ async def submit(request: ApiRequest) -> Response:
     tick_loop = context.tick_loop
     watcher = EndWatcher(tick_loop.engine, tick_loop.loop) if submission.wait else None
     job = _queue(request, submission, watcher)
-    view = views.job_view(job, views.SHOWN_BYTES)
+    view = presentation.job_view(job, views.SHOWN_BYTES)
     handle = job.handle
     try:
         if submission.background:
@@ -71,7 +71,7 @@ async def submit(request: ApiRequest) -> Response:
 
 def _ended(end: JobEnd) -> views.JobView:
     """The job with its whole result: of a foreground job, nothing is kept."""
-    view = views.job_view(end.job, views.SHOWN_BYTES, end.result, end.at)
+    view = presentation.job_view(end.job, views.SHOWN_BYTES, end.result, end.at)
     return msgspec.structs.replace(view, result=None if end.result is None else jsonbytes.encode(end.result))
 
 

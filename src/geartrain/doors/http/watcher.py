@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from geartrain import jsonbytes
-from geartrain.admin import views
+from geartrain.admin import presentation, views
 from geartrain.admin.job_watch import JobEnd, JobEndWatcher
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob, Progress
@@ -46,7 +46,7 @@ class StreamWatcher(JobEndWatcher):
         self.queue.put("warning", {"data": jsonbytes.encode(data)})
 
     def ended(self, end: JobEnd) -> None:
-        self.put_end(views.job_view(end.job, views.SHOWN_BYTES, end.result, end.at))
+        self.put_end(presentation.job_view(end.job, views.SHOWN_BYTES, end.result, end.at))
 
     def put_end(self, view: views.JobView) -> None:
         """Write the last event."""
