@@ -16,7 +16,8 @@ def main() -> None:
     code: int | str | None
     try:
         code = _run(sys.argv)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # some supervisors start programs without it
+            sys.stdout.flush()
     except BrokenPipeError:
         # Python flushes stdout again at exit, and would report the closed pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -101,8 +101,10 @@ class ServerAccess(Access):
 
     def use(self, fresh: dict[Credential, Identity]) -> frozenset[Identity]:
         """Replace the identities; returns those that are no longer valid, whose connections must end."""
+        had_users = self.user_count
         ended = self._replace(fresh)
-        _log.info("users reloaded", extra={"fields": {"users": self.user_count}})
+        if had_users or self.user_count:
+            _log.info("users reloaded", extra={"fields": {"users": self.user_count}})
         return ended
 
     def users(self) -> list[UserView]:
