@@ -26,6 +26,7 @@ class JobState(enum.IntEnum):
     CANCELLED = 5  # by a client or operator, or because no client waited for a foreground job any more
     DEAD = 6  # gave up after too many attempts; kept with a reason until an operator retries or deletes it
     EXPIRED = 7  # no worker got it before `expires_at`
+    RESERVING = 8  # waits until its unique key is known to be free at all servers of a cluster
 
 
 class Duplicate(enum.Enum):

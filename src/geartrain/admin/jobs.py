@@ -20,6 +20,7 @@ from geartrain.engine.job import LiveJob
 from geartrain.errors import AdminError, DuplicateKeyError
 from geartrain.job_query import ENDED, STATES, JobQuery
 from geartrain.model import JobState, Record, id_from_handle
+from geartrain.runtime.submitted_handle import SubmittedHandle
 
 PAGE_MOST: Final = 1000
 _PAGE_DEFAULT: Final = 100
@@ -49,7 +50,7 @@ class JobVerbs(AdminBase):
     _scanner: JobScanner
     _failed_jobs: FailedJobActions
 
-    def submit(
+    async def submit(
         self,
         function: bytes,
         payload: bytes = b"",
@@ -90,7 +91,14 @@ class JobVerbs(AdminBase):
             )
         finally:
             self._engine.actor = None
-        return job.handle
+        return await self._handle_in_cluster(job)
+
+    async def _handle_in_cluster(self, job: LiveJob) -> bytes:
+        """The handle of a job, or that of the job of another server that has its unique key."""
+        submitted = SubmittedHandle(self._engine, job)
+        if job.state is JobState.RESERVING:
+            await self._tick_loop.durable()
+        return submitted.handle
 
     async def jobs(self, query: JobQuery = _ALL_JOBS) -> Page[JobView]:
         """One page of the jobs that match, newest first; those that have ended as well."""
@@ -147,6 +155,11 @@ class JobVerbs(AdminBase):
     async def retry(self, handle: bytes) -> None:
         """Queue a dead or failed job again."""
         await self._act_on_kept("retry", handle)
+        job = self._engine.find(handle)
+        holder = await self._handle_in_cluster(job) if job is not None else handle
+        if holder != handle:
+            text = f"job {printable(handle)} cannot be retried: job {printable(holder)} has its unique key"
+            raise AdminError("conflict", text)
 
     async def delete(self, handle: bytes) -> None:
         """Delete a dead or failed job."""

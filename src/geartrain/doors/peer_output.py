@@ -10,12 +10,16 @@ then the connection is dropped, and also if the peer reads nothing for the time 
 """
 
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from mypy_extensions import i64, mypyc_attr
 
 from geartrain.doors.door import Door
 from geartrain.doors.long_answer import LongAnswer
+from geartrain.engine.interfaces import KeyWaiter
+from geartrain.engine.job import LiveJob
+from geartrain.engine.lifecycle import RESERVING
 from geartrain.runtime.tick import Writer
 
 # Bytes of output above which no packet of the peer is handled.
@@ -44,6 +48,23 @@ class HeldOutput:
         """A piece was inserted before these."""
         self.start += 1
         self.acknowledgements = [(number + 1, instead) for number, instead in self.acknowledgements]
+
+
+class _HeldHandle(KeyWaiter):
+    """An acknowledgement that contains the handle of a job, which another server may turn out to have."""
+
+    __slots__ = ("_encode", "_held", "_output", "_position")
+
+    def __init__(self, output: "PeerOutput", held: HeldOutput, encode: Callable[[bytes], bytes]) -> None:
+        self._output = output
+        self._held = held
+        self._position = len(held.acknowledgements) - 1
+        self._encode = encode
+
+    def key_taken(self, handle: bytes) -> None:
+        """Send the handle of that job instead."""
+        number, _ = self._held.acknowledgements[self._position]
+        self._output.replace(number, self._encode(handle))
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -97,6 +118,22 @@ class PeerOutput(Writer):
                 self._held.append(HeldOutput(ticket, number))
             self._held[-1].acknowledgements.append((number, instead))
         self.write(data)
+
+    def acknowledge_job(self, job: LiveJob, encode: Callable[[bytes], bytes], instead: bytes) -> None:
+        """As `acknowledge`, with an answer that contains the handle of the job.
+
+        If another server of the cluster has a job with its unique key, the answer contains the handle of that one.
+        """
+        self.acknowledge(encode(job.handle), instead)
+        if job.state is RESERVING and self._held:
+            self.engine.wait_for_key(job, _HeldHandle(self, self._held[-1], encode))
+
+    def replace(self, number: int, data: bytes) -> None:
+        """Send something else instead of a piece that is held."""
+        at = number - self._sent
+        if 0 <= at < len(self.out):  # else the peer is gone
+            self.unsent += len(data) - len(self.out[at])
+            self.out[at] = data
 
     def commit_ended(self, ticket: int, failed: bool) -> None:
         """Send the acknowledgements that waited for this ticket, or what is to be sent instead of them."""

@@ -7,7 +7,7 @@ from geartrain.engine.failed_jobs import FailedJobs
 from geartrain.engine.function import Function
 from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
-from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RUNNING, SCHEDULED, enter
+from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RESERVING, RUNNING, SCHEDULED, enter
 from geartrain.engine.names import LONGEST_UNIQUE
 from geartrain.engine.policy import JOB_BYTES
 from geartrain.errors import QueueFullError
@@ -124,7 +124,10 @@ class ClientVerbs(FailedJobs):
             self.journal.accepted(job)
         if self.observer is not None:
             self.observer.created(job)
-        self._schedule_or_enqueue(function, job)
+        if unique and background and self.reserves_keys:
+            self._reserve(function, job)
+        else:
+            self._schedule_or_enqueue(function, job)
         return job
 
     def reserve_id(self) -> int:
@@ -225,8 +228,11 @@ class ClientVerbs(FailedJobs):
         The job is cancelled, unless a client watches it or a worker runs it.
         """
         job.background = False
-        if self.jobs.get(job.id) is job and not job.watchers and job.state is not RUNNING:
+        if self.jobs.get(job.id) is not job:
+            return
+        if not job.watchers and job.state is not RUNNING:
             self._finish(job, CANCELLED, b"")
+        self.confirm(job)
 
     def _check_bytes(self, name: bytes, free_bytes: int) -> None:
         """Raise QueueFullError if so few bytes would be left for jobs; jobs of the server itself always fit."""
@@ -268,7 +274,7 @@ class ClientVerbs(FailedJobs):
 
         It counts for the quota of the user that replaces it.
         """
-        watchers = old.watchers
+        watchers, is_reserving = old.watchers, old.state is RESERVING
         self._remove(function, old, CANCELLED)
         self.free_bytes -= len(payload) + JOB_BYTES
         job = LiveJob(
@@ -291,7 +297,10 @@ class ClientVerbs(FailedJobs):
             watcher.watching.add(job)
         if job.background:
             self.journal.changed(job)
-        self._schedule_or_enqueue(function, job)
+        if is_reserving:
+            self._reserve(function, job)
+        else:
+            self._schedule_or_enqueue(function, job)
         return job
 
 

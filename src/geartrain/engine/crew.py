@@ -109,7 +109,7 @@ class Crew:
         """Offer one more function; if it has jobs, its turn comes after the others."""
         entry = self.functions[function] = CrewFunction(self, function)
         for ready_queue in entry.ready_queues:
-            if ready_queue.queue.size and not function.paused:
+            if ready_queue.queue.size and not function.resting:
                 ready_queue.unpark()
 
     def remove(self, function: Function) -> None:
@@ -156,7 +156,7 @@ class Crew:
         for ready in self.ready:
             entry = ready.first
             while entry is not None:
-                if entry.queue.size and not entry.function.paused:
+                if entry.queue.size and not entry.function.resting:
                     return entry
                 entry.park()
                 entry = ready.first

@@ -24,7 +24,7 @@ True
 ('QUEUED', 1, 'worker disconnected')
 """
 
-from geartrain.engine import crew
+from geartrain.engine.cluster_state import RevivedJob
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import QUEUED, enter
 from geartrain.engine.policy import JOB_BYTES, FunctionPolicy
@@ -62,16 +62,15 @@ class Engine(WorkerVerbs):
 
     def pause(self, name: bytes) -> None:
         """Assign no jobs of this function until it is resumed."""
-        self.function(name).paused = True
+        function = self.function(name)
+        function.paused = function.resting = True
 
     def resume(self, name: bytes) -> None:
         """Undo `pause`."""
         function = self.function(name)
         function.paused = False
-        for queue in function.queues:
-            if queue.size:
-                crew.announce(queue)
-        self._wake(function, function.queued)
+        if function not in self.lapsed_functions:
+            self.end_rest(function)
 
     def drop(self, name: bytes) -> bool:
         """Remove a function that has neither workers nor jobs; return whether it was removed."""
@@ -84,14 +83,15 @@ class Engine(WorkerVerbs):
     def retry(self, job: LiveJob) -> None:
         """Queue a dead job again, as a background job because no client waits for it."""
         self._check_unique(job)
+        before = _before_retry(job)
         self._remove_dead(job)
         was_background, job.background = job.background, True
         self._queue_again(job)
         if was_background:
-            self.journal.changed(job)
+            self.journal.revived(job)
         else:
             self.journal.accepted(job)
-        self._announce_retried(job)
+        self._announce_retried(job, before)
 
     def retry_failed(self, job: LiveJob) -> None:
         """Queue a failed background job again that the journal kept whole.
@@ -100,10 +100,11 @@ class Engine(WorkerVerbs):
         """
         self._check_unique(job)
         self._check_bytes(job.function, self.free_bytes - len(job.payload) - JOB_BYTES)
+        before = _before_retry(job)
         self._remember_handle(job)
         self._queue_again(job)
         self.journal.retried(job)
-        self._announce_retried(job)
+        self._announce_retried(job, before)
 
     def _check_unique(self, job: LiveJob) -> None:
         other = self.unique_jobs.get(job.function, job.unique) if job.unique else None
@@ -131,10 +132,15 @@ class Engine(WorkerVerbs):
         if job.unique:
             self.unique_jobs.add(job)
 
-    def _announce_retried(self, job: LiveJob) -> None:
+    def _announce_retried(self, job: LiveJob, before: RevivedJob) -> None:
         if self.observer is not None:
             self.observer.requeued(job, "retried")
-        self._enqueue(self.functions[job.function], job)
+        function = self.functions[job.function]
+        if job.unique and self.reserves_keys:
+            self._revived[job.id] = before
+            self._reserve(function, job)
+        else:
+            self._enqueue(function, job)
 
     def reschedule_failed(self, job: LiveJob, run_at: float, reason: str) -> bool:
         """Record a failed attempt of a running job and run it again at `run_at`; return False if no worker has it.
@@ -171,3 +177,7 @@ class Engine(WorkerVerbs):
         for timer in self.timers:
             timer.fire(now)
         return self.deadline()
+
+
+def _before_retry(job: LiveJob) -> RevivedJob:
+    return RevivedJob(job.state, job.reason, job.code, job.attempts, job.expires_at)

@@ -6,11 +6,11 @@ that an operator can retry it, and the engine has nothing of it any more. A dead
 
 from typing import Final
 
+from geartrain.engine.cluster_state import ClusterState
 from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import CANCELLED, DEAD, EXPIRED, FAILED, enter
 from geartrain.engine.policy import JOB_BYTES
-from geartrain.engine.state import EngineState
 from geartrain.engine.worker import Worker
 from geartrain.model import Attempt, FailureAction, JobState
 
@@ -21,7 +21,7 @@ ATTEMPTS_KEPT: Final = 20  # failed attempts per job; the latest ones
 LONGEST_REASON: Final = 1000  # characters
 
 
-class FailedJobs(EngineState):
+class FailedJobs(ClusterState):
     """The moves of jobs that fail, expire or die."""
 
     def _fail(self, job: LiveJob, state: JobState, reason: str, worker: Worker | None = None) -> None:

@@ -28,6 +28,8 @@ class Function:
         "outcomes",
         "paused",
         "queues",
+        "reserving",
+        "resting",
         "restored_or_retried",
         "retries",
         "running",
@@ -48,7 +50,9 @@ class Function:
         self.scheduled = 0
         self.broadcast = False  # a job goes to every idle worker
         self.max_run = 0.0  # seconds that a worker may take for a job; 0: no limit
-        self.paused = False  # jobs are not assigned until it is resumed
+        self.reserving = 0  # jobs that wait for their unique key
+        self.paused = False  # an operator wants no jobs to be assigned until it is resumed
+        self.resting = False  # no jobs are assigned: it is paused, or the lease of this server has lapsed
         self.restored_or_retried = 0  # how many jobs entered by a restart or by retrying a dead job
         self.retries = 0  # how often a job was queued again after a failed attempt, by the server or an operator
         self.outcomes = OutcomeCounts()
@@ -65,9 +69,9 @@ class Function:
 
     @property
     def total(self) -> int:
-        """How many jobs are scheduled, queued or running."""
+        """How many jobs are scheduled, queued or running, or wait for their unique key."""
         high, normal, low = self.queues
-        return high.size + normal.size + low.size + self.running + self.scheduled
+        return high.size + normal.size + low.size + self.running + self.scheduled + self.reserving
 
     @property
     def submitted(self) -> int:

@@ -46,6 +46,17 @@ class Watcher:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
+class KeyWaiter:
+    """Someone who submitted a job whose unique key may be in use at another server of the cluster."""
+
+    __slots__ = ()
+
+    def key_taken(self, handle: bytes) -> None:
+        """The job with this handle has the key, and stands for the one that was submitted."""
+        raise NotImplementedError
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Observer:
     """Receives the events of every job, after `engine.subscribe`. Without observers, events cost nothing."""
 
@@ -138,9 +149,19 @@ class Journal:
         """An accepted job failed, and is to be kept whole, so that it can be retried."""
         self.finished(job, result, worker)
 
+    def revived(self, job: LiveJob) -> None:
+        """A dead job is queued again."""
+        self.changed(job)
+
     def retried(self, job: LiveJob) -> None:
         """A failed job that was kept whole is queued again; its record is removed."""
-        self.changed(job)
+        self.revived(job)
+
+    def reserving(self, job: LiveJob) -> None:
+        """A job was accepted, revived or retried that must not run until its unique key is known to be free."""
+
+    def withdrawn(self, job: LiveJob) -> None:
+        """What was said of a job since the last commit is not to be saved, because another job has its unique key."""
 
     def remove_record(self, id: int) -> None:
         """Remove the record of a job that has ended, with all that is kept of it."""

@@ -17,22 +17,25 @@ FAILED: Final = JobState.FAILED
 CANCELLED: Final = JobState.CANCELLED
 DEAD: Final = JobState.DEAD
 EXPIRED: Final = JobState.EXPIRED
+RESERVING: Final = JobState.RESERVING
 _DONE_NUMBER: Final = 3
 ENDED: Final = frozenset({DONE, FAILED, CANCELLED, EXPIRED})
 
 TRANSITIONS: Final[dict[JobState, frozenset[JobState]]] = {
+    # Back to where it was retried from when another server has its key.
+    RESERVING: frozenset({QUEUED, SCHEDULED, CANCELLED, EXPIRED, DEAD, FAILED}),
     SCHEDULED: frozenset({QUEUED, CANCELLED, EXPIRED}),
     QUEUED: frozenset({RUNNING, CANCELLED, EXPIRED}),
     # Back to the queue when the worker is lost, to the schedule when the worker reschedules it.
     RUNNING: frozenset({QUEUED, SCHEDULED, DONE, FAILED, CANCELLED, DEAD}),
-    DEAD: frozenset({QUEUED, CANCELLED}),
+    DEAD: frozenset({QUEUED, RESERVING, CANCELLED}),
     DONE: frozenset(),
-    FAILED: frozenset({QUEUED}),
+    FAILED: frozenset({QUEUED, RESERVING}),
     CANCELLED: frozenset(),
     EXPIRED: frozenset(),
 }
 
-_ALLOWED: Final = {(before << 3) | after: after for before, followers in TRANSITIONS.items() for after in followers}
+_ALLOWED: Final = {(before << 4) | after: after for before, followers in TRANSITIONS.items() for after in followers}
 
 
 def state_number(state: JobState) -> int:
@@ -48,14 +51,14 @@ def enter(job: Job, state: JobState) -> None:
     """Change the state of `job`; raise LifecycleError if the table does not allow it, which is a bug."""
     before = job.state
     frequent = (before is QUEUED and state is RUNNING) or (before is RUNNING and state is DONE)
-    if not frequent and ((before << 3) | state) not in _ALLOWED:
+    if not frequent and ((before << 4) | state) not in _ALLOWED:
         raise LifecycleError(f"job {job.handle!r} cannot go from {job.state.name} to {state.name}")
     job.state = state
 
 
 def diagram() -> str:
     """Return the table as a Mermaid state diagram."""
-    lines = ["stateDiagram-v2", "    [*] --> scheduled", "    [*] --> queued"]
+    lines = ["stateDiagram-v2", "    [*] --> scheduled", "    [*] --> queued", "    [*] --> reserving"]
     for before, followers in TRANSITIONS.items():
         lines += [f"    {before.name.lower()} --> {after.name.lower()}" for after in sorted(followers)]
         if before in ENDED:

@@ -6,6 +6,7 @@ Every job that is not finished is in `jobs`, and in one more place that depends 
 - queued: in the queue of its function and priority;
 - running: in its owner's `running` or in `broadcasts`, counted in its function's `running`; and in `leases`, if it has
   a deadline;
+- reserving: counted in its function's `reserving` (`cluster_state.py`);
 - dead: in `dead`, and not in `jobs`.
 
 A job in `jobs` that has a unique key is in `unique_jobs` too, and one that has a time to live in `expiring`.
@@ -29,7 +30,7 @@ from geartrain.engine.function import Function
 from geartrain.engine.interfaces import Journal, Observer, Timer, Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.job_table import JobTable
-from geartrain.engine.lifecycle import DEAD, QUEUED, RUNNING, SCHEDULED, enter
+from geartrain.engine.lifecycle import DEAD, QUEUED, RESERVING, RUNNING, SCHEDULED, enter
 from geartrain.engine.permissions import Permissions
 from geartrain.engine.policy import JOB_BYTES, Policy
 from geartrain.engine.unique_index import UniqueIndex
@@ -74,6 +75,7 @@ class EngineState(Permissions):
         self.outcomes = OutcomeCounts()
         self.wait_times = DurationHistogram()  # from ready to run until assigned, for every attempt
         self.run_times = DurationHistogram()  # from the last assignment until the end
+        self.lapsed = False  # the lease of this server is over: background jobs are not assigned
         self.observer: Observer | None = None  # receives the events of every job
         self.timers: list[Timer] = []
         self._observers: list[Observer] = []
@@ -97,16 +99,24 @@ class EngineState(Permissions):
             self.dead[job.id] = job
             self.dead_counts[function.name] = self.dead_counts.get(function.name, 0) + 1
             return
+        other = self.unique_jobs.get(function.name, job.unique) if job.unique else None
+        if other is not None and other.state is RESERVING:
+            self.cede(other, job.handle)  # while it waited for the store, this server became the home of the other one
+            other = self.unique_jobs.get(function.name, job.unique)
+        if other is not None:
+            job.unique = b""  # a file that was repaired or edited may have a key twice; both jobs must run
         self.jobs.add(job)
         self.restored_or_retried += 1
         function.restored_or_retried += 1
-        if job.unique and self.unique_jobs.get(function.name, job.unique) is not None:
-            job.unique = b""  # a file that was repaired or edited may have a key twice; both jobs must run
         if job.unique:
             self.unique_jobs.add(job)
         if job.expires_at:
             self.expiring.add(job.expires_at, job)
         self._schedule_or_enqueue(function, job)
+
+    def cede(self, job: LiveJob, handle: bytes) -> None:
+        """Another job with this unique key, with that handle, stands for this one."""
+        raise NotImplementedError
 
     def _remember_handle(self, job: LiveJob) -> None:
         """Find a job that this server did not submit by its handle, although that may not end in its id."""
@@ -206,7 +216,7 @@ class EngineState(Permissions):
         while self._planned_wakes and not self.now < self._planned_wakes[0][0] <= latest:
             _, function = self._planned_wakes.popleft()
             function.next_wake_at = 0.0
-            if not function.paused:
+            if not function.resting:
                 self._wake(function, function.queued)
 
     # Moving jobs
@@ -224,14 +234,20 @@ class EngineState(Permissions):
 
         The worker that it was `taken_from` is informed first, because it may be the one that is woken.
         """
+        if self.lapsed and job.background:
+            self._rest(function)
         queue = function.queues[job.priority]
         queue.put(job)
-        if queue.size == 1 and not function.paused:
+        if queue.size == 1 and not function.resting:
             crews.announce(queue)
         if taken_from is not None:
             taken_from.revoked(job)
-        if not function.paused:
+        if not function.resting:
             self._wake(function, self.policy.wake_count)
+
+    def _rest(self, function: Function) -> None:
+        """Assign no jobs of a function until the lease is renewed."""
+        raise NotImplementedError
 
     def _add_scheduled(self, function: Function, job: LiveJob) -> None:
         """Put a job in state scheduled into the schedule."""
@@ -280,6 +296,8 @@ class EngineState(Permissions):
             function.scheduled -= 1
             self.scheduled -= 1
             self.schedule.count_stale()
+        elif before is RESERVING:
+            function.reserving -= 1
         self.jobs.remove(job)
         if job.expires_at:
             self.expiring.count_stale()

@@ -96,7 +96,7 @@ class WorkerVerbs(ClientVerbs):
     def claim_from(self, worker: Worker, name: bytes, priority: int) -> LiveJob | None:
         """As `claim`, but only from one queue, and only if the worker offers the function."""
         function = self.functions.get(name)
-        if function is None or function.paused:
+        if function is None or function.resting:
             return None
         queue = function.queues[priority]
         if not queue.size or function.name not in worker.abilities:
@@ -111,7 +111,9 @@ class WorkerVerbs(ClientVerbs):
     def claim_scheduled(self, worker: Worker, job: LiveJob) -> LiveJob | None:
         """As `claim`, but a scheduled job, before its time, and only if the worker offers its function."""
         function = self.functions[job.function]
-        if job.state is not SCHEDULED or function.paused or function.name not in worker.abilities:
+        if job.state is not SCHEDULED or function.resting or function.name not in worker.abilities:
+            return None
+        if self.lapsed and job.background:
             return None
         enter(job, QUEUED)
         function.scheduled -= 1
@@ -359,6 +361,7 @@ class WorkerVerbs(ClientVerbs):
         Jobs that wait for a time follow the clock: their time is a time of day.
         """
         self.leases.shift(seconds)
+        self.lapse_at += seconds
         for worker in self.workers.values():
             for job in worker.running.jobs():
                 if job.owner is worker:

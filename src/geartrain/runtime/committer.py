@@ -7,6 +7,9 @@ waits. While the disk is slow batches grow, so the slower it is the more changes
 If a commit fails, the jobs that the batch would have accepted are retracted and their submitters get an error. So are
 jobs that were accepted during the attempt: one of them may be a duplicate of a retracted job. Other changes (jobs that
 ended or changed) stay in the batch and are written with the next attempt.
+
+A store that several servers share also decides about unique keys, and may have gone back in time: then every job is
+written again. Each commit renews the lease of this server, and an empty one does where there is nothing to write.
 """
 
 import asyncio
@@ -16,7 +19,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeVar
 
 from geartrain.engine.interfaces import Journal
 from geartrain.engine.job import LiveJob
@@ -25,6 +28,7 @@ from geartrain.runtime import memory, records
 from geartrain.runtime.tick import TickLoop
 from geartrain.runtime.timers import DelayedCall
 from geartrain.store import contract
+from geartrain.store.shared import FencedError, WentBackError
 
 # Ids are reserved in blocks: no handle may be used twice, even after a crash, and a write per id would cost too much.
 # (This and the next three are not Final, because tests set smaller ones and a compiled Final is inlined.)
@@ -35,7 +39,20 @@ _PRUNE_EVERY = 1000  # records
 _LIMITS: Final = contract.ResultLimits()
 _DURATIONS: Final = 1000  # commits, for percentiles
 
+T = TypeVar("T")
+
 _log = logging.getLogger("geartrain.store")
+
+
+class _Writing:
+    """What the thread writes, and who waits for it."""
+
+    __slots__ = ("accepted", "batch", "reserving")
+
+    def __init__(self, batch: contract.Batch, accepted: list[LiveJob], reserving: list[int]) -> None:
+        self.batch = batch
+        self.accepted = accepted
+        self.reserving = reserving
 
 
 class Committer(Journal):
@@ -50,7 +67,8 @@ class Committer(Journal):
         self._tick_loop: TickLoop | None = None  # until `start`
         self._batch = contract.Batch()  # gathers changes
         self._accepted: list[LiveJob] = []  # jobs that exist since that batch
-        self._writing: tuple[contract.Batch, list[LiveJob]] | None = None  # in the thread
+        self._reserving: list[int] = []  # ids of jobs of that batch that wait for their unique keys
+        self._writing: _Writing | None = None  # in the thread
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._writer = threading.Thread(target=self._run, name="store", daemon=True)
         self.uncommitted = records.RecordChanges()
@@ -62,17 +80,41 @@ class Committer(Journal):
         self.commits = 0
         self.total_seconds = 0.0  # of all commits
         self.durations: deque[float] = deque(maxlen=_DURATIONS)  # of the last commits, in seconds
+        # Of a store that is shared, set by the cluster:
+        self.beat_seconds = 0.0  # after so many seconds without a commit there is an empty one; 0: there is none
+        self.known_node = 0  # the newest server that this one knows of
+        self.prunes = True  # whether this server removes old records
+        self.on_renewed: Callable[[], None] | None = None  # called after each commit
+        self.on_fenced: Callable[[], None] | None = None  # called when others have taken this server for dead
+        self._committed_at = 0.0  # when the last batch was handed to the thread, by the loop's clock
+        self._beat_timer: DelayedCall | None = None
+        self._is_fenced = False
 
     # The journal, called by the engine
 
     def accepted(self, job: LiveJob) -> None:
-        self._batch.saved_jobs.append(contract.row(job))
+        self._batch.accepted.append(contract.row(job))
         self._accepted.append(job)
         self._note_change()
 
     def changed(self, job: LiveJob) -> None:
-        self._batch.saved_jobs.append(contract.row(job))
+        self._batch.changed.append(contract.row(job))
         self._note_change()
+
+    def revived(self, job: LiveJob) -> None:
+        self._batch.revived.append(contract.row(job))
+        self._note_change()
+
+    def reserving(self, job: LiveJob) -> None:
+        self._reserving.append(job.id)
+
+    def withdrawn(self, job: LiveJob) -> None:
+        batch, id = self._batch, job.id
+        batch.accepted = [row for row in batch.accepted if row[0] != id]
+        batch.revived = [row for row in batch.revived if row[0] != id]
+        batch.changed = [row for row in batch.changed if row[0] != id]
+        batch.removed_records = [removed for removed in batch.removed_records if removed != id]
+        self._accepted = [accepted for accepted in self._accepted if accepted is not job]
 
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
         engine = self._engine
@@ -94,7 +136,7 @@ class Committer(Journal):
 
     def retried(self, job: LiveJob) -> None:
         self.remove_record(job.id)
-        self.changed(job)
+        self.revived(job)
 
     def remove_record(self, id: int) -> None:
         self._batch.removed_records.append(id)
@@ -123,11 +165,7 @@ class Committer(Journal):
     @property
     def changes(self) -> int:
         """The number of changes that are not durable yet."""
-        batches = [self._batch, *([self._writing[0]] if self._writing is not None else [])]
-        return sum(
-            len(batch.saved_jobs) + len(batch.finished) + len(batch.removed_records) + len(batch.saved_values)
-            for batch in batches
-        )
+        return self._batch.size + (self._writing.batch.size if self._writing is not None else 0)
 
     # Start and stop
 
@@ -147,6 +185,23 @@ class Committer(Journal):
         tick_loop.after.append(self._submit_batch)
         self._writer.start()
         self._prune_timer = self._timers.call_later(_PRUNE_SECONDS, self._prune_periodically)
+        if self.beat_seconds:
+            self._beat_timer = self._timers.call_later(self.beat_seconds, self._beat)
+
+    async def call(self, function: Callable[[], T]) -> T:
+        """Call a function in the thread, between two commits."""
+        answer: asyncio.Future[T] = self._loop.create_future()
+
+        def call() -> None:
+            try:
+                result = function()
+            except Exception as error:
+                self._loop.call_soon_threadsafe(_set_exception, answer, error)
+            else:
+                self._loop.call_soon_threadsafe(_set_result, answer, result)
+
+        self._work.put(call)
+        return await answer
 
     async def stop(self) -> None:
         """Write the rest, with one more attempt if the last commit failed, and end the thread."""
@@ -159,18 +214,18 @@ class Committer(Journal):
             await asyncio.sleep(0)
             if self._failing:
                 break
-        if self._batch:
-            fields = {"changes": len(self._batch.saved_jobs) + len(self._batch.finished)}
+        if self._batch and not self._is_fenced:
+            fields = {"changes": self._batch.size}
             _log.error("changes lost: the last commit failed", extra={"fields": fields})
         self._cancel_timers()
         self._work.put(None)
         await self._loop.run_in_executor(None, self._writer.join)
 
     def _cancel_timers(self) -> None:
-        for timer in (self._prune_timer, self._retry):
+        for timer in (self._prune_timer, self._retry, self._beat_timer):
             if timer is not None:
                 timer.cancel()
-        self._prune_timer = self._retry = None
+        self._prune_timer = self._retry = self._beat_timer = None
 
     def _set_done(self, done: asyncio.Future[None]) -> None:
         self._loop.call_soon_threadsafe(done.set_result, None)
@@ -179,7 +234,7 @@ class Committer(Journal):
 
     def _submit_batch(self) -> None:
         """Hand the batch to the thread, if the thread is free."""
-        if self._writing is not None:
+        if self._writing is not None or self._is_fenced:
             return
         batch = self._batch
         if self._engine.next_id + IDS_RESERVED // 2 > self._reserved_until:
@@ -188,8 +243,24 @@ class Committer(Journal):
             return
         if self._failing and not self._accepted and self._retry is not None:
             return
-        self._writing = (batch, self._accepted)
-        self._batch, self._accepted = contract.Batch(), []
+        self._hand_over(batch)
+
+    def _beat(self) -> None:
+        """Commit nothing, so that the other servers see that this one lives."""
+        self._beat_timer = self._timers.call_later(self.beat_seconds, self._beat)
+        if (
+            self._writing is None
+            and not self._is_fenced
+            and self._loop.time() >= self._committed_at + self.beat_seconds * 0.9
+        ):
+            self._hand_over(self._batch)
+
+    def _hand_over(self, batch: contract.Batch) -> None:
+        """Give the batch that gathered to the thread, and begin another one."""
+        batch.known_node = self.known_node
+        self._writing = _Writing(batch, self._accepted, self._reserving)
+        self._batch, self._accepted, self._reserving = contract.Batch(), [], []
+        self._committed_at = self._loop.time()
         self._durability.begin_commit()
         self._unpruned += len(batch.finished)
         prune = self._unpruned >= _PRUNE_EVERY
@@ -201,20 +272,29 @@ class Committer(Journal):
         """Commit. Runs in the thread."""
         began = time.perf_counter()
         failure: Exception | None = None
+        outcome = contract.COMMITTED
         try:
-            self._store.commit(batch)
+            outcome = self._store.commit(batch)
         except Exception as error:  # whatever it is, the waiting connections need an answer
             failure = error
         took = time.perf_counter() - began
-        self._loop.call_soon_threadsafe(self._commit_ended, failure, took)
+        self._loop.call_soon_threadsafe(self._commit_ended, failure, outcome, took)
         if prune and failure is None:
             self._prune()
 
-    def _commit_ended(self, failure: Exception | None, took: float) -> None:
+    def _commit_ended(self, failure: Exception | None, outcome: contract.Outcome, took: float) -> None:
         """Answer the connections that wait for the commit. Runs in the loop."""
         assert self._writing is not None
         assert self._tick_loop is not None
-        batch, accepted = self._writing
+        writing = self._writing
+        batch = writing.batch
+        if isinstance(failure, FencedError) and self.on_fenced is not None:
+            self._end()
+            self.on_fenced()
+            return
+        if isinstance(failure, WentBackError):
+            self._write_everything(writing)
+            return
         self._writing = None
         self.commit_seconds = took
         self.commits += 1
@@ -224,9 +304,13 @@ class Committer(Journal):
             self._forget_uncommitted(batch)
             self._reserved_until = max(self._reserved_until, batch.ids_until)
             self._recover()
+            if self.on_renewed is not None:
+                self._tick_loop.begin_tick()
+                self.on_renewed()
+                self._apply(outcome, writing)
         else:
             self._tick_loop.begin_tick()
-            self._undo(batch, accepted, failure)
+            self._undo(writing, failure)
         self._durability.end_commit(failure is not None)
         self._submit_batch()
 
@@ -239,25 +323,59 @@ class Committer(Journal):
             uncommitted.payloads.pop(row[0], None)  # type: ignore[call-overload]
         uncommitted.removed.difference_update(batch.removed_records)
 
-    def _undo(self, batch: contract.Batch, accepted: list[LiveJob], failure: Exception) -> None:
+    def _apply(self, outcome: contract.Outcome, writing: _Writing) -> None:
+        """Queue the jobs whose keys are free, and drop those whose keys other servers have."""
+        engine = self._engine
+        ceded = outcome.twins
+        for id in [*writing.reserving, *ceded]:
+            job = engine.jobs.get(id)
+            if job is None:
+                continue
+            twin = ceded.get(id)
+            if twin is None:
+                engine.confirm(job)
+            else:
+                engine.cede(job, twin.handle)
+        if outcome.first_id:
+            engine.next_id = outcome.first_id
+            self._reserved_until = outcome.first_id + IDS_RESERVED
+
+    def _write_everything(self, writing: _Writing) -> None:
+        """The store is as it was some time ago: write all jobs, and the changes that could not be written."""
+        engine = self._engine
+        jobs = [job for table in (engine.jobs.values(), engine.dead.values()) for job in table if job.background]
+        everything = contract.Batch()
+        writing.batch.rejoin(everything, frozenset())
+        everything.accepted, everything.revived = [], []
+        everything.changed = list(map(contract.row, jobs))
+        everything.is_whole = True
+        writing.batch = everything
+        gathering = self._batch  # its rows are among them
+        gathering.changed, gathering.accepted, gathering.revived = gathering.saved_jobs, [], []
+        self._work.put(lambda: self._write(everything, False))
+
+    def _end(self) -> None:
+        """Others have the jobs of this server: write nothing more, and let nobody hear that it was written."""
+        self._is_fenced = True
+        self._writing = None
+        self._batch, self._accepted, self._reserving = contract.Batch(), [], []
+
+    def _undo(self, writing: _Writing, failure: Exception) -> None:
         """Retract the jobs that were accepted in this batch and since, and keep the rest for the next attempt."""
         if not self._failing:
             self._failing = True
             fields = {"why": str(failure) or type(failure).__name__}
             _log.error("commit failed; refusing new background jobs", extra={"fields": fields})
-        accepted += self._accepted
+        accepted = [*writing.accepted, *self._accepted]
         self._accepted = []
+        self._reserving = [*writing.reserving, *self._reserving]
         retracted = {job.id for job in accepted}
         for job in accepted:
             self.uncommitted.records.pop(job.handle, None)
             self.uncommitted.payloads.pop(job.id, None)
             self._engine.retract(self._engine.find(job.handle) or job)  # a later job may have replaced it
         later = self._batch
-        later.saved_jobs = [row for row in (*batch.saved_jobs, *later.saved_jobs) if row[0] not in retracted]
-        later.finished = [record for record in (*batch.finished, *later.finished) if record.id not in retracted]
-        later.failed = [row for row in (*batch.failed, *later.failed) if row[0] not in retracted]
-        later.removed_records = [*batch.removed_records, *later.removed_records]
-        later.saved_values = {**batch.saved_values, **later.saved_values}
+        writing.batch.rejoin(later, retracted)
         if later:
             self._durability.changed()
         if self._retry is None:
@@ -283,6 +401,8 @@ class Committer(Journal):
 
     def _prune(self) -> None:
         """Delete a bounded number of old records. Runs in the thread."""
+        if not self.prunes:
+            return
         try:
             self._store.prune(time.time(), self._keep)
         except Exception as error:
@@ -291,3 +411,13 @@ class Committer(Journal):
     def _run(self) -> None:
         while (work := self._work.get()) is not None:
             work()
+
+
+def _set_result(answer: asyncio.Future[T], result: T) -> None:
+    if not answer.done():  # who waited for it may have been cancelled
+        answer.set_result(result)
+
+
+def _set_exception(answer: asyncio.Future[T], error: Exception) -> None:
+    if not answer.done():
+        answer.set_exception(error)

@@ -79,7 +79,10 @@ class TickLoop:
         self.engine.actor = self.engine.peer = None
         if not self._timed:
             self._timed = True
-            self.engine.now = self.clock()
+            now = self.clock()
+            self.engine.now = now
+            if now >= self.engine.lapse_at:
+                self.engine.lapse()
             self.schedule_tick()
         return self.engine
 

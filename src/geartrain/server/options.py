@@ -1,9 +1,13 @@
 """Options: what each part of the server needs of the settings, in that part's own types."""
 
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import geartrain
+from geartrain.address import DEFAULT_PORTS, PATH_SCHEMES, Address
+from geartrain.cluster import reachability
+from geartrain.cluster.cluster import ClusterOptions
 from geartrain.doors.door import Limits, SocketOptions
 from geartrain.doors.gearman.door import Options
 from geartrain.doors.gearmonkey import door as gearmonkey
@@ -14,9 +18,11 @@ from geartrain.doors.periodic import door as periodic
 from geartrain.engine.policy import Policy
 from geartrain.job_query import ENDED
 from geartrain.model import JobState
+from geartrain.server.config import settings as settings_table
 from geartrain.server.config.settings import Settings
 from geartrain.server.process import machine
 from geartrain.store.contract import Quota, ResultLimits, Retention
+from geartrain.store.shared import Member
 
 
 def policy(settings: Settings) -> Policy:
@@ -120,6 +126,49 @@ def kept_seconds(settings: Settings, in_memory: bool) -> dict[JobState, float]:
         return seconds
     seconds |= dict.fromkeys(ENDED, settings.keep_records_for)
     return seconds | {JobState.FAILED: settings.keep_failed_for}
+
+
+def member(settings: Settings) -> Member:
+    """What this server is to the others on a store that they share."""
+    machine_id = reachability.this_machine()
+    return Member(
+        name=node_name(settings),
+        machine=machine_id,
+        handle_prefix=settings_table.handle_prefix(settings),
+        lease=settings.lease,
+        patience=settings.store_patience,
+        is_gone=lambda node: reachability.refuses(node, machine_id),
+    )
+
+
+def cluster(settings: Settings) -> ClusterOptions:
+    return ClusterOptions(
+        name=node_name(settings),
+        machine=reachability.this_machine(),
+        lease=settings.lease,
+        takeover_jobs=settings.takeover_jobs,
+        unique_scope=settings.unique_scope,
+    )
+
+
+def node_name(settings: Settings) -> str:
+    """The name of this server: that of the settings, or the host with the port of the first address."""
+    if settings.node_name:
+        return settings.node_name
+    ports = (address.port for address in settings.listen if address.scheme not in PATH_SCHEMES)
+    port = next(ports, 0) if settings.listen else DEFAULT_PORTS["gearman"]
+    return f"{os.uname().nodename}:{port or os.getpid()}"
+
+
+def link(settings: Settings, addresses: Sequence[Address]) -> str:
+    """Where other servers reach this one: as the settings say, or at its first TCP address."""
+    if settings.advertise:
+        return settings.advertise
+    for address in addresses:
+        if address.scheme not in PATH_SCHEMES:
+            host = os.uname().nodename if address.host in ("0.0.0.0", "::") else address.host
+            return f"[{host}]:{address.port}" if ":" in host else f"{host}:{address.port}"
+    return ""
 
 
 def result_limits(settings: Settings) -> ResultLimits:

@@ -19,6 +19,7 @@ from geartrain.address import Address
 from geartrain.admin.control import ControlWorker
 from geartrain.admin.service import Admin
 from geartrain.admin.views import ReloadView
+from geartrain.cluster.cluster import Cluster
 from geartrain.engine.engine import Engine
 from geartrain.engine.idle_functions import IdleFunctions
 from geartrain.engine.interfaces import Journal
@@ -44,9 +45,12 @@ from geartrain.server.tls import ServerTls
 from geartrain.server.users import UserSources
 from geartrain.store import url
 from geartrain.store.memory import MemoryStore
+from geartrain.store.shared import SharedStore
 
 # How long a stop waits for peers to read the last bytes that were sent to them.
 FLUSH_SECONDS: Final = 1.0
+# How long a stop waits for a shared store that does not answer.
+STORE_SECONDS: Final = 5.0
 
 Ready = Callable[[Sequence[Address]], None]
 
@@ -58,13 +62,16 @@ class Server:
 
     def __init__(self, settings: Settings, log: Log, user: pwd.struct_passwd | None = None) -> None:
         self._settings = settings
-        self._store_url = settings.store or url.default_url(os.environ)
-        self._store = url.create_store(self._store_url, options.result_limits(settings))
+        store_url = settings.store or url.default_url(os.environ)
+        self._store_url = url.shown(store_url)
+        self._store = url.create_store(store_url, options.result_limits(settings), options.member(settings))
         self._log_output = log
         self._user = user  # that the process switches to once it is ready; None: it stays the same
         self._notifier = Notifier()
         self._stopped = asyncio.Event()
         self._committer: Committer | None = None  # of a durable store
+        self._cluster: Cluster | None = None  # of a store that several servers share
+        self.is_fenced = False  # others have taken this server for dead: it must be started anew
         sources = UserSources(settings.users_file, settings.settings_file)
         self._access = ServerAccess(sources, settings.trust_network)
         self._tls = ServerTls(settings, settings.listen or default_addresses(tls=bool(settings.tls_certificate)))
@@ -90,6 +97,8 @@ class Server:
             try:
                 await self._build(first_id)
                 if not self._stopped.is_set():
+                    await self._join()
+                if not self._stopped.is_set():
                     await self._serve(ready)
             finally:
                 self._store.close(self._engine.next_id)
@@ -107,7 +116,9 @@ class Server:
             journal = self._committer = Committer(
                 self._store, options.retention(settings), options.result_limits(settings)
             )
-        self._engine = Engine(options.policy(settings), table.handle_prefix(settings), first_id, journal)
+        shared = self._store if isinstance(self._store, SharedStore) else None
+        prefix = shared.handle_prefix if shared is not None else table.handle_prefix(settings)
+        self._engine = Engine(options.policy(settings), prefix, first_id, journal)
         self._engine.audit = self._audit
         self._engine.usages = self._access.usages
         if isinstance(journal, MemoryJournal):
@@ -120,6 +131,15 @@ class Server:
             self._engine.timers.append(DeadJobLimits(self._engine, dead_quota))
         saved_values = self._store.saved_values()
         uncommitted = self._committer.uncommitted if self._committer is not None else RecordChanges()
+        if shared is not None and self._committer is not None:
+            self._cluster = Cluster(
+                shared,
+                self._committer,
+                self._tick_loop,
+                options.cluster(settings),
+                lambda: self.shutdown(graceful=True),
+            )
+            self._committer.on_fenced = self._stop_fenced
         archive = StoreArchive(self._store, uncommitted)
         kept_seconds = options.kept_seconds(settings, isinstance(self._store, MemoryStore))
         info = RunningServer(
@@ -143,17 +163,25 @@ class Server:
             access=self._access,
         )
         self._doors = info.doors = Doors(context, options.sockets(settings), self._tls)
-        with memory.collector_paused():
-            await restore.restore_jobs(self._store, self._engine, self._stopped)
+        if self._cluster is None:  # else jobs are taken over while it serves
+            with memory.collector_paused():
+                await restore.restore_jobs(self._store, self._engine, self._stopped)
 
-    async def _serve(self, ready: Ready) -> None:
+    async def _join(self) -> None:
+        """Begin to commit. In a cluster, wait until the other servers know of this one."""
         if self._committer is not None:
             self._committer.start(self._tick_loop)
+        if self._cluster is not None:
+            await self._cluster.join(self._stopped)
+
+    async def _serve(self, ready: Ready) -> None:
         await restore.end_expired(self._tick_loop)
         self._tick_loop.schedule_tick()  # restored jobs and schedules may be due
         try:
             self._serving = True
             await self._doors.open(self._settings.listen)
+            if self._cluster is not None:
+                await self._cluster.serve(options.link(self._settings, self._doors.addresses))
             self._tls.watch(self._loop)
             with pid_file.written(self._settings.pid_file):
                 self._announce(ready)
@@ -175,6 +203,8 @@ class Server:
             return "the server is stopping"
         if self._committer is not None and self._committer.failing:
             return "the store cannot be written; see the server's log"
+        if self._cluster is not None and self._engine.lapsed:
+            return "the store does not answer, so background jobs wait"
         return ""
 
     def reload(self) -> ReloadView:
@@ -212,6 +242,12 @@ class Server:
             certificates=self._tls.certificates,
             closed_connections=self._doors.end(ended) if self._serving else 0,
         )
+
+    def _stop_fenced(self) -> None:
+        """Others have this server's jobs. It forgets everything; the process starts another one."""
+        _log.error("fenced: other servers have taken over; starting anew")
+        self.is_fenced = True
+        self._stopped.set()
 
     def _signal_handlers(self) -> signals.Handlers:
         def stop() -> None:
@@ -277,6 +313,8 @@ class Server:
     async def _close(self) -> None:
         self._doors.stop_listening()
         self._tls.close()
+        if self._cluster is not None:
+            await self._cluster.stop()
         # Workers that are lost from here on are lost because the server stops. The store must not see that as failed
         # attempts: it restores these jobs at the next start as they were.
         self._engine.journal = Journal()
@@ -289,6 +327,8 @@ class Server:
             await asyncio.sleep(0.005)
         self._tick_loop.close()
         if self._committer is not None:
+            if isinstance(self._store, SharedStore):
+                self._store.patience = min(self._store.patience, STORE_SECONDS)
             await self._committer.stop()
 
     def _log_stop(self) -> None:

@@ -4,14 +4,14 @@ A store holds the background jobs that are not finished (dead ones included) by 
 jobs as a whole beside their records, and a few values saved under names. It receives changes in batches. A batch is
 durable as a whole when `commit` returns; if it raises StoreError nothing of it is, and it may be committed again.
 
-A store belongs to one server from `open` to `close`. One that several servers share must hand out disjoint ranges of
-ids, and `jobs` must return only those that no other running server has.
+A store belongs to one server from `open` to `close`. One that several servers share is a `SharedStore`: it hands out
+disjoint ranges of ids, and `jobs` returns only those of the ranges that this server has. `cluster/` is built on it.
 
 `open`, `jobs` and `close` are called before and after serving. While serving, one thread of the server calls `commit`
 and `prune`, and any thread `records`. The event loop never calls them, so they may block.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from geartrain.model import FailedPayload, Job, JobState, pack_attempts
@@ -29,10 +29,27 @@ class Batch:
     Records are removed before others are added: a failed job is only retried when its record is durable.
     """
 
-    __slots__ = ("failed", "finished", "ids_until", "removed_records", "saved_jobs", "saved_values")
+    __slots__ = (
+        "accepted",
+        "changed",
+        "failed",
+        "finished",
+        "ids_until",
+        "is_whole",
+        "known_node",
+        "removed_jobs",
+        "removed_records",
+        "revived",
+        "saved_values",
+    )
 
     def __init__(self) -> None:
-        self.saved_jobs: list[tuple[object, ...]] = []  # from `row`; each replaces an older row of its id
+        self.accepted: list[tuple[object, ...]] = []  # from `row`: new jobs
+        self.revived: list[tuple[object, ...]] = []  # from `row`: jobs that were dead or failed, and are queued again
+        self.changed: list[tuple[object, ...]] = []  # from `row`; each replaces an older row of its id
+        self.removed_jobs: list[int] = []  # ids of jobs that are removed without a record
+        self.known_node = 0  # of a shared store: the newest one that this server knows of
+        self.is_whole = False  # a shared store went back in time: `changed` has every job that the server has
         self.finished: list[Record] = []  # the jobs with these ids are finished
         self.failed: list[tuple[object, ...]] = []  # from `row`: those of them that are kept whole
         self.removed_records: list[int] = []  # ids of jobs: what is kept of them is removed
@@ -40,7 +57,64 @@ class Batch:
         self.ids_until = 0  # ids below this are reserved: no later start hands them out; 0: no change
 
     def __bool__(self) -> bool:
-        return bool(self.saved_jobs or self.finished or self.removed_records or self.saved_values or self.ids_until)
+        return bool(
+            self.accepted
+            or self.changed
+            or self.finished
+            or self.revived
+            or self.removed_jobs
+            or self.removed_records
+            or self.saved_values
+            or self.ids_until
+            or self.is_whole
+        )
+
+    @property
+    def saved_jobs(self) -> list[tuple[object, ...]]:
+        """Every row of a job, in the order in which they replace each other."""
+        if not self.changed and not self.revived:
+            return self.accepted
+        return [*self.accepted, *self.revived, *self.changed]
+
+    @property
+    def size(self) -> int:
+        """The number of changes."""
+        return (
+            len(self.accepted)
+            + len(self.revived)
+            + len(self.changed)
+            + len(self.finished)
+            + len(self.removed_jobs)
+            + len(self.removed_records)
+            + len(self.saved_values)
+        )
+
+    def rejoin(self, later: "Batch", without: Set[int]) -> None:
+        """Put this batch, which could not be committed, before a later one, leaving out the jobs with these ids."""
+        for name in ("accepted", "revived", "changed", "failed"):
+            rows = (*getattr(self, name), *getattr(later, name))
+            setattr(later, name, [row for row in rows if row[0] not in without])
+        later.finished = [record for record in (*self.finished, *later.finished) if record.id not in without]
+        later.removed_jobs = [*self.removed_jobs, *later.removed_jobs]
+        later.removed_records = [*self.removed_records, *later.removed_records]
+        later.saved_values = {**self.saved_values, **later.saved_values}
+
+
+class Twin(NamedTuple):
+    """A job of another server that has the unique key of a job of ours."""
+
+    id: int
+    handle: bytes
+
+
+class Outcome(NamedTuple):
+    """What a commit found out. Of a store that belongs to one server it is always `COMMITTED`."""
+
+    twins: dict[int, Twin]  # by the id of a job of the batch: it was not saved, because this one has its unique key
+    first_id: int = 0  # of a new range of ids; 0: the ids go on
+
+
+COMMITTED: Final = Outcome({})
 
 
 FAILED: Final = int(JobState.FAILED)
@@ -126,7 +200,7 @@ class Store(Protocol):
     def saved_values(self) -> dict[str, bytes]:
         """Every value that was saved under a name."""
 
-    def commit(self, batch: Batch) -> None:
+    def commit(self, batch: Batch) -> Outcome:
         """Make a batch durable as a whole, or raise StoreError."""
 
     def records(self, query: Query) -> list[Record]:

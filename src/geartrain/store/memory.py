@@ -155,12 +155,14 @@ class MemoryStore:
         """The values that were saved in this process."""
         return dict(self._saved_values)
 
-    def commit(self, batch: contract.Batch) -> None:
+    def commit(self, batch: contract.Batch) -> contract.Outcome:
         """Apply a batch."""
         for id in batch.removed_records:
             self.remove_record(id)
         for row in batch.saved_jobs:
             self._rows[row[0]] = row  # type: ignore[index]
+        for id in batch.removed_jobs:
+            self._rows.pop(id, None)
         for record in batch.finished:
             self._rows.pop(record.id, None)
             self.add_record(_memory_record(record))
@@ -168,6 +170,7 @@ class MemoryStore:
             self.add_failed(row)
         self._saved_values.update(batch.saved_values)
         self._next_id = max(self._next_id, batch.ids_until)
+        return contract.COMMITTED
 
     def add_record(self, record: MemoryRecord) -> None:
         """Add a record without a batch."""

@@ -24,7 +24,13 @@ _KEEPS_RESULT: Final = RECORD_COLUMNS.index("keeps_result")
 _LOWEST: Final = int(Priority.LOW)
 _DEAD: Final = int(JobState.DEAD)
 _FAILED: Final = int(JobState.FAILED)
-_STATES: Final = (int(JobState.QUEUED), int(JobState.SCHEDULED), int(JobState.RUNNING), _DEAD)
+_STATES: Final = (
+    int(JobState.QUEUED),
+    int(JobState.SCHEDULED),
+    int(JobState.RUNNING),
+    int(JobState.RESERVING),
+    _DEAD,
+)
 
 
 class BrokenRowError(Exception):

@@ -107,10 +107,12 @@ class SqliteStore:
         pairs: list[Any] = self._read(lambda connection: connection.execute("SELECT name, value FROM kept").fetchall())
         return dict(pairs)
 
-    def commit(self, batch: contract.Batch) -> None:
+    def commit(self, batch: contract.Batch) -> contract.Outcome:
         """Write a batch in one transaction with one fsync."""
         finished = {record.id for record in batch.finished}
-        saved = [row for row in batch.saved_jobs if row[0] not in finished] if finished else batch.saved_jobs
+        saved = batch.saved_jobs
+        if finished:
+            saved = [row for row in saved if row[0] not in finished]
         try:
             connection = self._check_files()
             with transaction(connection):
@@ -118,6 +120,8 @@ class SqliteStore:
                     self.record_table.remove(connection, id)
                 if saved:
                     connection.executemany(sqlite_jobs.SAVE, saved)
+                if batch.removed_jobs:
+                    connection.executemany(sqlite_jobs.REMOVE, [(id,) for id in batch.removed_jobs])
                 if finished:
                     connection.executemany(sqlite_jobs.REMOVE, [(id,) for id in finished])
                     self.record_table.add(connection, batch.finished)
@@ -133,6 +137,7 @@ class SqliteStore:
         self.record_table.count_added(batch.finished)
         if self._log_pages >= _PAGES_PER_CHECKPOINT:
             self._checkpoint(connection)
+        return contract.COMMITTED
 
     def records(self, query: contract.Query) -> list[contract.Record]:
         """The last that finished first."""

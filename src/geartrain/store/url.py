@@ -13,23 +13,66 @@ from typing import Final
 from geartrain.errors import StoreError
 from geartrain.store.contract import ResultLimits, Store
 from geartrain.store.memory import MemoryStore
+from geartrain.store.shared import Member
 from geartrain.store.sqlite import SqliteStore
 
 MEMORY: Final = "memory"
 SQLITE: Final = "sqlite"
+POSTGRESQL: Final = "postgresql"
 FILE_NAME: Final = "jobs.db"
+_SECRETS: Final = frozenset({"password", "sslpassword"})
 
 
-def create_store(url: str, limits: ResultLimits) -> Store:
-    """Make the store that a URL names, without opening it. An empty URL names the default store."""
+def create_store(url: str, limits: ResultLimits, member: Member | None = None) -> Store:
+    """Make the store that a URL names, without opening it. An empty URL names the default store.
+
+    `member` is what a server says of itself to the others on a store that several of them share.
+    """
     url = url or default_url(os.environ)
     if url == MEMORY:
         return MemoryStore(limits)
     parts = urllib.parse.urlsplit(url)
+    if parts.scheme == POSTGRESQL:
+        return _postgresql(url, limits, member or Member())
     path = urllib.parse.unquote(parts.path)
     if parts.scheme != SQLITE or parts.netloc or not path.strip("/"):
-        raise StoreError(f"unsupported store {url!r}: use {MEMORY} or {SQLITE}:///path/to/{FILE_NAME}")
+        raise StoreError(
+            f"unsupported store {url!r}: use {MEMORY}, {SQLITE}:///path/to/{FILE_NAME} or {POSTGRESQL}://host/database"
+        )
     return SqliteStore(path, limits)
+
+
+def _postgresql(url: str, limits: ResultLimits, member: Member) -> Store:
+    try:
+        from geartrain.store.postgresql import PostgresqlStore
+    except ImportError as error:
+        raise StoreError(
+            f"a store on PostgreSQL needs psycopg, which is not installed ({error}); run: "
+            "pip install 'geartrain[postgresql]'"
+        ) from None
+    return PostgresqlStore(url, limits, member)
+
+
+def shown(url: str) -> str:
+    """The URL of a store without passwords, for logs and people."""
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme != POSTGRESQL:
+        return url
+    user, at, hosts = parts.netloc.rpartition("@")
+    query = [pair for pair in urllib.parse.parse_qsl(parts.query, keep_blank_values=True) if pair[0] not in _SECRETS]
+    words = urllib.parse.urlencode(query, safe="/:,")
+    return urllib.parse.urlunsplit((parts.scheme, user.partition(":")[0] + at + hosts, parts.path, words, ""))
+
+
+def has_password(url: str) -> bool:
+    """Whether the URL of a store has a password in it.
+
+    >>> has_password("postgresql://ada:secret@db/jobs"), has_password("postgresql://ada@db/jobs?sslmode=require")
+    (True, False)
+    """
+    parts = urllib.parse.urlsplit(url)
+    names = {name for name, _ in urllib.parse.parse_qsl(parts.query, keep_blank_values=True)}
+    return parts.scheme == POSTGRESQL and (":" in parts.netloc.rpartition("@")[0] or not names.isdisjoint(_SECRETS))
 
 
 def default_url(environment: Mapping[str, str]) -> str:

@@ -67,7 +67,7 @@ def store(tmp_path: Path) -> Path:
         job(7, b"mail", time.time() + DAY),
         job(8, b"print", NOON, JobState.DEAD),
     ]
-    batch.saved_jobs = [contract.row(each) for each in jobs]
+    batch.changed = [contract.row(each) for each in jobs]
     made.commit(batch)
     made.close(9)
     return path

@@ -1,14 +1,18 @@
 """The stores that are tested against the contract. A new store is one more entry of BACKENDS."""
 
 import contextlib
+import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import apsw
 
-from geartrain.store.contract import ResultLimits, Store
+from geartrain.store.contract import J, ResultLimits, Store
 from geartrain.store.memory import MemoryStore
+from geartrain.store.postgresql import PostgresqlStore
+from geartrain.store.postgresql_connection import Target, connect
+from geartrain.store.shared import IdRange
 from geartrain.store.sqlite import SqliteStore
 
 FAILING_ID = 666  # while `write_failure` is active, a record with this id cannot be written
@@ -48,4 +52,32 @@ def sqlite(folder: Path, limits: ResultLimits = DEFAULT_LIMITS) -> Backend:
     return Backend(lambda: SqliteStore(path, limits), write_failure)
 
 
-BACKENDS: dict[str, Callable[..., Backend]] = {"memory": memory, "sqlite": sqlite}
+class WholeStore(PostgresqlStore):
+    """A PostgreSQL store that has every job of its schema, whatever its range: the tests choose their own ids."""
+
+    def jobs(self, kind: type[J]) -> Iterator[J]:
+        for jobs in self.jobs_of(IdRange(0, 2**63), kind):
+            yield from jobs
+
+
+def postgresql(folder: Path, limits: ResultLimits = DEFAULT_LIMITS) -> Backend:
+    url = f"{postgres_url()}&schema=s{hashlib.md5(str(folder).encode()).hexdigest()}"
+
+    @contextlib.contextmanager
+    def write_failure() -> Iterator[None]:
+        target = Target.of(url)
+        with contextlib.closing(connect(target, 10.0)) as other:
+            other.execute(
+                f'ALTER TABLE "{target.schema}".records ADD CONSTRAINT "write failure" CHECK (id <> {FAILING_ID}) NOT VALID'.encode()
+            )
+            yield
+            other.execute(f'ALTER TABLE "{target.schema}".records DROP CONSTRAINT "write failure"'.encode())
+
+    return Backend(lambda: WholeStore(url, limits), write_failure)
+
+
+def postgres_url() -> str:
+    return "postgresql://postgres@/postgres?host=/tmp/pg/data"
+
+
+BACKENDS: dict[str, Callable[..., Backend]] = {"memory": memory, "sqlite": sqlite, "postgresql": postgresql}

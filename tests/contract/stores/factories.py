@@ -32,7 +32,7 @@ def record(id: int, **changes: Any) -> Record:
 def batch(saved: Iterable[Job] = (), finished: Iterable[Record] = (), ids_until: int = 0, **kept: bytes) -> Batch:
     made = Batch()
     made.saved_values = kept
-    made.saved_jobs = [contract.row(job) for job in saved]
+    made.changed = [contract.row(job) for job in saved]
     made.finished = list(finished)
     made.ids_until = ids_until
     return made

@@ -25,7 +25,7 @@ def fill(path: Path, *jobs: Job, over: int = 0) -> None:
     store = SqliteStore(path)
     store.open()
     batch = contract.Batch()
-    batch.saved_jobs = [contract.row(made) for made in jobs]
+    batch.changed = [contract.row(made) for made in jobs]
     batch.finished = [
         Record(id, b"H:host:%d" % id, b"f", b"", 1, 3, 1.0, 2.0, 3.0, 1, "g", "g", b"w", 0, "", b"done")
         for id in range(1000, 1000 + over)

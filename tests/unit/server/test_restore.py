@@ -18,7 +18,7 @@ def filled(path: Path, *jobs: Job) -> SqliteStore:
     store = SqliteStore(path)
     store.open()
     batch = contract.Batch()
-    batch.saved_jobs = [contract.row(job) for job in jobs]
+    batch.changed = [contract.row(job) for job in jobs]
     store.commit(batch)
     return store
 

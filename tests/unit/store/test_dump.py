@@ -479,7 +479,7 @@ def test_snapshot_does_not_see_later_changes(store: SqliteStore) -> None:
     try:
         with Snapshot(store.path) as snapshot:
             batch = contract.Batch()
-            batch.saved_jobs, batch.finished, batch.ids_until = [contract.row(job(3))], [record(1)], 500
+            batch.changed, batch.finished, batch.ids_until = [contract.row(job(3))], [record(1)], 500
             store.commit(batch)
             assert snapshot.next_id == 10
             assert [found.id for found in snapshot.jobs(print)] == [1, 2]

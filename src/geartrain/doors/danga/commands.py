@@ -71,7 +71,7 @@ def _create_async(connection: "DangaConnection", creation: wire.Creation) -> Non
         return
     if keeps_result:
         connection.engine.keep_result(job)
-    connection.acknowledge(wire.job_create_res(job.handle), wire.REFUSED_PACKET)
+    connection.acknowledge_job(job, wire.job_create_res, wire.REFUSED_PACKET)
 
 
 def _refuse_job(connection: "DangaConnection", error: RequestError) -> None:

@@ -16,6 +16,7 @@ from geartrain.doors.gearman import scheduled_time, unique
 from geartrain.engine import names
 from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob, Progress
+from geartrain.engine.lifecycle import RESERVING
 from geartrain.errors import QueueFullError, WireError
 from geartrain.model import Priority
 from geartrain.wire import gearman as wire
@@ -91,6 +92,9 @@ class Submit(Handler):
             )
         except QueueFullError:
             connection.error("QUEUE_ERROR", "Job queue is full")
+            return
+        if job.state is RESERVING and background:
+            connection.acknowledge_job(job, _created, _NOT_DURABLE)
             return
         created = wire.CREATED_HEADERS[len(job.handle)] + job.handle
         if background:
@@ -190,11 +194,14 @@ def _create(
     except QueueFullError:
         connection.error("QUEUE_ERROR", "Job queue is full")
         return
-    created = wire.response(wire.JOB_CREATED, job.handle)
     if background:
-        connection.acknowledge(created, _NOT_DURABLE)
+        connection.acknowledge_job(job, _created, _NOT_DURABLE)
     else:
-        connection.write(created)
+        connection.write(_created(job.handle))
+
+
+def _created(handle: bytes) -> bytes:
+    return wire.response(wire.JOB_CREATED, handle)
 
 
 def _status(job: LiveJob | None) -> bytes:

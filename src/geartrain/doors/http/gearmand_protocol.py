@@ -28,6 +28,7 @@ from geartrain.engine.job import LiveJob
 from geartrain.errors import NotDurableError, RequestError, WireError
 from geartrain.model import JobState, Priority
 from geartrain.rights import Identity
+from geartrain.runtime.submitted_handle import SubmittedHandle
 
 if TYPE_CHECKING:
     from geartrain.doors.http.context import HttpContext
@@ -71,12 +72,13 @@ async def answer(request: Request, context: "HttpContext") -> Response:
 async def _submit_background(
     request: Request, context: "HttpContext", identity: Identity | None, function: bytes, payload: bytes
 ) -> Response:
-    handle = _submit(request, context, identity, function, payload, None).handle
+    job = _submit(request, context, identity, function, payload, None)
+    submitted = SubmittedHandle(context.tick_loop.engine, job)
     try:
         await context.tick_loop.durable()
     except NotDurableError as error:
         raise Refusal("unavailable", str(error), _ERROR) from None
-    return _response(handle, "JOB_CREATED")
+    return _response(submitted.handle, "JOB_CREATED")
 
 
 async def _submit_and_wait(

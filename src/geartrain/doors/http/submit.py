@@ -19,6 +19,7 @@ from geartrain.doors.http.worker_commands import LONGEST_WAIT, Seconds
 from geartrain.engine.job import LiveJob
 from geartrain.jsonbytes import JsonBytes
 from geartrain.model import Priority
+from geartrain.runtime.submitted_handle import SubmittedHandle
 
 _DOOR: Final = "http"
 LONGEST_KEPT: Final = 366 * 86_400.0  # seconds
@@ -52,11 +53,14 @@ async def submit(request: ApiRequest) -> Response:
     watcher = EndWatcher(tick_loop.engine, tick_loop.loop) if submission.wait else None
     job = _queue(request, submission, watcher)
     view = presentation.job_view(job, views.SHOWN_BYTES)
-    handle = job.handle
+    submitted = SubmittedHandle(tick_loop.engine, job)
     try:
         if submission.background:
             await tick_loop.durable()
+        handle = submitted.handle
         if watcher is None:
+            if handle != job.handle:  # another server has a job with this unique key
+                view = msgspec.structs.replace(view, handle=jsonbytes.encode(handle))
             return api.json(view, 201, {"Location": f"{API}/jobs/{api.quoted(handle)}"})
         has_ended = await context.wait(watcher.end, request.http.receive, submission.wait)
     finally:

@@ -16,7 +16,8 @@ class StoreSettings:
         str,
         Description(
             types.STORE,
-            "Where background jobs are stored: `sqlite:///path/jobs.db`, or `memory`, which loses them at a stop.",
+            "Where background jobs are stored: `sqlite:///path/jobs.db`; `postgresql://user@host/database`, which "
+            "several servers share; or `memory`, which loses them at a stop.",
             "jobs.db in the state directory of the service or the user",
         ),
     ] = ""

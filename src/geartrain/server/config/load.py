@@ -16,6 +16,7 @@ from geartrain.errors import AddressError, SettingsError
 from geartrain.server.config import listener_tls
 from geartrain.server.config import settings as table
 from geartrain.server.config.settings import Setting, Settings
+from geartrain.store import url
 
 CONFIG_FLAG = "--config"
 CONFIG_VARIABLE = table.PREFIX + "CONFIG"
@@ -47,11 +48,21 @@ def load(
         values.update(_from_file(path))
     values.update(_from_environment(environment))
     values.update(_from_flags(flags))
+    _require_secrecy(flags.get("store"))
     parsed = {name: _parse(table.TABLE[name], value) for name, value in values.items()}
     settings = Settings(settings_file=str(path or ""), **parsed)
     table.check(settings)
     listener_tls.check(settings)
     return settings
+
+
+def _require_secrecy(store: str | None) -> None:
+    """Everybody on the machine can read the command line of a process."""
+    if store is not None and url.has_password(store):
+        raise SettingsError(
+            f"--store {url.shown(store)}: a password on the command line can be seen by everybody on this machine; "
+            f"use PGPASSFILE or PGPASSWORD, or put the URL into {table.PREFIX}STORE or the settings file"
+        )
 
 
 def default_files(environment: Mapping[str, str]) -> tuple[Path, ...]:

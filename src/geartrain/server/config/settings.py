@@ -15,7 +15,7 @@ import typing
 from typing import Any, Final, NamedTuple
 
 from geartrain.errors import SettingsError
-from geartrain.server.config import door_settings, job_settings, process_settings, types
+from geartrain.server.config import cluster_settings, door_settings, job_settings, process_settings, types
 from geartrain.server.config.types import ValueType
 
 PREFIX = "GEARTRAIN_"
@@ -25,6 +25,7 @@ PREFIX = "GEARTRAIN_"
 class Settings(
     door_settings.DoorSettings,
     job_settings.StoreSettings,
+    cluster_settings.ClusterSettings,
     job_settings.JobSettings,
     door_settings.PeriodicSettings,
     door_settings.HttpSettings,
@@ -45,6 +46,7 @@ class Settings(
 GROUPS: Final = {
     "Doors": door_settings.DoorSettings,
     "Store": job_settings.StoreSettings,
+    "Cluster": cluster_settings.ClusterSettings,
     "Jobs": job_settings.JobSettings,
     "Periodic": door_settings.PeriodicSettings,
     "HTTP": door_settings.HttpSettings,

@@ -22,7 +22,7 @@ from geartrain.server.config import units
 PREFIX_LIMIT = 63 - 1 - 19
 
 _HANDLE_PREFIX = re.compile(rf"[!-~]{{1,{PREFIX_LIMIT}}}")
-_STORE = re.compile(r"memory|sqlite://(/[^?#]+)")
+_STORE = re.compile(r"memory|sqlite://(/[^?#]+)|postgresql://[^#]*")
 
 
 class ValueType(NamedTuple):
@@ -66,6 +66,13 @@ def _size(value: Any) -> int:
 
 def _duration(value: Any) -> float:
     return units.parse_duration(_as_text(value))
+
+
+def _lease(value: Any) -> float:
+    seconds = _duration(value)
+    if not 2.0 <= seconds <= 60.0:
+        raise ValueError(f"{seconds:g} seconds")
+    return seconds
 
 
 def _duration_above_zero(value: Any) -> float:
@@ -205,7 +212,8 @@ ORIGINS = ValueType(
     _show_list,
     many=True,
 )
-STORE = ValueType("STORE", "memory, or sqlite:///path/to/file", _matching(_STORE))
+STORE = ValueType("STORE", "memory, sqlite:///path/to/file or postgresql://user@host/database", _matching(_STORE))
+LEASE = ValueType("TIME", "a time from 2s to 60s", _lease, units.show_duration)
 HANDLE_PREFIX = ValueType(
     "TEXT", f"1 to {PREFIX_LIMIT} visible ASCII characters without spaces", _matching(_HANDLE_PREFIX)
 )

@@ -66,7 +66,12 @@ def serve(
             _log.info("option has no effect", extra={"fields": {"option": option, "why": reason}})
         try:
             with asyncio.Runner(loop_factory=eventloop.best().factory) as runner:
-                runner.run(Server(settings, output, user).run(ready))
+                while True:
+                    server = Server(settings, output, user)
+                    runner.run(server.run(ready))
+                    if not server.is_fenced:
+                        break
+                    user = None  # it has become that user already
         except GeartrainError as error:
             if output.target != log.STDERR:  # the command prints the error to stderr
                 _log.critical("start failed", extra={"fields": {"why": error}})

@@ -1,0 +1,211 @@
+"""A server as a member of a cluster: what it learns of the others, and what it does about it. Runs in the event loop.
+
+- While another server may have a job with the same unique key, jobs with a key wait for the store.
+- The lease: each commit renews it, counted from the moment at which the commit began.
+- Jobs of a server that is gone are taken over in pieces, while this one serves.
+- Values that others have saved (pauses, limits, schedules) are applied. The leader runs schedules and prunes records.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NamedTuple, Protocol
+
+from geartrain.cluster import liveness
+from geartrain.cluster.membership import JOINING, SERVING, Membership, Sight
+from geartrain.engine.job import LiveJob
+from geartrain.errors import StoreError
+from geartrain.runtime.committer import Committer
+from geartrain.runtime.tick import TickLoop
+from geartrain.store.shared import ClusterView, IdRange, Node, SharedStore
+
+_PIECE: Final = 20_000  # jobs that are taken over at a time
+_JOBS_PER_STEP: Final = 500  # that are restored before others have their turn
+_JOIN_POLL: Final = 0.05
+
+_log = logging.getLogger("geartrain.cluster")
+
+
+class ClusterOptions(NamedTuple):
+    """Settings of a member."""
+
+    name: str
+    machine: str
+    lease: float
+    takeover_jobs: int  # restored from other servers at most
+    unique_scope: str = "cluster"  # or `server`
+
+
+class SharedValues(Protocol):
+    """Who uses values that other servers may change."""
+
+    def values_changed(self, values: Mapping[str, bytes]) -> None:
+        """Another server, or this one, has saved these values."""
+
+    def lead(self, leads: bool) -> None:
+        """This server became the leader, or is it no more."""
+
+
+class Cluster:
+    """The cluster, as one of its servers sees it."""
+
+    def __init__(
+        self,
+        store: SharedStore,
+        committer: Committer,
+        tick_loop: TickLoop,
+        options: ClusterOptions,
+        drain: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._committer = committer
+        self._tick_loop = tick_loop
+        self._engine = tick_loop.engine
+        self._options = options
+        self._drain = drain
+        self._shared: list[SharedValues] = []
+        self._membership = Membership(store, options.lease, options.machine, self._tell)
+        self._taking: asyncio.Task[None] | None = None
+        self._looked = asyncio.Event()  # set by every look
+        self._is_whole = False  # whether the first look has found no jobs that nobody has
+        self.view = ClusterView([], 0, 0, {})
+        self.leads = False
+        self.takeovers = 0  # ranges that were taken over
+        self.taken_jobs = 0
+        self.fenced = 0  # servers that this one has fenced
+        committer.beat_seconds = liveness.beat_seconds(options.lease)
+        committer.on_renewed = self._renew
+        committer.prunes = False
+        self._engine.reserves_keys = options.unique_scope == "cluster"
+        self._renew()
+
+    def share(self, user: SharedValues) -> None:
+        """Tell this one of values that other servers save, and who leads."""
+        self._shared.append(user)
+        user.lead(self.leads)
+
+    @property
+    def lease_left(self) -> float:
+        """Seconds until others may take this server for dead."""
+        return self._store.renewed_at + self._options.lease - time.monotonic()
+
+    @property
+    def own(self) -> Node | None:
+        """This server, as the store has it."""
+        return next((node for node in self.view.nodes if node.id == self._store.node), None)
+
+    async def join(self, stopped: asyncio.Event) -> None:
+        """Wait until every server that serves knows of this one: from then on they let jobs with keys wait."""
+        self._membership.start()
+        waits_logged = False
+        while not stopped.is_set():
+            self._looked.clear()
+            await self._looked.wait()
+            waiting = [node.name for node in self.view.nodes if node.state == SERVING and not self._is_known_to(node)]
+            if not waiting:
+                return
+            if not waits_logged:
+                waits_logged = True
+                fields = {"servers": ", ".join(waiting)}
+                _log.info("joining: waiting until the other servers know this one", extra={"fields": fields})
+            await asyncio.sleep(_JOIN_POLL)
+            self._membership.hurry()
+
+    async def serve(self, link: str) -> None:
+        """Tell the others that this server can be reached there."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self._store.serve, link)
+        fields = {"name": self._options.name, "node": self._store.node, "servers": len(self.servers)}
+        _log.info("joined the cluster", extra={"fields": fields})
+        self._membership.hurry()
+
+    @property
+    def servers(self) -> list[Node]:
+        """The servers that live."""
+        return [node for node in self.view.nodes if node.state in (SERVING, JOINING)]
+
+    async def stop(self) -> None:
+        """Take over nothing more, and look no more."""
+        if self._taking is not None:
+            self._taking.cancel()
+        await asyncio.get_running_loop().run_in_executor(None, self._membership.stop)
+
+    def _is_known_to(self, node: Node) -> bool:
+        return node.id == self._store.node or node.seen >= self._store.node
+
+    def _renew(self) -> None:
+        """The last commit succeeded. The time that it took counts: others have seen it begin."""
+        age = time.monotonic() - self._store.renewed_at
+        self._engine.renew(self._engine.now - age + self._options.lease * liveness.LAPSE_SHARE)
+
+    def _tell(self, sight: Sight) -> None:
+        """Hand on what was seen. Runs in the thread of the membership."""
+        self._tick_loop.loop.call_soon_threadsafe(self._see, sight)
+
+    def _see(self, sight: Sight) -> None:
+        view = sight.view
+        self.view = view
+        self.fenced += sight.fenced
+        self._tick_loop.begin_tick()
+        newest = max((node.id for node in view.nodes), default=0)
+        others = any(node.id != self._store.node for node in self.servers)
+        if self._options.unique_scope == "cluster":
+            self._engine.reserves_keys = others or view.orphans > 0 or self._taking is not None
+        # After `reserves_keys`: the batch that gathers now is the first that says so, and has every key before it.
+        self._committer.known_node = max(self._committer.known_node, newest)
+        if view.values:
+            for user in self._shared:
+                user.values_changed(view.values)
+        if sight.leads != self.leads:
+            self._lead(sight.leads)
+        own = self.own
+        if own is not None and own.draining:
+            self._drain()
+        if (view.orphans or sight.fenced) and self._taking is None and own is not None and own.state == SERVING:
+            self._taking = asyncio.ensure_future(self._take_over())
+        self._looked.set()
+
+    def _lead(self, leads: bool) -> None:
+        self.leads = self._committer.prunes = leads
+        if leads:
+            _log.info("leading the cluster", extra={"fields": {"name": self._options.name}})
+        for user in self._shared:
+            user.lead(leads)
+
+    async def _take_over(self) -> None:
+        """Take pieces of ranges that nobody has until there are none, or this server has enough."""
+        began, before = time.monotonic(), self.taken_jobs
+        try:
+            while self.taken_jobs < self._options.takeover_jobs:
+                ids = await self._committer.call(lambda: self._store.take(_PIECE))
+                if ids is None:
+                    break
+                self.takeovers += 1
+                await self._restore(ids)
+        except StoreError as error:
+            _log.warning("taking over jobs failed, trying again", extra={"fields": {"why": str(error)}})
+        finally:
+            self._taking = None
+        if self.taken_jobs > before:
+            fields = {"jobs": self.taken_jobs - before, "seconds": f"{time.monotonic() - began:.1f}"}
+            _log.info("took over jobs", extra={"fields": fields})
+
+    async def _restore(self, ids: IdRange) -> None:
+        loop = asyncio.get_running_loop()
+        parts: Iterator[list[LiveJob]] = self._store.jobs_of(ids, LiveJob)
+        while True:
+            jobs = await loop.run_in_executor(None, next, parts, None)
+            if jobs is None:
+                return
+            jobs.sort(key=_run_at)
+            for start in range(0, len(jobs), _JOBS_PER_STEP):
+                engine = self._tick_loop.begin_tick()
+                for job in jobs[start : start + _JOBS_PER_STEP]:
+                    engine.restore(job)
+                    self.taken_jobs += 1
+                await asyncio.sleep(0)
+
+
+def _run_at(job: LiveJob) -> float:
+    return job.run_at

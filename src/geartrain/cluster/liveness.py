@@ -1,0 +1,70 @@
+"""Who may be taken for dead.
+
+A server that lives commits at least once per beat, and every commit moves its counter. A server whose counter another
+one has seen unmoved for a whole lease may be fenced by it. Only the observer's monotonic clock is used, so clocks of
+different machines need not agree, and no clock that is set can hurt.
+
+The observer must have been in contact with the store all that time. After an outage of the store every counter stands
+still, and nobody is to blame: observation begins anew.
+"""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from geartrain.store.shared import Node
+
+BEATS_PER_LEASE: Final = 10
+CONTACT_SHARE: Final = 0.25  # of the lease: a longer gap between two looks begins the observation anew
+LAPSE_SHARE: Final = 0.7  # of the lease: after that, a server that could not commit assigns no background jobs
+QUICK_BEATS: Final = 2.0  # that a server must have missed before its address is tried
+
+
+def beat_seconds(lease: float) -> float:
+    """How often a server commits at least.
+
+    >>> beat_seconds(10.0), beat_seconds(60.0)
+    (1.0, 1.0)
+    """
+    return min(lease / BEATS_PER_LEASE, 1.0)
+
+
+class _Sighting(NamedTuple):
+    batch: int  # the counter
+    since: float  # when it was first seen at this value
+
+
+class Liveness:
+    """What one server knows of the others' counters.
+
+    >>> from geartrain.store.postgresql_schema import SERVING
+    >>> other = Node(7, "b", "", "", "1", 1, SERVING, False, False, 0, 41, 0.0, 0.0)
+    >>> liveness = Liveness(lease=10.0)
+    >>> [liveness.overdue([other], float(now)) for now in (0, 2, 4, 6, 8)] == [[]] * 5
+    True
+    >>> liveness.overdue([other], 10.0) == [other]
+    True
+    >>> liveness.overdue([other._replace(batch=42)], 10.1)
+    []
+    """
+
+    def __init__(self, lease: float) -> None:
+        self._lease = lease
+        self._sightings: dict[int, _Sighting] = {}  # by node
+        self._contact = 0.0  # the last look
+
+    def overdue(self, nodes: Iterable[Node], now: float) -> list[Node]:
+        """Look at the living nodes, and return those that have stood still for a lease."""
+        if now - self._contact > self._lease * CONTACT_SHARE:
+            self._sightings.clear()
+        self._contact = now
+        sightings: dict[int, _Sighting] = {}
+        for node in nodes:
+            last = self._sightings.get(node.id)
+            sightings[node.id] = last if last is not None and last.batch == node.batch else _Sighting(node.batch, now)
+        self._sightings = sightings
+        return [node for node in nodes if self.still_for(node) >= self._lease]
+
+    def still_for(self, node: Node) -> float:
+        """For how many seconds the counter of a node was seen unmoved."""
+        sighting = self._sightings.get(node.id)
+        return self._contact - sighting.since if sighting is not None else 0.0

@@ -1,0 +1,110 @@
+"""The membership of one server: a thread that looks at the store, fences servers that are gone, and leads if none does.
+
+It decides nothing about jobs. What it sees goes to the event loop (`cluster.py`), twice per beat.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from geartrain.cluster import liveness, reachability
+from geartrain.cluster.liveness import Liveness
+from geartrain.errors import StoreError
+from geartrain.store.shared import ClusterView, Node, SharedStore
+
+SERVING: Final = 0
+JOINING: Final = 3
+_LIVING: Final = (SERVING, JOINING)
+_LOOKS_PER_BEAT: Final = 2.0
+_REFUSALS: Final = 2  # of connections, before a server is taken for gone
+
+_log = logging.getLogger("geartrain.cluster")
+
+
+class Sight(NamedTuple):
+    """What one look has shown."""
+
+    view: ClusterView
+    leads: bool  # whether this server is the leader
+    fenced: int  # how many servers it has fenced at this look
+
+
+Tell = Callable[[Sight], None]
+
+
+class Membership:
+    """Looks at the store until it is stopped."""
+
+    def __init__(self, store: SharedStore, lease: float, machine: str, tell: Tell) -> None:
+        self._store = store
+        self._machine = machine
+        self._tell = tell  # called in the thread
+        self._liveness = Liveness(lease)
+        self._beat = liveness.beat_seconds(lease)
+        self._refusals: dict[int, int] = {}  # by node
+        self._version = 0  # of the newest saved value that was seen
+        self._failing = False
+        self._stopping = threading.Event()
+        self._hurry = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="membership", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def hurry(self) -> None:
+        """Look at once."""
+        self._hurry.set()
+
+    def stop(self) -> None:
+        """Look no more, and wait for the thread to end."""
+        self._stopping.set()
+        self._hurry.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._tell(self._look())
+                self._failing = False
+            except StoreError as error:
+                if not self._failing:
+                    _log.warning("cannot look at the cluster", extra={"fields": {"why": str(error)}})
+                self._failing = True
+            self._hurry.wait(self._beat / _LOOKS_PER_BEAT)
+            self._hurry.clear()
+
+    def _look(self) -> Sight:
+        view = self._store.look(self._version)
+        self._version = view.version
+        others = [node for node in view.nodes if node.state in _LIVING and node.id != self._store.node]
+        gone = self._liveness.overdue(others, time.monotonic())
+        gone += [node for node in others if node not in gone and self._is_gone(node)]
+        fenced = sum(self._fence(node) for node in gone)
+        own = next((node for node in view.nodes if node.id == self._store.node), None)
+        has_leader = any(node.leader and node.state == SERVING and node not in gone for node in view.nodes)
+        leads = own is not None and own.leader
+        if own is not None and own.state == SERVING and not has_leader:
+            leads = self._store.lead()
+        return Sight(view, leads, fenced)
+
+    def _is_gone(self, node: Node) -> bool:
+        """Whether a server that has missed its beats has refused connections often enough."""
+        if self._liveness.still_for(node) < self._beat:
+            self._refusals.pop(node.id, None)
+            return False
+        if not reachability.refuses(node, self._machine):
+            self._refusals.pop(node.id, None)
+            return False
+        self._refusals[node.id] = self._refusals.get(node.id, 0) + 1
+        is_still = self._liveness.still_for(node) >= liveness.QUICK_BEATS * self._beat
+        return is_still and self._refusals[node.id] >= _REFUSALS
+
+    def _fence(self, node: Node) -> bool:
+        if not self._store.accuse(node):
+            return False
+        still = f"{self._liveness.still_for(node):.1f}"
+        fields = {"server": node.name, "node": node.id, "seconds": still}
+        _log.warning("server fenced, it has stood still", extra={"fields": fields})
+        return True

@@ -1,0 +1,289 @@
+"""One batch as one transaction of PostgreSQL.
+
+The order of its statements matters. The fence comes first: it raises if others have taken this server for dead, so that
+nothing after it can be committed. Rows that end or lose their unique key come before new jobs, which may have that key.
+New jobs with a key are sorted by it: two servers that insert the same keys in opposite orders would block each other.
+
+A small batch is sent with one round trip, and a large one as COPY.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from psycopg import sql
+
+from geartrain.store import postgresql_rows as packed
+from geartrain.store.contract import COLUMNS, COMMITTED, Batch, Outcome, Twin
+from geartrain.store.postgresql_connection import Connection
+from geartrain.store.postgresql_nodes import NodeTable
+from geartrain.store.postgresql_parameters import Array, insert_columns, unnested
+from geartrain.store.postgresql_records import ROWS_TO_COPY, RecordTable
+from geartrain.store.postgresql_schema import NODE_BITS, one
+from geartrain.store.shared import IdRange
+
+_NO_PLACE: Final = "(0,0)"
+# A row that is found by its place is not cleaned up; one in so many fences goes by the primary key.
+_FENCES_BY_PLACE: Final = 1000
+_ROWS_PER_STATEMENT: Final = 5000
+_IDS_LEFT: Final = 2 ** (NODE_BITS - 1)  # of a range, when the next one is begun
+_KEYED_COLUMNS: Final = (*COLUMNS, "key")
+_KEYED_TYPES: Final = (*packed.JOB_TYPES, packed.BYTEA)
+_DEAD: Final = 6
+
+Row = tuple[Any, ...]
+
+
+class LostRaceError(Exception):
+    """Another server has used the key of a job that is queued again, between two statements: begin the batch again."""
+
+
+class Plan:
+    """What a batch means for the tables."""
+
+    def __init__(self, batch: Batch, records: RecordTable) -> None:
+        self.batch = batch
+        self.is_whole = batch.is_whole
+        ended = {record.id for record in batch.finished}
+        ended.update(batch.removed_jobs)
+        changed: dict[int, Row] = {row[0]: row for row in batch.changed if row[0] not in ended}  # type: ignore[misc]
+        self.new: list[Row] = []  # without a key
+        self.keyed: dict[bytes, Row] = {}
+        self.revived: dict[bytes, Row] = {}
+        self._sort_accepted(batch, ended, changed)
+        for row in batch.revived:
+            self._add_revived(row, ended, changed)
+        self.changed = list(changed.values())
+        self.removed = sorted(ended.difference([row[0] for row in batch.accepted]) if batch.accepted else ended)
+        self.removed.extend(batch.removed_jobs)
+        self.finished, self.rests = records.divide(batch.finished)
+        self.failed: Sequence[Row] = batch.failed
+        self.tuples: list[bytes] = []
+        self.records: list[bytes] = []
+        if len(self.new) + len(self.finished) > ROWS_TO_COPY:
+            self.tuples = list(map(packed.job_tuple, self.new))
+            self.records = list(map(packed.record_tuple, self.finished))
+        self.outcome: Outcome | None = None  # from the moment at which the commit is sent
+        self.is_repeated = False  # an earlier attempt may have been committed: records are replaced
+
+    def _sort_accepted(self, batch: Batch, ended: set[int], changed: dict[int, Row]) -> None:
+        for accepted in batch.accepted:
+            row: Row = accepted
+            if ended or changed:
+                if row[0] in ended:
+                    continue
+                row = changed.pop(row[0], row)
+            key = packed.key(row)
+            if key is None:
+                self.new.append(row)
+            else:
+                self.keyed[key] = row
+
+    def _add_revived(self, row: Row, ended: set[int], changed: dict[int, Row]) -> None:
+        if row[0] in ended:
+            return
+        row = changed.pop(row[0], row)
+        key = packed.key(row)
+        if key is None:
+            changed[row[0]] = row
+        else:
+            self.revived[key] = row
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it is small, and no answer of PostgreSQL is needed before the commit."""
+        batch = self.batch
+        return not (
+            self.keyed
+            or self.revived
+            or self.tuples
+            or self.records
+            or self.rests
+            or self.failed
+            or self.is_whole
+            or batch.removed_records
+            or batch.saved_values
+            or batch.ids_until
+        )
+
+
+class BatchWriter:
+    """Writes plans to one schema, as one node."""
+
+    def __init__(self, schema: str, records: RecordTable, nodes: NodeTable, node: int, place: str) -> None:
+        self._schema = schema
+        self._records = records
+        self._nodes = nodes
+        self._node = node
+        self._place = place
+        self._fences = 0
+        self.ids_end = (node + 1) << NODE_BITS
+        self.resynced = 0  # rows that the last whole batch found missing
+        self._fence = self._sql("SELECT {s}.fence(%s, %s::tid, %s, %s)::text")
+        names = ", ".join(_KEYED_COLUMNS)
+        insert = insert_columns("jobs", _KEYED_COLUMNS, _KEYED_TYPES)
+        self._insert = self._sql(insert)
+        self._insert_keyed = self._sql(f"{insert} ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING RETURNING id")
+        updates = ", ".join(f"{name} = excluded.{name}" for name in COLUMNS[1:])
+        key = f"key = CASE WHEN excluded.state = {_DEAD} THEN NULL ELSE coalesce(jobs.key, excluded.key) END"
+        self._upsert = self._sql(f"{insert} ON CONFLICT (id) DO UPDATE SET {updates}, {key}")
+        self._copy = self._sql(f"COPY {{s}}.jobs ({names}) FROM STDIN (FORMAT BINARY)")
+        self._delete = self._sql("DELETE FROM {s}.jobs WHERE id = ANY(%b)")
+        self._delete_range = self._sql("DELETE FROM {s}.jobs WHERE id >= %s AND id < %s RETURNING id")
+        self._twins = self._sql("SELECT key, id, handle FROM {s}.jobs WHERE key = ANY(%b::bytea[])")
+        self._kept_version = self._sql("UPDATE {s}.meta SET value = value + 1 WHERE name = 'kept' RETURNING value")
+        self._save_values = self._sql(
+            f"INSERT INTO {{s}}.kept (name, value, version) SELECT *, %s FROM {unnested((packed.TEXT, packed.BYTEA))} "
+            "ON CONFLICT (name) DO UPDATE SET value = excluded.value, version = excluded.version"
+        )
+
+    def _sql(self, text: str) -> sql.Composed:
+        return sql.SQL(text).format(s=sql.Identifier(self._schema))
+
+    def write(self, connection: Connection, plan: Plan, number: int, known: int) -> Outcome:
+        """Commit a plan as the batch with this number. `known` is the newest node that this server knows of."""
+        if plan.is_simple:
+            with connection.pipeline():
+                fence = self._begin(connection, number, known)
+                self._end_rows(connection, plan)
+                self._insert_small(connection, plan)
+                plan.outcome = COMMITTED
+                connection.execute("COMMIT")
+            self._place = one(fence)[0]
+            return COMMITTED
+        with connection.pipeline():
+            fence = self._begin(connection, number, known)
+            if not plan.revived:  # whose records are removed only if they are not too late
+                self._remove_records(connection, plan.batch.removed_records)
+            self._end_rows(connection, plan)
+        self._place = one(fence)[0]
+        twins = self._revive(connection, plan) if plan.revived else {}
+        if plan.is_whole:
+            self._delete_all(connection, plan)
+        if plan.keyed:
+            twins |= self._insert_with_keys(connection, plan.keyed)
+        self._insert_new(connection, plan)
+        if plan.rests:
+            self._records.add_rests(connection, plan.rests)
+        if plan.failed:
+            self._records.add_failed(connection, plan.failed)
+        self._save(connection, plan.batch.saved_values)
+        plan.outcome = Outcome(twins, self._more_ids(connection, plan.batch.ids_until))
+        connection.execute("COMMIT")
+        return plan.outcome
+
+    def take(self, connection: Connection, number: int, known: int, most_jobs: int) -> IdRange | None:
+        """Take an orphan range as one batch."""
+        fence = self._begin(connection, number, known)
+        self._place = one(fence)[0]
+        ids = self._nodes.take(connection, self._node, most_jobs)
+        connection.execute("COMMIT")
+        return ids
+
+    def _begin(self, connection: Connection, number: int, known: int) -> Any:
+        self._fences += 1
+        place = self._place if self._fences % _FENCES_BY_PLACE else _NO_PLACE
+        connection.execute("BEGIN")
+        return connection.execute(self._fence, (self._node, place, number, known))
+
+    def _end_rows(self, connection: Connection, plan: Plan) -> None:
+        """Remove jobs that have ended, and replace those that have changed."""
+        if plan.removed:
+            connection.execute(self._delete, [Array.of_ids(plan.removed)])
+        if plan.is_whole:
+            return
+        for rows in _parts(plan.changed):
+            connection.execute(self._upsert, _keyed_columns(rows))
+
+    def _insert_small(self, connection: Connection, plan: Plan) -> None:
+        if plan.new:
+            connection.execute(self._insert, _keyed_columns(plan.new))
+        if plan.finished:
+            columns = packed.columns(packed.RECORD_TYPES, plan.finished)
+            connection.execute(self._records.statements.insert_records, list(map(Array, columns)))
+
+    def _insert_new(self, connection: Connection, plan: Plan) -> None:
+        if plan.is_repeated and plan.finished:
+            ids = [record.id for record in plan.finished]
+            self._records.delete(connection, self._records.statements.delete_records, ids)
+        if not plan.tuples and not plan.records:
+            self._insert_small(connection, plan)
+            return
+        for statement, tuples in ((self._copy, plan.tuples), (self._records.statements.copy_records, plan.records)):
+            if tuples:
+                _copy(connection, statement, tuples)
+
+    def _delete_all(self, connection: Connection, plan: Plan) -> None:
+        """Replace all jobs of this node by those of the batch, and count what was missing."""
+        present: set[int] = set()
+        for ids in self._nodes.own_ranges(connection, self._node):
+            present.update(row[0] for row in connection.execute(self._delete_range, ids))
+        rows = plan.changed
+        self.resynced = sum(row[0] not in present for row in rows)
+        for part in _parts(rows):
+            connection.execute(self._upsert, _keyed_columns(part))
+
+    def _insert_with_keys(self, connection: Connection, keyed: dict[bytes, Row]) -> dict[int, Twin]:
+        """Insert jobs whose keys are free; return the jobs of others that have the keys of the rest."""
+        twins: dict[int, Twin] = {}
+        left = sorted(keyed)
+        while left:
+            inserted: set[int] = set()
+            for keys in _parts(left):
+                answer = connection.execute(self._insert_keyed, _keyed_columns([keyed[key] for key in keys]))
+                inserted.update(row[0] for row in answer)
+            left = [key for key in left if keyed[key][0] not in inserted]
+            if left:
+                found = self._find_twins(connection, left)
+                twins |= {keyed[key][0]: twin for key, twin in found.items()}
+                left = [key for key in left if key not in found]  # whose job has ended meanwhile
+        return twins
+
+    def _revive(self, connection: Connection, plan: Plan) -> dict[int, Twin]:
+        """Queue jobs again that were dead or failed, if their keys are free. The others stay as they were."""
+        revived = plan.revived
+        taken = self._find_twins(connection, sorted(revived))
+        twins = {revived[key][0]: twin for key, twin in taken.items()}
+        self._remove_records(connection, [id for id in plan.batch.removed_records if id not in twins])
+        free = {key: row for key, row in revived.items() if key not in taken}
+        if free:
+            connection.execute(self._delete, [Array.of_ids([row[0] for row in free.values()])])
+            if self._insert_with_keys(connection, free):
+                raise LostRaceError
+        return twins
+
+    def _find_twins(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, Twin]:
+        values = Array(packed.array(packed.BYTEA, list(map(packed.raw, keys))))
+        return {key: Twin(id, handle) for key, id, handle in connection.execute(self._twins, [values], binary=True)}
+
+    def _remove_records(self, connection: Connection, ids: Sequence[int]) -> None:
+        if ids:
+            self._records.remove(connection, ids)
+
+    def _save(self, connection: Connection, values: dict[str, bytes]) -> None:
+        if values:
+            version = one(connection.execute(self._kept_version))[0]
+            columns = packed.columns((packed.TEXT, packed.BYTEA), sorted(values.items()))
+            connection.execute(self._save_values, [version, *map(Array, columns)])
+
+    def _more_ids(self, connection: Connection, ids_until: int) -> int:
+        """Begin another range if this one is half used; return its first id, or 0."""
+        if ids_until + _IDS_LEFT < self.ids_end or ids_until > self.ids_end:
+            return 0
+        low = self._nodes.new_range(connection, self._node)
+        self.ids_end = low + (1 << NODE_BITS)
+        return low + 1
+
+
+def _keyed_columns(rows: Sequence[Row]) -> list[Array]:
+    columns = packed.columns(packed.JOB_TYPES, rows)
+    keys = packed.array(packed.BYTEA, [packed.nullable(packed.key(row)) for row in rows])
+    return list(map(Array, [*columns, keys]))
+
+
+def _parts(items: Sequence[Any]) -> list[Any]:
+    return [items[start : start + _ROWS_PER_STATEMENT] for start in range(0, len(items), _ROWS_PER_STATEMENT)]
+
+
+def _copy(connection: Connection, statement: sql.Composed, tuples: list[bytes]) -> None:
+    with connection.cursor().copy(statement) as copy:
+        copy.write(b"".join((packed.COPY_BEGIN, *tuples, packed.COPY_END)))

@@ -1,0 +1,105 @@
+"""The contract of a store that several servers share, beyond that of every store.
+
+A *node* is one start of a server; its number is never used again. Every id belongs to a *range*, and every range to a
+node, the *home* of its jobs. A node that is gone is *fenced*: from then on nothing that it commits succeeds, and others
+take its ranges. Each commit counts, so that the counter of a node shows that it lives.
+
+`commit`, `take`, `prune` and `close` are called by the committer's thread. `look`, `accuse`, `serve`, `lead` and
+`jobs_of` are called by the thread of the membership (`cluster/membership.py`), and use a connection of their own.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from geartrain.errors import StoreError
+from geartrain.store.contract import J, Store
+
+
+class FencedError(StoreError):
+    """Others have taken this server for dead, and have its jobs: it must forget everything and begin anew."""
+
+
+class WentBackError(StoreError):
+    """The database is in a state that it had before the last commits: all jobs of this server must be written again."""
+
+
+def _never_gone(node: "Node") -> bool:
+    return False
+
+
+class Member(NamedTuple):
+    """What a server says of itself, and how it shares its store."""
+
+    name: str = ""  # no two servers of a cluster have the same
+    machine: str = ""  # identifies the machine while it is up
+    handle_prefix: bytes = b"H:geartrain"  # used by the first server of a cluster, for all
+    lease: float = 10.0  # seconds after which a server that does not commit may be taken for dead
+    patience: float = 60.0  # seconds for which a commit is repeated
+    is_gone: "Callable[[Node], bool]" = _never_gone  # whether a server is certainly not there any more
+
+
+class Node(NamedTuple):
+    """One start of a server, as the store has it."""
+
+    id: int
+    name: str
+    link: str  # an address at which the server can be reached; empty: none
+    machine: str  # identifies the machine while it is up, so that loopback addresses can be told apart
+    version: str
+    layout: int
+    state: int  # one of those of `postgresql_schema`
+    leader: bool
+    draining: bool  # an operator wants it to stop when its running jobs are done
+    seen: int  # the newest node that it knows of
+    batch: int  # the number of its last commit
+    started_at: float  # epoch seconds
+    beat_age: float  # seconds since its last commit, by the clock of the database; for people
+
+
+class IdRange(NamedTuple):
+    """Ids from `low` to below `high`."""
+
+    low: int
+    high: int
+
+
+class ClusterView(NamedTuple):
+    """What a look at the store shows."""
+
+    nodes: list[Node]  # that are serving or joining, and those that are gone and whose jobs nobody has yet
+    orphans: int  # how many ranges no living node has
+    version: int  # of the newest saved value
+    values: dict[str, bytes]  # that were saved since the version that was asked for, by anyone
+
+
+@runtime_checkable
+class SharedStore(Store, Protocol):
+    """A store that several servers share."""
+
+    node: int  # of this server, from `open` on
+    handle_prefix: bytes  # of all servers, from `open` on
+    renewed_at: float  # when the last successful commit began, by the monotonic clock
+    in_doubt: dict[str, int]  # how often the answer to a commit was lost, by what had become of it
+    patience: float  # seconds for which a commit is repeated while the store does not answer
+    resynced: int  # jobs that were written again, after the database went back in time
+
+    def look(self, version: int) -> ClusterView:
+        """Read the nodes, and the values that were saved after `version`."""
+
+    def accuse(self, node: Node) -> bool:
+        """Fence a node, unless it has committed since it was seen with this counter; whether it is fenced."""
+
+    def serve(self, link: str) -> None:
+        """Tell the others that this node serves, and where it can be reached."""
+
+    def lead(self) -> bool:
+        """Become the leader, if there is none; whether this node is the leader now."""
+
+    def take(self, most_jobs: int) -> IdRange | None:
+        """Take a range that no living node has, or the first part of it, with about so many jobs."""
+
+    def jobs_of(self, ids: IdRange, kind: type[J]) -> Iterator[list[J]]:
+        """The jobs in a range of this node, in parts, as `Store.jobs` creates them."""
+
+    def ask_to_drain(self, name: str) -> bool:
+        """Ask the node of that name to stop when its running jobs are done; whether there is one."""
