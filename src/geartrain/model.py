@@ -168,9 +168,8 @@ class Record(NamedTuple):
     keeps_result: bool = True  # false: the submitter did not want the result, and `result` is empty
     result_size: int = 0  # of a result that is not all in `result`; 0: `result` is all of it
     result_kept: int = 0  # how many bytes of such a result the store has, from the first on
-    # No limit removes the record before this time; 0: the limits apply. Negative: the function has settings of its own,
-    # and the record is removed at this time, whatever the limits.
-    keep_until: float = 0.0
+    keep_until: float = 0.0  # no limit removes the record before this time; 0: the limits apply
+    remove_at: float = 0.0  # the record is removed at this time, whatever the limits; 0: the limits apply
     progress: str = ""  # see `pack_progress`
 
     @property

@@ -272,8 +272,8 @@ class JobVerbs(AdminBase):
         """When a job is removed, unless limits of number or size remove it earlier."""
         seconds = self._server.kept_seconds(JobState(job.state))
         if isinstance(job, Record):
-            if job.keep_until < 0:  # of a function with a setting of its own
-                return -job.keep_until
+            if job.remove_at:  # of a function with a setting of its own
+                return job.remove_at
             return None if seconds is None else max(job.finished_at + seconds, job.keep_until)
         if seconds is None or not job.failed_attempts:
             return None

@@ -131,7 +131,7 @@ def record_view(record: Record, longest: int, payload: FailedPayload | None = No
         result_size=record.full_size,
         trials=_attempt_views(unpack_attempts(record.failed_attempts)),
         result_kept=record.kept_size,
-        keep_until=abs(record.keep_until) or None,
+        keep_until=record.remove_at or record.keep_until or None,
     )
 
 

@@ -119,10 +119,10 @@ class Committer(Journal):
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
         engine = self._engine
         policies = engine.function_policies
-        keep_until = 0.0
+        keep_until = remove_at = 0.0
         if job.keep_for or policies:
-            keep_until = records.keep_until(job, engine.now, policies.get(job.function))
-        record = records.make_record(job, result, worker, engine.now, keep_until)
+            keep_until, remove_at = records.own_retention(job, engine.now, policies.get(job.function))
+        record = records.make_record(job, result, worker, engine.now, keep_until, remove_at)
         if len(record.result) > self._largest_result:
             record = records.cut_result(record, self._largest_result)
         self._batch.finished.append(record)

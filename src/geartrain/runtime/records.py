@@ -20,7 +20,9 @@ _REASONS_READ: Final = 500  # records per reading of the store; it cannot select
 _new: Final = tuple.__new__  # what `Record(...)` does in the end, at a fifth of its cost
 
 
-def make_record(job: LiveJob, result: bytes, worker: Worker | None, now: float, keep_until: float = 0.0) -> Record:
+def make_record(
+    job: LiveJob, result: bytes, worker: Worker | None, now: float, keep_until: float = 0.0, remove_at: float = 0.0
+) -> Record:
     """The record of a job that has just ended."""
     if not job.keeps_result:
         result = b""
@@ -28,18 +30,18 @@ def make_record(job: LiveJob, result: bytes, worker: Worker | None, now: float, 
         job.id, job.handle, job.function, job.unique, job.priority, job.state, job.submitted_at,
         job.started_at, now, job.attempts, job.door, worker.door if worker else "",
         worker.name if worker else b"", job.code, job.reason, result,
-        pack_attempts(job.failed_attempts), job.keeps_result, 0, 0, keep_until, last_progress(job),
+        pack_attempts(job.failed_attempts), job.keeps_result, 0, 0, keep_until, remove_at, last_progress(job),
     )  # fmt: skip
     return _new(Record, values)
 
 
-def keep_until(job: LiveJob, now: float, policy: FunctionPolicy | None) -> float:
-    """The time in the record of a job that its submitter, or a setting of its function, wants to be kept for a time."""
+def own_retention(job: LiveJob, now: float, policy: FunctionPolicy | None) -> tuple[float, float]:
+    """`keep_until` and `remove_at` of the record: its submitter or its function may say how long it is kept."""
     if policy is not None:
         seconds = policy.keep_failed_for if job.state is FAILED else policy.keep_for
         if seconds is not None:
-            return -(now + max(seconds, job.keep_for))
-    return now + job.keep_for if job.keep_for else 0.0
+            return 0.0, now + max(seconds, job.keep_for)
+    return now + job.keep_for if job.keep_for else 0.0, 0.0
 
 
 def last_progress(job: LiveJob) -> str:

@@ -6,7 +6,7 @@ This module does no I/O: it turns jobs into lines and lines into jobs.
 >>> job = Job(7, b"H:host:7", b"reverse", b"", b"\\xff", 1, True, 5.0, 5.0, "gearman")
 >>> lines = [header(made_at=6.0, next_id=8), job_line(job), end(jobs=1, records=0)]
 >>> lines[0]
-b'{"geartrain":"dump","version":5,"made_at":6.0,"next_id":8}\\n'
+b'{"geartrain":"dump","version":6,"made_at":6.0,"next_id":8}\\n'
 >>> [entry.payload for entry in DumpReader().read(lines)]
 [b'\\xff']
 """
@@ -42,9 +42,10 @@ from geartrain.store.dump_lines import (
 )
 from geartrain.store.dump_lines import LAST_ID as LAST_ID
 
-VERSION: Final = 5
+VERSION: Final = 6
 
 _KEEPS_RESULT_SINCE: Final = 3
+_REMOVE_AT_SINCE: Final = 6  # before that, it was a negative `keep_until`
 _SUFFIX: Final = "+throw-away"  # of the door, before that version
 _SQLITE_MAGIC: Final = b"SQLite format 3\0"
 _MSGSPEC_MESSAGE: Final = re.compile(r"(.*) - at `\$\.?(.*)`")
@@ -115,13 +116,19 @@ def record_line(record: Record, job: Job | None = None) -> bytes:
     if not all(isinstance(text, str) for text in (record.door, record.worker_door, record.reason, record.progress)):
         raise rows.BrokenRowError("door, worker_door, reason or progress is not text")
     times = (record.submitted_at, record.started_at, record.finished_at)
-    _require_finite(submitted_at=times[0], started_at=times[1], finished_at=times[2], keep_until=record.keep_until)
+    _require_finite(
+        submitted_at=times[0],
+        started_at=times[1],
+        finished_at=times[2],
+        keep_until=record.keep_until,
+        remove_at=record.remove_at,
+    )
     entry = DumpRecord(
         record.id, jsonbytes.encode(record.handle), jsonbytes.encode(record.function), jsonbytes.encode(record.unique),
         PRIORITIES[record.priority], END_NAMES[record.state], *times, record.attempts, record.door,
         record.worker_door, jsonbytes.encode(record.worker), record.code, record.reason,
         jsonbytes.encode(record.result), _encode_attempts(unpack_attempts(record.failed_attempts)), record.keeps_result,
-        record.result_size, record.keep_until, record.progress, None if job is None else _whole(job),
+        record.result_size, record.keep_until, record.progress, None if job is None else _whole(job), record.remove_at,
     )  # fmt: skip
     return _line(entry)
 
@@ -242,7 +249,7 @@ class DumpReader:
             PRIORITIES.index(entry.priority), int(ENDS[entry.state]), entry.submitted_at, entry.started_at,
             entry.finished_at, entry.attempts, door, entry.worker_door, jsonbytes.decode(entry.worker),
             entry.code, entry.reason, result, pack_attempts(_decode_attempts(entry.trials)),
-            keeps_result, entry.result_size, len(result) if entry.result_size else 0, entry.keep_until,
+            keeps_result, entry.result_size, len(result) if entry.result_size else 0, *self._own_retention(entry),
             entry.progress,
         )  # fmt: skip
         return record if entry.job is None else FailedJob(record, self._failed_job(record, entry.job))
@@ -264,6 +271,12 @@ class DumpReader:
         if self._version < _KEEPS_RESULT_SINCE and entry.door.endswith(_SUFFIX):
             return entry.door.removesuffix(_SUFFIX), False
         return entry.door, entry.keeps_result
+
+    def _own_retention(self, entry: DumpRecord) -> tuple[float, float]:
+        """Return `keep_until` and `remove_at`."""
+        if self._version < _REMOVE_AT_SINCE:
+            return max(entry.keep_until, 0.0), max(-entry.keep_until, 0.0)
+        return entry.keep_until, entry.remove_at
 
     def _require_unique(self, name: int | bytes, shown: str) -> None:
         line = self._lines.setdefault(name, self.line)

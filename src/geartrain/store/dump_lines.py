@@ -116,6 +116,7 @@ class DumpRecord(DumpLine, frozen=True, tag="record"):
     keep_until: float = 0.0
     progress: str = ""
     job: DumpJobOfRecord | None = None  # since version 5
+    remove_at: float = 0.0  # since version 6
 
 
 class DumpEnd(DumpLine, frozen=True, tag="end"):

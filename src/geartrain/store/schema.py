@@ -139,6 +139,16 @@ ALTER TABLE failed_jobs ADD COLUMN user_name TEXT NOT NULL DEFAULT '';
 ALTER TABLE broken ADD COLUMN user_name;
 """
 
+# Up to layout 11 this was a negative `keep_until`. A record has one of the two times, or none.
+_REMOVE_AT: Final = """
+ALTER TABLE records ADD COLUMN remove_at REAL NOT NULL DEFAULT 0;
+DROP INDEX records_removed;
+DROP INDEX records_failed;
+UPDATE records SET remove_at = -keep_until, keep_until = 0 WHERE keep_until < 0;
+CREATE INDEX records_failed ON records (finished_at) WHERE state = 4 AND keep_until = 0 AND remove_at = 0;
+CREATE INDEX records_removed ON records (remove_at) WHERE remove_at > 0;
+"""
+
 MIGRATIONS: Final = (
     _JOBS,
     _RECORDS,
@@ -151,20 +161,23 @@ MIGRATIONS: Final = (
     _EXPIRES_AT,
     _FAILED_JOBS,
     _USER_NAME,
+    _REMOVE_AT,
 )
 
-# What to select where a column is missing: for that column, and for older ones that the same migration changed.
+# What to select where a column is missing: for that column, and for others that differ without it. The newest migration
+# is the first: where an older one is missing too, its expressions are the right ones.
 _SUBSTITUTES: Final = {
-    "trials": {"trials": "x''"},
+    "user_name": {"user_name": "''"},
+    "remove_at": {"remove_at": "max(-keep_until, 0.0)", "keep_until": "max(keep_until, 0.0)"},
+    "expires_at": {"expires_at": "0.0"},
+    "progress": {"progress": "''"},
+    "keep_for": {"keep_for": "0.0"},
+    "result_size": {"result_size": "0", "result_kept": "0", "keep_until": "0.0", "remove_at": "0.0"},
     "keeps_result": {
         "keeps_result": "substr(door, -11) <> '+throw-away'",
         "door": "CASE WHEN substr(door, -11) = '+throw-away' THEN substr(door, 1, length(door) - 11) ELSE door END",
     },
-    "result_size": {"result_size": "0", "result_kept": "0", "keep_until": "0.0"},
-    "keep_for": {"keep_for": "0.0"},
-    "progress": {"progress": "''"},
-    "expires_at": {"expires_at": "0.0"},
-    "user_name": {"user_name": "''"},
+    "trials": {"trials": "x''"},
 }
 TEXTS: Final = ("door", "worker_door", "reason", "progress", "user_name")
 _SEARCH: Final = "instr(handle || x'00' || function || x'00' || unique_key || x'00' || reason, ?)"

@@ -3,8 +3,9 @@
 Whoever removes a record here removes all that is kept of the job: the rest of its result, and the job as a whole if it
 failed.
 
-A record is *ordinary* if its job did not fail and it has no `keep_until` of its own. Ordinary records are added at the
-end and removed at the front. The others stay between them, so there is a place up to which all ordinary ones are gone.
+A record is *ordinary* if its job did not fail and it has no time of its own (`keep_until`, `remove_at`). Ordinary
+records are added at the end and removed at the front. The others stay between them, so there is a place up to which all
+ordinary ones are gone.
 """
 
 import itertools
@@ -24,8 +25,9 @@ _LARGEST_VALUE: Final = 512 * 1024 * 1024
 
 _ADD_RECORD: Final = schema.insert("records", RECORD_COLUMNS)
 _ADD_REST: Final = schema.insert("results", ("id", "rest"), otherwise="OR REPLACE")
-_IS_ORDINARY: Final = f"state <> {FAILED} AND keep_until = 0"
-_IS_FAILED: Final = f"state = {FAILED} AND keep_until = 0"  # the condition of the index records_failed
+_HAS_NO_TIME: Final = "keep_until = 0 AND remove_at = 0"
+_IS_ORDINARY: Final = f"state <> {FAILED} AND {_HAS_NO_TIME}"
+_IS_FAILED: Final = f"state = {FAILED} AND {_HAS_NO_TIME}"  # the condition of the index records_failed
 _SELECT_ORDINARY: Final = (
     f"SELECT seq, finished_at FROM records WHERE seq > ? AND {_IS_ORDINARY} ORDER BY seq LIMIT {_PRUNE_BATCH}"
 )
@@ -37,7 +39,7 @@ _SELECT_EXPIRED: Final = (
     f"AND finished_at < CASE state WHEN {FAILED} THEN ? ELSE ? END ORDER BY keep_until LIMIT {_PRUNE_BATCH}"
 )
 _SELECT_OVERDUE: Final = (
-    f"SELECT seq FROM records WHERE keep_until < 0 AND keep_until > ? ORDER BY keep_until DESC LIMIT {_PRUNE_BATCH}"
+    f"SELECT seq FROM records WHERE remove_at > 0 AND remove_at < ? ORDER BY remove_at LIMIT {_PRUNE_BATCH}"
 )
 
 
@@ -55,7 +57,7 @@ class RecordTable:
     def reset(self) -> None:
         """Count again at the next use: the file was opened, or a change of it failed."""
         self._ordinary: int | None = None  # number of ordinary records
-        self._failed: int | None = None  # number of records of failed jobs that have no `keep_until`
+        self._failed: int | None = None  # number of records of failed jobs that have no time of their own
         self._rest_bytes: int | None = None  # of all rows of `results`
         self._ordinary_after = 0  # all ordinary records have a higher `seq`
         self.failed_jobs.reset()
@@ -73,9 +75,9 @@ class RecordTable:
         """Count records that were committed."""
         if self._ordinary is None or self._failed is None:
             return
-        kept = [record for record in finished if record.state == FAILED or record.keep_until]
+        kept = [record for record in finished if record.state == FAILED or record.keep_until or record.remove_at]
         self._ordinary += len(finished) - len(kept)
-        self._failed += sum(not record.keep_until for record in kept)
+        self._failed += sum(not record.keep_until and not record.remove_at for record in kept)
 
     def remove(self, connection: apsw.Connection, id: int) -> None:
         """Remove the record of one job with all that is kept of it, within a transaction."""
@@ -99,7 +101,7 @@ class RecordTable:
         failed = _excess(rows, now, retention.failed, self._failed)
         times = (now, now - retention.failed.seconds, now - retention.done.seconds)
         expired: list[Any] = connection.execute(_SELECT_EXPIRED, times).fetchall()
-        overdue: list[Any] = connection.execute(_SELECT_OVERDUE, (-now,)).fetchall()
+        overdue: list[Any] = connection.execute(_SELECT_OVERDUE, (now,)).fetchall()
         others = [*failed, *(row[0] for row in (*expired, *overdue))]
         if ordinary or others:
             with transaction(connection):
@@ -176,7 +178,7 @@ class RecordTable:
         counts: Any = connection.execute(
             "SELECT (SELECT count(*) FROM records), "
             f"(SELECT count(*) FROM records WHERE {_IS_FAILED}), (SELECT count(*) FROM records WHERE keep_until > 0), "
-            "(SELECT count(*) FROM records WHERE keep_until < 0)"
+            "(SELECT count(*) FROM records WHERE remove_at > 0)"
         ).get
         self._ordinary = counts[0] - sum(counts[1:])
         self._failed = counts[1]

@@ -127,8 +127,8 @@ def test_large_jobs_are_read_in_parts(store: Store) -> None:
 def test_a_record_with_a_time_of_its_function(store: Store) -> None:
     if not store.durable:
         pytest.skip("the memory store limits records by number only")
-    times = {1: -50.0, 2: -150.0, 3: 0.0, 4: 150.0, 5: 50.0}
-    for id, until in times.items():
-        store.commit(batch(finished=[record(id, keep_until=until, finished_at=10.0 + id)]))
+    times = {1: (0.0, 50.0), 2: (0.0, 150.0), 3: (0.0, 0.0), 4: (150.0, 0.0), 5: (50.0, 0.0)}
+    for id, (until, at) in times.items():
+        store.commit(batch(finished=[record(id, keep_until=until, remove_at=at, finished_at=10.0 + id)]))
     assert prune(store, 100.0, 0) == 3
     assert records(store) == [4, 2]

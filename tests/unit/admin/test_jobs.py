@@ -368,7 +368,7 @@ def test_a_job_says_until_when_it_is_kept(admin: Admin, engine: Engine, archive:
         record(1001),  # done: kept for a minute
         record(1002, keep_until=NOW + 600),  # as its submitter wanted, for longer
         record(1003, keep_until=NOW + 30),  # for less: the server's setting applies
-        record(1004, keep_until=-(NOW + 30)),  # a setting of its function, which may be less
+        record(1004, remove_at=NOW + 30),  # a setting of its function, which may be less
         record(1005, state=int(JobState.FAILED)),
         record(1006, state=int(JobState.CANCELLED)),  # without a limit of time here
     ]

@@ -140,14 +140,14 @@ def test_a_job_that_was_not_accepted_is_not_kept(play: Play) -> None:
 @pytest.mark.parametrize(
     ("policy", "keep_for", "done", "bad"),
     [
-        (FunctionPolicy(keep_for=5.0), 0.0, -(NOW + 5), 0.0),
-        (FunctionPolicy(keep_for=5.0, keep_failed_for=7.0), 0.0, -(NOW + 5), -(NOW + 7)),
-        (FunctionPolicy(keep_for=5.0), 60.0, -(NOW + 60), NOW + 60),
-        (FunctionPolicy(keep_failed_for=0.0), 0.0, 0.0, -NOW),
+        (FunctionPolicy(keep_for=5.0), 0.0, (0.0, NOW + 5), (0.0, 0.0)),
+        (FunctionPolicy(keep_for=5.0, keep_failed_for=7.0), 0.0, (0.0, NOW + 5), (0.0, NOW + 7)),
+        (FunctionPolicy(keep_for=5.0), 60.0, (0.0, NOW + 60), (NOW + 60, 0.0)),
+        (FunctionPolicy(keep_failed_for=0.0), 0.0, (0.0, 0.0), (0.0, NOW)),
     ],
 )
 def test_records_of_a_function_with_settings(
-    play: Play, policy: FunctionPolicy, keep_for: float, done: float, bad: float
+    play: Play, policy: FunctionPolicy, keep_for: float, done: tuple[float, float], bad: tuple[float, float]
 ) -> None:
     async def story(s: Scene) -> None:
         s.engine.configure(b"f", policy)
@@ -156,6 +156,6 @@ def test_records_of_a_function_with_settings(
         assert s.engine.claim(s.worker) is job
         s.engine.complete(s.worker, job, b"")
         await s.idle()
-        assert [record.keep_until for record in s.store.records(Query())] == [done, bad]
+        assert [(record.keep_until, record.remove_at) for record in s.store.records(Query())] == [done, bad]
 
     play(story)

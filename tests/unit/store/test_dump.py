@@ -60,7 +60,7 @@ RECORDS = st.builds(
     Record, IDS, OCTETS, OCTETS, OCTETS, st.integers(0, 2),
     st.sampled_from([int(JobState.DONE), int(JobState.FAILED), int(JobState.CANCELLED), int(JobState.EXPIRED)]),
     TIMES, TIMES, TIMES, INTEGERS, TEXT, TEXT, OCTETS, INTEGERS, TEXT, OCTETS, TRIALS.map(pack_attempts),
-    st.booleans(), result_size=st.just(0), result_kept=st.just(0), keep_until=TIMES,
+    st.booleans(), result_size=st.just(0), result_kept=st.just(0), keep_until=TIMES, remove_at=TIMES,
     progress=st.sampled_from(["", "1/2/0", "-1/18446744073709551616/30"]),
 )  # fmt: skip
 
@@ -185,7 +185,7 @@ def test_a_line_is_as_documented() -> None:
 
 def test_a_dump_of_version_1_is_read() -> None:
     lines = [line.replace(b',"trials":[],"keeps_result":true', b"") for line in dumped(job(), record())]
-    lines[0] = lines[0].replace(b'"version":5', b'"version":1')
+    lines[0] = lines[0].replace(b'"version":6', b'"version":1')
     assert b"trials" not in b"".join(lines)
     waiting, over = read(lines)
     assert isinstance(waiting, Job)
@@ -214,6 +214,14 @@ def comparable(entry: Job | Record) -> tuple[object, ...]:
 def test_since_version_3_the_suffix_has_no_meaning() -> None:
     [found] = read(dumped(job(door="my+throw-away")))
     assert (found.door, found.keeps_result) == ("my+throw-away", True)
+
+
+def test_a_dump_of_version_5_is_read() -> None:
+    """There, the time at which a record is removed is a negative `keep_until`."""
+    lines = dumped(record(3, keep_until=-60.0), record(4, keep_until=50.0), record(5))
+    lines = [line.replace(b',"remove_at":0.0', b"") for line in lines]
+    lines[0] = lines[0].replace(b'"version":6', b'"version":5')
+    assert read(lines) == [record(3, remove_at=60.0), record(4, keep_until=50.0), record(5)]
 
 
 def test_header_has_the_next_id() -> None:
@@ -291,7 +299,7 @@ def test_bad_line_is_named(line: bytes, complaint: str) -> None:
         ([GOOD], "line 1: the header"),
         ([b"hello"], "line 1: this is not a dump"),
         ([b"SQLite format 3\0..."], "line 1: this is a store file, not a dump"),
-        ([b'{"geartrain":"dump","version":6,"more":[]}\n'], "line 1: this is a dump of version 6"),
+        ([b'{"geartrain":"dump","version":7,"more":[]}\n'], "line 1: this is a dump of version 7"),
         ([b'{"geartrain":"dump","version":0}\n'], "line 1: this is a dump of version 0; this version"),
         ([*dumped(job()), GOOD], "line 4: data after the end line"),
         ([*dumped(job()), *dumped(job())], "line 4: data after the end line"),

@@ -18,7 +18,7 @@ from tests.contract.stores.factories import NOW, batch, facts, ids, job, prune, 
 from tests.support.store_fixtures import Opened
 
 KNOWN = len(schema.MIGRATIONS)
-NEW = ("result_size", "result_kept", "keep_until", "progress")  # columns of records since layout 7
+NEW = ("result_size", "result_kept", "keep_until", "remove_at", "progress")  # columns of records since layout 7
 SINCE = {
     "trials": 5,
     "keeps_result": 6,
@@ -93,6 +93,25 @@ def test_records_of_layout_6_are_migrated(path: Path, opened: Opened) -> None:
     assert store.kept_result(newest) == b"y" * 70_000
     assert prune(store, NOW * 3, 0) == 4
     assert store.prune(NOW * 3, Retention(Quota(0.0, 0), Quota(0.0, 0))) == 0
+
+
+def test_records_of_layout_11_are_migrated(path: Path, opened: Opened) -> None:
+    """There, the time at which a record is removed is a negative `keep_until`."""
+    old_file(path, 11)
+    columns = [name for name in contract.RECORD_COLUMNS if name != "remove_at"]
+    at = contract.RECORD_COLUMNS.index("remove_at")
+    old = [record(1, keep_until=-60.0), record(2, keep_until=NOW), record(3), record(4, state=4, keep_until=-90.0)]
+    with contextlib.closing(apsw.Connection(str(path))) as connection:
+        rows = [(*row[:at], *row[at + 1 :]) for row in old]
+        connection.executemany(schema.insert("records", columns), rows)
+    expected = [record(4, state=4, remove_at=90.0), record(3), record(2, keep_until=NOW), record(1, remove_at=60.0)]
+    with Snapshot(path) as snapshot:
+        assert list(snapshot.records())[::-1] == expected
+    assert SqliteStore(path).records(Query()) == expected, "also before the file is migrated"
+    store = opened()
+    assert store.records(Query()) == expected
+    assert prune(store, 80.0, 100) == 1
+    assert records(store) == [4, 3, 2]
 
 
 def install_0_1(path: Path) -> None:
