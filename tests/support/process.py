@@ -13,12 +13,12 @@ TAIL = 4000  # characters of its stderr that are shown when something went wrong
 
 
 class Process:
-    """A running command. It works in `home`, where its stderr is kept as well."""
+    """A running command. It works in `home`, where its stderr is kept as well, unless that goes with its stdout."""
 
-    def __init__(self, command: Sequence[str], home: Path, stdin: bool = False) -> None:
+    def __init__(self, command: Sequence[str], home: Path, stdin: bool = False, merge_stderr: bool = False) -> None:
         self.home = home
         self.lines: list[str] = []  # what it said on stdout so far, without line ends
-        self._stderr_path = home / "stderr"
+        self._stderr_path = Path(os.devnull) if merge_stderr else home / "stderr"
         self._heard = threading.Condition()
         self._silent = False  # stdout has ended
         with self._stderr_path.open("ab") as stderr:
@@ -26,7 +26,7 @@ class Process:
                 command,
                 stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=stderr,
+                stderr=subprocess.STDOUT if merge_stderr else stderr,
                 cwd=home,
                 env=clean_environment(home),
             )
@@ -121,7 +121,7 @@ def clean_environment(home: Path, source: Mapping[str, str] = os.environ) -> dic
     kept = {
         name: value
         for name, value in source.items()
-        if not name.startswith(("GEARTRAIN_", "GEARMAND_", "GEARMAN_", "XDG_"))
+        if not name.startswith(("GEARTRAIN_", "GEARMAND_", "GEARMAN_", "PG", "XDG_"))
     }
     folders = {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "STATE", "CACHE")}
     return {**kept, **folders, "HOME": str(home), "XDG_RUNTIME_DIR": str(home)}
