@@ -35,8 +35,8 @@ _COUNT_SECONDS: Final = 30.0
 _LARGEST_VALUE: Final = 512 * 1024 * 1024  # a field of PostgreSQL has at most 1 GB
 _PAYLOAD: Final = COLUMNS.index("payload")
 
-_IS_ORDINARY: Final = f"state <> {FAILED} AND keep_until = 0"
-_IS_FAILED: Final = f"state = {FAILED} AND keep_until = 0"
+_IS_ORDINARY: Final = f"state <> {FAILED} AND keep_until = 0 AND remove_at = 0"
+_IS_FAILED: Final = f"state = {FAILED} AND keep_until = 0 AND remove_at = 0"
 
 
 class Statements:
@@ -79,8 +79,7 @@ class Statements:
             f"AND finished_at < CASE state WHEN {FAILED} THEN %s ELSE %s END {oldest.format(order='keep_until')}"
         )
         self.overdue = self._sql(
-            "SELECT id FROM {s}.records WHERE keep_until < 0 AND keep_until > %s "
-            f"{oldest.format(order='keep_until DESC')}"
+            f"SELECT id FROM {{s}}.records WHERE remove_at > 0 AND remove_at < %s {oldest.format(order='remove_at')}"
         )
 
     def _sql(self, text: str) -> sql.Composed:
@@ -179,10 +178,10 @@ class RecordTable:
         """Count records that were committed."""
         if self._counts is not None:
             ordinary, failed = self._counts
-            kept = [record for record in finished if record.state == FAILED or record.keep_until]
+            kept = [record for record in finished if record.state == FAILED or record.keep_until or record.remove_at]
             self._counts = (
                 ordinary + len(finished) - len(kept),
-                failed + sum(not record.keep_until for record in kept),
+                failed + sum(not (record.keep_until or record.remove_at) for record in kept),
             )
 
     def prune(self, connection: Connection, now: float, retention: Retention) -> int:
@@ -198,7 +197,7 @@ class RecordTable:
         failed = _excess(connection, statements.failures, now, retention.failed, failed_count)
         times = (now, now - retention.failed.seconds, now - retention.done.seconds)
         others = [row[0] for row in connection.execute(statements.expired, times)]
-        others += [row[0] for row in connection.execute(statements.overdue, (-now,))]
+        others += [row[0] for row in connection.execute(statements.overdue, (now,))]
         ids = [*ordinary, *failed, *others]
         if ids:
             with connection.transaction():

@@ -39,7 +39,7 @@ _job_middle: Final = struct.Struct("!ihihidid").pack
 _job_numbers: Final = struct.Struct("!iqiqid").pack
 _job_tail: Final = struct.Struct("!i?idid").pack
 _record_middle: Final = struct.Struct("!ihihidididiq").pack
-_record_tail: Final = struct.Struct("!i?iqiqid").pack
+_record_tail: Final = struct.Struct("!i?iqiqidid").pack
 
 JOB_TYPES: Final = (
     INT8, BYTEA, BYTEA, BYTEA, BYTEA, INT2, INT2, FLOAT8, FLOAT8, INT8, INT8, FLOAT8, BYTEA, TEXT, BYTEA, BYTEA,
@@ -47,7 +47,7 @@ JOB_TYPES: Final = (
 )  # fmt: skip
 RECORD_TYPES: Final = (
     INT8, BYTEA, BYTEA, BYTEA, INT2, INT2, FLOAT8, FLOAT8, FLOAT8, INT8, TEXT, TEXT, BYTEA, INT8, BYTEA, BYTEA, BYTEA,
-    BOOL, INT8, INT8, FLOAT8, TEXT,
+    BOOL, INT8, INT8, FLOAT8, FLOAT8, TEXT,
 )  # fmt: skip
 JOB_REASON: Final = COLUMNS.index("reason")
 RECORD_REASON: Final = RECORD_COLUMNS.index("reason")
@@ -138,9 +138,10 @@ def record_tuple(record: Sequence[Any]) -> bytes:
     """A record as a tuple of COPY. `contract.RECORD_COLUMNS` has the order."""
     (
         id, handle, function, unique, priority, state, submitted_at, started_at, finished_at, attempts, door,
-        worker_door, worker, code, reason, result, trials, keeps_result, result_size, result_kept, keep_until, progress,
+        worker_door, worker, code, reason, result, trials, keeps_result, result_size, result_kept, keep_until,
+        remove_at, progress,
     ) = record  # fmt: skip
-    if math.isnan(submitted_at + started_at + finished_at + keep_until):
+    if math.isnan(submitted_at + started_at + finished_at + keep_until + remove_at):
         raise ValueError("a time of the record is not a number")
     return b"".join(
         (
@@ -149,7 +150,7 @@ def record_tuple(record: Sequence[Any]) -> bytes:
             _record_middle(2, priority, 2, state, 8, submitted_at, 8, started_at, 8, finished_at, 8, attempts),
             text(door), text(worker_door), _length(len(worker)), worker, _int8(8, code), text(reason),
             _length(len(result)), result, _length(len(trials)), trials,
-            _record_tail(1, keeps_result, 8, result_size, 8, result_kept, 8, keep_until), text(progress),
+            _record_tail(1, keeps_result, 8, result_size, 8, result_kept, 8, keep_until, 8, remove_at), text(progress),
         )
     )  # fmt: skip
 

@@ -117,11 +117,13 @@ CREATE TABLE {{schema}}.records (
     result_size bigint NOT NULL,
     result_kept bigint NOT NULL,
     keep_until float8 NOT NULL,
+    remove_at float8 NOT NULL,
     progress text NOT NULL
 ) WITH ({_VACUUM});
 CREATE INDEX records_id ON {{schema}}.records (id);
-CREATE INDEX records_failed ON {{schema}}.records (finished_at) WHERE state = 4 AND keep_until = 0;
-CREATE INDEX records_kept ON {{schema}}.records (keep_until) WHERE keep_until <> 0;
+CREATE INDEX records_failed ON {{schema}}.records (finished_at) WHERE state = 4 AND keep_until = 0 AND remove_at = 0;
+CREATE INDEX records_kept ON {{schema}}.records (keep_until) WHERE keep_until > 0;
+CREATE INDEX records_removed ON {{schema}}.records (remove_at) WHERE remove_at > 0;
 
 CREATE TABLE {{schema}}.results (id bigint PRIMARY KEY, rest bytea NOT NULL) WITH ({_VACUUM});
 CREATE TABLE {{schema}}.failed_jobs ({_JOB_COLUMNS}) WITH ({_VACUUM});

@@ -1,7 +1,6 @@
-"""The stores that are tested against the contract. A new store is one more entry of BACKENDS."""
+"""The stores that are tested against the contract."""
 
 import contextlib
-import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -60,24 +59,19 @@ class WholeStore(PostgresqlStore):
             yield from jobs
 
 
-def postgresql(folder: Path, limits: ResultLimits = DEFAULT_LIMITS) -> Backend:
-    url = f"{postgres_url()}&schema=s{hashlib.md5(str(folder).encode()).hexdigest()}"
+def postgresql(url: str, limits: ResultLimits = DEFAULT_LIMITS) -> Backend:
+    """In a schema of its own."""
+    target = Target.of(url)
 
     @contextlib.contextmanager
     def write_failure() -> Iterator[None]:
-        target = Target.of(url)
+        table = f'ALTER TABLE "{target.schema}".records'
         with contextlib.closing(connect(target, 10.0)) as other:
-            other.execute(
-                f'ALTER TABLE "{target.schema}".records ADD CONSTRAINT "write failure" CHECK (id <> {FAILING_ID}) NOT VALID'.encode()
-            )
+            other.execute(f'{table} ADD CONSTRAINT "write failure" CHECK (id <> {FAILING_ID}) NOT VALID'.encode())
             yield
-            other.execute(f'ALTER TABLE "{target.schema}".records DROP CONSTRAINT "write failure"'.encode())
+            other.execute(f'{table} DROP CONSTRAINT "write failure"'.encode())
 
     return Backend(lambda: WholeStore(url, limits), write_failure)
 
 
-def postgres_url() -> str:
-    return "postgresql://postgres@/postgres?host=/tmp/pg/data"
-
-
-BACKENDS: dict[str, Callable[..., Backend]] = {"memory": memory, "sqlite": sqlite, "postgresql": postgresql}
+BACKENDS: dict[str, Callable[..., Backend]] = {"memory": memory, "sqlite": sqlite}  # in a folder

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from geartrain.store.contract import ResultLimits, Store
-from tests.contract.stores.backends import BACKENDS, Backend, WriteFailure
+from tests.contract.stores.backends import BACKENDS, Backend, WriteFailure, postgresql
+from tests.support import postgres, postgres_programs
+from tests.support.postgres_fixtures import clusters as clusters
 
 FIRST_UNUSED = 10_000_000  # the next id when a store is closed: above every id that the tests use
 
@@ -19,9 +21,19 @@ def limits() -> ResultLimits:
     return ResultLimits()
 
 
-@pytest.fixture(params=BACKENDS)
-def backend(request: pytest.FixtureRequest, tmp_path: Path, limits: ResultLimits) -> Backend:
-    return BACKENDS[request.param](tmp_path, limits)
+POSTGRESQL = {f"postgresql-{version}": version for version in postgres_programs.PEERS}
+
+
+@pytest.fixture(
+    params=[*BACKENDS, *(pytest.param(name, marks=pytest.mark.peer(name)) for name in POSTGRESQL)],
+)
+def backend(request: pytest.FixtureRequest, tmp_path: Path, limits: ResultLimits) -> Iterator[Backend]:
+    if request.param in BACKENDS:
+        yield BACKENDS[request.param](tmp_path, limits)
+        return
+    cluster = request.getfixturevalue("clusters")(POSTGRESQL[request.param])
+    with postgres.fresh_schema(cluster) as schema:
+        yield postgresql(cluster.url(schema=schema), limits)
 
 
 @pytest.fixture
