@@ -19,6 +19,7 @@ from geartrain.engine.engine import Engine
 from geartrain.engine.function import UNLIMITED, Function
 from geartrain.errors import AdminError
 from geartrain.job_query import page_position
+from geartrain.runtime.value_feed import ValueFeed
 
 _NO_LIMITS: Final = (UNLIMITED, UNLIMITED, UNLIMITED)
 
@@ -33,18 +34,38 @@ class _Setting(msgspec.Struct, frozen=True):
 class FunctionSettings:
     """Pauses, limits and settings by function. Those of the last run of the server are applied when this is created."""
 
-    def __init__(self, engine: Engine, saved: Mapping[str, bytes], save: SaveValue) -> None:
+    def __init__(self, engine: Engine, saved: Mapping[str, bytes], save: SaveValue, values: ValueFeed) -> None:
         self._engine = engine
-        self._saved = SavedValues("order", saved, save)
+        self._saved = SavedValues("order", saved, save, is_shared=values.is_shared)
         self._settings: dict[bytes, _Setting] = {}
         for slot, value in self._saved.values():
-            try:
-                setting = msgspec.json.decode(value, type=_Setting)
-            except msgspec.MsgspecError:
-                continue  # written by another version: left as it is
-            self._saved.assign(_key(setting.function), slot)
+            self._load(slot, value)
+        values.subscribe(self._values_changed)
+
+    def _load(self, slot: str, value: bytes) -> None:
+        try:
+            setting = msgspec.json.decode(value, type=_Setting)
+        except msgspec.MsgspecError:
+            return  # written by another version: left as it is
+        self._saved.assign(_key(setting.function), slot)
+        self._use(setting)
+
+    def _values_changed(self, values: Mapping[str, bytes]) -> None:
+        """Another server has changed settings of functions."""
+        for slot, value in self._saved.changes(values):
+            if value:
+                self._load(slot, value)
+            elif (name := self._saved.name_of(slot)) is not None:
+                self._use(_Setting(name.encode("latin-1")))
+
+    def _use(self, setting: _Setting) -> None:
+        """Apply settings that were saved, in place of those that the function has."""
+        old = self._setting(setting.function)
+        if setting == _Setting(setting.function):
+            self._settings.pop(setting.function, None)
+        else:
             self._settings[setting.function] = setting
-            self._apply(setting)
+        self._apply(setting, old)
 
     def pause(self, function: bytes, paused: bool) -> None:
         """Pause or resume a function."""
@@ -81,13 +102,14 @@ class FunctionSettings:
             self._settings[setting.function] = setting
             self._saved.put(_key(setting.function), msgspec.json.encode(setting))
 
-    def _apply(self, setting: _Setting) -> None:
+    def _apply(self, setting: _Setting, old: _Setting) -> None:
         self._engine.kept_function(setting.function)
-        if setting.paused:
-            self._engine.pause(setting.function)
-        if setting.limits != _NO_LIMITS:
+        if setting.paused != old.paused:
+            change = self._engine.pause if setting.paused else self._engine.resume
+            change(setting.function)
+        if setting.limits != old.limits:
             self._engine.limit(setting.function, *setting.limits)
-        if setting.options != FunctionOptions():
+        if setting.options != old.options:
             self._engine.configure(setting.function, presentation.function_policy(setting.options))
 
 

@@ -37,6 +37,31 @@ class Schedule(msgspec.Struct):
     last_at: float | None = None
     last_handle: bytes = b""
 
+    @property
+    def run(self) -> "ScheduleRun":
+        """When it ran, and runs next."""
+        return ScheduleRun(
+            name=self.name,
+            expression=self.expression,
+            timezone=self.timezone,
+            start=self.start,
+            next_at=self.next_at,
+            last_at=self.last_at,
+            last_handle=self.last_handle,
+        )
+
+    def advance(self, run: "ScheduleRun") -> None:
+        """Take over the runs of the same schedule, as another server or an earlier start knows them.
+
+        A run that was submitted is never submitted again, so the later of two times is right.
+        """
+        if (run.expression, run.timezone, run.start) != (self.expression, self.timezone, self.start):
+            return
+        if self.next_at is not None:
+            self.next_at = None if run.next_at is None else max(self.next_at, run.next_at)
+        if (run.last_at or 0.0) > (self.last_at or 0.0):
+            self.last_at, self.last_handle = run.last_at, run.last_handle
+
     def view(self) -> ScheduleView:
         """The schedule as operators see it."""
         return ScheduleView(
@@ -84,3 +109,18 @@ class Schedule(msgspec.Struct):
         for is_wrong, text in problems:
             if is_wrong:
                 raise AdminError("bad-request", text)
+
+
+class ScheduleRun(msgspec.Struct):
+    """When a schedule ran and runs next. In a cluster it is saved by the leader alone, apart from the schedule.
+
+    So an operator may change the schedule at any server while the leader submits a run of it, and neither is lost.
+    """
+
+    name: str
+    expression: str
+    timezone: str
+    start: float
+    next_at: float | None
+    last_at: float | None
+    last_handle: bytes

@@ -10,6 +10,10 @@
 
 Nothing polls: the engine calls `fire` at the time of the next run. Schedules are in a heap by their next time, so a run
 costs the same whatever their number.
+
+In a cluster every server has all schedules and may change them, and the leader alone submits their runs. A run and its
+schedule's next time are one batch, which a server that leads no longer cannot commit. The job of a schedule that is
+unique has a unique key, so that it counts wherever it is.
 """
 
 import datetime
@@ -25,7 +29,7 @@ from geartrain.admin.authorization import may_read
 from geartrain.admin.base import AdminBase
 from geartrain.admin.loop_break import convert
 from geartrain.admin.saved_values import SavedValues
-from geartrain.admin.schedule import ALL, ONCE, SKIP, Schedule
+from geartrain.admin.schedule import ALL, ONCE, SKIP, Schedule, ScheduleRun
 from geartrain.admin.views import PRIORITIES, ScheduleView
 from geartrain.cron import UTC, CronExpression
 from geartrain.engine.deadlines import NEVER
@@ -36,6 +40,7 @@ from geartrain.model import JobState
 from geartrain.runtime.tick import TickLoop
 
 DOOR: Final = "cron"  # the `door` of the jobs
+_KEY: Final = b"cron:"  # and the name of the schedule: the unique key of its job, in a cluster
 SCHEDULES_MOST: Final = 10_000
 PAYLOADS_MOST: Final = 64 * 1024 * 1024  # bytes of all schedules: a list of them has them all
 MISSED_AFTER: Final = 60.0  # seconds; a run that is less late than this was not missed
@@ -56,7 +61,13 @@ class Schedules(Timer):
         super().__init__()
         self._engine = engine = tick_loop.engine
         self._durability = tick_loop.durability
-        self._saved = SavedValues("cron", saved, lambda name, value: engine.journal.save_value(name, value))
+        self._feed = feed = tick_loop.values
+
+        def save(name: str, value: bytes) -> None:
+            engine.journal.save_value(name, value)
+
+        self._saved = SavedValues("cron", saved, save, is_shared=feed.is_shared)
+        self._saved_runs = SavedValues("cron-run", saved, save, is_shared=feed.is_shared)  # only in a cluster
         self._schedules: dict[str, Schedule] = {}
         self._expressions: dict[str, CronExpression] = {}
         # Times and names, a heap. An entry whose schedule has another time now is stale; it is dropped at the top.
@@ -65,8 +76,11 @@ class Schedules(Timer):
         self._seen = engine.now
         for slot, value in self._saved.values():
             self._restore(slot, value)
+        for slot, value in self._saved_runs.values():
+            self._restore_run(slot, value)
         self._rebuild()
         self._plan()
+        feed.subscribe(self._values_changed, self._lead)
 
     def all(self) -> list[Schedule]:
         """All schedules, sorted by name."""
@@ -109,10 +123,14 @@ class Schedules(Timer):
     def remove(self, name: str) -> None:
         """Delete a schedule; jobs that it submitted remain."""
         self._let_go(self.get(name))
+        self._forget(name)
+        self._saved.remove(name)
+        self._saved_runs.remove(name)
+        self._plan()
+
+    def _forget(self, name: str) -> None:
         del self._schedules[name], self._expressions[name]
         self._catching_up.discard(name)
-        self._saved.remove(name)
-        self._plan()
 
     def pause(self, name: str, paused: bool) -> None:
         """Pause or resume a schedule. Runs that it missed while paused are not repeated."""
@@ -133,7 +151,7 @@ class Schedules(Timer):
             job = self._submit(schedule)
         except RequestError as error:
             raise AdminError("conflict", str(error)) from None
-        self._save(schedule)
+        self._save_run(schedule)
         return job.handle
 
     def fire(self, now: float) -> None:
@@ -141,7 +159,7 @@ class Schedules(Timer):
         if now < self._seen - _CLOCK_WAS_WRONG:
             self._follow_clock(now)
         self._seen = now
-        if now < self.at:
+        if now < self.at or not self._feed.leads:
             return
         due: dict[str, None] = {}  # names; one may have two entries for the same time
         while len(due) < _RUNS_PER_TICK and self._next_at() <= now:
@@ -153,7 +171,7 @@ class Schedules(Timer):
     def _fire(self, schedule: Schedule) -> None:
         due = self._next_run(schedule)
         if due is None or self._busy(schedule):
-            self._save(schedule)
+            self._save_run(schedule)
             return
         before = (schedule.last_at, schedule.last_handle)
         try:
@@ -161,9 +179,9 @@ class Schedules(Timer):
         except RequestError as error:
             fields = {"schedule": schedule.name, "why": str(error)}
             _log.warning("scheduled run skipped", extra={"fields": fields})
-            self._save(schedule)
+            self._save_run(schedule)
             return
-        self._save(schedule)
+        self._save_run(schedule)
         self._durability.call_when_durable(functools.partial(self._commit_ended, schedule, job, due, before))
 
     def _next_run(self, schedule: Schedule) -> float | None:
@@ -204,13 +222,13 @@ class Schedules(Timer):
         if failed and job.state is JobState.CANCELLED and self._schedules.get(schedule.name) is schedule:
             schedule.next_at = due
             schedule.last_at, schedule.last_handle = before
-            self._saved.put(schedule.name, msgspec.json.encode(schedule))
-            self._push(schedule)
+            self._save_run(schedule)
             self.at = min(self.at, self._engine.now + _RETRY_SECONDS)
 
     def _submit(self, schedule: Schedule) -> LiveJob:
         job = self._engine.submit(
             schedule.function,
+            unique=_KEY + schedule.name.encode() if schedule.unique and self._feed.is_shared else b"",
             payload=schedule.payload,
             priority=PRIORITIES.index(schedule.priority),
             background=True,
@@ -228,6 +246,15 @@ class Schedules(Timer):
         self._push(schedule)
         self._plan()
 
+    def _save_run(self, schedule: Schedule) -> None:
+        """Save when a schedule ran and runs next. In a cluster the leader does."""
+        if not self._feed.is_shared:
+            self._saved.put(schedule.name, msgspec.json.encode(schedule))
+        elif self._feed.leads:
+            self._saved_runs.put(schedule.name, msgspec.json.encode(schedule.run))
+        self._push(schedule)
+        self._plan()
+
     def _push(self, schedule: Schedule) -> None:
         """Enter the time of a schedule; its older entry is stale."""
         if _at(schedule) < NEVER:
@@ -240,7 +267,7 @@ class Schedules(Timer):
         heapq.heapify(self._due)
 
     def _plan(self) -> None:
-        self.at = self._next_at()
+        self.at = self._next_at() if self._feed.leads else NEVER
 
     def _next_at(self) -> float:
         """The time of the first entry that is not stale, or NEVER."""
@@ -255,7 +282,7 @@ class Schedules(Timer):
     def _follow_clock(self, now: float) -> None:
         for schedule in self._schedules.values():
             schedule.next_at = self._expressions[schedule.name].after(now)
-            self._saved.put(schedule.name, msgspec.json.encode(schedule))
+            self._save(schedule)
         self._rebuild()
         self._plan()
 
@@ -272,21 +299,67 @@ class Schedules(Timer):
         if not kept[schedule.function]:
             del kept[schedule.function]
 
-    def _restore(self, slot: str, value: bytes) -> None:
+    def _restore(self, slot: str, value: bytes) -> Schedule | None:
         try:
             schedule = msgspec.json.decode(value, type=Schedule)
             expression = CronExpression(schedule.expression, schedule.timezone, schedule.start)
         except (msgspec.MsgspecError, AdminError) as error:
             fields = {"place": slot, "why": str(error)}
             _log.error("schedule cannot be read and does not run", extra={"fields": fields})
-            return
+            return None
         self._saved.assign(schedule.name, slot)
-        if schedule.name not in self._schedules:
-            self._add(schedule, expression)
+        if schedule.name in self._schedules:
+            return None
+        self._add(schedule, expression)
+        return schedule
+
+    def _restore_run(self, slot: str, value: bytes) -> None:
+        try:
+            run = msgspec.json.decode(value, type=ScheduleRun)
+        except msgspec.MsgspecError:
+            return  # written by another version: left as it is
+        self._saved_runs.assign(run.name, slot)
+        schedule = self._schedules.get(run.name)
+        if schedule is not None:
+            schedule.advance(run)
+
+    # In a cluster
+
+    def _values_changed(self, values: Mapping[str, bytes]) -> None:
+        """Other servers have changed schedules, or the leader has submitted runs."""
+        for slot, value in self._saved.changes(values):
+            name = self._saved.name_of(slot) if not value else _name(value)
+            old = self._schedules.get(name) if name is not None else None
+            if old is not None:
+                self._let_go(old)
+                self._forget(old.name)
+            schedule = self._restore(slot, value) if value else None
+            if old is not None and schedule is not None:
+                schedule.advance(old.run)
+        for slot, value in self._saved_runs.changes(values):
+            if value:
+                self._restore_run(slot, value)
+            else:
+                self._saved_runs.name_of(slot)
+        self._rebuild()
+        self._plan()
+
+    def _lead(self, leads: bool) -> None:
+        """From now on this server submits the runs, or another one does."""
+        self._rebuild()
+        self._plan()
 
 
 def _at(schedule: Schedule) -> float:
     return NEVER if schedule.paused or schedule.next_at is None else schedule.next_at
+
+
+def _name(value: bytes) -> str | None:
+    """The name of a schedule that was saved; None if it cannot be read."""
+    try:
+        return msgspec.json.decode(value, type=Schedule).name
+    except msgspec.MsgspecError:
+        return None
 
 
 def _utc(time: float) -> str:

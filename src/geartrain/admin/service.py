@@ -54,7 +54,9 @@ class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs):
         engine = self._engine
         self.events = JobEvents(engine, engine.builtin_workers)
         self._started_at = engine.now
-        self._settings = FunctionSettings(engine, saved, lambda name, value: engine.journal.save_value(name, value))
+        self._settings = FunctionSettings(
+            engine, saved, lambda name, value: engine.journal.save_value(name, value), tick_loop.values
+        )
         self._counts = ServerCounts(engine)
         self._scanner = JobScanner(engine)
         self._failed_jobs = FailedJobActions(tick_loop, archive)

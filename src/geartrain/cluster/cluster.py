@@ -9,8 +9,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
 
 from geartrain.cluster import liveness
 from geartrain.cluster.membership import JOINING, SERVING, Membership, Sight
@@ -37,16 +37,6 @@ class ClusterOptions(NamedTuple):
     unique_scope: str = "cluster"  # or `server`
 
 
-class SharedValues(Protocol):
-    """Who uses values that other servers may change."""
-
-    def values_changed(self, values: Mapping[str, bytes]) -> None:
-        """Another server, or this one, has saved these values."""
-
-    def lead(self, leads: bool) -> None:
-        """This server became the leader, or is it no more."""
-
-
 class Cluster:
     """The cluster, as one of its servers sees it."""
 
@@ -64,7 +54,6 @@ class Cluster:
         self._engine = tick_loop.engine
         self._options = options
         self._drain = drain
-        self._shared: list[SharedValues] = []
         self._membership = Membership(store, options.lease, options.machine, self._tell)
         self._taking: asyncio.Task[None] | None = None
         self._looked = asyncio.Event()  # set by every look
@@ -77,13 +66,10 @@ class Cluster:
         committer.beat_seconds = liveness.beat_seconds(options.lease)
         committer.on_renewed = self._renew
         committer.prunes = False
+        tick_loop.values.is_shared = True
+        tick_loop.values.leads = False
         self._engine.reserves_keys = options.unique_scope == "cluster"
         self._renew()
-
-    def share(self, user: SharedValues) -> None:
-        """Tell this one of values that other servers save, and who leads."""
-        self._shared.append(user)
-        user.lead(self.leads)
 
     @property
     def lease_left(self) -> float:
@@ -154,9 +140,9 @@ class Cluster:
             self._engine.reserves_keys = others or view.orphans > 0 or self._taking is not None
         # After `reserves_keys`: the batch that gathers now is the first that says so, and has every key before it.
         self._committer.known_node = max(self._committer.known_node, newest)
-        if view.values:
-            for user in self._shared:
-                user.values_changed(view.values)
+        values = {name: value for name, value in view.values.items() if self._committer.is_older(name, view.version)}
+        if values:
+            self._tick_loop.values.publish(values)
         if sight.leads != self.leads:
             self._lead(sight.leads)
         own = self.own
@@ -170,8 +156,7 @@ class Cluster:
         self.leads = self._committer.prunes = leads
         if leads:
             _log.info("leading the cluster", extra={"fields": {"name": self._options.name}})
-        for user in self._shared:
-            user.lead(leads)
+        self._tick_loop.values.lead(leads)
 
     async def _take_over(self) -> None:
         """Take pieces of ranges that nobody has until there are none, or this server has enough."""

@@ -28,9 +28,9 @@ TRANSITIONS: Final[dict[JobState, frozenset[JobState]]] = {
     QUEUED: frozenset({RUNNING, CANCELLED, EXPIRED}),
     # Back to the queue when the worker is lost, to the schedule when the worker reschedules it.
     RUNNING: frozenset({QUEUED, SCHEDULED, DONE, FAILED, CANCELLED, DEAD}),
-    DEAD: frozenset({QUEUED, RESERVING, CANCELLED}),
+    DEAD: frozenset({QUEUED, CANCELLED}),
     DONE: frozenset(),
-    FAILED: frozenset({QUEUED, RESERVING}),
+    FAILED: frozenset({QUEUED}),
     CANCELLED: frozenset(),
     EXPIRED: frozenset(),
 }

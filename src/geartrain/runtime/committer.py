@@ -89,6 +89,7 @@ class Committer(Journal):
         self._committed_at = 0.0  # when the last batch was handed to the thread, by the loop's clock
         self._beat_timer: DelayedCall | None = None
         self._is_fenced = False
+        self._value_versions: dict[str, int] = {}  # of the values that this server has saved
 
     # The journal, called by the engine
 
@@ -142,6 +143,12 @@ class Committer(Journal):
         self._batch.removed_records.append(id)
         self.uncommitted.removed.add(id)
         self._note_change()
+
+    def is_older(self, name: str, version: int) -> bool:
+        """Whether the value that this server has saved under a name is older than that version of the store."""
+        if name in self._batch.saved_values or (self._writing is not None and name in self._writing.batch.saved_values):
+            return False
+        return self._value_versions.get(name, 0) <= version
 
     def drained(self) -> None:
         """Return freed memory to the system; in the thread, since it takes some milliseconds."""
@@ -336,6 +343,8 @@ class Committer(Journal):
                 engine.confirm(job)
             else:
                 engine.cede(job, twin.handle)
+        if outcome.version:
+            self._value_versions.update(dict.fromkeys(writing.batch.saved_values, outcome.version))
         if outcome.first_id:
             engine.next_id = outcome.first_id
             self._reserved_until = outcome.first_id + IDS_RESERVED

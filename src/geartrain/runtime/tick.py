@@ -22,6 +22,7 @@ from geartrain.engine.deadlines import NEVER
 from geartrain.engine.engine import Engine
 from geartrain.runtime.durability import CommitWaiter, Durability
 from geartrain.runtime.timers import PRECISION, DelayedCall, Timers
+from geartrain.runtime.value_feed import ValueFeed
 
 # Deadlines are by the wall clock and timers are not: a clock that was moved is noticed after this many seconds.
 LONGEST_WAIT: Final = 30.0
@@ -55,6 +56,7 @@ class TickLoop:
         self.engine = engine
         self.clock = clock  # epoch seconds
         self.durability = Durability()
+        self.values = ValueFeed()  # what other servers save
         self.timers = Timers(loop, self.begin_tick)
         self.longest_wait = LONGEST_WAIT
         self.after: list[Callable[[], None]] = []  # called at the end of each tick, when everything has been flushed

@@ -112,6 +112,7 @@ class Outcome(NamedTuple):
 
     twins: dict[int, Twin]  # by the id of a job of the batch: it was not saved, because this one has its unique key
     first_id: int = 0  # of a new range of ids; 0: the ids go on
+    version: int = 0  # of the saved values of the batch; 0: there were none
 
 
 COMMITTED: Final = Outcome({})

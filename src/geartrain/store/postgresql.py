@@ -48,6 +48,9 @@ _CONFLICTS: Final = (
 )
 _INVALID: Final = (struct.error, ValueError, UnicodeError, OverflowError, TypeError)
 
+# Values that were removed stay for a while, so that every server learns of it.
+_FORGET_VALUES: Final = "DELETE FROM {s}.kept WHERE value = '' AND saved < clock_timestamp() - interval '1 day'"
+
 T = TypeVar("T")
 
 _log = logging.getLogger("geartrain.store")
@@ -212,7 +215,9 @@ class PostgresqlStore:
     def prune(self, now: float, retention: contract.Retention) -> int:
         """Remove a bounded number of records of all servers. The leader calls it."""
         try:
-            return self.record_table.prune(self._connected(), now, retention)
+            connection = self._connected()
+            connection.execute(self._sql(_FORGET_VALUES))
+            return self.record_table.prune(connection, now, retention)
         except psycopg.Error as error:
             self._disconnect()
             raise StoreError(f"cannot write {self.target.shown}: {describe(error)}") from None
@@ -250,8 +255,10 @@ class PostgresqlStore:
                 self._disconnect()
                 self.record_table.reset()
                 self._examine(error)
-                if plan is not None and not (isinstance(error, psycopg.Error) and is_lost(error)):
-                    plan.outcome = None  # PostgreSQL has refused it, so it is not in doubt
+                if plan is not None:
+                    if isinstance(error, psycopg.Error) and is_lost(error):  # else PostgreSQL has refused it
+                        plan.sent = plan.outcome or plan.sent
+                    plan.outcome = None
                 if time.monotonic() - started > self.patience:
                     self._give_up(plan, error)
                 if not self.waiting_since:
@@ -284,7 +291,7 @@ class PostgresqlStore:
         raise StoreError(f"cannot write {self.target.shown}: {describe(error)}") from None
 
     def _give_up(self, plan: Plan | None, error: Exception) -> None:
-        if plan is not None and plan.outcome is not None:
+        if plan is not None and plan.sent is not None:
             self._undone += [row[0] for row in plan.batch.accepted]  # type: ignore[misc]
         raise StoreError(f"cannot write {self.target.shown}: {describe(error)}") from None
 
@@ -305,10 +312,9 @@ class PostgresqlStore:
             raise WentBackError(f"the last commit that the database has is {number}, not {self._number}")
         if number == self._current:
             self.in_doubt["committed"] += 1
-            raise _UnheardCommitError(plan.outcome if plan is not None else None)
-        if plan is not None and plan.outcome is not None:
+            raise _UnheardCommitError(plan.sent if plan is not None else None)
+        if plan is not None and plan.sent is not None:
             self.in_doubt["repeated"] += 1
-            plan.outcome = None
         if number > self._number and plan is not None:
             # One that was given up. What it accepted was undone, and its other changes are in this batch again.
             plan.removed = sorted({*plan.removed, *self._undone})

@@ -62,7 +62,8 @@ class Plan:
         if len(self.new) + len(self.finished) > ROWS_TO_COPY:
             self.tuples = list(map(packed.job_tuple, self.new))
             self.records = list(map(packed.record_tuple, self.finished))
-        self.outcome: Outcome | None = None  # from the moment at which the commit is sent
+        self.outcome: Outcome | None = None  # of this attempt, from the moment at which its commit is sent
+        self.sent: Outcome | None = None  # of an earlier attempt whose commit was sent and not answered
         self.is_repeated = False  # an earlier attempt may have been committed: records are replaced
 
     def _sort_accepted(self, batch: Batch, ended: set[int], changed: dict[int, Row]) -> None:
@@ -100,6 +101,7 @@ class Plan:
             or self.rests
             or self.failed
             or self.is_whole
+            or self.is_repeated
             or batch.removed_records
             or batch.saved_values
             or batch.ids_until
@@ -133,7 +135,8 @@ class BatchWriter:
         self._kept_version = self._sql("UPDATE {s}.meta SET value = value + 1 WHERE name = 'kept' RETURNING value")
         self._save_values = self._sql(
             f"INSERT INTO {{s}}.kept (name, value, version) SELECT *, %s FROM {unnested((packed.TEXT, packed.BYTEA))} "
-            "ON CONFLICT (name) DO UPDATE SET value = excluded.value, version = excluded.version"
+            "ON CONFLICT (name) DO UPDATE "
+            "SET value = excluded.value, version = excluded.version, saved = excluded.saved"
         )
 
     def _sql(self, text: str) -> sql.Composed:
@@ -166,8 +169,8 @@ class BatchWriter:
             self._records.add_rests(connection, plan.rests)
         if plan.failed:
             self._records.add_failed(connection, plan.failed)
-        self._save(connection, plan.batch.saved_values)
-        plan.outcome = Outcome(twins, self._more_ids(connection, plan.batch.ids_until))
+        version = self._save(connection, plan.batch.saved_values)
+        plan.outcome = Outcome(twins, self._more_ids(connection, plan.batch.ids_until), version)
         connection.execute("COMMIT")
         return plan.outcome
 
@@ -259,11 +262,14 @@ class BatchWriter:
         if ids:
             self._records.remove(connection, ids)
 
-    def _save(self, connection: Connection, values: dict[str, bytes]) -> None:
-        if values:
-            version = one(connection.execute(self._kept_version))[0]
-            columns = packed.columns((packed.TEXT, packed.BYTEA), sorted(values.items()))
-            connection.execute(self._save_values, [version, *map(Array, columns)])
+    def _save(self, connection: Connection, values: dict[str, bytes]) -> int:
+        """Save values; return their version, or 0. Servers that save values wait for each other."""
+        if not values:
+            return 0
+        version: int = one(connection.execute(self._kept_version))[0]
+        columns = packed.columns((packed.TEXT, packed.BYTEA), sorted(values.items()))
+        connection.execute(self._save_values, [version, *map(Array, columns)])
+        return version
 
     def _more_ids(self, connection: Connection, ids_until: int) -> int:
         """Begin another range if this one is half used; return its first id, or 0."""

@@ -127,7 +127,12 @@ CREATE INDEX records_removed ON {{schema}}.records (remove_at) WHERE remove_at >
 
 CREATE TABLE {{schema}}.results (id bigint PRIMARY KEY, rest bytea NOT NULL) WITH ({_VACUUM});
 CREATE TABLE {{schema}}.failed_jobs ({_JOB_COLUMNS}) WITH ({_VACUUM});
-CREATE TABLE {{schema}}.kept (name text PRIMARY KEY, value bytea NOT NULL, version bigint NOT NULL);
+CREATE TABLE {{schema}}.kept (
+    name text PRIMARY KEY,
+    value bytea NOT NULL,
+    version bigint NOT NULL,
+    saved timestamptz NOT NULL DEFAULT clock_timestamp()
+);
 """
 
 # Every batch calls it first, and cannot be committed if it raises. It proves that the server still has its node,

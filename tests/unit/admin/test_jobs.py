@@ -337,7 +337,7 @@ def test_sparse_ids_are_not_looked_up_one_by_one(admin: Admin, engine: Engine, m
 
 
 def test_submit_with_options_that_protocols_lack(admin: Admin, engine: Engine) -> None:
-    handle = admin.submit(b"f", b"in", "high", b"key", expires_at=NOW + 60, keep_for=5.0, timeout=3.0)
+    handle = run(admin.submit(b"f", b"in", "high", b"key", expires_at=NOW + 60, keep_for=5.0, timeout=3.0))
     job = engine.find(handle)
     assert job is not None
     assert (job.payload, job.priority, job.unique, job.background, job.door) == (b"in", 0, b"key", True, "control")
@@ -358,7 +358,7 @@ def test_submit_with_options_that_protocols_lack(admin: Admin, engine: Engine) -
 def test_submit_with_invalid_options(admin: Admin, engine: Engine, wrong: dict[str, Any]) -> None:
     engine.builtin_workers.setdefault(b"geartrain.control", object())  # type: ignore[arg-type]
     with pytest.raises(AdminError) as refused:
-        admin.submit(**{"function": b"f", **wrong})
+        run(admin.submit(**{"function": b"f", **wrong}))
     assert refused.value.kind == "bad-request"
     assert not len(engine.jobs)
 

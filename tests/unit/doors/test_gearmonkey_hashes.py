@@ -339,7 +339,7 @@ class TestScript:
 
     def test_paused_function(self, door: Bench, worker: DoorPeer) -> None:
         self.schedule(door, door.now + 100)
-        door.engine.function(b"f").paused = True
+        door.engine.pause(b"f")
         assert self.due(worker, door.now + 100) == b"$-1\r\n"
         assert door.engine.scheduled == 1
 

@@ -54,7 +54,7 @@ def test_only_a_queued_job_can_become_running() -> None:
 
 
 def test_every_state_can_be_reached() -> None:
-    reached = {JobState.SCHEDULED, JobState.QUEUED}
+    reached = {JobState.SCHEDULED, JobState.QUEUED, JobState.RESERVING}
     for _ in JobState:
         reached |= {after for state in reached for after in lifecycle.TRANSITIONS[state]}
     assert reached == set(JobState)
@@ -70,5 +70,5 @@ def test_the_diagram_has_one_arrow_per_transition() -> None:
         for after in followers
     }
     ends = {("done", "[*]"), ("failed", "[*]"), ("cancelled", "[*]"), ("expired", "[*]")}
-    assert arrows == table | ends | {("[*]", "scheduled"), ("[*]", "queued")}
+    assert arrows == table | ends | {("[*]", "scheduled"), ("[*]", "queued"), ("[*]", "reserving")}
     assert len(arrows) == len(lines) - 1, "no arrow twice"

@@ -22,6 +22,12 @@ GOOD: dict[str, tuple[str, Any]] = {
     ),
     "danga_on_gearman_port": ("true", True),
     "store": ("sqlite:///var/lib/jobs.db", "sqlite:///var/lib/jobs.db"),
+    "node_name": ("east", "east"),
+    "advertise": ("10.0.0.5:4730", "10.0.0.5:4730"),
+    "lease": ("5s", 5.0),
+    "store_patience": ("30s", 30.0),
+    "unique_scope": ("server", "server"),
+    "takeover_jobs": ("10", 10),
     "keep_records_for": ("2h", 7200.0),
     "keep_records": ("0", 0),
     "keep_failed_for": ("2d", 172800.0),
@@ -107,7 +113,14 @@ SECONDS = "must be whole seconds such as 30 or 2m, or -1 for the system's own va
 LEVELS = "must be one of fatal, alert, critical, error, warning, notice, info, debug"
 BAD: dict[str, tuple[str, list[str]]] = {
     "danga_on_gearman_port": ("must be true or false", ["yes", "7003"]),
-    "store": ("must be memory, or sqlite:///path/to/file", ["disk", "sqlite:", "sqlite://host/x", "memory "]),
+    "store": (
+        "must be memory, sqlite:///path/to/file or postgresql://user@host/database",
+        ["disk", "sqlite:", "sqlite://host/x", "memory "],
+    ),
+    "lease": ("must be a time from 2s to 60s", ["1s", "61s", "long"]),
+    "store_patience": (DURATION, ["-1s", "week"]),
+    "unique_scope": ("must be one of cluster, server", ["world"]),
+    "takeover_jobs": (COUNT, ["-1", "all"]),
     "keep_records_for": (DURATION, ["-1s", "week"]),
     "keep_records": (COUNT, ["-1", "all"]),
     "keep_failed_for": (DURATION, ["-1s", "week"]),
@@ -199,6 +212,8 @@ def test_every_setting_is_tested() -> None:
     free_text = {
         *urls,
         *http,
+        "node_name",
+        "advertise",
         "periodic_token",
         "users_file",
         "tls_certificate",

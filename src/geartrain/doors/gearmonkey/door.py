@@ -42,7 +42,7 @@ class GearmonkeyDoor(door.Door):
         super().__init__(tick_loop, limits)
         self.options = options
         self.archive = archive
-        self.jobs = JobHashes(tick_loop.engine, saved_values)
+        self.jobs = JobHashes(tick_loop.engine, saved_values, tick_loop.values)
         self.ending = EndingJobs(tick_loop)
         self.counts = WorkerCounts(tick_loop.engine)
         self.channels = Channels()

@@ -13,16 +13,18 @@ from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import RUNNING
 from geartrain.errors import WireError
+from geartrain.runtime.value_feed import ValueFeed
 
 
 class JobHashes:
     """All jobs as hashes."""
 
-    def __init__(self, engine: Engine, saved_values: Mapping[str, bytes]) -> None:
+    def __init__(self, engine: Engine, saved_values: Mapping[str, bytes], values: ValueFeed | None = None) -> None:
         self._engine = engine
         self.prepared = PreparedJobs()
         self.finished = FinishedJobs()
-        self.written = WrittenFields(engine, saved_values)
+        self.written = WrittenFields(engine, saved_values, values)
+        self._is_shared = values is not None and values.is_shared
         self._first_own = engine.next_id
         # Restored jobs whose handles have another prefix, because the setting was changed; found on first use.
         self._others: dict[int, bytes] | None = None
@@ -56,7 +58,7 @@ class JobHashes:
     def is_unknown(self, key: keys.Key) -> bool:
         """Whether only the records may have the job."""
         return (
-            key.id < self._engine.next_id
+            (self._is_shared or key.id < self._engine.next_id)  # other servers have ids above
             and self.prepared.get(key) is None
             and self.live(key) is None
             and not self.has_ended(key)

@@ -12,6 +12,7 @@ from typing import Final
 from geartrain.admin.saved_values import SavedValues
 from geartrain.doors.gearmonkey import keys
 from geartrain.engine.engine import Engine
+from geartrain.runtime.value_feed import ValueFeed
 
 Fields = dict[bytes, bytes]
 
@@ -46,13 +47,17 @@ class WrittenHash:
 class WrittenFields:
     """By the job's id."""
 
-    def __init__(self, engine: Engine, saved: Mapping[str, bytes]) -> None:
+    def __init__(self, engine: Engine, saved: Mapping[str, bytes], values: ValueFeed | None = None) -> None:
         self._engine = engine
         self._hashes: dict[int, WrittenHash] = {}
         self._bytes = 0
         self.most_jobs = _MOST_JOBS
-        self._saved = SavedValues(_KIND, saved, engine.journal.save_value)
+        # Where several servers share the store, there are also the fields of their jobs, which this one may take over.
+        self._is_shared = values is not None and values.is_shared
+        self._saved = SavedValues(_KIND, saved, engine.journal.save_value, is_shared=self._is_shared)
         self._load()
+        if values is not None:
+            values.subscribe(self._values_changed)
 
     def __len__(self) -> int:
         return len(self._hashes)
@@ -143,7 +148,25 @@ class WrittenFields:
         return self._bytes + size > _MOST_BYTES_IN_ALL or len(self._hashes) + jobs > self.most_jobs
 
     def _is_known(self, number: int) -> bool:
-        return number in self._engine.jobs or number in self._engine.dead
+        return self._is_shared or number in self._engine.jobs or number in self._engine.dead
+
+    def _values_changed(self, values: Mapping[str, bytes]) -> None:
+        """Another server has changed the fields of its jobs."""
+        for slot, value in self._saved.changes(values):
+            number, own = _decode(value)
+            if value:
+                self._saved.assign(str(number), slot)
+            else:
+                number = int(self._saved.name_of(slot) or 0)
+            self._take(number, own)
+
+    def _take(self, number: int, own: Fields) -> None:
+        """Use fields that are saved."""
+        written = self._hashes.setdefault(number, WrittenHash({}))
+        self._bytes += size_of(own) - size_of(written.own)
+        written.own = own
+        if not own and not written.report:
+            del self._hashes[number]
 
     def _load(self) -> None:
         """Restore saved fields, and delete those of jobs that no longer exist."""
@@ -151,8 +174,7 @@ class WrittenFields:
             number, own = _decode(value)
             self._saved.assign(str(number), slot)
             if self._is_known(number) and number not in self._hashes:
-                self._hashes[number] = WrittenHash(own)
-                self._bytes += size_of(own)
+                self._take(number, own)
             elif not self._is_known(number):
                 self._saved.remove(str(number))
 

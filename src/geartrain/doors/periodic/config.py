@@ -35,6 +35,10 @@ class PeriodicConfig:
     def __init__(self, saved: Mapping[str, bytes], save: Callable[[str, bytes], None]) -> None:
         self._save = save
         self._values = dict(DEFAULTS)
+        self.use(saved)
+
+    def use(self, saved: Mapping[str, bytes]) -> None:
+        """Use saved values, perhaps of another server."""
         for key in DEFAULTS:
             value = saved.get(_PREFIX + key.decode(), b"")
             if value.isdigit():

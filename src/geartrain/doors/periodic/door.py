@@ -48,6 +48,7 @@ class PeriodicDoor(door.Door):
         self.options = options
         self.control = control
         self.config = PeriodicConfig(kept, tick_loop.engine.journal.save_value)
+        tick_loop.values.subscribe(self.config.use)
         self.locks = Locks(tick_loop.engine)
         self.first_due = FirstDueTimes(tick_loop.engine)
         self.omitted_functions = 0  # functions that the last STATUS omitted
