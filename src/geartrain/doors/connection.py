@@ -49,7 +49,7 @@ class Connection(PeerIdentity):
         self._unhandled: list[bytes] = []  # what arrived while no packet could be handled
         self._unhandled_size = 0
         self._buffer: PacketBuffer | None = None  # of the door's codec; see `count_input_of`
-        self._inflight = 0  # bytes of an incomplete packet, as they are counted in `tick_loop.inflight_bytes`
+        self._inflight: i64 = 0  # bytes of an incomplete packet, as they are counted in `tick_loop.inflight_bytes`
         self._taken: i64 = 0  # bytes that the system had taken of them at the last check
         self._unread_checks = 0  # in which the peer has read nothing
         self._stalled_checks = 0
