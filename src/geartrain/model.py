@@ -4,7 +4,7 @@ import enum
 import json
 from typing import Final, NamedTuple
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i16, mypyc_attr
 
 
 class Priority(enum.IntEnum):
@@ -109,19 +109,20 @@ class Job:
         submitted_at: float,
         door: str,
     ) -> None:
+        # Compiled, attributes lie in this order, and three small ones at the beginning share a word.
+        self.background = background  # durable, and runs although no client waits for it
+        self.keeps_result = True  # false: the submitter does not want the result, so its record has none
+        self.priority: i16 = priority  # a Priority as a plain int, because it indexes lists
         self.id = id  # increases by one per job, never reused
         self.handle = handle  # identifies the job for clients and workers
         self.function = function
         self.unique = unique  # unique key within the function; empty: none
         self.payload = payload
-        self.priority = priority  # a Priority as a plain int, because it indexes lists
-        self.background = background  # durable, and runs although no client waits for it
         self.run_at = run_at  # epoch seconds; when it may run, and its position in the queue
         self.submitted_at = submitted_at
         self.door = door  # protocol of the submitter
         self.expires_at = 0.0  # epoch seconds; no worker gets it from then on, and it ends as expired; 0: never
         self.keep_for = 0.0  # seconds that its record is kept at least; 0: as long as the settings say
-        self.keeps_result = True  # false: the submitter does not want the result, so its record has none
         self.state = JobState.QUEUED
         self.attempts = 0  # how often a worker got it since it was submitted, rescheduled by a worker, or retried
         self.count = 0  # sum of the steps that workers gave when they rescheduled it

@@ -1,4 +1,4 @@
-"""One peer of any door: the read loop, and the end of the connection.
+"""One peer of any door: the read loop, and the end of the connection. Who the peer is, is in `peer_identity.py`.
 
 **Reading.** `data_received` is the only way in. It feeds what was read to the door's codec and has the door handle
 every complete packet. A WireError is a mistake of the peer: it is sent to the peer, which is disconnected if the error
@@ -18,15 +18,11 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from geartrain.audit import LOGIN, OK, REFUSED, Origin
-from geartrain.doors import web_access
 from geartrain.doors.door import Door
-from geartrain.doors.peer_output import HIGH_WATER, PeerOutput
+from geartrain.doors.peer_identity import PeerIdentity
+from geartrain.doors.peer_output import HIGH_WATER
 from geartrain.doors.refused_peer import RefusedPeer
-from geartrain.engine.engine import Engine
-from geartrain.errors import ForbiddenError, LimitError, RequestError, WireError
-from geartrain.rights import READ, Identity
-from geartrain.usage import UserUsage
+from geartrain.errors import RequestError, WireError
 from geartrain.wire.packet_buffer import PacketBuffer
 
 # A door handles this many packets between two calls of `turn_over`, which reads the clock.
@@ -40,16 +36,12 @@ _log = logging.getLogger("geartrain.doors")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Connection(PeerOutput):
+class Connection(PeerIdentity):
     """An asyncio protocol without the base class, so that it can be compiled. Each door has a subclass."""
 
     def __init__(self, door: Door) -> None:
         super().__init__(door)
-        self.peer = "?"
         self.admitted = False  # it was counted before this, with its TLS handshake
-        self.identity: Identity | None = None  # None: the peer may do everything
-        self._counted_for: UserUsage | None = None  # the user whose connections include this one
-        self.command = ""  # that is being carried out, if the audit log knows it by a name of its own
         self.input_ended = False  # nothing is read any more: the peer was refused, or has disconnected
         self.blocked = False  # set by a door: an earlier request must be answered before the next packet is handled
         self._refused: RefusedPeer | None = None  # set when a last error is sent: it must arrive
@@ -57,7 +49,7 @@ class Connection(PeerOutput):
         self._unhandled: list[bytes] = []  # what arrived while no packet could be handled
         self._unhandled_size = 0
         self._buffer: PacketBuffer | None = None  # of the door's codec; see `count_input_of`
-        self._inflight = 0  # bytes of an incomplete packet, as they are counted in `tick_loop.inflight_bytes`
+        self._inflight: i64 = 0  # bytes of an incomplete packet, as they are counted in `tick_loop.inflight_bytes`
         self._taken: i64 = 0  # bytes that the system had taken of them at the last check
         self._unread_checks = 0  # in which the peer has read nothing
         self._stalled_checks = 0
@@ -75,10 +67,10 @@ class Connection(PeerOutput):
         if limit is not None and not self.admitted and not limit.admits(self.door.name, self.peer):
             self._refuse_surplus(self.surplus_error(limit.text()))
             return
-        identity = self.door.identify(self.identity, transport)
-        if identity is not None and identity.usage is not None and not self._admits(identity):
+        refusal = self.identify()
+        if refusal:
+            self._refuse_surplus(self.surplus_error(refusal))
             return
-        self.identity = identity
         self.door.connections.add(self)
         if _log.isEnabledFor(logging.DEBUG):
             self.log(logging.DEBUG, "peer connected")
@@ -89,7 +81,7 @@ class Connection(PeerOutput):
             if self._refused is not None:
                 self._refused.discard(len(data))
             return
-        self.begin_tick()
+        self.tick_loop.start_tick()
         if self.suspended or self.blocked:
             self._keep_unhandled(data)
             return
@@ -169,92 +161,13 @@ class Connection(PeerOutput):
         seconds = self.door.limits.stall_timeout
         self.refuse(WireError("TIMEOUT", f"no more of a packet arrived for {seconds:g} seconds"))
 
-    def begin_tick(self) -> Engine:
-        """The engine, with the time of this tick and the rights of this peer."""
-        engine = self.tick_loop.begin_tick()
-        engine.actor = self.identity
-        engine.peer = self
-        return engine
-
-    def may_read(self, function: bytes) -> bool:
-        """Whether lists for this peer contain the function; also in later ticks, when others are served between."""
-        return self.identity is None or self.identity.rights.allow(READ, function)
-
-    @property
-    def is_local(self) -> bool:
-        """Whether the peer is on this machine: its address is a loopback one, or it came through a socket file."""
-        name = self.transport.get_extra_info("peername")
-        return not isinstance(name, tuple) or web_access.is_loopback(name[0].removeprefix("::ffff:"))
-
-    def authenticate(self, secret: str, user: str = "") -> None:
-        """Give the peer the identity that its token stands for; a ForbiddenError if that is unknown, or not `user`."""
-        identity = self.door.access.by_token(secret)
-        if identity is None or user not in ("", identity.name):
-            self.log(logging.WARNING, "unknown token")
-            self.audit(LOGIN, REFUSED, why="unknown token")
-            raise ForbiddenError("unknown token")
-        self.use_identity(identity)
-
-    def use_identity(self, identity: Identity) -> None:
-        """The peer has proved who it is; a LimitError if its user has too many connections."""
-        self._count_login(identity)
-        self.identity = self.engine.actor = identity
-        self.audit(LOGIN)
-
-    def count_for(self, usage: UserUsage | None) -> None:
-        """Count the connection for this user and no other; a LimitError if the user has too many."""
-        counted = self._counted_for
-        if usage is counted:
-            return
-        if usage is not None:
-            usage.add_connection()
-        if counted is not None:
-            counted.connections -= 1
-        self._counted_for = usage
-
-    def take_over(self, other: "Connection") -> None:
-        """Become the same peer as a connection that this one replaces."""
-        self.identity = other.identity
-        self._counted_for, other._counted_for = other._counted_for, None
-
-    def _count_login(self, identity: Identity) -> None:
-        try:
-            self.count_for(identity.usage)
-        except LimitError as error:
-            self.log(logging.WARNING, "login refused", str(error))
-            self.audit(LOGIN, REFUSED, why=str(error))
-            raise
-
-    def _admits(self, identity: Identity) -> bool:
-        """Count a new connection that proves an identity by itself; refuse it if its user has too many."""
-        is_new = identity is not self.identity  # a protocol sniffer has proved it already
-        try:
-            self._count_login(identity)
-        except LimitError as error:
-            self._refuse_surplus(self.surplus_error(str(error)))
-            return False
-        self.identity = identity
-        if is_new:
-            self.audit(LOGIN)
-        return True
-
-    def origin(self) -> Origin:
-        """Where the peer is, for the audit log."""
-        return Origin(self.door.name, self.peer, self.command)
-
-    def audit(self, verb: str, outcome: str = OK, words: list[bytes] | None = None, why: str = "") -> None:
-        """Record something that the peer did, or was refused."""
-        audit = self.engine.audit
-        if audit is not None:
-            arguments = {"words": words} if words else None
-            audit.record(verb, outcome, identity=self.identity, peer=self, arguments=arguments, why=why)
-
     # Reading
 
     def handle_input(self) -> None:
         """Handle what was fed, with the rights of this peer. Whatever goes wrong concerns only this connection."""
-        self.engine.actor = self.identity
-        self.engine.peer = self
+        engine = self.engine
+        engine.actor = self.identity
+        engine.peer = self
         while True:
             try:
                 self.handle_packets()
@@ -432,10 +345,6 @@ class Connection(PeerOutput):
             self._left = True
             self.lost()
 
-    def belongs_to(self, identities: frozenset[Identity]) -> bool:
-        """Whether one of these is the peer's identity."""
-        return self.identity in identities
-
     def drop(self, why: str) -> None:
         """Close at once, without waiting for the peer to read."""
         self.closing = self.input_ended = True
@@ -487,12 +396,3 @@ class Connection(PeerOutput):
             self.drop("it does not read what it is sent")
         else:
             self.timed_out()
-
-    def log(self, level: int, event: str, why: str = "", traceback: bool = False) -> None:
-        """One line about this peer."""
-        fields = {"door": self.door.name, "peer": self.peer}
-        if self.identity is not None:
-            fields["who"] = self.identity.name
-        if why:
-            fields["why"] = why
-        _log.log(level, event, exc_info=traceback, extra={"fields": fields})

@@ -80,7 +80,7 @@ class PeerOutput(Writer):
         self.out: list[bytes] = []  # pieces that are to be written
         self.unsent: i64 = 0  # bytes in these pieces
         self.suspended = False  # packets are left in the codec, and the tick loop will continue them
-        self._sent = 0  # how many pieces have left: the first in `out` has this number
+        self._sent: i64 = 0  # how many pieces have left: the first in `out` has this number
         self._held: list[HeldOutput] = []
         self._close_after_commit = False
         self._paused = False  # the peer does not read fast enough

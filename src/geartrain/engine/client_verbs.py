@@ -58,7 +58,8 @@ class ClientVerbs(FailedJobs):
         if function is None:
             function = self.function(name)
         now = self.now
-        if unique:
+        has_key = len(unique) > 0  # a comparison; compiled, `if unique` is a call
+        if has_key:
             if len(unique) > LONGEST_UNIQUE:
                 raise names.unique_too_long(unique)
             existing = self.unique_jobs.get(name, unique)
@@ -102,7 +103,7 @@ class ClientVerbs(FailedJobs):
             now,
             door,
         )
-        if timeout or count or reducer:
+        if timeout or count or len(reducer) > 0:
             job.timeout, job.count, job.reducer = timeout, count, reducer
         if not keeps_result:
             job.keeps_result = False
@@ -115,7 +116,7 @@ class ClientVerbs(FailedJobs):
             job.user = usage.name
             self.count_job(job)
         self.jobs.add(job)
-        if unique:
+        if has_key:
             self.unique_jobs.add(job)
         if watcher is not None:
             job.watchers = [watcher]

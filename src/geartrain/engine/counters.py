@@ -5,12 +5,14 @@ for less than a microsecond and for invalid durations, bucket n for less than 2*
 
 >>> histogram = DurationHistogram()
 >>> for seconds in (0.0, 0.000001, 0.0015, 0.0015, -5.0):
-...     _ = histogram.add(seconds)
+...     histogram.add(seconds)
 >>> {bucket: count for bucket, count in enumerate(histogram.counts()) if count}, round(histogram.total_seconds, 6)
 ({0: 2, 1: 1, 11: 2}, 0.003001)
 """
 
 from typing import Final
+
+from mypy_extensions import i64
 
 from geartrain.engine.lifecycle import CANCELLED, DONE, EXPIRED, FAILED
 from geartrain.model import JobState
@@ -18,39 +20,43 @@ from geartrain.model import JobState
 BUCKETS: Final = 64
 MICRO: Final = 1_000_000.0
 LONGEST: Final = 4e12  # seconds; longer, negative and NaN durations count in bucket 0
+# Where each bucket ends, in microseconds.
+_ENDS: Final = [min(2.0**bucket, LONGEST * MICRO) for bucket in range(BUCKETS)]
 
 
 class DurationHistogram:
     """Counts durations. Consecutive ones mostly fall into the same bucket, so a run of them is counted separately."""
 
-    __slots__ = ("_bucket", "_counts", "_run", "largest", "total_seconds")
+    __slots__ = ("_begin", "_bucket", "_counts", "_end", "_run", "largest", "total_seconds")
 
     def __init__(self) -> None:
         self.total_seconds = 0.0  # sum of the valid durations
         self.largest = 0.0  # duration since `take_largest` was called last
         self._counts = [0] * BUCKETS
         self._bucket = 0
-        self._run = 0  # how many more there are in `_bucket` than `_counts` says
+        self._begin = 0.0  # the bounds of `_bucket` in microseconds
+        self._end = 1.0
+        self._run: i64 = 0  # how many more there are in `_bucket` than `_counts` says
 
-    def add(self, seconds: float) -> int:
-        """Count a duration. Return its bucket, for `add_to` of another histogram."""
-        bucket = 0
-        if 0.0 < seconds < LONGEST:
-            bucket = int(seconds * MICRO).bit_length()
-        self.add_to(bucket, seconds)
-        return bucket
-
-    def add_to(self, bucket: int, seconds: float) -> None:
-        """Count a duration whose bucket is known."""
-        if bucket:
-            self.total_seconds += seconds
-            if seconds > self.largest:
-                self.largest = seconds
-        if bucket != self._bucket:
-            self._counts[self._bucket] += self._run
-            self._bucket = bucket
-            self._run = 0
+    def add(self, seconds: float) -> None:
+        """Count a duration."""
+        micros = seconds * MICRO
+        if not self._begin <= micros < self._end:
+            if not 0.0 <= seconds < LONGEST:
+                seconds = 0.0
+            self._begin_run(seconds * MICRO)
         self._run += 1
+        self.total_seconds += seconds
+        if seconds > self.largest:
+            self.largest = seconds
+
+    def _begin_run(self, micros: float) -> None:
+        """Count what follows in the bucket of this duration."""
+        self._counts[self._bucket] += self._run
+        self._run = 0
+        self._bucket = bucket = int(micros).bit_length()
+        self._begin = _ENDS[bucket - 1] if bucket else 0.0
+        self._end = _ENDS[bucket]
 
     def remove(self, seconds: float) -> None:
         """Undo `add`, which may be called later."""

@@ -126,12 +126,12 @@ class Crew:
         """A worker becomes idle."""
         worker.idle = True
         self.idle.append(worker)
-        entry = self.parked.first
-        while entry is not None:
+        while not self.parked.is_empty:
+            entry = self.parked.first
+            assert entry is not None
             self.parked.remove(entry)
             entry.is_parked = False
             entry.function.idle_crews.append(entry)
-            entry = self.parked.first
 
     def remove_idle(self, worker: Worker) -> None:
         """An idle worker is no longer idle."""
@@ -154,39 +154,39 @@ class Crew:
 
     def _first_ready(self) -> ReadyQueue | None:
         for ready in self.ready:
-            entry = ready.first
-            while entry is not None:
+            while not ready.is_empty:
+                entry = ready.first
+                assert entry is not None
                 if entry.queue.size and not entry.function.resting:
                     return entry
                 entry.park()
-                entry = ready.first
         return None
 
 
 def announce(queue: JobQueue) -> None:
     """A queue has jobs: list it at every crew that considers it empty."""
-    entry = queue.parked.first
-    while entry is not None:
-        entry.unpark()
+    while not queue.parked.is_empty:
         entry = queue.parked.first
+        assert entry is not None
+        entry.unpark()
 
 
 def pop_idle_worker(function: Function) -> Worker | None:
     """Remove and return the worker that has been idle longest, in the crew whose turn it is."""
     idle_crews = function.idle_crews
-    entry = idle_crews.first
-    while entry is not None:
+    while not idle_crews.is_empty:
+        entry = idle_crews.first
+        assert entry is not None
         crew = entry.crew
         worker = crew.idle.first
         idle_crews.remove(entry)
         if worker is not None:
             crew.remove_idle(worker)
-        if crew.idle.first is not None:
+        if not crew.idle.is_empty:
             idle_crews.append(entry)
         else:
             entry.is_parked = True
             crew.parked.append(entry)
         if worker is not None:
             return worker
-        entry = idle_crews.first
     return None

@@ -25,9 +25,10 @@ _SWEEP_FROM: Final = 64  # stale entries; rebuilding the heap for fewer is not w
 class DeadlineHeap:
     """The heap; its subclasses define which entries are current."""
 
-    __slots__ = ("_entries", "_stale")
+    __slots__ = ("_entries", "_stale", "not_before")
 
     def __init__(self) -> None:
+        self.not_before = NEVER  # no entry has an earlier time; saves most calls of `next_time`
         self._entries: list[tuple[float, int, LiveJob]] = []  # time, id, job
         self._stale = 0  # how many entries are known to be stale
 
@@ -40,6 +41,8 @@ class DeadlineHeap:
 
     def add(self, when: float, job: LiveJob) -> None:
         heapq.heappush(self._entries, (when, job.id, job))
+        if when < self.not_before:
+            self.not_before = when
 
     def count_stale(self) -> None:
         """An entry has become stale."""
@@ -55,9 +58,11 @@ class DeadlineHeap:
         while entries:
             when, _, job = entries[0]
             if self.is_current(when, job):
+                self.not_before = when
                 return when
             heapq.heappop(entries)
             self._stale = max(self._stale - 1, 0)
+        self.not_before = NEVER
         return NEVER
 
     def pop_due(self, now: float) -> LiveJob | None:
@@ -128,3 +133,4 @@ class Leases(DeadlineHeap):
         heapq.heapify(entries)
         self._entries = entries
         self._stale = 0
+        self.not_before = entries[0][0] if entries else NEVER

@@ -20,7 +20,7 @@ class JobBlock:
 
     def __init__(self) -> None:
         self.jobs: list[LiveJob | None] = [None] * _SLOTS
-        self.size = 0  # how many slots are used
+        self.size: i64 = 0  # how many slots are used
 
 
 class JobTable:
@@ -39,7 +39,7 @@ class JobTable:
         self._add_block = self._remove_block = JobBlock()  # of the last job that was added, and removed
         self._add_number: i64 = _NO_BLOCK
         self._remove_number: i64 = _NO_BLOCK
-        self._size = 0
+        self._size: i64 = 0
 
     def add(self, job: LiveJob) -> None:
         """Add a job that is not in the table."""

@@ -12,7 +12,7 @@ import heapq
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i64, mypyc_attr
 
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import QUEUED
@@ -30,7 +30,7 @@ class JobQueue:
     __slots__ = ("_early", "_first", "_last", "_stale", "parked", "size")
 
     def __init__(self) -> None:
-        self.size = 0  # how many jobs are queued
+        self.size: i64 = 0  # how many jobs are queued
         self.parked: LinkedList[ReadyQueue] = LinkedList()  # of crews that consider it empty or paused
         self._first: LiveJob | None = None  # ends of the linked list
         self._last: LiveJob | None = None
@@ -169,9 +169,10 @@ N = TypeVar("N", bound=Node)
 class LinkedList(Generic[N]):
     """An intrusive doubly linked list: appending and removing cost the same at any length."""
 
-    __slots__ = ("first", "last")
+    __slots__ = ("first", "is_empty", "last")
 
     def __init__(self) -> None:
+        self.is_empty = True  # cheaper to ask than `first is None`, of which compiled code checks the type
         self.first: N | None = None
         self.last: N | None = None
 
@@ -180,6 +181,7 @@ class LinkedList(Generic[N]):
         last = self.last
         if last is None:
             self.first = node
+            self.is_empty = False
         else:
             last.next = node
             node.previous = last
@@ -190,6 +192,7 @@ class LinkedList(Generic[N]):
         previous, following = node.previous, node.next
         if previous is None:
             self.first = cast(N | None, following)
+            self.is_empty = following is None
         else:
             previous.next = following
             node.previous = None

@@ -25,7 +25,7 @@ from geartrain.engine import interfaces
 from geartrain.engine.broadcast import Broadcasts
 from geartrain.engine.counters import DurationHistogram, OutcomeCounts
 from geartrain.engine.crew import Crew
-from geartrain.engine.deadlines import ExpiringJobs, Leases, ScheduledJobs
+from geartrain.engine.deadlines import NEVER, ExpiringJobs, Leases, ScheduledJobs
 from geartrain.engine.function import Function
 from geartrain.engine.interfaces import Journal, Observer, Timer, Watcher
 from geartrain.engine.job import LiveJob
@@ -67,8 +67,8 @@ class EngineState(Permissions):
         self.broadcasts = Broadcasts()
         self.workers: dict[int, Worker] = {}  # by number; those that are listed
         self.next_worker = 1
-        self.running = 0  # running jobs of all functions
-        self.scheduled = 0  # scheduled jobs of all functions
+        self.running: i64 = 0  # running jobs of all functions
+        self.scheduled: i64 = 0  # scheduled jobs of all functions
         self.free_bytes: i64 = self.policy.max_queued_bytes  # left for jobs; restored ones may make it negative
         self.restored = 0  # jobs that a restart brought back
         self.restored_or_retried = 0  # jobs that were not submitted: restored, or dead and retried
@@ -80,6 +80,7 @@ class EngineState(Permissions):
         self.timers: list[Timer] = []
         self._observers: list[Observer] = []
         self._memory_released_at = first_id  # the next id at that time
+        self._has_planned_wakes = False
         self._planned_wakes: deque[tuple[float, Function]] = deque()
         self._dead_foreground: OrderedDict[int, None] = OrderedDict()  # ids, the oldest first
         self._ids_by_handle: dict[bytes, int] = {}  # of restored jobs whose handle does not end in their id
@@ -206,6 +207,7 @@ class EngineState(Permissions):
             if not function.next_wake_at and function.queued:
                 function.next_wake_at = self.now + self.policy.wake_grace
                 self._planned_wakes.append((function.next_wake_at, function))
+                self._has_planned_wakes = True
 
     def _wake_more(self) -> None:
         """Where jobs are still queued some time after a worker was woken, wake one more worker per job.
@@ -218,6 +220,7 @@ class EngineState(Permissions):
             function.next_wake_at = 0.0
             if not function.resting:
                 self._wake(function, function.queued)
+        self._has_planned_wakes = len(self._planned_wakes) > 0
 
     # Moving jobs
 
@@ -242,7 +245,7 @@ class EngineState(Permissions):
             crews.announce(queue)
         if taken_from is not None:
             taken_from.revoked(job)
-        if not function.resting:
+        if not function.resting and not function.idle_crews.is_empty:
             self._wake(function, self.policy.wake_count)
 
     def _rest(self, function: Function) -> None:
@@ -286,9 +289,11 @@ class EngineState(Permissions):
         before = job.state
         enter(job, state)
         if before is RUNNING:
-            bucket = self.run_times.add(self.now - job.started_at)
-            if function.times is not None:
-                function.times.run.add_to(bucket, self.now - job.started_at)
+            seconds = self.now - job.started_at
+            self.run_times.add(seconds)
+            times = function.times
+            if times is not None:
+                times.run.add(seconds)
             self._unassign(function, job)
         elif before is QUEUED:
             function.queues[job.priority].remove(job)
@@ -307,7 +312,7 @@ class EngineState(Permissions):
                 self.uncount_job(job)
         else:
             job.progress = None  # other jobs keep it for their record
-        if job.unique:
+        if len(job.unique) > 0:
             self.unique_jobs.remove(job)
         if not len(self.jobs) and self.next_id - self._memory_released_at > _RELEASE_MEMORY_AFTER:
             self._release_memory()
@@ -338,7 +343,9 @@ class EngineState(Permissions):
 
         With `whole`, a background job is kept with its payload.
         """
-        worker = job.owner or worker
+        owner = job.owner
+        if owner is not None:
+            worker = owner
         function = self.functions[job.function]
         function.outcomes.count(state)
         self.outcomes.count(state)
@@ -376,14 +383,14 @@ class EngineState(Permissions):
 
     def deadline(self) -> float:
         """Return when `tick` has something to do next, or NEVER."""
-        soonest = self.schedule.next_time()
-        leases = self.leases.next_time()
-        if leases < soonest:
-            soonest = leases
-        expiring = self.expiring.next_time()
-        if expiring < soonest:
-            soonest = expiring
-        if self._planned_wakes:
+        soonest = NEVER
+        if self.schedule.not_before < soonest:
+            soonest = self.schedule.next_time()
+        if self.leases.not_before < soonest:
+            soonest = min(soonest, self.leases.next_time())
+        if self.expiring.not_before < soonest:
+            soonest = min(soonest, self.expiring.next_time())
+        if self._has_planned_wakes:
             wake_at, latest = self._planned_wakes[0][0], self.now + self.policy.wake_grace
             if latest < wake_at:
                 wake_at = latest

@@ -143,7 +143,8 @@ class WorkerVerbs(ClientVerbs):
         times = function.times
         if times is None:
             times = self.measure(function)
-        times.wait.add_to(self.wait_times.add(now - ready_at), now - ready_at)
+        self.wait_times.add(now - ready_at)
+        times.wait.add(now - ready_at)
         timeout = worker.abilities[job.function].timeout
         if job.timeout and (not timeout or job.timeout < timeout):
             timeout = job.timeout

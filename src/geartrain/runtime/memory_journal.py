@@ -60,5 +60,5 @@ class MemoryJournal(Journal):
         return MemoryRecord(
             job.id, job.handle, job.function, job.unique, job.priority, state_number(job.state), job.submitted_at,
             job.started_at, now, job.attempts, job.door, worker_door, name, job.code, job.reason, result,
-            job.failed_attempts, job.keeps_result, last_progress(job),
+            job.failed_attempts, job.keeps_result, "" if job.progress is None else last_progress(job),
         )  # fmt: skip

@@ -63,6 +63,7 @@ class TickLoop:
         self.inflight_bytes = 0  # of incomplete packets, of all peers
         self._dirty: list[Writer] = []  # have something to write
         self._suspended: deque[Writer] = deque()  # are to be continued, the one that waits longest first
+        self._continue_wanted = False  # there are some
         self._continue_due = False  # continuing them is scheduled
         self._on_continue: Callable[[], None] = self._continue
         self._call_soon = loop.call_soon
@@ -78,7 +79,13 @@ class TickLoop:
         Nothing may be awaited between this and the engine's verbs. They are called for the server itself, with all
         rights, unless the caller sets `actor` and `peer` of the engine: connections have a method for that.
         """
-        self.engine.actor = self.engine.peer = None
+        engine = self.engine
+        engine.actor = engine.peer = None
+        self.start_tick()
+        return engine
+
+    def start_tick(self) -> None:
+        """Give the engine the time, unless this tick has begun. For connections, which set `actor` and `peer`."""
         if not self._timed:
             self._timed = True
             now = self.clock()
@@ -86,7 +93,6 @@ class TickLoop:
             if now >= self.engine.lapse_at:
                 self.engine.lapse()
             self.schedule_tick()
-        return self.engine
 
     async def durable(self) -> None:
         """Wait until every change so far is on disk; a NotDurableError if it cannot be written."""
@@ -100,6 +106,7 @@ class TickLoop:
     def continue_later(self, writer: Writer) -> None:
         """Continue the input of a connection in a later tick, after others had their turn."""
         self._suspended.append(writer)
+        self._continue_wanted = True
         self.schedule_tick()
 
     def schedule_tick(self) -> None:
@@ -113,18 +120,19 @@ class TickLoop:
         self.timers.close()
 
     def _run_tick(self) -> None:
+        engine = self.engine
         if not self._timed:  # this tick has only something to write
             self._timed = True
-            self.engine.now = self.clock()
+            engine.now = self.clock()
         self._due = False
-        self.engine.actor = self.engine.peer = None
+        engine.actor = engine.peer = None
         try:
             self._flush()
             for call in self.after:
                 call()
         finally:
             self._timed = False
-        if self._suspended and not self._continue_due:
+        if self._continue_wanted and not self._continue_due:
             self._continue_due = True
             self._call_soon(self._on_continue)
         self._set_deadline()
@@ -141,7 +149,8 @@ class TickLoop:
             except Exception:  # the others wait as well
                 _log.exception("continuing input failed")
             if time.monotonic() >= ends:
-                return
+                break
+        self._continue_wanted = len(suspended) > 0
 
     def _flush(self) -> None:
         dirty = self._dirty

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i16, i64, mypyc_attr
 
 from geartrain.model import Attempt, FailedPayload, JobState, Record, id_from_handle, pack_attempts, unpack_attempts
 from geartrain.store import contract, rows
@@ -20,7 +20,8 @@ from geartrain.store import contract, rows
 # long, so a handle is not used for another job after a restart.
 _EPOCH: Final = 1_767_225_600
 _LIMITS: Final = contract.ResultLimits()
-_FAILED: Final = int(JobState.FAILED)
+_FAILED: Final = 4  # a literal, which compiled code compares at once
+assert int(JobState.FAILED) == _FAILED
 _PAYLOAD: Final = contract.COLUMNS.index("payload")
 
 
@@ -77,11 +78,13 @@ class MemoryRecord:
         keeps_result: bool,
         progress: str,
     ) -> None:
+        # Compiled, attributes lie in this order, and two small ones at the beginning share a word.
+        self.keeps_result = keeps_result
+        self.priority: i16 = priority
         self.id = id
         self.handle = handle
         self.function = function
         self.unique = unique
-        self.priority = priority
         self.state = state
         self.submitted_at = submitted_at
         self.started_at = started_at
@@ -94,7 +97,6 @@ class MemoryRecord:
         self.reason = reason
         self.result = result
         self.failed_attempts = failed_attempts
-        self.keeps_result = keeps_result
         self.progress = progress
         self.result_size = 0  # of a result that was cut
 
@@ -133,7 +135,7 @@ class MemoryStore:
         self._index_lock = threading.Lock()  # any thread may query
         self._saved_values: dict[str, bytes] = {}
         self._next_id = max(1, int((time.time() - _EPOCH) * 1_000_000))
-        self._result_limit = min(limits.inline, limits.largest)
+        self._result_limit: i64 = min(limits.inline, limits.largest)
         self._largest = limits.largest
         self._total = limits.total_in_memory
         self._large: dict[int, MemoryRecord] = {}  # with more than `_result_limit` bytes of result, the oldest first

@@ -33,8 +33,12 @@ class GearmanWatcher(Watcher):
         self.connection.write(wire.about_job(wire.WORK_WARNING, job.handle, data))
 
     def complete(self, job: LiveJob, result: bytes) -> None:
-        """WORK_COMPLETE."""
-        self._send(wire.WORK_COMPLETE, job.handle, result)
+        """WORK_COMPLETE; nearly always for one watcher, to which nothing is to be added."""
+        connection = self.connection
+        if connection.engine.shared_packets is None:
+            connection.write(wire.about_job(wire.WORK_COMPLETE, job.handle, result))
+        else:
+            self._send(wire.WORK_COMPLETE, job.handle, result)
 
     def fail(self, job: LiveJob, reason: str) -> None:
         """WORK_FAIL; the protocol has no place for the reason."""
