@@ -1,14 +1,18 @@
 """What the groups of verbs share. `Admin` in `service.py` is all of them in one class, as the engine is."""
 
+from collections.abc import Callable
 from typing import Final, Protocol
 
-from geartrain.admin.views import ReloadView, System, UserView
+from geartrain.admin.views import DumpPage, LoadView, ReloadView, System, UserView
 from geartrain.errors import AdminError
 from geartrain.model import JobState
 from geartrain.runtime.records import RecordArchive
 from geartrain.runtime.tick import TickLoop
 
 _PAGE_MOST: Final = 1000
+
+# Called with name, value and whether to replace; returns whether it was loaded, and whether there was one.
+LoadValue = Callable[[str, bytes, bool], tuple[bool, bool]]
 
 
 class ServerInfo(Protocol):
@@ -25,6 +29,12 @@ class ServerInfo(Protocol):
 
     def kept_seconds(self, state: JobState) -> float | None:
         """How long jobs that ended in a state are kept; None: there is no limit of time."""
+
+    async def dump(self, part: str, number: int, after: int) -> DumpPage:
+        """A page of one part of a dump of this server; the header begins one."""
+
+    async def load(self, lines: bytes, replace: bool, load_value: LoadValue) -> LoadView:
+        """Load a dump; an AdminError says why it cannot be."""
 
     def reload(self) -> ReloadView:
         """Read users and certificates again; a SettingsError says why nothing was changed."""

@@ -87,6 +87,19 @@ class FunctionSettings:
         self._engine.configure(function, presentation.function_policy(options))
         self._save(msgspec.structs.replace(setting, options=options))
 
+    def load(self, slot: str, value: bytes, replace: bool) -> tuple[bool, bool]:
+        """Load what a dump has about a function; whether it was loaded, and whether there was something."""
+        try:
+            setting = msgspec.json.decode(value, type=_Setting)
+        except msgspec.MsgspecError as error:
+            raise AdminError("bad-request", f"not the settings of a function: {error}") from None
+        was_there = setting.function in self._settings
+        if was_there and (not replace or self._settings[setting.function] == setting):
+            return False, True
+        self._use(setting)
+        self._saved.put(_key(setting.function), msgspec.json.encode(setting), slot)
+        return True, was_there
+
     def forget(self, function: bytes) -> None:
         """Delete the settings of a function."""
         if self._settings.pop(function, None) is not None:

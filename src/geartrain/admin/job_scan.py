@@ -32,6 +32,10 @@ class JobScanner:
         self._first_id = engine.next_id  # of this run of the server
         self._restored_ids: array.array[int] | None = None  # of jobs of earlier runs, ascending; some have ended
 
+    def forget_restored(self) -> None:
+        """Jobs with ids of earlier runs were added: find all of them again."""
+        self._restored_ids = None
+
     async def newest(self, matches: Matches, state: JobState | None, below: int, most: int) -> list[LiveJob]:
         """The jobs with the highest ids that match, below an id unless it is 0. Some may have ended on return."""
         tables = self._tables(state)

@@ -31,10 +31,11 @@ class SavedValues:
         if self._by_name.setdefault(name, slot) != slot:
             self._clear(slot)
 
-    def put(self, name: str, value: bytes) -> None:
-        """Save a value, in place of an older one of this name."""
+    def put(self, name: str, value: bytes, slot: str = "") -> None:
+        """Save a value, in place of an older one of this name; a new one in this slot, if it was never used."""
         if name not in self._by_name:
-            self._by_name[name] = self._slot_for(name)
+            is_usable = slot and slot not in self._slots and not self._is_shared
+            self._by_name[name] = slot if is_usable else self._slot_for(name)
         slot = self._by_name[name]
         self._slots[slot] = value
         self._save(slot, value)

@@ -106,11 +106,7 @@ class Schedules(Timer):
         is_same = old is not None and (schedule.expression, schedule.timezone) == (old.expression, old.timezone)
         schedule.start = old.start if old is not None and is_same else self._engine.now
         expression = CronExpression(schedule.expression, schedule.timezone, schedule.start)
-        if old is None and len(self._schedules) >= SCHEDULES_MOST:
-            raise AdminError("conflict", f"there are {SCHEDULES_MOST} schedules, which is the limit")
-        others = sum(len(other.payload) for other in self._schedules.values() if other is not old)
-        if others + len(schedule.payload) > PAYLOADS_MOST:
-            raise AdminError("conflict", f"the payloads of all schedules have at most {PAYLOADS_MOST} bytes")
+        self._check_room(schedule, old)
         schedule.next_at = expression.after(self._engine.now)
         if old is not None:
             schedule.paused, schedule.last_at, schedule.last_handle = old.paused, old.last_at, old.last_handle
@@ -119,6 +115,36 @@ class Schedules(Timer):
             self._let_go(old)
         self._add(schedule, expression)
         self._save(schedule)
+
+    def load(self, slot: str, value: bytes, replace: bool) -> tuple[bool, bool]:
+        """Load a schedule of a dump, with its times; whether it was loaded, and whether there was one of its name.
+
+        Runs that it missed are submitted or skipped, as after a restart.
+        """
+        try:
+            schedule = msgspec.json.decode(value, type=Schedule)
+        except msgspec.MsgspecError as error:
+            raise AdminError("bad-request", f"not a schedule: {error}") from None
+        schedule.check()
+        self._engine.check_function(schedule.function)
+        expression = CronExpression(schedule.expression, schedule.timezone, schedule.start)
+        old = self._schedules.get(schedule.name)
+        if old is not None and (not replace or old == schedule):
+            return False, True
+        self._check_room(schedule, old)
+        if old is not None:
+            self._let_go(old)
+        self._add(schedule, expression)
+        self._save(schedule, slot)
+        return True, old is not None
+
+    def _check_room(self, schedule: Schedule, old: Schedule | None) -> None:
+        """Raise an AdminError if there are too many schedules, or too large ones, with this one in place of another."""
+        if old is None and len(self._schedules) >= SCHEDULES_MOST:
+            raise AdminError("conflict", f"there are {SCHEDULES_MOST} schedules, which is the limit")
+        others = sum(len(other.payload) for other in self._schedules.values() if other is not old)
+        if others + len(schedule.payload) > PAYLOADS_MOST:
+            raise AdminError("conflict", f"the payloads of all schedules have at most {PAYLOADS_MOST} bytes")
 
     def remove(self, name: str) -> None:
         """Delete a schedule; jobs that it submitted remain."""
@@ -241,8 +267,8 @@ class Schedules(Timer):
     def _busy(self, schedule: Schedule) -> bool:
         return schedule.unique and self._engine.find(schedule.last_handle) is not None
 
-    def _save(self, schedule: Schedule) -> None:
-        self._saved.put(schedule.name, msgspec.json.encode(schedule))
+    def _save(self, schedule: Schedule, slot: str = "") -> None:
+        self._saved.put(schedule.name, msgspec.json.encode(schedule), slot)
         self._push(schedule)
         self._plan()
 

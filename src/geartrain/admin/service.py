@@ -13,6 +13,7 @@ import geartrain
 from geartrain import audit
 from geartrain.admin import authorization, presentation, views
 from geartrain.admin.base import ServerInfo, page_limit
+from geartrain.admin.dump_verbs import DumpVerbs
 from geartrain.admin.events import JobEvents
 from geartrain.admin.failed_jobs import FailedJobActions
 from geartrain.admin.failure_groups import FailureVerbs
@@ -44,7 +45,7 @@ class _OldestJob(NamedTuple):
     ready_at: float
 
 
-class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs):
+class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs, DumpVerbs):
     """One per server, created before the jobs of the last run are restored."""
 
     def __init__(
@@ -54,6 +55,7 @@ class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs):
         engine = self._engine
         self.events = JobEvents(engine, engine.builtin_workers)
         self._started_at = engine.now
+        self._unused_values: dict[str, bytes] = {}
         self._settings = FunctionSettings(
             engine, saved, lambda name, value: engine.journal.save_value(name, value), tick_loop.values
         )
@@ -63,6 +65,7 @@ class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs):
         self._function_history = FunctionHistory(engine)
         self._history = History(engine, engine.now, self._function_history)
         self._schedules = Schedules(tick_loop, saved)
+        self.value_loaders = {"order": self._settings.load, "cron": self._schedules.load}
         self._oldest = _OldestJob(0.0, 0.0, 0.0)
         engine.timers += [self._history, self._schedules]
 

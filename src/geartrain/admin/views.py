@@ -240,6 +240,27 @@ class StoreView(msgspec.Struct, frozen=True):
     commit_p99: float | None
 
 
+class DumpPage(msgspec.Struct, frozen=True):
+    """Some lines of a dump."""
+
+    lines: str  # each ends with a newline
+    after: str  # for the next page; empty: this is the last one. Of the header: the `dump` of all pages
+    skipped: list[str]  # what the format cannot express, and why
+
+
+class LoadView(msgspec.Struct, frozen=True):
+    """The result of loading a dump."""
+
+    jobs: int  # loaded, as the records and values
+    records: int
+    replaced: int  # of those loaded, how many replaced something
+    present: int  # skipped: the server has the same one
+    clashing: int  # skipped: another job has its id, its handle or its unique key
+    next_id: int  # of the server
+    values: int  # schedules, settings of functions, configurations of doors
+    notices: list[str]  # about each that clashes
+
+
 class ReloadView(msgspec.Struct, frozen=True):
     """What a reload has read."""
 

@@ -4,20 +4,24 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import typer
 
 from geartrain.cli import local_store, progress
-from geartrain.maintenance import store_file
+from geartrain.maintenance import running_server, store_file
 
 EPILOG = """
 **Contents.** Every background job that is scheduled, queued, running or dead, every failed job that is kept whole, all
 schedules, and the pauses, limits and settings of functions, in one consistent snapshot; with `--records` also the
 records of other finished jobs. The last line has the counts, so that a truncated dump is detected. The format is
 described in docs/dump-format.md. Payloads may be secret: only the owner can read a new FILE.
+
+**Running servers.** With `--server`, the server itself sends its jobs, while it goes on working; the right `admin` for
+all functions is needed. Every job that was accepted before is in the dump once, as it was at one moment, unless it
+ended meanwhile.
 
 **Examples**
 
@@ -28,6 +32,8 @@ described in docs/dump-format.md. Payloads may be secret: only the owner can rea
 - `geartrain dump | grep '"state":"dead"'` prints the dead jobs with their reasons
 
 - `geartrain dump --store sqlite:///var/lib/geartrain/jobs.db jobs.dump` dumps another store
+
+- `geartrain dump --server gearman://jobs.example:4730 jobs.dump` dumps a server that runs, whatever its store
 """
 
 STDOUT = "-"
@@ -42,15 +48,20 @@ def dump(
     ] = STDOUT,
     store: local_store.Store = None,
     config: local_store.Config = None,
+    server: local_store.Server = None,
     records: Annotated[bool, typer.Option("--records", help="Include the records of all finished jobs.")] = False,
 ) -> None:
-    """Write the jobs of a store as lines of JSON, for a backup or to move them."""
-    location = store_file.existing(local_store.settings(store, config))
+    """Write the jobs of a store or of a running server as lines of JSON, for a backup or to move them."""
+    local_store.require_one(server, store, config)
+    location = store_file.existing(local_store.settings(store, config)) if not server else None
     line = progress.ProgressLine("dumping")
     notices = progress.Notices(line)
     name = "stdout" if file == STDOUT else file
     with local_store.plain_errors(name), _exit_on_closed_pipe(), _target(file) as target:
-        dumped = store_file.write_dump(location.path, records, target.write, notices, line)
+        if location is not None:
+            dumped = store_file.write_dump(location.path, records, target.write, notices, line)
+        else:
+            dumped = _dump_server(server or "", records, target.write, notices, line)
         notices.end()
     if file != STDOUT:
         counts = [progress.count_of(dumped.jobs, "job")]
@@ -58,6 +69,16 @@ def dump(
         counts += [progress.count_of(dumped.values, "setting")] if dumped.values else []
         text = " and ".join([", ".join(counts[:-1]), counts[-1]]) if len(counts) > 1 else counts[0]
         print(f"{text} in {file}")
+
+
+def _dump_server(
+    server: str,
+    records: bool,
+    write: Callable[[bytes], object],
+    notices: progress.Notices,
+    line: progress.ProgressLine,
+) -> store_file.DumpCounts:
+    return local_store.ask_server(server, lambda ask: running_server.write_dump(ask, records, write, notices, line))
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from geartrain.server import options
 from geartrain.server.config.settings import Settings
 from geartrain.store import dump, loader, rows, url
 from geartrain.store.contract import Record
+from geartrain.store.load_counts import Summary as Summary
 from geartrain.store.snapshot import Snapshot
 from geartrain.store.sqlite import SqliteStore, disk_size
 
@@ -93,7 +94,7 @@ def write_dump(
 
 def load_dump(
     store: SqliteStore, lines: Iterable[bytes], name: str, replace: bool, notice: Notice, progress: Progress
-) -> loader.Summary:
+) -> Summary:
     """Load a dump, all or nothing, into a store that no process has open; errors call the dump `name`."""
     try:
         return loader.load(store, lines, replace, notice, progress)

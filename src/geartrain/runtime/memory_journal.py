@@ -32,8 +32,13 @@ class MemoryJournal(Journal):
         self._store.add_record(self._make_record(job, result, worker, self.engine.now))
         self._unpruned += 1
         if self._unpruned >= _PRUNE_EVERY:
-            self._unpruned = 0
-            self._store.prune(self.engine.now, self._keep)
+            self.prune()
+
+    def prune(self) -> None:
+        """Remove the oldest records that exceed the quotas."""
+        assert self.engine is not None
+        self._unpruned = 0
+        self._store.prune(self.engine.now, self._keep)
 
     def failed(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
         """Add the record, and the job as a whole."""
@@ -51,6 +56,10 @@ class MemoryJournal(Journal):
     def drained(self) -> None:
         """Return freed memory to the system."""
         memory.trim()
+
+    def save_value(self, name: str, value: bytes) -> None:
+        """Save it for a dump."""
+        self._store.save_value(name, value)
 
     def _make_record(self, job: LiveJob, result: bytes, worker: Worker | None, now: float) -> MemoryRecord:
         """The same as `records.make_record`, in the form of the memory store."""

@@ -10,12 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import geartrain
-from geartrain.admin.views import DoorView, ReloadView, StoreView, System, UserView
+from geartrain.admin.base import LoadValue
+from geartrain.admin.views import DoorView, DumpPage, LoadView, ReloadView, StoreView, System, UserView
 from geartrain.engine import engine
+from geartrain.errors import AdminError
 from geartrain.model import JobState
 from geartrain.runtime.committer import Committer
+from geartrain.runtime.memory_journal import MemoryJournal
+from geartrain.runtime.records import RecordArchive
 from geartrain.runtime.tick import TickLoop
+from geartrain.server.dump_loader import DumpLoader
+from geartrain.server.dump_pages import DumpPages
 from geartrain.store.contract import Store
+from geartrain.store.memory import MemoryStore
 from geartrain.store.sqlite import SqliteStore, disk_size
 
 if TYPE_CHECKING:
@@ -35,6 +42,7 @@ class RunningServer:
         reload: Callable[[], ReloadView],
         kept_seconds: Mapping[JobState, float],
         access: "ServerAccess",
+        archive: RecordArchive,
     ) -> None:
         self._tick_loop = tick_loop
         self._store = store
@@ -43,6 +51,11 @@ class RunningServer:
         self._reload = reload
         self._kept_seconds = kept_seconds  # by the state of a job
         self._access = access
+        self._dump_pages = DumpPages(tick_loop, store, archive)
+        self._dump_loader: DumpLoader | None = None  # of a server with the memory store
+        journal = tick_loop.engine.journal
+        if isinstance(store, MemoryStore) and isinstance(journal, MemoryJournal):
+            self._dump_loader = DumpLoader(tick_loop, store, journal)
         self._started_at = tick_loop.clock()
         self.doors: Doors | None = None  # set by the server, which makes the doors later
 
@@ -57,6 +70,18 @@ class RunningServer:
     def users(self) -> list[UserView]:
         """Every user, and what it has of its quota."""
         return self._access.users()
+
+    async def dump(self, part: str, number: int, after: int) -> DumpPage:
+        """A page of one part of a dump of this server; the header begins one."""
+        pages = self._dump_pages
+        return pages.begin() if part == "header" else await pages.page(part, number, after)
+
+    async def load(self, lines: bytes, replace: bool, load_value: LoadValue) -> LoadView:
+        """Load a dump into the memory store; an AdminError says why it cannot be."""
+        if self._dump_loader is None:
+            text = f"this server keeps its jobs in {self._store_url}; stop it, and load the dump with --store"
+            raise AdminError("conflict", text)
+        return await self._dump_loader.load(lines, replace, load_value)
 
     def reload(self) -> ReloadView:
         """Read users and certificates again; a SettingsError says why nothing was changed."""

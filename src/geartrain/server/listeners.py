@@ -22,9 +22,11 @@ from geartrain.doors.danga.door import DangaDoor
 from geartrain.doors.danga.shared_port import SharedPortDoor
 from geartrain.doors.door import Door, Limits, ProcessControl, SocketOptions
 from geartrain.doors.gearman.door import GearmanDoor
+from geartrain.doors.gearmonkey import written_fields
 from geartrain.doors.gearmonkey.door import GearmonkeyDoor
 from geartrain.doors.http.door import HttpDoor
 from geartrain.doors.memodb.door import MemodbDoor
+from geartrain.doors.periodic import config
 from geartrain.doors.periodic.door import PeriodicDoor
 from geartrain.errors import StartError
 from geartrain.rights import Identity
@@ -72,7 +74,9 @@ def _danga(context: DoorContext) -> DangaDoor:
 
 def _periodic(context: DoorContext) -> Door:
     periodic_options = options.periodic_options(context.settings)
-    return PeriodicDoor(context.tick_loop, context.limits, periodic_options, context.control, context.saved_values)
+    door = PeriodicDoor(context.tick_loop, context.limits, periodic_options, context.control, context.saved_values)
+    context.admin.value_loaders[config.KIND] = door.config.load
+    return door
 
 
 def _memodb(context: DoorContext) -> Door:
@@ -82,7 +86,9 @@ def _memodb(context: DoorContext) -> Door:
 def _gearmonkey(context: DoorContext) -> Door:
     gearmonkey_options = options.gearmonkey_options(context.settings)
     saved = context.saved_values
-    return GearmonkeyDoor(context.tick_loop, context.limits, gearmonkey_options, context.archive, saved)
+    door = GearmonkeyDoor(context.tick_loop, context.limits, gearmonkey_options, context.archive, saved)
+    context.admin.value_loaders[written_fields.KIND] = door.jobs.written.load
+    return door
 
 
 def _http(context: DoorContext) -> Door:

@@ -150,6 +150,7 @@ class Server:
             reload=self.reload,
             kept_seconds=kept_seconds,
             access=self._access,
+            archive=archive,
         )
         admin = Admin(self._tick_loop, info, archive, saved_values)
         self._control = ControlWorker(self._tick_loop, admin) if settings.control else None

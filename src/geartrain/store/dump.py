@@ -69,6 +69,16 @@ class FailedJob(NamedTuple):
     job: Job
 
 
+def with_result(record: Record, result: bytes) -> Record:
+    """The record as a dump has it, with all that is kept of its result."""
+    if not record.result_size:
+        return record
+    is_whole = len(result) == record.result_size
+    return record._replace(
+        result=result, result_size=0 if is_whole else record.result_size, result_kept=0 if is_whole else len(result)
+    )
+
+
 Entry = Job | Record | FailedJob | SavedValue
 _AnyLine = DumpHeader | DumpValue | DumpJob | DumpRecord | DumpEnd
 _encoder: Final = msgspec.json.Encoder()
@@ -149,7 +159,8 @@ def end(jobs: int, records: int, values: int = 0) -> bytes:
 class DumpReader:
     """Reads one dump. What it yields is only valid if all lines can be read."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: type[Job] = Job) -> None:
+        self._kind = kind  # of the jobs that it yields
         self.line = 0  # number of the current line
         self.jobs = 0
         self.records = 0
@@ -230,7 +241,7 @@ class DumpReader:
             entry.expires_at, entry.user,
         )  # fmt: skip
         try:
-            job = rows.job(row, Job)
+            job = rows.job(row, self._kind)
         except rows.BrokenRowError as broken:
             raise self._error(str(broken)) from None
         self._require_unique(job.id, f"id {job.id}")

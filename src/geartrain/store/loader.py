@@ -12,6 +12,7 @@ import apsw
 
 from geartrain.model import Job, JobState
 from geartrain.store import contract, dump, schema
+from geartrain.store.load_counts import LoadCounts, Notice, Summary
 from geartrain.store.saved_value_loader import SavedValueLoader
 from geartrain.store.sqlite import SqliteStore
 from geartrain.store.sqlite_records import RecordTable
@@ -27,20 +28,6 @@ UPDATE records SET seq = (SELECT new FROM renumbering WHERE old = seq);
 DROP TABLE renumbering;
 """
 
-Notice = Callable[[str], None]
-
-
-class Summary(NamedTuple):
-    """The result of loading a dump."""
-
-    jobs: int  # loaded
-    records: int  # loaded
-    replaced: int  # of those loaded, how many replaced something
-    present: int  # skipped: the store has the same one
-    clashing: int  # skipped: another job has its id, its handle or its unique key
-    next_id: int  # the next id of the store
-    values: int  # loaded: schedules, settings of functions, configurations of doors
-
 
 def load(
     store: SqliteStore, lines: Iterable[bytes], replace: bool, notice: Notice, progress: Callable[[int], None]
@@ -53,8 +40,9 @@ def load(
     next_id = store.open()
     try:
         with store.transaction() as connection:
-            loader = _Loader(connection, store.record_table, replace, notice)
-            values = SavedValueLoader(connection, replace)
+            counts = LoadCounts(replace, notice)
+            loader = _Loader(connection, store.record_table, counts)
+            values = SavedValueLoader(connection, counts)
             for number, entry in enumerate(reader.read(lines), start=1):
                 if isinstance(entry, Job):
                     loader.job(entry)
@@ -72,15 +60,7 @@ def load(
         next_id = first
     finally:
         store.close(next_id)
-    return Summary(
-        jobs=loader.jobs,
-        records=loader.records,
-        replaced=loader.replaced + values.replaced,
-        present=loader.present + values.present,
-        clashing=loader.clashing,
-        next_id=next_id,
-        values=values.loaded,
-    )
+    return counts.summary(next_id)
 
 
 class _Names(NamedTuple):
@@ -96,16 +76,17 @@ class _Loader:
     The index fits into memory, because a server keeps the whole jobs in memory.
     """
 
-    def __init__(self, connection: apsw.Connection, table: RecordTable, replace: bool, notice: Notice) -> None:
+    def __init__(self, connection: apsw.Connection, table: RecordTable, counts: LoadCounts) -> None:
         self._connection = connection
         self._table = table
-        self._replace = replace
-        self._notice = notice
+        self._counts = counts
         self._names: dict[int, _Names] = {}  # by id
         self._by_handle: dict[bytes, int] = {}
         self._by_key: dict[tuple[bytes, bytes] | None, int] = {}
         self._had_records = bool(connection.execute("SELECT EXISTS (SELECT 1 FROM records)").get)
-        self.jobs = self.records = self.replaced = self.present = self.clashing = self.highest = 0
+        self._sorted = not self._had_records  # whether each record ended after those before it
+        self._last_end = 0.0  # of the records that were added
+        self.highest = 0  # of all ids
         rows: Any = connection.execute("SELECT id, handle, function, unique_key, state FROM jobs")
         for id, *rest in rows:
             self._index(id, _names(*rest))
@@ -117,11 +98,11 @@ class _Loader:
         recorded = self._recorded_handle(job.id) if self._had_records else None
         if recorded is not None:
             others[recorded] = "id"
-        if self._accepts(names.handle, others):
+        if self._counts.accepts(names.handle, others):
             self._remove(job.id, names)
             self._connection.execute(_ADD_JOB, contract.row(job))
             self._index(job.id, names)
-            self.jobs += 1
+            self._counts.jobs += 1
 
     def record(self, record: contract.Record, job: Job | None = None) -> None:
         """Add a record, and the failed job that is kept with it, unless the store has its job or a record of it."""
@@ -130,17 +111,19 @@ class _Loader:
         recorded = self._recorded_handle(record.id)
         if recorded is not None:
             others[recorded] = "id"
-        if self._accepts(names.handle, others):
+        if self._counts.accepts(names.handle, others):
             self._remove(record.id, names)
             self._table.add(self._connection, [record])
+            self._sorted = self._sorted and record.finished_at >= self._last_end
+            self._last_end = record.finished_at
             if job is not None:
                 self._table.failed_jobs.add(self._connection, [contract.row(job)])
             self.highest = max(self.highest, record.id)
-            self.records += 1
+            self._counts.records += 1
 
     def finish(self) -> None:
-        """Sort the records if old and new ones are mixed."""
-        if self._had_records and (self.records or self.replaced):
+        """Sort the records if they are not in the order in which their jobs ended."""
+        if not self._sorted and (self._counts.records or self._counts.replaced):
             self._connection.execute(_SORT_RECORDS)
 
     def _conflicts(self, id: int, names: _Names) -> dict[bytes, str]:
@@ -154,19 +137,6 @@ class _Loader:
             others[self._names[id].handle] = "id"
         return others
 
-    def _accepts(self, handle: bytes, others: dict[bytes, str]) -> bool:
-        """Whether to add a job or record that conflicts with these; count it if not."""
-        if self._replace:
-            self.replaced += bool(others)
-            return True
-        if others.get(handle) == "id":
-            self.present += 1
-        elif others:
-            self.clashing += 1
-            reasons = ", ".join(f"{dump.shown(other)} has the same {shared}" for other, shared in others.items())
-            self._notice(f"{dump.shown(handle)} was not loaded: {reasons}")
-        return not others
-
     def _index(self, id: int, names: _Names) -> None:
         self._names[id] = names
         self._by_handle[names.handle] = id
@@ -176,7 +146,7 @@ class _Loader:
 
     def _remove(self, id: int, names: _Names) -> None:
         """With `replace`, remove every job and record that conflicts."""
-        if not self._replace:
+        if not self._counts.replace:
             return
         ids = {id, self._by_handle.get(names.handle, id), self._by_key.get(names.key, id)}
         for other in ids & self._names.keys():

@@ -1,7 +1,8 @@
 """The memory store: implements the contract and loses everything when the server stops.
 
 Memory is scarcer than disk: large results are kept whole up to `ResultLimits.total_in_memory` bytes together, and
-only the quotas limit records: the times of their own, `keep_until` and `remove_at`, are not kept.
+only the quotas limit records. Times of their own, `keep_until` and `remove_at`, have no effect; those of records that
+come from a dump are kept for the next dump.
 """
 
 import heapq
@@ -111,12 +112,14 @@ class MemoryRecord:
 
 
 def _memory_record(record: Record) -> MemoryRecord:
-    return MemoryRecord(
+    made = MemoryRecord(
         record.id, record.handle, record.function, record.unique, record.priority, record.state, record.submitted_at,
         record.started_at, record.finished_at, record.attempts, record.door, record.worker_door, record.worker,
         record.code, record.reason, record.result, unpack_attempts(record.failed_attempts), record.keeps_result,
         record.progress,
     )  # fmt: skip
+    made.result_size = record.result_size
+    return made
 
 
 class MemoryStore:
@@ -143,6 +146,8 @@ class MemoryStore:
         self._failed_rows: dict[int, tuple[Any, ...]] = {}  # of failed jobs that are kept whole, the oldest first
         self._failed_bytes = 0  # of their payloads
         self._most_failed_bytes = limits.failed_in_memory
+        self._times: dict[int, tuple[float, float]] = {}  # `keep_until` and `remove_at` of records of a dump, by id
+        self._unsorted = False  # records of a dump ended before others that were there
 
     def open(self) -> int:
         """Return the first unused id; this store can always be opened."""
@@ -184,6 +189,26 @@ class MemoryStore:
         if len(record.result) > self._result_limit:
             self._add_large(record)
 
+    def load_record(self, record: Record, row: tuple[Any, ...] | None) -> None:
+        """Add a record of a dump, and the row of the failed job that is kept with it."""
+        self.add_record(_memory_record(record))
+        if row is not None:
+            self.add_failed(row)
+        if record.keep_until or record.remove_at:
+            self._times[record.id] = (record.keep_until, record.remove_at)
+        self._unsorted = True
+
+    def record_handle(self, id: int) -> bytes | None:
+        """The handle of the job with this id, if there is a record of it."""
+        with self._index_lock:
+            self._index()
+            record = self._records.get(id) or self._failed.get(id)
+        return None if record is None else record.handle
+
+    def save_value(self, name: str, value: bytes) -> None:
+        """Save a value without a batch."""
+        self._saved_values[name] = value
+
     def add_failed(self, row: tuple[Any, ...]) -> None:
         """Keep a failed job whole, and remove the oldest ones that exceed the limit."""
         with self._index_lock:
@@ -199,6 +224,7 @@ class MemoryStore:
             self._index()
             self._records.pop(id, None)
             self._failed.pop(id, None)
+            self._times.pop(id, None)
             self._forget_large(id)
             self._forget_failed(id)
 
@@ -211,12 +237,21 @@ class MemoryStore:
             if record is not None:
                 candidates = [[record]]
             else:
-                candidates = [list(self._records.values()), list(self._failed.values())]
+                self._sort()
+                candidates = [
+                    [record for record in records.values() if not query.below or record.id < query.below]
+                    for records in (self._records, self._failed)
+                ]
             payloads = {id: row[_PAYLOAD] for id, row in self._failed_rows.items()} if query.search else {}
         matching = _matching(_newest_first(candidates), query, payloads)
         if query.by_id:
             matching = iter(heapq.nlargest(query.limit, matching, key=lambda record: record.id))
-        return [record.record() for record in itertools.islice(matching, query.limit)]
+        return [self._record(record) for record in itertools.islice(matching, query.limit)]
+
+    def _record(self, record: MemoryRecord) -> Record:
+        times = self._times.get(record.id)
+        made = record.record()
+        return made if times is None else made._replace(keep_until=times[0], remove_at=times[1])
 
     def kept_result(self, record: Record) -> bytes:
         """The result of the record, which is not divided here."""
@@ -237,8 +272,9 @@ class MemoryStore:
     def prune(self, now: float, retention: contract.Retention) -> int:
         """Remove the oldest records."""
         with self._index_lock:
-            if self._large or retention.done.seconds < now:
+            if self._large or self._unsorted or retention.done.seconds < now:
                 self._index()
+            self._sort()
             removed = self._prune(self._records, len(self._unindexed), now, retention.done)
             unindexed = max(len(self._records) + len(self._unindexed) - retention.done.most, 0)
             del self._unindexed[:unindexed]
@@ -257,6 +293,7 @@ class MemoryStore:
             old.update(record.id for record in records.values() if record.finished_at < before)
         for id in old:
             del records[id]
+            self._times.pop(id, None)
             self._forget_large(id)
             self._forget_failed(id)
         return len(old)
@@ -265,7 +302,7 @@ class MemoryStore:
         """Cut a result that is too large, and shorten the oldest ones until all fit into the total."""
         size = len(record.result)
         if size > self._largest:
-            record.result_size = size
+            record.result_size = record.result_size or size
             record.result = record.result[: self._largest]
         self._large[record.id] = record
         self._rest_bytes += len(record.result) - self._result_limit
@@ -291,6 +328,17 @@ class MemoryStore:
         for record in self._unindexed[:count]:
             self._records[record.id] = record
         del self._unindexed[:count]
+
+    def _sort(self) -> None:
+        """Restore the order in time after a dump was loaded."""
+        if self._unsorted:
+            self._unsorted = False
+            self._records = dict(sorted(self._records.items(), key=_end_of))
+            self._failed = dict(sorted(self._failed.items(), key=_end_of))
+
+
+def _end_of(item: tuple[int, MemoryRecord]) -> float:
+    return item[1].finished_at
 
 
 def _newest_first(candidates: list[list[MemoryRecord]]) -> Iterator[MemoryRecord]:

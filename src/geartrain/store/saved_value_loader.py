@@ -12,6 +12,7 @@ import apsw
 import msgspec
 
 from geartrain.store.dump import SavedValue
+from geartrain.store.load_counts import LoadCounts
 
 _SLOT: Final = re.compile(r"(.+)\.([0-9]+)")
 _SELECT: Final = "SELECT name, value FROM kept WHERE value <> x'' ORDER BY name"
@@ -21,10 +22,9 @@ _SAVE: Final = "INSERT OR REPLACE INTO kept VALUES (?, ?)"
 class SavedValueLoader:
     """Adds values, within a transaction. A setting that the store has already is left as it is, or replaced."""
 
-    def __init__(self, connection: apsw.Connection, replace: bool) -> None:
+    def __init__(self, connection: apsw.Connection, counts: LoadCounts) -> None:
         self._connection = connection
-        self._replace = replace
-        self.loaded = self.replaced = self.present = 0
+        self._counts = counts
         rows: Any = connection.execute(_SELECT)
         self._values = {str(name): bytes(value) for name, value in rows}
         self._slots = {_subject(name, value): name for name, value in self._values.items()}
@@ -33,15 +33,15 @@ class SavedValueLoader:
         """Add a value, unless the store has it."""
         subject = _subject(saved.name, saved.value)
         slot = self._slots.get(subject)
-        if slot is not None and (not self._replace or self._values[slot] == saved.value):
-            self.present += 1
+        if slot is not None and (not self._counts.replace or self._values[slot] == saved.value):
+            self._counts.present += 1
             return
-        self.replaced += slot is not None
+        self._counts.replaced += slot is not None
         slot = slot or self._free_slot(saved.name)
         self._slots[subject] = slot
         self._values[slot] = saved.value
         self._connection.execute(_SAVE, (slot, saved.value))
-        self.loaded += 1
+        self._counts.values += 1
 
     def _free_slot(self, name: str) -> str:
         """The slot of that name, or the next one of its kind that is free."""

@@ -15,7 +15,7 @@ import apsw
 
 from geartrain.errors import StoreError
 from geartrain.model import Job, JobState
-from geartrain.store import contract, rows, schema, sqlite_failed_jobs, sqlite_records
+from geartrain.store import contract, dump, rows, schema, sqlite_failed_jobs, sqlite_records
 
 _BUSY_MILLISECONDS: Final = 5000
 _STEPS_PER_CHECK: Final = 10_000  # of SQLite's virtual machine, between two checks of the time limit; about 10 ms
@@ -146,11 +146,7 @@ class Snapshot:
     def _with_result(self, record: contract.Record) -> contract.Record:
         if not record.result_size:
             return record
-        result = record.result + sqlite_records.read_rest(self._connection, record.id)
-        is_whole = len(result) == record.result_size
-        return record._replace(
-            result=result, result_size=0 if is_whole else record.result_size, result_kept=0 if is_whole else len(result)
-        )
+        return dump.with_result(record, record.result + sqlite_records.read_rest(self._connection, record.id))
 
     def _number(self, statement: str, default: int) -> int:
         with _readable_errors(self.path):

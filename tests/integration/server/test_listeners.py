@@ -72,6 +72,7 @@ async def doors() -> AsyncIterator[Doors]:
         reload=no_reload,
         kept_seconds={},
         access=ServerAccess(UserSources()),
+        archive=archive,
     )
     admin = Admin(tick_loop, server, archive, {})
     context = DoorContext(

@@ -24,7 +24,7 @@ CALLED = [verb for verb in verbs.VERBS.values() if not verb.streams]
 
 # The names that clients of the control function rely on.
 NAMES = {
-    "overview", "history", "system", "ping", "reload", "tail", "audit", "users",
+    "overview", "history", "system", "ping", "reload", "tail", "audit", "users", "dump", "load",
     "functions", "function", "function_history", "pause", "resume", "limit", "configure", "drop",
     "jobs", "failures", "job", "find", "submit", "watch", "payload", "result",
     "cancel", "retry", "delete", "hasten", "bulk", "postpone", "bury",

@@ -376,3 +376,18 @@ def test_large_hash_is_sent_piece_by_piece() -> None:
         for _ in range(10):
             door.turn()
         assert reader.transport.written == expected
+
+
+def test_fields_of_a_dump(door: Bench) -> None:
+    """They are loaded if their job is here, and replace others only on demand."""
+    number = door.submit()
+    written = written_fields.WrittenFields(door.engine, {})
+    value = b'[%d,{"colour":"red"}]' % number
+    assert written.load("gearmonkey-fields.0", b'[999,{"colour":"red"}]', replace=True) == (False, False)
+    assert written.load("gearmonkey-fields.0", value, replace=False) == (True, False)
+    assert written.load("gearmonkey-fields.0", value.replace(b"red", b"blue"), replace=False) == (False, True)
+    found = written.get(number)
+    assert found is not None
+    assert found.own == {b"colour": b"red"}
+    assert written.load("gearmonkey-fields.0", value.replace(b"red", b"blue"), replace=True) == (True, True)
+    assert found.own == {b"colour": b"blue"}

@@ -32,6 +32,17 @@ class TestConfig:
         assert kept == {"periodic.max-batch-size": b"5"}
         assert PeriodicConfig(kept, lambda *_: None).get(b"max-patch") == 5
 
+    def test_values_of_a_dump(self) -> None:
+        kept: dict[str, bytes] = {}
+        config = PeriodicConfig({}, kept.__setitem__)
+        assert config.load("periodic.timeout", b"7", replace=False) == (True, False)
+        assert config.load("periodic.timeout", b"8", replace=False) == (False, True)
+        assert config.get(b"timeout") == 7
+        assert config.load("periodic.timeout", b"8", replace=True) == (True, True)
+        for name, value in (("periodic.timeout", b"x"), ("periodic.unheard-of", b"9")):
+            assert config.load(name, value, replace=True)[0] is False
+        assert kept == {"periodic.timeout": b"8"}
+
 
 @pytest.fixture
 def engine() -> Engine:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from geartrain.errors import StoreError
 from geartrain.model import Attempt, Job, JobState, pack_attempts
-from geartrain.store import contract, dump, loader, rows
+from geartrain.store import contract, dump, load_counts, loader, rows
 from geartrain.store.contract import Record
 from geartrain.store.dump import DumpError
 from geartrain.store.snapshot import Snapshot
@@ -340,7 +340,7 @@ def store(tmp_path: Path) -> SqliteStore:
     return SqliteStore(tmp_path / "jobs.db")
 
 
-def load(store: SqliteStore, lines: list[bytes], replace: bool = False) -> tuple[loader.Summary, list[str]]:
+def load(store: SqliteStore, lines: list[bytes], replace: bool = False) -> tuple[load_counts.Summary, list[str]]:
     notices: list[str] = []
     return loader.load(store, lines, replace, notices.append, lambda count: None), notices
 

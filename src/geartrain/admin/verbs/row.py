@@ -32,6 +32,7 @@ DEFAULT: Final = "default"  # of a function's setting: the server's setting appl
 FAILURES: Final = ("keep", "dead", "forget", DEFAULT)
 DEFAULT_SECONDS: Final = -1  # the same, where the setting is a time
 LONGEST_SECONDS: Final = 10**9  # of a function's setting
+DUMP_PARTS: Final = ("header", "values", "jobs", "failed", "records", "retried")
 EVENTS: Final = (
     "submitted",
     "started",

@@ -6,6 +6,7 @@ from geartrain.admin.verbs.row import (
     ADMIN,
     BOOLEAN,
     BYTES,
+    DUMP_PARTS,
     EVENTS,
     INTEGER,
     NUMBER,
@@ -66,6 +67,23 @@ or certificate was removed. If the users or the certificate cannot be used, noth
             *PAGE,
         ),
         (ADMIN,), http=Http("GET", "/audit"),
+    ),
+    Verb(
+        "dump", SERVER, "Lines of a dump of the server: one page of one part",
+        (
+            Argument("part", TEXT, "What to dump; the header is the first", required=True, choices=DUMP_PARTS),
+            Argument("dump", TEXT, "Which dump: `after` of its header", default="", longest=18),
+            Argument("after", TEXT, "`after` of the previous page of this part", default="", longest=18),
+        ),
+        (ADMIN,),
+    ),
+    Verb(
+        "load", SERVER, "Load a dump into a server whose store is in memory",
+        (
+            Argument("lines", TEXT, "A whole dump, with its first and its last line", required=True, private=True),
+            Argument("replace", BOOLEAN, "Replace what conflicts with the dump", default=False),
+        ),
+        (ADMIN,), changes=True,
     ),
     Verb(
         "tail", SERVER, "Send events of jobs as they happen",

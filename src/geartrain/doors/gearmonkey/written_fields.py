@@ -27,7 +27,7 @@ MOST_FIELDS: Final = 64  # of a program's own, in one hash
 MOST_BYTES: Final = 64 * 1024  # of their names and values
 _MOST_JOBS: Final = 100_000  # with fields of a program's own
 _MOST_BYTES_IN_ALL: Final = 256 * 1024 * 1024  # of all hashes, reports included
-_KIND: Final = "gearmonkey-fields"  # of saved value
+KIND: Final = "gearmonkey-fields"  # of saved value
 
 
 class WrittenHash:
@@ -54,7 +54,7 @@ class WrittenFields:
         self.most_jobs = _MOST_JOBS
         # Where several servers share the store, there are also the fields of their jobs, which this one may take over.
         self._is_shared = values is not None and values.is_shared
-        self._saved = SavedValues(_KIND, saved, engine.journal.save_value, is_shared=self._is_shared)
+        self._saved = SavedValues(KIND, saved, engine.journal.save_value, is_shared=self._is_shared)
         self._load()
         if values is not None:
             values.subscribe(self._values_changed)
@@ -73,6 +73,16 @@ class WrittenFields:
         check_own(own)
         self._make_room(size_of(fields), 0 if written is not None else 1)
         self._replace_own(number, own, durable)
+
+    def load(self, _slot: str, value: bytes, replace: bool) -> tuple[bool, bool]:
+        """Load the fields of a job of a dump, if the job is here; whether they were loaded, and whether it had some."""
+        number, own = _decode(value)
+        written = self._hashes.get(number)
+        had_some = written is not None and bool(written.own)
+        if not self._is_known(number) or (had_some and not replace):
+            return False, had_some
+        self.write_own(number, own, durable=True)
+        return True, had_some
 
     def strip_own(self, number: int, names: list[bytes], durable: bool) -> int:
         """Delete fields of a program's own; returns how many there were."""

@@ -6,7 +6,8 @@ Values are kept in the store, so they survive a restart. Older names of a key ar
 from collections.abc import Callable, Mapping
 from typing import Final
 
-_PREFIX: Final = "periodic."
+KIND: Final = "periodic"  # of saved value
+_PREFIX: Final = f"{KIND}."
 _MOST: Final = 2**32 - 1
 
 # In seconds, except the last two. The defaults are those of the original server.
@@ -43,6 +44,15 @@ class PeriodicConfig:
             value = saved.get(_PREFIX + key.decode(), b"")
             if value.isdigit():
                 self._values[key] = min(int(value), _MOST)
+
+    def load(self, name: str, value: bytes, replace: bool) -> tuple[bool, bool]:
+        """Load a value of a dump; whether it was loaded, and whether one had been set."""
+        key = name.removeprefix(_PREFIX).encode()
+        was_set = self.get(key) != DEFAULTS.get(key, 0)
+        if was_set and not replace:
+            return False, True
+        is_valid = value.isdigit() and int(value) <= _MOST
+        return is_valid and self.set(key, int(value)), was_set
 
     def get(self, key: bytes) -> int:
         """The value of a key; 0 for an unknown key, as in the original server."""
