@@ -200,6 +200,48 @@ def test_revocation_holds_after_a_reload(files: Files, version: ssl.TLSVersion) 
         handshake(server.url, files.client(files.mailer))
 
 
+def kept_open(url: str, context: ssl.SSLContext) -> ssl.SSLSocket:
+    """A connection after its handshake, which a door of any protocol keeps open."""
+    plain = socket.create_connection((serving.HOST, int(url.rpartition(":")[2])), timeout=30)
+    return context.wrap_socket(plain, server_hostname=serving.HOST)
+
+
+def wait_for_end(connection: ssl.SSLSocket) -> None:
+    """Read until the server ends it, after what the protocol begins with."""
+    with contextlib.suppress(ssl.SSLError, ConnectionError):
+        while connection.recv(1000):
+            pass
+
+
+@pytest.mark.parametrize("how", ["signal", "verb", "file"])
+def test_open_connections_with_a_revoked_certificate_end(files: Files, how: str) -> None:
+    """At every door, by each way to reload; other connections stay."""
+    leaving = files.authority.sign(f"leaving-{how}")
+    listens = [f"{scheme}://{serving.HOST}:0" for scheme in SCHEMES]
+    flags = files.flags(*listens, f"gearman://{serving.HOST}:0")
+    with (
+        serving.serve(*flags, f"--tls-crl={files.authority.revocations}") as server,
+        contextlib.ExitStack() as stack,
+    ):
+        ending = [stack.enter_context(kept_open(url, files.client(leaving))) for url in server.urls[: len(SCHEMES)]]
+        staying = stack.enter_context(kept_open(server.urls[SCHEMES.index("gearmans")], files.client(files.mailer)))
+        with geartrain.Client(server.urls[-1]) as operator:
+            operator_sees = operator.submit(control.FUNCTION, b'{"do": "ping"}').result()
+            assert b"geartrain" in operator_sees, "the handshakes before this one are over"
+        files.authority.revoke(leaving)
+        if how == "signal":
+            server.signal(signal.SIGHUP)
+        elif how == "verb":
+            done = serving.run_command(server.home, "reload", "--server", server.urls[-1])
+            assert (done.returncode, done.stderr) == (0, "")
+            assert f"{len(SCHEMES)} connection(s) closed" in done.stdout
+        for connection in ending:
+            wait_for_end(connection)
+        assert server.says("its certificate was revoked")
+        staying.sendall(b"getpid\n")
+        assert staying.recv(100) == b"OK %d\n" % server.pid
+
+
 @pytest.mark.parametrize("content", ["certificate", "nothing"])
 def test_unusable_revocation_lists(files: Files, tmp_path: Path, content: str) -> None:
     """A certificate in their file would become an authority."""

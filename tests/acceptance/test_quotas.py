@@ -165,6 +165,32 @@ def test_connections_by_periodic(tmp_path: Path) -> None:
         assert mailer(HttpPeer(server.urls[1]))["queued_jobs"] == 1
 
 
+@pytest.mark.parametrize("scheme", ["dangas", "memodb+tls", "memodb+wss"])
+def test_connections_by_certificate(tmp_path: Path, files: Certificate, scheme: str) -> None:
+    """By protocols that cannot carry a token."""
+    users = write_users(tmp_path / "users.toml", "max_connections = 1")
+    tls = ["--tls-certificate", str(files.both), "--tls-ca", str(files.certificate)]
+    listens = [f"--listen={scheme}://{serving.HOST}:0?may=none", OPEN]
+    with serving.serve("--store", "memory", *users, *tls, *listens) as server:
+        operator = HttpPeer(server.urls[1])
+
+        def connect() -> ssl.SSLSocket:
+            plain = socket.create_connection((serving.HOST, server.port), timeout=30)
+            return context_of(files).wrap_socket(plain, server_hostname="localhost")
+
+        with connect():
+            until(lambda: mailer(operator)["connections"] == 1, "the first is counted")
+            with connect() as second:
+                with contextlib.suppress(ssl.SSLError, ConnectionError):
+                    while second.recv(1000):  # what the protocol says about it
+                        pass
+                assert server.says("max_connections")
+            assert mailer(operator)["connections"] == 1
+        until(lambda: mailer(operator)["connections"] == 0, "the connection is gone")
+        with connect():
+            until(lambda: mailer(operator)["connections"] == 1, "there is room again")
+
+
 def test_connections_by_http(tmp_path: Path) -> None:
     with token_server(tmp_path, "max_connections = 1", scheme="http") as server:
         peer = HttpPeer(server.url, TOKEN)

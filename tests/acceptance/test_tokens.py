@@ -131,6 +131,52 @@ def test_reload_applies_and_reports(tmp_path: Path) -> None:
         assert first.text("getpid").line() == b"OK %d\n" % server.pid
 
 
+@pytest.mark.parametrize("scheme", ["gearman", "http"])
+def test_reload_answers_before_the_connection_of_the_operator_ends(tmp_path: Path, scheme: str) -> None:
+    """Its own token is the one that is revoked."""
+    users = tmp_path / "users.toml"
+    token = create(users, "leaving", "admin")
+    create(users, "staying", "admin")
+    listen = f"--listen={scheme}://{serving.HOST}:0?may=none"
+    with serving.serve("--store", "memory", "--users-file", str(users), listen) as server:
+        (tmp_path / "token").write_text(token)
+        words = ("--server", server.url, "--token-file", str(tmp_path / "token"))
+        geartrain(tmp_path, "token", "revoke", "leaving", "--users-file", str(users))
+        done = geartrain(tmp_path, "reload", *words)
+        assert done.stdout == "1 user(s), 1 connection(s) closed\n"
+        geartrain(tmp_path, "reload", *words, code=1)
+
+
+def test_tokens_file_is_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    secrets = {name: f"secret-of-{name}-0123456789" for name in ("kept", "gone", "changed", "new")}
+
+    def write(*lines: tuple[str, str]) -> None:
+        file.write_text("".join(f"{scopes}:{secrets[name]}\n" for scopes, name in lines))
+
+    def statuses(server: serving.ServerProcess) -> list[int]:
+        return [HttpPeer(server.url, secret).call("GET", "/overview").status for secret in secrets.values()]
+
+    write(("admin", "kept"), ("read", "gone"), ("read", "changed"))
+    listen = f"--listen=http://{serving.HOST}:0"
+    with serving.serve("--store", "memory", listen, "--http-tokens-file", str(file)) as server:
+        assert statuses(server) == [200, 200, 200, 401]
+        operator = HttpPeer(server.url, secrets["kept"])
+        gone = HttpPeer(server.url, secrets["gone"]).stream("/events")
+        write(("admin", "kept"), ("submit", "changed"), ("read", "new"))
+        answer = operator.call("POST", "/reload")
+        assert (answer.status, answer.json["closed_connections"]) == (200, 1)
+        with gone:
+            assert [event.name for event in gone] == ["overview"], "the stream ends"
+        assert statuses(server) == [200, 401, 403, 200]
+        for content in ("admin:short\n", ""):
+            file.write_text(content)
+            refused = operator.call("POST", "/reload")
+            assert refused.status == 409
+            assert "nothing was changed" in refused.json["detail"]
+            assert statuses(server) == [200, 401, 403, 200]
+
+
 def test_reload_needs_admin_for_all_functions(tmp_path: Path) -> None:
     users = tmp_path / "users.toml"
     reader, partial = create(users, "reader", "read"), create(users, "partial", "admin:mail.*")

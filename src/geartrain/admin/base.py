@@ -6,6 +6,7 @@ from typing import Final, Protocol
 from geartrain.admin.views import DumpPage, LoadView, ReloadView, System, UserView
 from geartrain.errors import AdminError
 from geartrain.model import JobState
+from geartrain.rights import Identity
 from geartrain.runtime.records import RecordArchive
 from geartrain.runtime.tick import TickLoop
 
@@ -36,8 +37,8 @@ class ServerInfo(Protocol):
     async def load(self, lines: bytes, replace: bool, load_value: LoadValue) -> LoadView:
         """Load a dump; an AdminError says why it cannot be."""
 
-    def reload(self) -> ReloadView:
-        """Read users and certificates again; a SettingsError says why nothing was changed."""
+    def reload(self, caller: Identity | None) -> ReloadView:
+        """Read users, tokens and certificates again; a SettingsError says why nothing was changed."""
 
 
 class AdminBase:

@@ -191,9 +191,9 @@ class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs, DumpVerbs)
         return await self._server.system()
 
     def reload(self) -> views.ReloadView:
-        """Read users and certificates again, reopen the log file, and close connections of users that changed."""
+        """Read users, tokens and certificates again, reopen the log, and close connections of users that changed."""
         try:
-            return self._server.reload()
+            return self._server.reload(authorization.caller.get())
         except SettingsError as error:
             raise AdminError("conflict", str(error)) from None
 

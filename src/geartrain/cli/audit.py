@@ -11,7 +11,8 @@ from geartrain.cli import exit_codes, formatting, remote, tables
 EPILOG = f"""
 **What it shows.** Operators' verbs that changed something, requests that were refused, logins, starts, stops and
 reloads, the oldest first. Payloads and tokens are never in it. It needs the right `admin` for all functions. With the
-setting `audit_file` the entries are read from that file, otherwise there are the newest 1,000 since the start.
+setting `audit_file` the entries are read from that file and from its older parts, as logrotate leaves them
+(`audit.log.1`, `audit.log.2.gz`, `audit.log-20261116`), otherwise there are the newest 1,000 since the start.
 
 **Times.** `2h`, `30m` or `7d` ago; `2026-11-15` or `2026-11-15T18:30` in local time; `2026-11-15T18:30Z`; `@1789000000`
 in epoch seconds.

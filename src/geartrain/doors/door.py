@@ -10,6 +10,7 @@ import os
 import socket
 import ssl
 import struct
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mypy_extensions import mypyc_attr
@@ -60,6 +61,7 @@ class SocketOptions:
     tls: ssl.SSLContext | None = None  # of an address with TLS
 
 
+_ANSWER_SECONDS: Final = 1.0  # until a caller that is no longer valid has read its last answer
 _KEEPALIVE_OPTIONS = (
     ("keepalive_idle", "TCP_KEEPIDLE"),
     ("keepalive_interval", "TCP_KEEPINTVL"),
@@ -102,12 +104,33 @@ class Door:
         """Ask this about peers; called before the first address is opened."""
         self.access = access
 
-    def end(self, identities: frozenset[Identity]) -> int:
-        """Close the connections of identities that are no longer valid; returns how many there were."""
-        ended = [connection for connection in self.connections if connection.belongs_to(identities)]
-        for connection in ended:
-            connection.drop("its user was changed or revoked")
-        return len(ended)
+    def end(
+        self, identities: frozenset[Identity], is_revoked: Callable[[Any], bool], caller: Identity | None = None
+    ) -> int:
+        """Close the connections of identities that are no longer valid, and those whose certificate is revoked.
+
+        `is_revoked` is asked about transports. Connections of the caller, who has asked for this, are closed when it
+        has the answer. Returns how many there were.
+        """
+        callers = frozenset(() if caller is None else (caller,))
+        ended = 0
+        for connection in list(self.connections):
+            if connection.belongs_to(identities):
+                why = "its user was changed or revoked"
+            elif is_revoked(connection.transport):
+                why = "its certificate was revoked"
+            else:
+                continue
+            ended += 1
+            if connection.belongs_to(callers):
+                self.tick_loop.timers.call_later(_ANSWER_SECONDS, functools.partial(self._drop, connection, why))
+            else:
+                connection.drop(why)
+        return ended
+
+    def _drop(self, connection: "Connection", why: str) -> None:
+        if connection in self.connections:
+            connection.drop(why)
 
     def connect(self, address: Address) -> "Connection":
         """A connection for a new peer at this address."""

@@ -20,7 +20,7 @@ from geartrain.errors import StartError
 from geartrain.rights import Identity
 from geartrain.server.audit_search import search_entries, search_file
 from geartrain.server.process.log import ReopeningFile
-from geartrain.server.process.log_limiter import PERIOD_SECONDS, EventKey, LineLimiter, host_of
+from geartrain.server.process.log_limiter import PERIOD_SECONDS, EventKey, GuardedLimiter, LineLimiter, host_of
 from geartrain.server.process.log_writer import LogWriter
 
 ENTRIES_IN_MEMORY: Final = 1000
@@ -64,10 +64,11 @@ class AuditLog:
     def __init__(self, path: str = "") -> None:
         self._entries: deque[tuple[int, AuditEntry]] = deque(maxlen=ENTRIES_IN_MEMORY)  # with their numbers
         self._number = 0
-        self._limiter = LineLimiter(LINES_PER_PEER, _MOST_HOSTS)
+        self._limiter = GuardedLimiter(LineLimiter(LINES_PER_PEER, _MOST_HOSTS), self._summarise)
         self._guard = threading.Lock()  # the writer's thread records summaries
         self._file = _open(path) if path else None
-        self._writer = LogWriter(self._file, _dropped, self._end_periods) if self._file is not None else None
+        end_periods = self._limiter.end_periods
+        self._writer = LogWriter(self._file, _dropped, end_periods) if self._file is not None else None
 
     @property
     def path(self) -> str:
@@ -103,7 +104,7 @@ class AuditLog:
 
     async def search(self, query: AuditQuery) -> AuditPage:
         """The entries that match, the newest first; of the file if there is one."""
-        self._summarise(time.monotonic())
+        self._limiter.report(time.monotonic())
         if self._file is None:
             return search_entries(list(self._entries), query)
         return await asyncio.to_thread(self._search_file, self._file.path, query)
@@ -123,19 +124,16 @@ class AuditLog:
 
     def close(self) -> None:
         """Write what waits, and how many entries were left out so far."""
-        self._summarise(float("inf"))
+        self._limiter.report(float("inf"))
         if self._writer is not None:
             self._writer.close()
 
     def _allows(self, verb: str, outcome: str, peer: str) -> bool:
         # One limit for all refusals of a host, whatever it asks for: the verbs would be as many limits.
         event = EventKey(audit.REFUSED if outcome == audit.REFUSED else verb, "", host_of(peer))
-        now = time.monotonic()
-        self._summarise(now)
-        with self._guard:
-            allowed = self._limiter.allows_event(event, now)
-            is_first = self._limiter.left_out == 1
-        if not allowed and is_first and self._writer is not None:
+        self._limiter.report(time.monotonic())
+        allowed, is_first = self._limiter.allows_event(event)
+        if is_first and self._writer is not None:
             self._writer.wake()  # to set its timer
         return allowed
 
@@ -146,29 +144,18 @@ class AuditLog:
         if self._writer is not None:
             self._writer.put(logging.INFO, audit.line(entry))
 
-    def _end_periods(self) -> float | None:
-        """Record the summaries that are due; return in how many seconds there is another one."""
-        now = time.monotonic()
-        self._summarise(now)
-        with self._guard:
-            end = self._limiter.next_end()
-        return None if end is None else max(0.0, end - now)
-
-    def _summarise(self, now: float) -> None:
-        with self._guard:
-            summaries = self._limiter.end_periods(now)
-        for event, count in summaries:
-            refused = event.name == audit.REFUSED
-            self._add(
-                AuditEntry(
-                    time=audit.now(),
-                    verb="" if refused else event.name,
-                    outcome=audit.REFUSED if refused else audit.OK,
-                    peer=event.host,
-                    left_out=count,
-                    why=f"more than {LINES_PER_PEER} in {PERIOD_SECONDS:g} seconds",
-                )
+    def _summarise(self, event: EventKey, count: int) -> None:
+        refused = event.name == audit.REFUSED
+        self._add(
+            AuditEntry(
+                time=audit.now(),
+                verb="" if refused else event.name,
+                outcome=audit.REFUSED if refused else audit.OK,
+                peer=event.host,
+                left_out=count,
+                why=f"more than {LINES_PER_PEER} in {PERIOD_SECONDS:g} seconds",
             )
+        )
 
     def _search_file(self, path: str, query: AuditQuery) -> AuditPage:
         written = threading.Event()

@@ -1,13 +1,15 @@
 """Searching the audit log from its end, a page at a time."""
 
-import os
+import logging
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO, Final
+from typing import IO, Final
 
 import msgspec
 
 from geartrain import audit
 from geartrain.audit import AuditEntry, AuditPage, AuditQuery
+from geartrain.server import audit_files
+from geartrain.server.audit_files import AuditPart
 
 _BLOCK: Final = 64 * 1024
 # Bytes that are searched for one page. A page that has few entries for this reason still has an `after`.
@@ -15,6 +17,7 @@ _MOST_BYTES: Final = 32 * 1024 * 1024
 
 _LONGEST_LINE: Final = 1024 * 1024  # of what is no entry, but may be in the file
 
+_log = logging.getLogger("geartrain.audit")
 _decoder = msgspec.json.Decoder(AuditEntry)
 
 # Where an entry begins, and the entry; None for a line that is none.
@@ -49,12 +52,31 @@ def search_entries(entries: Sequence[tuple[int, AuditEntry]], query: AuditQuery)
 
 
 def search_file(path: str, query: AuditQuery) -> AuditPage:
-    """A page of a file; the position of an entry is that of its first byte. An OSError if the file cannot be read."""
-    with open(path, "rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        # A position of a file that was rotated meanwhile says nothing about this one.
-        end = query.after if 0 < query.after <= size else size
-        return _page(_decoded(_lines_before(file, end)), query, max(end - _MOST_BYTES, 0))
+    """A page of the log in a file and its older parts. The position of an entry is that of its first byte.
+
+    An OSError if the file cannot be read.
+    """
+    parts = audit_files.parts(path)
+    size = parts[-1].begin + parts[-1].size
+    # A position beyond the end says nothing: the oldest part was removed meanwhile.
+    end = query.after if 0 < query.after <= size else size
+    return _page(_decoded(_lines_of_parts(parts, end)), query, max(end - _MOST_BYTES, 0))
+
+
+def _lines_of_parts(parts: Sequence[AuditPart], end: int) -> Iterator[tuple[int, bytes]]:
+    """The lines before a position of the log, from the last to the first. A part is opened when it is reached."""
+    for part in reversed(parts):
+        if part.begin >= end:
+            continue
+        try:
+            with part.opened() as file:
+                for position, line in _lines_before(file, min(end - part.begin, part.size)):
+                    yield part.begin + position, line
+        except OSError as error:
+            if part is parts[-1]:
+                raise
+            fields = {"file": str(part.path), "why": error.strerror or str(error)}
+            _log.warning("old audit file cannot be read", extra={"fields": fields})
 
 
 def _page(items: Iterator[Item], query: AuditQuery, stop_at: int = 0) -> AuditPage:
@@ -79,7 +101,7 @@ def _decoded(lines: Iterator[tuple[int, bytes]]) -> Iterator[Item]:
             yield position, None
 
 
-def _lines_before(file: BinaryIO, end: int) -> Iterator[tuple[int, bytes]]:
+def _lines_before(file: IO[bytes], end: int) -> Iterator[tuple[int, bytes]]:
     """The lines before a position and where each begins, from the last to the first."""
     rest = b""  # the beginning of the block that was read last, whose line may begin before it
     while end:

@@ -15,6 +15,7 @@ from geartrain.admin.views import DoorView, DumpPage, LoadView, ReloadView, Stor
 from geartrain.engine import engine
 from geartrain.errors import AdminError
 from geartrain.model import JobState
+from geartrain.rights import Identity
 from geartrain.runtime.committer import Committer
 from geartrain.runtime.memory_journal import MemoryJournal
 from geartrain.runtime.records import RecordArchive
@@ -39,7 +40,7 @@ class RunningServer:
         store: Store,
         store_url: str,
         committer: Committer | None,
-        reload: Callable[[], ReloadView],
+        reload: Callable[[Identity | None], ReloadView],
         kept_seconds: Mapping[JobState, float],
         access: "ServerAccess",
         archive: RecordArchive,
@@ -83,9 +84,9 @@ class RunningServer:
             raise AdminError("conflict", text)
         return await self._dump_loader.load(lines, replace, load_value)
 
-    def reload(self) -> ReloadView:
-        """Read users and certificates again; a SettingsError says why nothing was changed."""
-        return self._reload()
+    def reload(self, caller: Identity | None) -> ReloadView:
+        """Read users, tokens and certificates again; a SettingsError says why nothing was changed."""
+        return self._reload(caller)
 
     async def system(self) -> System:
         """Version, runtime, memory, doors and store."""

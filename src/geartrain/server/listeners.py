@@ -25,6 +25,7 @@ from geartrain.doors.gearman.door import GearmanDoor
 from geartrain.doors.gearmonkey import written_fields
 from geartrain.doors.gearmonkey.door import GearmonkeyDoor
 from geartrain.doors.http.door import HttpDoor
+from geartrain.doors.http.tokens import Tokens
 from geartrain.doors.memodb.door import MemodbDoor
 from geartrain.doors.periodic import config
 from geartrain.doors.periodic.door import PeriodicDoor
@@ -143,9 +144,20 @@ class Doors:
             await self._open_defaults()
         self._check_descriptors()
 
-    def end(self, identities: frozenset[Identity]) -> int:
-        """Close the connections of these identities, which are no longer valid; returns how many there were."""
-        return sum(door.end(identities) for door in self._doors.values())
+    def end(self, identities: frozenset[Identity], caller: Identity | None = None) -> int:
+        """Close the connections of these identities, and those whose certificate is revoked; returns how many."""
+        return sum(door.end(identities, self._tls.is_revoked, caller) for door in self._doors.values())
+
+    def check_http_tokens(self, fresh: Tokens) -> None:
+        """Raise StartError if the door would have to be open or locked, which it was not when it began to listen."""
+        for door in self._doors.values():
+            if isinstance(door, HttpDoor) and bool(door.options.tokens) != bool(fresh):
+                raise StartError("http_tokens_file has its first token, or none any more; restart the server")
+
+    def use_http_tokens(self, fresh: Tokens) -> frozenset[Identity]:
+        """Replace the tokens of the settings; returns the identities of those that are no longer valid."""
+        doors = [door for door in self._doors.values() if isinstance(door, HttpDoor)]
+        return frozenset(identity for door in doors for identity in door.use_tokens(fresh))
 
     def stop_listening(self) -> None:
         for door in self._doors.values():

@@ -90,9 +90,14 @@ def gearmonkey_options(settings: Settings) -> gearmonkey.Options:
     return gearmonkey.Options(version=geartrain.__version__, grace=settings.gearmonkey_grace)
 
 
+def http_tokens(settings: Settings) -> tokens.Tokens:
+    """The tokens of the settings and of `http_tokens_file` as it is now; a StartError says what is wrong with them."""
+    return tokens.read(settings.http_tokens, settings.http_tokens_file)
+
+
 def http_options(settings: Settings, not_ready: Callable[[], str]) -> http.Options:
     return http.Options(
-        tokens=tokens.read(settings.http_tokens, settings.http_tokens_file),
+        tokens=http_tokens(settings),
         without_token=settings.http_without_token,
         hosts=settings.http_hosts,
         worker_lease=settings.http_worker_lease,

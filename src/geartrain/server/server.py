@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import geartrain
-from geartrain import audit
+from geartrain import audit, rights
 from geartrain.address import Address
 from geartrain.admin.control import ControlWorker
 from geartrain.admin.service import Admin
@@ -24,6 +24,7 @@ from geartrain.engine.engine import Engine
 from geartrain.engine.idle_functions import IdleFunctions
 from geartrain.engine.interfaces import Journal
 from geartrain.errors import GeartrainError, SettingsError, StartError
+from geartrain.rights import Identity
 from geartrain.runtime import memory
 from geartrain.runtime.clock import Clock
 from geartrain.runtime.committer import Committer
@@ -183,7 +184,7 @@ class Server:
             await self._doors.open(self._settings.listen)
             if self._cluster is not None:
                 await self._cluster.serve(options.link(self._settings, self._doors.addresses))
-            self._tls.watch(self._loop)
+            self._tls.watch(self._loop, lambda: self._doors.end(frozenset()))
             with pid_file.written(self._settings.pid_file):
                 self._announce(ready)
                 await self._stopped.wait()
@@ -208,27 +209,34 @@ class Server:
             return "the store does not answer, so background jobs wait"
         return ""
 
-    def reload(self) -> ReloadView:
-        """Reopen the log file, for log rotation, and read the users and the TLS certificates again.
+    def reload(self, caller: Identity | None = None) -> ReloadView:
+        """Reopen the log file, for log rotation, and read users, tokens and TLS certificates again.
 
-        Users and certificates are replaced together: a SettingsError says why nothing was.
+        They are replaced together: a SettingsError says why nothing was. If the caller is no longer valid, its
+        connections are closed when it has the answer.
         """
         self._notifier.reloading()
         self._log_output.reopen()
         if self._serving:
             self._audit.reopen()
         try:
-            return self._replace_credentials()
+            return self._replace_credentials(caller)
         finally:
             if self._serving:
                 self._notifier.ready(self._status())
 
-    def _replace_credentials(self) -> ReloadView:
+    def _replace_credentials(self, caller: Identity | None) -> ReloadView:
         errors: list[str] = []
         try:
             identities = self._access.read()
         except SettingsError as error:
             _log.error("users not reloaded", extra={"fields": {"why": str(error)}})
+            errors.append(str(error))
+        try:
+            tokens = options.http_tokens(self._settings)
+            self._doors.check_http_tokens(tokens)
+        except StartError as error:
+            _log.error("tokens not reloaded", extra={"fields": {"why": str(error)}})
             errors.append(str(error))
         try:
             tls_contexts = self._tls.load()
@@ -238,10 +246,14 @@ class Server:
             raise SettingsError(f"nothing was changed: {'; '.join(errors)}")
         self._tls.use(tls_contexts)
         ended = self._access.use(identities)
+        if self._serving:
+            ended |= self._doors.use_http_tokens(tokens)
+        if caller in ended and caller is not None:
+            caller.rights = rights.parse([])  # until its connections are closed
         return ReloadView(
             users=self._access.user_count,
             certificates=self._tls.certificates,
-            closed_connections=self._doors.end(ended) if self._serving else 0,
+            closed_connections=self._doors.end(ended, caller) if self._serving else 0,
         )
 
     def _stop_fenced(self) -> None:

@@ -13,15 +13,17 @@ import logging
 import os
 import ssl
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from geartrain.address import Address
 from geartrain.doors.tls_listener import reason
 from geartrain.errors import StartError
+from geartrain.server import revocation
 from geartrain.server.config import listener_tls
 from geartrain.server.config.listener_tls import OPTIONAL, ListenerTls
 from geartrain.server.config.settings import Settings
+from geartrain.server.revocation import CertificateId
 
 WATCH_SECONDS: Final = 10.0  # between two looks at the files
 
@@ -31,9 +33,11 @@ _log = logging.getLogger("geartrain.server")
 
 
 class ServerContext(ssl.SSLContext):
-    """A context that knows when it was loaded."""
+    """A context that knows when it was loaded, and for which addresses."""
 
     loaded_at = 0.0
+    tls: ListenerTls | None = None
+    revoked: frozenset[CertificateId] = frozenset()
 
 
 class ServerHandshake(ssl.SSLObject):
@@ -77,6 +81,10 @@ class ListenerContext:
         self._current = context
         _log.info("TLS certificate reloaded", extra={"fields": {"file": self._tls.certificate}})
 
+    def is_revoked(self, certificate: bytes) -> bool:
+        """Whether the revocation lists name this certificate, in DER."""
+        return revocation.certificate_id(certificate) in self._current.revoked
+
     def _use_current(self, connection: Any, name: str | None, first: ssl.SSLContext) -> None:
         connection.context = self._current
 
@@ -119,13 +127,26 @@ class ServerTls:
         for context, new in zip(self._contexts.values(), loaded, strict=True):
             context.use(new)
 
-    def watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Reload what has changed, again and again until `close`."""
+    def is_revoked(self, transport: Any) -> bool:
+        """Whether the client certificate of a connection has been revoked since its handshake."""
+        connection = transport.get_extra_info("ssl_object")
+        if connection is None or not isinstance(connection.context, ServerContext):
+            return False
+        context = self._contexts.get(connection.context.tls) if connection.context.tls is not None else None
+        certificate = connection.getpeercert(True)
+        return context is not None and certificate is not None and context.is_revoked(certificate)
+
+    def watch(self, loop: asyncio.AbstractEventLoop, reloaded: Callable[[], object]) -> None:
+        """Reload what has changed, and call `reloaded` then, again and again until `close`."""
+        changed = False
         for context in self._contexts.values():
             if context.changed:
                 with contextlib.suppress(StartError):  # the old files stay in use
                     context.use(context.load())
-        self._next_look = loop.call_later(WATCH_SECONDS, self.watch, loop)
+                    changed = True
+        if changed:
+            reloaded()
+        self._next_look = loop.call_later(WATCH_SECONDS, self.watch, loop, reloaded)
 
     def close(self) -> None:
         """Watch no longer."""
@@ -145,6 +166,7 @@ def _load(tls: ListenerTls) -> ServerContext:
     """A context with these files. Python's defaults apply to what is not said here, such as the ciphers."""
     context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
     context.loaded_at = time.time()
+    context.tls = tls
     context.sslobject_class = ServerHandshake
     context.minimum_version = _VERSIONS[tls.min_version]
     try:
@@ -164,6 +186,7 @@ def _check_client_certificates(context: ServerContext, tls: ListenerTls) -> None
         raise StartError(f"cannot load the TLS authorities from {tls.ca}: {reason(error)}") from None
     if tls.crl:
         _load_revocation_lists(context, tls.crl)
+        context.revoked = revocation.revoked_in(tls.crl)
     context.verify_mode = ssl.CERT_OPTIONAL if tls.client_certificate == OPTIONAL else ssl.CERT_REQUIRED
     # A resumed session would skip the check against authorities that were replaced meanwhile.
     context.options |= ssl.OP_NO_TICKET

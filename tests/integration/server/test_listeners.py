@@ -19,6 +19,7 @@ from geartrain.engine.engine import Engine
 from geartrain.errors import StartError
 from geartrain.job_query import JobQuery
 from geartrain.model import Record
+from geartrain.rights import Identity
 from geartrain.runtime.clock import Clock
 from geartrain.runtime.tick import TickLoop
 from geartrain.server import listeners
@@ -56,7 +57,7 @@ class EmptyArchive:
         return []
 
 
-def no_reload() -> ReloadView:
+def no_reload(caller: Identity | None) -> ReloadView:
     raise NotImplementedError
 
 

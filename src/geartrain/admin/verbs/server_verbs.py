@@ -33,14 +33,15 @@ SERVER_VERBS: Final = (
     ),
     Verb("system", SERVER, "Version, platform, doors and store of the server", http=Http("GET", "/system")),
     Verb(
-        "reload", SERVER, "Read users and TLS certificates again, and reopen the log file",
+        "reload", SERVER, "Read users, tokens and TLS certificates again, and reopen the log file",
         (), (ADMIN,), changes=True,
         http=Http("POST", "/reload"),
         command=CliCommand(
             "reload", report="{users} user(s), {closed_connections} connection(s) closed",
             epilog="""
 The server does what it does on SIGHUP. Connections stay open, except those of users whose rights changed or whose token
-or certificate was removed. If the users or the certificate cannot be used, nothing changes and the command fails.
+or certificate was removed or revoked; yours ends after the answer. If the users, `http_tokens_file` or the certificate
+cannot be used, nothing changes and the command fails.
 
 **Examples**
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from geartrain import rights
 from geartrain.address import Address
 from geartrain.doors import door, web_access
+from geartrain.doors.http.tokens import Tokens
 from geartrain.errors import StartError
 from geartrain.rights import Identity
 from geartrain.runtime import tick
@@ -103,11 +104,17 @@ class HttpDoor(door.Door):
 
         return HttpConnection(self, UvicornProtocol(self._uvicorn, self._state, self.tick_loop.loop))
 
-    def end(self, identities: frozenset[Identity]) -> int:
+    def end(
+        self, identities: frozenset[Identity], is_revoked: Callable[[Any], bool], caller: Identity | None = None
+    ) -> int:
         """Remove the workers of these identities as well, whose requests may be between two connections."""
         if self.app is not None:
             self.app.context.workers.end(identities)
-        return super().end(identities)
+        return super().end(identities, is_revoked, caller)
+
+    def use_tokens(self, fresh: Tokens) -> frozenset[Identity]:
+        """Replace the tokens of the settings; returns the identities of those that are no longer valid."""
+        return self.app.context.guard.keyring.use(fresh) if self.app is not None else frozenset()
 
     def close(self) -> None:
         """Answer requests that wait, end event streams, and close every connection."""

@@ -63,6 +63,10 @@ def _digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
 
 
+def _unless_changed(old: Identity | None, new: Identity) -> Identity:
+    return old if old is not None and str(old.rights) == str(new.rights) else new
+
+
 class Keyring:
     """The identities of tokens and sessions."""
 
@@ -76,6 +80,18 @@ class Keyring:
     def locked(self) -> bool:
         """Whether the settings have tokens for this door."""
         return bool(self._tokens)
+
+    def use(self, fresh: Tokens) -> frozenset[Identity]:
+        """Replace the tokens; returns the identities of those that are no longer valid.
+
+        A token that has the same scopes as before stands for the same identity, and its connections stay.
+        """
+        before = self._tokens
+        self._tokens = {digest: _unless_changed(before.get(digest), new) for digest, new in fresh.items()}
+        ended = frozenset(before.values()) - frozenset(self._tokens.values())
+        for identity in ended:
+            identity.revoked = True
+        return ended
 
     def by_token(self, secret: str) -> Identity | None:
         """The identity that a token stands for; None if it is unknown."""

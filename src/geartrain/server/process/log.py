@@ -13,15 +13,13 @@ import logging
 import logging.handlers
 import os
 import re
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from geartrain.errors import StartError
-from geartrain.server.process.log_limiter import LINES_PER_PERIOD, PERIOD_SECONDS, LineLimiter
+from geartrain.server.process.log_limiter import LINES_PER_PERIOD, PERIOD_SECONDS, EventKey, GuardedLimiter, LineLimiter
 from geartrain.server.process.log_writer import FileTarget, LogTarget, LogWriter, NoTarget, standard_error
 
 # The names are gearmand's; Geartrain itself logs at critical, error, warning, info and debug.
@@ -145,15 +143,12 @@ class LogHandler(logging.Handler):
     def __init__(self, target: LogTarget, formatter: logging.Formatter, lines_per_peer: int) -> None:
         super().__init__()
         self.setFormatter(formatter)
-        self._limiter = LineLimiter(lines_per_peer)
-        self._guard = threading.Lock()  # of the limiter
-        self.writer = LogWriter(target, self._dropped, self._end_periods)
+        self._limiter = GuardedLimiter(LineLimiter(lines_per_peer), self._summarise)
+        self.writer = LogWriter(target, self._dropped, self._limiter.end_periods)
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            with self._guard:
-                allowed = self._limiter.allows(record, time.monotonic())
-                is_first = self._limiter.left_out == 1
+            allowed, is_first = self._limiter.allows(record)
             if allowed:
                 self.writer.put(record.levelno, self.format(record))
             elif is_first:
@@ -164,25 +159,14 @@ class LogHandler(logging.Handler):
     def close(self) -> None:
         """Write what waits, and how many lines were left out so far."""
         super().close()
-        self._summarise(float("inf"))
+        self._limiter.report(float("inf"))
         self.writer.close()
 
-    def _end_periods(self) -> float | None:
-        """Write the summaries that are due; return in how many seconds there is another one."""
-        now = time.monotonic()
-        self._summarise(now)
-        with self._guard:
-            end = self._limiter.next_end()
-        return None if end is None else max(0.0, end - now)
-
-    def _summarise(self, now: float) -> None:
-        with self._guard:
-            summaries = self._limiter.end_periods(now)
-        for event, count in summaries:
-            fields = {"event": event.name, "peer": event.host, "count": count, "seconds": int(PERIOD_SECONDS)}
-            if event.door:
-                fields["door"] = event.door
-            self.writer.put(logging.WARNING, self.event_line(logging.WARNING, "similar lines left out", fields))
+    def _summarise(self, event: EventKey, count: int) -> None:
+        fields = {"event": event.name, "peer": event.host, "count": count, "seconds": int(PERIOD_SECONDS)}
+        if event.door:
+            fields["door"] = event.door
+        self.writer.put(logging.WARNING, self.event_line(logging.WARNING, "similar lines left out", fields))
 
     def _dropped(self, count: int) -> tuple[int, str]:
         return logging.WARNING, self.event_line(logging.WARNING, "log lines dropped", {"count": count})

@@ -5,6 +5,9 @@ Of each event and host a few lines are written per minute. The rest is counted, 
 
 import itertools
 import logging
+import threading
+import time
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 LINES_PER_PERIOD: Final = 100
@@ -30,6 +33,9 @@ class LineCount:
         self.ends_at = ends_at
         self.written = 0
         self.left_out = 0
+
+
+Summarise = Callable[[EventKey, int], None]
 
 
 class LineLimiter:
@@ -80,6 +86,42 @@ class LineLimiter:
         if count is None:
             count = self._counts[event] = LineCount(now + PERIOD_SECONDS)
         return count
+
+
+class GuardedLimiter:
+    """A limiter for several threads, which reports what it has left out: `summarise` is called with each count."""
+
+    def __init__(self, limiter: LineLimiter, summarise: Summarise) -> None:
+        self._limiter = limiter
+        self._summarise = summarise
+        self._guard = threading.Lock()
+
+    def allows(self, record: logging.LogRecord) -> tuple[bool, bool]:
+        """Whether to write the line of this record, and whether it is the first that is left out."""
+        with self._guard:
+            allowed = self._limiter.allows(record, time.monotonic())
+            return allowed, not allowed and self._limiter.left_out == 1
+
+    def allows_event(self, event: EventKey) -> tuple[bool, bool]:
+        """The same for an event."""
+        with self._guard:
+            allowed = self._limiter.allows_event(event, time.monotonic())
+            return allowed, not allowed and self._limiter.left_out == 1
+
+    def end_periods(self) -> float | None:
+        """Report what was left out in periods that are over; return in how many seconds there is another one."""
+        now = time.monotonic()
+        self.report(now)
+        with self._guard:
+            end = self._limiter.next_end()
+        return None if end is None else max(0.0, end - now)
+
+    def report(self, now: float) -> None:
+        """Report what was left out in periods that end until then."""
+        with self._guard:
+            summaries = self._limiter.end_periods(now)
+        for event, count in summaries:
+            self._summarise(event, count)
 
 
 def _event(record: logging.LogRecord, fields: dict[str, Any]) -> EventKey:
