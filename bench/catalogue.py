@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from bench import (
     bystanders,
+    cluster,
     connections,
     contenders,
     crowd,
@@ -376,4 +377,5 @@ GROUPS: Sequence[Group] = (
     BYSTANDERS,
     flatness.Flatness(),
     task_queues.TaskQueues(),
+    cluster.Cluster(),
 )

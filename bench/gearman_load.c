@@ -23,6 +23,9 @@
  *                  the handle. No worker takes part, so the jobs stay in the queue; WORKERS is ignored.
  *     drain        WORKERS workers empty a queue that a run in mode background has filled. A job counts when a worker
  *                  has received it and sends its result. CLIENTS and WINDOW are ignored.
+ *     run          CLIENTS clients keep WINDOW unacknowledged submits each in flight, while WORKERS workers run the
+ *                  jobs. A job counts when a worker has received it and sends its result. Time starts when all workers
+ *                  are asleep.
  *
  * A worker behaves as the libraries do: it sends GRAB_JOB; after NO_JOB it sends PRE_SLEEP and waits for NOOP; after
  * JOB_ASSIGN it sends WORK_COMPLETE and the next GRAB_JOB together.
@@ -57,7 +60,7 @@ enum packet_type {
     WORK_COMPLETE = 13, SUBMIT_JOB_BG = 18, ERROR = 19,
 };
 
-enum mode { FOREGROUND, BACKGROUND, DRAIN };
+enum mode { FOREGROUND, BACKGROUND, DRAIN, RUN };
 
 /* Bytes from start to end are in use. */
 struct buffer {
@@ -199,10 +202,9 @@ static struct connection *open_connection(void)
     return connection;
 }
 
-/* A client's job is done in the sense of the mode: the next one takes its place in the window. */
-static void job_done(struct connection *client)
+/* The next job takes the place of one in the window. */
+static void submit_next(struct connection *client)
 {
-    completed++;
     if (submitted < jobs)
         submit_job(client);
 }
@@ -224,7 +226,7 @@ static void run_job(struct connection *worker, const unsigned char *body, size_t
     const unsigned char *data = body + handle + function;
     send_packet(worker, WORK_COMPLETE, body, handle, data, size - handle - function);
     send_request(worker, GRAB_JOB);
-    if (mode == DRAIN)
+    if (mode == DRAIN || mode == RUN)
         completed++;
 }
 
@@ -232,11 +234,13 @@ static void handle_packet(struct connection *connection, uint32_t type, const un
 {
     switch (type) {
     case JOB_CREATED: /* the acknowledgement of a submit; a foreground job is not done yet */
-        if (mode == BACKGROUND)
-            job_done(connection);
+        completed += mode == BACKGROUND;
+        if (mode != FOREGROUND)
+            submit_next(connection);
         break;
     case WORK_COMPLETE:
-        job_done(connection);
+        completed++;
+        submit_next(connection);
         break;
     case JOB_ASSIGN:
         run_job(connection, body, size);
@@ -361,15 +365,16 @@ static long number(const char *text, const char *name, long least, long most)
 
 static void parse_arguments(int count, char **words)
 {
-    static const char *const modes[] = {[FOREGROUND] = "foreground", [BACKGROUND] = "background", [DRAIN] = "drain"};
+    static const char *const modes[] = {
+        [FOREGROUND] = "foreground", [BACKGROUND] = "background", [DRAIN] = "drain", [RUN] = "run"};
     if (count != 8) {
         fprintf(stderr, "usage: gearman_load PORT MODE JOBS CLIENTS WINDOW WORKERS PAYLOAD\n");
         exit(2);
     }
-    for (mode = FOREGROUND; mode <= DRAIN && strcmp(words[2], modes[mode]) != 0; mode++)
+    for (mode = FOREGROUND; mode <= RUN && strcmp(words[2], modes[mode]) != 0; mode++)
         ;
-    if (mode > DRAIN) {
-        fprintf(stderr, "gearman_load: MODE is foreground, background or drain, not \"%s\"\n", words[2]);
+    if (mode > RUN) {
+        fprintf(stderr, "gearman_load: MODE is foreground, background, drain or run, not \"%s\"\n", words[2]);
         exit(2);
     }
     port = (int)number(words[1], "PORT", 1, 65535);
@@ -397,7 +402,7 @@ int main(int count, char **words)
 
     struct connection **worker_connections = open_connections(workers);
     struct connection **client_connections = open_connections(clients);
-    if (mode == FOREGROUND) {
+    if (mode == FOREGROUND || mode == RUN) {
         start_workers(worker_connections);
         run_until(&sleeping, workers);
     }

@@ -23,7 +23,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -31,13 +30,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
 import redis
 
-from bench.contenders import QUEUE_ENVIRONMENTS
+from bench import environments
 from bench.queues_report import picture
 from tests.support import redis_server, serving
 
 ROOT = pathlib.Path(__file__).parents[1]
 PEERS = ROOT / "bench" / "queues_peers"
-INSTALL_SECONDS = 600
 START_SECONDS = 60
 # A worker's first moments are left out, and so is whatever it has not done after so long.
 WARM_UP, LONGEST_WORK = 0.5, 6.0
@@ -142,22 +140,12 @@ def main() -> int:
 
 
 def environment(queue: Queue) -> pathlib.Path:
-    """The interpreter that has this queue, in an environment that is made if it is missing."""
+    """The interpreter that has this queue."""
     if not queue.keys:
         return pathlib.Path(sys.executable)
-    home = QUEUE_ENVIRONMENTS / queue.name.lower()
-    python = home / "bin" / "python"
-    extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["bench"]
     others = {other.name.lower() for other in QUEUES if other is not queue}
-    wanted = [line for line in extra if line.partition(">=")[0] not in others]
-    stamp = home / "installed"
-    if not stamp.exists() or stamp.read_text() != "\n".join(wanted):
-        print(f"installing {queue.name} into {home.relative_to(ROOT)}", file=sys.stderr)
-        subprocess.run([sys.executable, "-m", "venv", str(home)], check=True, timeout=INSTALL_SECONDS)
-        install = [str(python), "-m", "pip", "install", "-qq", "--upgrade", *wanted]
-        subprocess.run(install, check=True, timeout=INSTALL_SECONDS)
-        stamp.write_text("\n".join(wanted))
-    return python
+    wanted = [line for line in environments.extra("bench") if line.partition(">=")[0] not in others]
+    return environments.python_with(queue.name.lower(), wanted)
 
 
 def measure(queue: Queue, python: pathlib.Path, seconds: float) -> Found:

@@ -2,15 +2,17 @@
 
 import argparse
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from bench import compare, contenders, gearman_load
+from bench import compare, contenders, gearman_load, queues
 from bench.figures import Sample
 from tests.support import serving
+from tests.support.waiting import PATIENCE, wait_for
 
 ROOT = Path(__file__).parents[3]
 TWO_CORES = pytest.mark.skipif(not contenders.PINNED, reason="the servers and the load need a core each")
@@ -159,7 +161,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("words", "code", "reason"),
     [
         ("4730", 2, "usage: gearman_load PORT MODE"),
-        ("4730 sideways 1 1 1 1 1", 2, 'MODE is foreground, background or drain, not "sideways"'),
+        ("4730 sideways 1 1 1 1 1", 2, 'MODE is foreground, background, drain or run, not "sideways"'),
         ("4730 foreground 1 1 1 none 1", 2, 'WORKERS must be a number from 1 to 10000, not "none"'),
         ("1 background 1 1 1 0 1", 1, "cannot connect to 127.0.0.1:1: Connection refused"),
     ],
@@ -174,6 +176,17 @@ def test_a_payload_larger_than_every_buffer_comes_back(program: Path, server: se
     place = contenders.Place((server.url,), server.pid)
     work = gearman_load.Work("large", "foreground", 8, clients=2, window=2, workers=2)
     assert gearman_load.run(program, place, work, 3_000_000).value > 0
+
+
+@pytest.mark.peer("cc")
+def test_jobs_that_are_submitted_and_run_at_once_leave_nothing_behind(
+    program: Path, server: serving.ServerProcess
+) -> None:
+    place = contenders.Place((server.url,), server.pid)
+    work = gearman_load.Work("both", "run", 500, clients=2, window=10, workers=3)
+    assert gearman_load.run(program, place, work, 64).value > 0
+    with socket.create_connection((serving.HOST, server.port), PATIENCE) as admin:
+        wait_for(lambda: queues.jobs_in(admin) == 0, "the last results have arrived")
 
 
 @TWO_CORES

@@ -90,3 +90,12 @@ def test_a_whole_run(tmp_path: Path) -> None:
     assert found["geartrain"]["core"] in ("compiled", "pure")
     assert {"cores", "kernel", "python", "filesystem", "processor"} <= set(found["machine"])
     ElementTree.fromstring((tmp_path / "bench-gearman.svg").read_text())
+
+
+@pytest.mark.peer("cc", "postgresql-18")
+def test_a_run_of_servers_on_postgresql(tmp_path: Path) -> None:
+    file = tmp_path / "found.json"
+    assert run.main(["--quick", "--only", "cluster-run", "--only", "cluster-two", "--json", str(file)]) == 0
+    found = {row["row"]: row for row in json.loads(file.read_text())["rows"]}
+    assert found["cluster-run"]["geartrain_is_times_better"]["Geartrain, PostgreSQL"]["Geartrain, SQLite"] > 0
+    assert found["cluster-two"]["geartrain_is_times_better"]["Geartrain, 2 servers"]["Geartrain, 1 server"] > 0
