@@ -143,7 +143,8 @@ class Submitted(SubmittedJob):
     def warn(self, data: bytes) -> None:
         self.news.append(Warned(data))
 
-    async def attempts(self) -> int:
+    @property
+    def attempt(self) -> int:
         return self.tries
 
 

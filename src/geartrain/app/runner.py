@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ class AttemptResult(NamedTuple):
     result: bytes
     error: Exception | None = None
     running: Running | None = None  # None: the payload could not be decoded
+    started_at: float = 0.0  # epoch seconds
 
 
 class TaskRunner:
@@ -29,6 +31,7 @@ class TaskRunner:
 
     async def run(self, task: Task[Any, Any], job: TaskJob) -> AttemptResult:
         running: Running | None = None
+        started_at = time.time()
         try:
             running = decode_call(task, job)
             token = context.enter(running)
@@ -36,9 +39,9 @@ class TaskRunner:
                 value = await self._with_middleware(running)
             finally:
                 context.leave(token)
-            return AttemptResult(encode_result(running, value), None, running)
+            return AttemptResult(encode_result(running, value), None, running, started_at)
         except Exception as error:
-            return AttemptResult(b"", error, running)
+            return AttemptResult(b"", error, running, started_at)
 
     async def _with_middleware(self, running: Running) -> Any:
         if not self._around:

@@ -50,15 +50,18 @@ def fragments() -> dict[str, Any]:
 
 def test_first_example(server: serving.ServerProcess, tmp_path: Path) -> None:
     files(tmp_path, server.url)
-    [(_, session)] = blocks("console")
+    (_, session), (_, pool) = blocks("console")
     work, submit, output = session.splitlines()
+    pool_command, *banner = pool.splitlines()
+    assert pool_command.startswith("$ geartrain work shop:app ")
     assert (work, submit) == ("$ geartrain work shop:app &", "$ python shop.py")
-    command = [str(serving.installed_command()), "work", "shop:app", "--server", server.url]
+    command = [str(serving.installed_command()), *pool_command.split()[2:]]
     worker = process.Process(command, tmp_path)
     try:
         program = [sys.executable, "shop.py"]
         answer = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
         assert answer.stdout.strip() == output
+        assert worker.stderr.splitlines()[:4] == [line.replace(URL, server.url) for line in banner]
         worker.process.terminate()
         assert worker.wait() == 0
     finally:
