@@ -27,6 +27,8 @@ from geartrain.app import codecs, decorators, middleware, schedules
 from geartrain.app.call import Call
 from geartrain.app.codecs import Codec
 from geartrain.app.context import Running
+from geartrain.app.dependencies import Depends as Depends
+from geartrain.app.dependencies import Provider, provided_type
 from geartrain.app.handle import SyncTaskHandle, TaskHandle
 from geartrain.app.lifespan import Hook, Lifespan
 from geartrain.app.middleware import Around
@@ -42,6 +44,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 A = TypeVar("A", bound=Around[Any])
 H = TypeVar("H", bound=Hook)
+D = TypeVar("D", bound=Provider)
 
 VARIABLE: Final = "GEARTRAIN_SERVER"  # the command line tool uses it too
 DEFAULT_URL: Final = "gearman://127.0.0.1:4730"
@@ -94,6 +97,8 @@ class App:
         self.startup_hooks: list[Hook] = []
         self.shutdown_hooks: list[Hook] = []
         self.state = types.SimpleNamespace()  # for what the startup makes and the tasks use
+        self.providers: dict[type, Provider] = {}  # of dependencies, by the type that they make
+        self.dependency_overrides: dict[Provider, Provider] = {}  # for tests
         self.now: Callable[[], float] = time.time
         self.connect: Callable[[], Transport] = self._to_servers  # testing.InMemory replaces it
         self._thread: LoopThread | None = None  # of the background event loop, for sync calls
@@ -203,7 +208,7 @@ class App:
         self.around_runs.append(around)
         return around
 
-    # Startup and shutdown
+    # Startup, shutdown and dependencies
 
     def on_startup(self, hook: H) -> H:
         """Call this function, plain or async, when a worker process starts, before its first task."""
@@ -214,6 +219,22 @@ class App:
         """Call this function, plain or async, when a worker process stops, after its last task."""
         self.shutdown_hooks.append(hook)
         return hook
+
+    def provider(self, provider: D) -> D:
+        """Use this function for dependencies of the type that its annotation says, where `Depends()` names no provider.
+
+        >>> app = App("shop")
+        >>> @app.provider
+        ... def greeting() -> str:
+        ...     return "Hello"
+        >>> @app.task
+        ... def greet(name: str, word: str = Depends()) -> str:
+        ...     return f"{word}, {name}"
+        >>> greet("Ada")
+        'Hello, Ada'
+        """
+        self.providers[provided_type(provider)] = provider
+        return provider
 
     # Submitting
 

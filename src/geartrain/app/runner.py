@@ -3,11 +3,12 @@
 import asyncio
 import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from geartrain.app import context, middleware
 from geartrain.app.context import Running, TaskJob
+from geartrain.app.dependencies import DependencyPlan
 from geartrain.app.middleware import Around
 from geartrain.app.task import CoroutineTask, Task
 from geartrain.app.threads import DaemonThreads
@@ -52,19 +53,37 @@ class TaskRunner:
         task = running.task
         timeout = task.timeout
         if not isinstance(task, CoroutineTask):
-            return await self._in_thread(running, timeout)
+            return await self._plain_function(running, timeout)
         if not timeout:
-            return await task.function(*running.args, **running.kwargs)
+            return await self._coroutine(task, running)
         try:
             async with asyncio.timeout(timeout) as deadline:
-                return await task.function(*running.args, **running.kwargs)
+                return await self._coroutine(task, running)
         except TimeoutError:
             if deadline.expired():
                 raise _timed_out(running, timeout) from None
             raise
 
-    async def _in_thread(self, running: Running, timeout: float) -> Any:
-        future = self._threads.run(functools.partial(running.task.function, *running.args, **running.kwargs))
+    async def _coroutine(self, task: CoroutineTask[Any, Any], running: Running) -> Any:
+        plan = task.plan
+        if plan is None:
+            return await task.function(*running.args, **running.kwargs)
+        async with plan.resolved(running.kwargs, self._threads.run) as values:
+            return await task.function(*running.args, **running.kwargs, **values)
+
+    async def _plain_function(self, running: Running, timeout: float) -> Any:
+        """A plain function runs in one thread with its plain dependencies; async ones are made on the loop."""
+        plan = running.task.plan
+        call = functools.partial(running.task.function, *running.args, **running.kwargs)
+        if plan is None:
+            return await self._in_thread(call, running, timeout)
+        if not plan.is_async:
+            return await self._in_thread(functools.partial(_with_dependencies, plan, call), running, timeout)
+        async with plan.resolved(running.kwargs, self._threads.run) as values:
+            return await self._in_thread(functools.partial(call, **values), running, timeout)
+
+    async def _in_thread(self, call: Callable[[], Any], running: Running, timeout: float) -> Any:
+        future = self._threads.run(call)
         if not timeout:
             return await future
         done, _ = await asyncio.wait((future,), timeout=timeout)
@@ -72,6 +91,11 @@ class TaskRunner:
             future.cancel()  # the thread's result is ignored
             raise _timed_out(running, timeout)
         return future.result()
+
+
+def _with_dependencies(plan: DependencyPlan, call: functools.partial[Any]) -> Any:
+    with plan.resolved_sync(call.keywords) as values:
+        return call(**values)
 
 
 def decode_call(task: Task[Any, Any], job: TaskJob) -> Running:

@@ -37,7 +37,8 @@ class AppWorker:
     def __init__(self, app: "App", options: WorkerOptions = WorkerOptions()) -> None:  # noqa: B008  # frozen
         self.tasks = task_selection.select(app, options.only, options.exclude)
         for task in self.tasks:
-            _ = task.parameters.types  # raises for types that cannot be decoded, before the first job
+            # These raise before the first job: for types that cannot be decoded, and for impossible dependencies.
+            _ = task.parameters.types, task.plan
         self.limit_reached: Callable[[str], None] = lambda why: None  # called once, before the worker stops for it
         self._app = app
         self._options = options

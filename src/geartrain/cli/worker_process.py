@@ -1,8 +1,8 @@
 """One process of `geartrain work module:app`: import the App, and run its tasks until a signal.
 
 It runs in the command's own process, or as one of several below a supervisor (`cli/supervisor.py`). Then a socket
-connects the two: the supervisor sends the settings and reads messages, one JSON object per line. If the supervisor dies,
-the socket ends, and so does this process, after its running tasks.
+connects the two: the supervisor sends the settings and reads messages, one JSON object per line. If the supervisor
+dies, the socket ends, and so does this process, after its running tasks.
 """
 
 import asyncio

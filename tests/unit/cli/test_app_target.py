@@ -22,7 +22,7 @@ WRONG = {
     "target_shop:log": r"'log' is a Logger, not a geartrain.App; its apps: app$",
     "target_shop:": r"'target_shop:' does not name an App; write module:app",
     "target_empty:app": r"module 'target_empty' has no 'app'; it has no App$",
-    "target_broken:app": r"cannot import 'target_broken':\nTraceback .*\n  File .*target_broken.py\", line 1(.*\n)*.*Zero",
+    "target_broken:app": r"cannot import 'target_broken':\nTraceback .*\n.*target_broken.py\", line 1(.*\n)*.*Zero",
     "target_needy:app": r"cannot import 'target_needy':\nTraceback .*\n(.*\n)*ModuleNotFoundError: .* 'absent'",
 }
 
