@@ -11,7 +11,7 @@ if compiled.is_pure_requested():
 
 if TYPE_CHECKING:
     __version__: str
-    from geartrain.app.app import App as App
+    from geartrain.app import *  # noqa: F403
     from geartrain.client.async_client import AsyncClient as AsyncClient
     from geartrain.client.async_job import AsyncJob as AsyncJob
     from geartrain.client.async_worker import AsyncWorker as AsyncWorker
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 else:
     # The names of the library are imported at their first use, so that the server does not load the library.
     _MODULES = {
-        "App": "geartrain.app",
         "AsyncClient": "geartrain.client.async_client",
         "AsyncJob": "geartrain.client.async_job",
         "AsyncWorker": "geartrain.client.async_worker",
@@ -32,13 +31,19 @@ else:
         "SyncJob": "geartrain.client.sync_client",
         "Worker": "geartrain.client.sync_worker",
     }
+    _OF_APP = {
+        "App", "Backoff", "Call", "Codec", "Depends", "GiveUp", "PickleCodec", "Proceed", "Retry", "Running",
+        "SyncTaskHandle", "Task", "TaskHandle", "current_task", "register_codec",
+    }  # fmt: skip
 
     def __getattr__(name: str) -> object:
         if name == "__version__":
             from importlib import metadata  # takes longer to import than all the rest
 
             return metadata.version("geartrain")
-        module = _MODULES.get(name) or ("geartrain.errors" if name.endswith("Error") else "")
+        module = "geartrain.app" if name in _OF_APP else _MODULES.get(name, "")
+        if name.endswith("Error"):
+            module = "geartrain.errors"
         if not module:
             raise AttributeError(f"module 'geartrain' has no attribute {name!r}")
         try:

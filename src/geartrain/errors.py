@@ -154,6 +154,10 @@ class ArgumentsError(ClientError):
     """A payload does not fit the task's function; for the caller's author. The text names the argument."""
 
 
+class AppError(GeartrainError):
+    """An app is not where it was looked for, or has not the requested tasks; for the person who starts a worker."""
+
+
 class AdminError(GeartrainError):
     """A request of an operator was refused.
 

@@ -12,15 +12,17 @@ Calls are encoded and decoded with the task's codec, run with the app's middlewa
 that backoffs have no jitter: each delay is its bound, so that tests know it.
 """
 
+import contextlib
 import dataclasses
 import itertools
 import weakref
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Final, ParamSpec, Self, TypeVar
 
-from geartrain.app import retry
+from geartrain.app import lifespan, retry
 from geartrain.app.app import App
 from geartrain.app.call import Call
+from geartrain.app.dependencies import Provider
 from geartrain.app.runner import TaskRunner
 from geartrain.app.schedules import TaskSchedule
 from geartrain.app.task import Task
@@ -143,7 +145,8 @@ class Submitted(SubmittedJob):
     def warn(self, data: bytes) -> None:
         self.news.append(Warned(data))
 
-    async def attempts(self) -> int:
+    @property
+    def attempt(self) -> int:
         return self.tries
 
 
@@ -194,8 +197,19 @@ class InMemory(Transport):
     'Hello, Ada'
     """
 
-    def __init__(self, app: App, now: float = 1_700_000_000.0) -> None:
+    def __init__(
+        self,
+        app: App,
+        now: float = 1_700_000_000.0,
+        *,
+        overrides: Mapping[Provider, Provider] | None = None,
+        lifespan: bool = True,
+    ) -> None:
+        """`overrides` replace providers of dependencies; without `lifespan`, the app's startup does not run."""
         self.app = app
+        self._overrides = dict(overrides or {})
+        self._lifespan = contextlib.AsyncExitStack()
+        self._with_lifespan = lifespan and bool(app.lifespan or app.startup_hooks or app.shutdown_hooks)
         self.clock = Clock(now)
         self.submitted: list[Submitted] = []  # all calls, in order
         self._numbers = itertools.count(1)
@@ -210,23 +224,50 @@ class InMemory(Transport):
     # The block
 
     def __enter__(self) -> Self:
-        app = self.app
-        self._before = (app.now, app.connect, app.transports)
-        app.now, app.connect, app.transports = self.clock, lambda: self, weakref.WeakKeyDictionary()
-        for schedule in app.schedules.values():
-            self._next_due[schedule.name] = self._next_run(schedule, self.clock.now)
+        self._replace()
+        if self._with_lifespan:
+            self.app.wait(self._start())
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._before is not None, "InMemory was not entered"
-        self.app.now, self.app.connect, self.app.transports = self._before
-        self._threads.close()
+        try:
+            if self._with_lifespan:
+                self.app.wait(self._lifespan.aclose())
+        finally:
+            self._restore()
 
     async def __aenter__(self) -> Self:
-        return self.__enter__()
+        self._replace()
+        if self._with_lifespan:
+            await self._start()
+        return self
 
     async def __aexit__(self, *_: object) -> None:
-        self.__exit__()
+        try:
+            await self._lifespan.aclose()
+        finally:
+            self._restore()
+
+    async def _start(self) -> None:
+        try:
+            await self._lifespan.enter_async_context(lifespan.running(self.app))
+        except BaseException:
+            self._restore()
+            raise
+
+    def _replace(self) -> None:
+        """Put this, and the overrides, into the app."""
+        app = self.app
+        self._before = (app.now, app.connect, app.transports, app.dependency_overrides)
+        app.now, app.connect, app.transports = self.clock, lambda: self, weakref.WeakKeyDictionary()
+        app.dependency_overrides = {**app.dependency_overrides, **self._overrides}
+        for schedule in app.schedules.values():
+            self._next_due[schedule.name] = self._next_run(schedule, self.clock.now)
+
+    def _restore(self) -> None:
+        app = self.app
+        app.now, app.connect, app.transports, app.dependency_overrides = self._before
+        self._threads.close()
 
     # Assertions
 

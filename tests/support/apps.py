@@ -8,6 +8,7 @@ from typing import Any
 from geartrain.app import App
 from geartrain.app.server_transport import ServerTransport
 from geartrain.app.worker import AppWorker
+from geartrain.app.worker_options import WorkerOptions
 from geartrain.client import control
 
 SECONDS = 30  # no answer takes so long
@@ -16,7 +17,7 @@ SECONDS = 30  # no answer takes so long
 @contextlib.asynccontextmanager
 async def working(app: App, concurrency: int = 10) -> AsyncIterator[AppWorker]:
     """The app, with a worker for its tasks."""
-    worker = AppWorker(app, concurrency=concurrency)
+    worker = AppWorker(app, WorkerOptions(concurrency=concurrency))
     async with app, asyncio.timeout(SECONDS):
         await worker.start()
         try:

@@ -56,6 +56,9 @@ class Relay:
             writer.transport.abort()
         await asyncio.gather(*self._tasks)
 
+    async def passed(self, data: bytes, to_peer: bool) -> None:
+        """Called with everything that is passed on."""
+
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -73,6 +76,7 @@ class Relay:
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):
             while data := await reader.read(_CHUNK):
+                await self.passed(data, writer in self._to_peers)
                 writer.write(data)
                 await writer.drain()
         writer.close()

@@ -4,6 +4,7 @@ from geartrain.app.app import App
 from geartrain.app.call import Call
 from geartrain.app.codecs import Codec, PickleCodec, register_codec
 from geartrain.app.context import Running, current_task
+from geartrain.app.dependencies import Depends
 from geartrain.app.handle import SyncTaskHandle, TaskHandle
 from geartrain.app.middleware import Proceed
 from geartrain.app.retry import GiveUp, Retry
@@ -15,6 +16,7 @@ __all__ = [
     "Backoff",
     "Call",
     "Codec",
+    "Depends",
     "GiveUp",
     "PickleCodec",
     "Proceed",

@@ -17,27 +17,34 @@ import asyncio
 import os
 import ssl
 import time
+import types
 import weakref
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, ParamSpec, Self, TypeVar, overload
+from typing import Any, Final, ParamSpec, Self, TypeVar, Unpack, overload
 
 from geartrain import eventloop
 from geartrain.app import codecs, decorators, middleware, schedules
 from geartrain.app.call import Call
 from geartrain.app.codecs import Codec
 from geartrain.app.context import Running
+from geartrain.app.dependencies import Depends as Depends
+from geartrain.app.dependencies import Provider, provided_type
 from geartrain.app.handle import SyncTaskHandle, TaskHandle
+from geartrain.app.lifespan import Hook, Lifespan
 from geartrain.app.middleware import Around
 from geartrain.app.schedules import MissedPolicy, TaskSchedule
 from geartrain.app.task import CoroutineTask, PlainTask, PriorityName, Task, parse_priority
 from geartrain.app.transport import SubmittedJob, Transport
 from geartrain.app.unique_key import UniqueRule
+from geartrain.app.worker_options import WorkerKeywords, WorkerOptions
 from geartrain.client.arguments import Duration
 from geartrain.client.loop_thread import LoopThread
 
 P = ParamSpec("P")
 R = TypeVar("R")
 A = TypeVar("A", bound=Around[Any])
+H = TypeVar("H", bound=Hook)
+D = TypeVar("D", bound=Provider)
 
 VARIABLE: Final = "GEARTRAIN_SERVER"  # the command line tool uses it too
 DEFAULT_URL: Final = "gearman://127.0.0.1:4730"
@@ -67,10 +74,13 @@ class App:
         codec: str | Codec = codecs.JSON,
         tls: ssl.SSLContext | None = None,
         token: str | None = None,
+        lifespan: Lifespan | None = None,
     ) -> None:
         """`tls` is for a URL like gearmans:// if the default context (see `geartrain.client.tls`) does not fit.
 
         `token` is for a server with users if it is not in the environment (see `geartrain.client.credentials`).
+        `lifespan` makes an async context manager that each worker process enters before its first task and leaves
+        after its last one.
         """
         if not name or any(letter.isspace() for letter in name):
             raise ValueError(f"the name of an app must be a word without spaces, not {name!r}")
@@ -83,6 +93,12 @@ class App:
         self.schedules: dict[str, TaskSchedule] = {}
         self.around_submits: list[Around[Call[Any]]] = []
         self.around_runs: list[Around[Running]] = []
+        self.lifespan = lifespan
+        self.startup_hooks: list[Hook] = []
+        self.shutdown_hooks: list[Hook] = []
+        self.state = types.SimpleNamespace()  # for what the startup makes and the tasks use
+        self.providers: dict[type, Provider] = {}  # of dependencies, by the type that they make
+        self.dependency_overrides: dict[Provider, Provider] = {}  # for tests
         self.now: Callable[[], float] = time.time
         self.connect: Callable[[], Transport] = self._to_servers  # testing.InMemory replaces it
         self._thread: LoopThread | None = None  # of the background event loop, for sync calls
@@ -192,6 +208,34 @@ class App:
         self.around_runs.append(around)
         return around
 
+    # Startup, shutdown and dependencies
+
+    def on_startup(self, hook: H) -> H:
+        """Call this function, plain or async, when a worker process starts, before its first task."""
+        self.startup_hooks.append(hook)
+        return hook
+
+    def on_shutdown(self, hook: H) -> H:
+        """Call this function, plain or async, when a worker process stops, after its last task."""
+        self.shutdown_hooks.append(hook)
+        return hook
+
+    def provider(self, provider: D) -> D:
+        """Use this function for dependencies of the type that its annotation says, where `Depends()` names no provider.
+
+        >>> app = App("shop")
+        >>> @app.provider
+        ... def greeting() -> str:
+        ...     return "Hello"
+        >>> @app.task
+        ... def greet(name: str, word: str = Depends()) -> str:
+        ...     return f"{word}, {name}"
+        >>> greet("Ada")
+        'Hello, Ada'
+        """
+        self.providers[provided_type(provider)] = provider
+        return provider
+
     # Submitting
 
     async def submit(self, call: Call[R]) -> TaskHandle[R]:
@@ -274,20 +318,22 @@ class App:
 
     # Working
 
-    async def serve(self, *urls: str, concurrency: int = 10, name: str = "") -> None:
+    async def serve(self, *urls: str, **options: Unpack[WorkerKeywords]) -> None:
         """Run this app's tasks on the running event loop until SIGTERM, SIGINT or cancellation.
 
-        `urls` replace the app's own, also for calls that its tasks submit.
+        `urls` replace the app's own, also for calls that its tasks submit. `concurrency` tasks run at a time (10).
+        `only` and `exclude` are names or patterns of tasks. With `burst` it ends when no job is left. Running tasks
+        have `stop_timeout` seconds after a stop, by default as long as they take. `name` is for lists of workers.
         """
         from geartrain.app.worker import AppWorker
 
         self.urls = urls or self.urls
-        await AppWorker(self, concurrency=concurrency, name=name).serve()
+        await AppWorker(self, WorkerOptions(**options)).serve()
 
-    def run(self, *urls: str, concurrency: int = 10, name: str = "") -> None:
+    def run(self, *urls: str, **options: Unpack[WorkerKeywords]) -> None:
         """Like `serve`, with an event loop of its own: for a whole program."""
         with asyncio.Runner(loop_factory=eventloop.best().factory) as runner:
-            runner.run(self.serve(*urls, concurrency=concurrency, name=name))
+            runner.run(self.serve(*urls, **options))
 
     # Closing
 

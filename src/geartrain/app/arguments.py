@@ -7,7 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
+from geartrain.app import custom_types
 from geartrain.app.codecs import Codec
+from geartrain.app.dependencies import Dependency
 from geartrain.errors import ArgumentsError, CodecError
 
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -19,8 +21,11 @@ class Parameters:
     def __init__(self, function: Callable[..., Any], checks_types: bool = True) -> None:
         self._function = function
         self._checks_types = checks_types
-        self._signature = inspect.signature(function)
-        parameters = list(self._signature.parameters.values())
+        signature = inspect.signature(function)
+        parameters = [each for each in signature.parameters.values() if not isinstance(each.default, Dependency)]
+        self.dependencies = signature.parameters.keys() - {parameter.name for parameter in parameters}
+        self._signature = signature.replace(parameters=parameters)  # without what the worker fills
+        self._check_order(signature)
         self._positional = [parameter for parameter in parameters if parameter.kind in _POSITIONAL]
         required = [parameter for parameter in self._positional if parameter.default is inspect.Parameter.empty]
         keywords = [parameter for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
@@ -31,6 +36,14 @@ class Parameters:
             self._fewest = self._most + 1
         self._types: dict[str, Any] | None = None
         self._tuples: dict[int, Any] = {}
+
+    def _check_order(self, signature: inspect.Signature) -> None:
+        """Refuse a dependency before a positional parameter: its position would differ from that of the argument."""
+        positional = [parameter.name for parameter in signature.parameters.values() if parameter.kind in _POSITIONAL]
+        behind = [name for name in positional if name not in self.dependencies]
+        if positional[: len(behind)] != behind:
+            name = self._function.__qualname__
+            raise ValueError(f"the parameters of {name} with Depends must come after the others, or after a *")
 
     def check(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Raise the TypeError that the function itself would raise for these arguments."""
@@ -57,7 +70,9 @@ class Parameters:
             except NameError as error:
                 name = self._function.__qualname__
                 raise ArgumentsError(f"cannot evaluate an annotation of {name}: {error}") from error
-            types = {name: Any if hint is object else hint for name, hint in hints.items()}
+            types = {
+                name: Any if hint is object else hint for name, hint in hints.items() if name not in self.dependencies
+            }
             if self._checks_types:
                 for name, annotation in types.items():
                     _check_decodable(self._function, name, annotation)
@@ -130,14 +145,16 @@ def _bound_type(parameter: inspect.Parameter, annotation: Any) -> Any:
 
 def _check_decodable(function: Callable[..., Any], name: str, annotation: Any) -> None:
     """Refuse types that cannot be decoded when the worker starts, not at the first job."""
+    value = "the result" if name == "return" else f"argument {name!r}"
     try:
-        msgspec.json.schema(annotation)  # msgspec has no other check of a type
-    except TypeError:
-        value = "the result" if name == "return" else f"argument {name!r}"
+        msgspec.json.Decoder(annotation)
+    except TypeError as error:
+        raise ArgumentsError(f"{value} of {function.__qualname__} cannot be decoded: {error}") from None
+    if not custom_types.are_known(annotation):
         raise ArgumentsError(
             f"{value} of {function.__qualname__} cannot be decoded: {annotation!r} is or contains a class that is not "
-            "a built-in type, dataclass, NamedTuple, TypedDict, Enum or msgspec.Struct"
-        ) from None
+            f"{custom_types.NAMES}"
+        )
 
 
 def _text(payload: bytes, parameter: str) -> str:

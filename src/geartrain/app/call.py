@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from geartrain.app import envelope
+from geartrain.errors import CodecError
 from geartrain.model import Priority
 
 if TYPE_CHECKING:
@@ -31,14 +32,25 @@ class Call(Generic[R]):
     meta: dict[str, Any] = dataclasses.field(default_factory=dict)  # sent to the worker with the call
 
     def payload(self) -> bytes:
-        """The envelope, encoded with the task's codec."""
-        return self.task.codec.encode(
-            envelope.Envelope(
-                v=envelope.VERSION,
-                args=list(self.args),
-                kwargs=self.kwargs,
-                id=self.id,
-                wait=not self.background,
-                meta=self.meta,
-            )
+        """The envelope, encoded with the task's codec; a CodecError names the argument that cannot be encoded."""
+        content = envelope.Envelope(
+            v=envelope.VERSION,
+            args=list(self.args),
+            kwargs=self.kwargs,
+            id=self.id,
+            wait=not self.background,
+            meta=self.meta,
         )
+        try:
+            return self.task.codec.encode(content)
+        except CodecError as error:
+            self._explain(error)
+            raise
+
+    def _explain(self, error: CodecError) -> None:
+        """Raise an error that names the argument, if it is one of them that cannot be encoded."""
+        for name, value in self.task.parameters.named(self.args, self.kwargs).items():
+            try:
+                self.task.codec.encode(value)
+            except CodecError as cause:
+                raise CodecError(f"argument {name!r} of {self.task.name}: {cause}") from error

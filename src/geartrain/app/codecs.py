@@ -13,6 +13,7 @@ from typing import Any, Final
 import cbor2
 import msgspec
 
+from geartrain.app import custom_types
 from geartrain.errors import CodecError
 
 # Types that these formats have and JSON does not; msgspec keeps them.
@@ -52,12 +53,12 @@ class JsonCodec(Codec):
 
     def encode(self, value: object) -> bytes:
         try:
-            return msgspec.json.encode(value)
-        except (TypeError, ValueError, OverflowError) as error:
+            return msgspec.json.encode(value, enc_hook=custom_types.encode)
+        except (TypeError, ValueError, OverflowError, NotImplementedError) as error:
             raise CodecError(f"cannot encode as JSON: {error}") from error
 
     def decoder(self, kind: Any) -> Callable[[bytes], Any]:
-        return _with_codec_errors(msgspec.json.Decoder(kind).decode, "JSON")
+        return _with_codec_errors(msgspec.json.Decoder(kind, dec_hook=custom_types.decode).decode, "JSON")
 
     def convert(self, value: Any, kind: Any) -> Any:
         return _convert(value, kind, (), str_keys=True)
@@ -70,12 +71,12 @@ class MsgpackCodec(Codec):
 
     def encode(self, value: object) -> bytes:
         try:
-            return msgspec.msgpack.encode(value)
-        except (TypeError, ValueError, OverflowError) as error:
+            return msgspec.msgpack.encode(value, enc_hook=custom_types.encode)
+        except (TypeError, ValueError, OverflowError, NotImplementedError) as error:
             raise CodecError(f"cannot encode as MessagePack: {error}") from error
 
     def decoder(self, kind: Any) -> Callable[[bytes], Any]:
-        return _with_codec_errors(msgspec.msgpack.Decoder(kind).decode, "MessagePack")
+        return _with_codec_errors(msgspec.msgpack.Decoder(kind, dec_hook=custom_types.decode).decode, "MessagePack")
 
     def convert(self, value: Any, kind: Any) -> Any:
         return _convert(value, kind, _BINARY_TYPES)
@@ -88,8 +89,8 @@ class CborCodec(Codec):
 
     def encode(self, value: object) -> bytes:
         try:
-            return cbor2.dumps(msgspec.to_builtins(value, builtin_types=_BINARY_TYPES))
-        except (TypeError, ValueError, OverflowError, cbor2.CBOREncodeError) as error:
+            return cbor2.dumps(msgspec.to_builtins(value, builtin_types=_BINARY_TYPES, enc_hook=custom_types.encode))
+        except (TypeError, ValueError, OverflowError, NotImplementedError, cbor2.CBOREncodeError) as error:
             raise CodecError(f"cannot encode as CBOR: {error}") from error
 
     def decoder(self, kind: Any) -> Callable[[bytes], Any]:
@@ -147,7 +148,9 @@ def _with_codec_errors(decode: Callable[[bytes], Any], format_name: str) -> Call
 
 def _convert(value: Any, kind: Any, builtin_types: tuple[type, ...], str_keys: bool = False) -> Any:
     try:
-        return msgspec.convert(value, kind, builtin_types=builtin_types, str_keys=str_keys)
+        return msgspec.convert(
+            value, kind, builtin_types=builtin_types, str_keys=str_keys, dec_hook=custom_types.decode
+        )
     except msgspec.ValidationError as error:
         raise CodecError(str(error)) from error
 

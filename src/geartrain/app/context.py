@@ -29,8 +29,9 @@ class TaskJob(Protocol):
 
     def warn(self, data: bytes) -> None: ...
 
-    async def attempts(self) -> int:
-        """The number of attempts, this one included."""
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt as the server counts, from 1."""
 
 
 class Running:
@@ -91,11 +92,10 @@ class Running:
         """Send a warning to the clients that wait for the result."""
         self._job.warn(text.encode() if isinstance(text, str) else text)
 
-    async def attempt(self) -> int:
-        """The number of this attempt, from 1; may have to ask the server."""
-        if self.envelope is not None and self.envelope.tried:
-            return self.envelope.tried + 1
-        return await self._job.attempts()
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt, from 1."""
+        return self._job.attempt + (self.envelope.tried if self.envelope is not None else 0)
 
 
 _current: contextvars.ContextVar[Running] = contextvars.ContextVar("geartrain_task")

@@ -145,7 +145,7 @@ class ScheduleDecorator:
 
 def _schedule_expiry(task: Task[..., Any]) -> float:
     """The time to live of each job of a schedule."""
-    expires = task.options.expires
+    expires = task.submit_options.expires
     if isinstance(expires, datetime.datetime):
         raise ValueError("a schedule submits many jobs: give the time to live in seconds, not as a datetime")
     return lifetime_seconds(expires)

@@ -8,7 +8,7 @@ the failed job is completed; a call whose client waits is retried by the same wo
 import logging
 from typing import Any, Final, NamedTuple
 
-from geartrain.app import retry
+from geartrain.app import retry, run_log
 from geartrain.app.envelope import Envelope
 from geartrain.app.runner import AttemptResult
 from geartrain.app.task import Task
@@ -38,14 +38,14 @@ async def handle_failure(task: Task[Any, Any], job: WorkerJob, failed: AttemptRe
     reason = retry.reason_of(failed.error)
     envelope = failed.running.envelope if failed.running is not None else None
     if not attempt and await job.is_controllable():
-        await _retry_on_server(task, job, failed.error, envelope, reason)
+        await _retry_on_server(task, job, failed, envelope, reason)
         return None
     attempts = attempt or (envelope.tried if envelope is not None else 0) + 1
     delay = task.retry_policy.delay_after(failed.error, attempts)
     if delay is None:
-        _log_failure(job, failed.error, reason)
+        run_log.gave_up(task, job, failed, reason)
         raise JobFailedError(reason, reason)
-    _log_retry(job, attempts, delay, reason)
+    run_log.retrying(task, job, failed, delay, reason)
     if envelope is None or envelope.wait or not job.control.client.capabilities.run_at:
         return RetryHere(delay, attempts + 1)
     await _resubmit(task, job, envelope, attempts, delay)
@@ -53,25 +53,26 @@ async def handle_failure(task: Task[Any, Any], job: WorkerJob, failed: AttemptRe
 
 
 async def _retry_on_server(
-    task: Task[Any, Any], job: WorkerJob, error: Exception, envelope: Envelope | None, reason: str
+    task: Task[Any, Any], job: WorkerJob, failed: AttemptResult, envelope: Envelope | None, reason: str
 ) -> None:
-    policy = task.retry_policy
+    policy, error = task.retry_policy, failed.error
+    assert error is not None
     kept = retry.traceback_of(error) or reason  # by the server, for people
     if envelope is not None and envelope.wait and not policy.retries:
-        _log_failure(job, error, reason)
+        run_log.gave_up(task, job, failed, reason)
         raise JobFailedError(reason, reason)
     try:
         view = await job.view()
         attempts = view["attempts"] + (envelope.tried if envelope is not None else 0)
         delay = policy.delay_after(error, attempts)
         if delay is not None:
-            _log_retry(job, attempts, delay, reason)
+            run_log.retrying(task, job, failed, delay, reason)
             await job.control.ask("postpone", handle=view["handle"], seconds=delay, reason=kept)
         elif view["background"]:
-            _log_failure(job, error, reason)
+            run_log.gave_up(task, job, failed, reason)
             await job.control.ask("bury", handle=view["handle"], reason=kept)
         else:
-            _log_failure(job, error, reason)
+            run_log.gave_up(task, job, failed, reason)
             raise JobFailedError(reason, reason)
     except JobFailedError:
         raise
@@ -94,13 +95,3 @@ async def _resubmit(task: Task[Any, Any], job: WorkerJob, envelope: Envelope, at
     except ClientError as error:
         _log.warning("cannot resubmit job: %s: %s", job.reference, error)
         raise JobFailedError(f"cannot be retried: {error}") from error
-
-
-def _log_retry(job: WorkerJob, attempts: int, delay: float, reason: str) -> None:
-    _log.info("attempt failed, retrying: %s, attempt %d, next in %.1f s: %s", job.reference, attempts, delay, reason)
-
-
-def _log_failure(job: WorkerJob, error: Exception, reason: str) -> None:
-    # No traceback where the payload is wrong, or the task decided to give up: the reason is enough.
-    expected = isinstance(error, (retry.GiveUp, retry.Retry, *retry.NOT_RETRIED))
-    _log.warning("job failed, no attempts left: %s: %s", job.reference, reason, exc_info=None if expected else error)

@@ -5,6 +5,7 @@ import os
 import random
 import traceback
 from collections.abc import Callable
+from types import TracebackType
 from typing import Final
 
 from geartrain.backoff import Backoff
@@ -71,14 +72,20 @@ def reason_of(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+def own_frames(error: BaseException) -> TracebackType | None:
+    """The traceback without the frames of this package that called the task; None if the task was not reached."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        frames = frames.tb_next
+    return frames
+
+
 def traceback_of(error: BaseException, longest: int = 1000) -> str:
     """The traceback of a failure in a task's own code, without its beginning if it is too long; empty if there is none.
 
     Servers keep so many characters of a reason, from the first on, so the end must be within them.
     """
-    frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_PACKAGE):
-        frames = frames.tb_next
+    frames = own_frames(error)
     if frames is None or isinstance(error, (GiveUp, Retry, *NOT_RETRIED)):
         return ""
     text = "".join(traceback.format_exception(type(error), error, frames, chain=False)).rstrip()

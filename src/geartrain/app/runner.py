@@ -2,11 +2,13 @@
 
 import asyncio
 import functools
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from geartrain.app import context, middleware
 from geartrain.app.context import Running, TaskJob
+from geartrain.app.dependencies import DependencyPlan
 from geartrain.app.middleware import Around
 from geartrain.app.task import CoroutineTask, Task
 from geartrain.app.threads import DaemonThreads
@@ -18,6 +20,7 @@ class AttemptResult(NamedTuple):
     result: bytes
     error: Exception | None = None
     running: Running | None = None  # None: the payload could not be decoded
+    started_at: float = 0.0  # epoch seconds
 
 
 class TaskRunner:
@@ -29,6 +32,7 @@ class TaskRunner:
 
     async def run(self, task: Task[Any, Any], job: TaskJob) -> AttemptResult:
         running: Running | None = None
+        started_at = time.time()
         try:
             running = decode_call(task, job)
             token = context.enter(running)
@@ -36,9 +40,9 @@ class TaskRunner:
                 value = await self._with_middleware(running)
             finally:
                 context.leave(token)
-            return AttemptResult(encode_result(running, value), None, running)
+            return AttemptResult(encode_result(running, value), None, running, started_at)
         except Exception as error:
-            return AttemptResult(b"", error, running)
+            return AttemptResult(b"", error, running, started_at)
 
     async def _with_middleware(self, running: Running) -> Any:
         if not self._around:
@@ -49,19 +53,37 @@ class TaskRunner:
         task = running.task
         timeout = task.timeout
         if not isinstance(task, CoroutineTask):
-            return await self._in_thread(running, timeout)
+            return await self._plain_function(running, timeout)
         if not timeout:
-            return await task.function(*running.args, **running.kwargs)
+            return await self._coroutine(task, running)
         try:
             async with asyncio.timeout(timeout) as deadline:
-                return await task.function(*running.args, **running.kwargs)
+                return await self._coroutine(task, running)
         except TimeoutError:
             if deadline.expired():
                 raise _timed_out(running, timeout) from None
             raise
 
-    async def _in_thread(self, running: Running, timeout: float) -> Any:
-        future = self._threads.run(functools.partial(running.task.function, *running.args, **running.kwargs))
+    async def _coroutine(self, task: CoroutineTask[Any, Any], running: Running) -> Any:
+        plan = task.plan
+        if plan is None:
+            return await task.function(*running.args, **running.kwargs)
+        async with plan.resolved(running.kwargs, self._threads.run) as values:
+            return await task.function(*running.args, **running.kwargs, **values)
+
+    async def _plain_function(self, running: Running, timeout: float) -> Any:
+        """A plain function runs in one thread with its plain dependencies; async ones are made on the loop."""
+        plan = running.task.plan
+        call = functools.partial(running.task.function, *running.args, **running.kwargs)
+        if plan is None:
+            return await self._in_thread(call, running, timeout)
+        if not plan.is_async:
+            return await self._in_thread(functools.partial(_with_dependencies, plan, call), running, timeout)
+        async with plan.resolved(running.kwargs, self._threads.run) as values:
+            return await self._in_thread(functools.partial(call, **values), running, timeout)
+
+    async def _in_thread(self, call: Callable[[], Any], running: Running, timeout: float) -> Any:
+        future = self._threads.run(call)
         if not timeout:
             return await future
         done, _ = await asyncio.wait((future,), timeout=timeout)
@@ -69,6 +91,11 @@ class TaskRunner:
             future.cancel()  # the thread's result is ignored
             raise _timed_out(running, timeout)
         return future.result()
+
+
+def _with_dependencies(plan: DependencyPlan, call: functools.partial[Any]) -> Any:
+    with plan.resolved_sync(call.keywords) as values:
+        return call(**values)
 
 
 def decode_call(task: Task[Any, Any], job: TaskJob) -> Running:

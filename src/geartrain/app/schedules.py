@@ -71,6 +71,7 @@ def check(expression: str, timezone: str, missed: str) -> None:
 async def register(app: "App", control: ServerControl, url: str) -> None:
     """Register the app's schedules with one server; retry until it can be reached."""
     delay = ReconnectDelay()
+    warned = False
     while True:
         try:
             if await control.available():
@@ -86,7 +87,9 @@ async def register(app: "App", control: ServerControl, url: str) -> None:
             _log.error("server refused schedules: %s, app %s: %s", url, app.name, error)
             return
         except (OSError, ClientError) as error:
-            _log.warning("cannot register schedules, retrying: %s, app %s: %s", url, app.name, error)
+            if not warned:
+                warned = True
+                _log.warning("cannot register schedules, retrying: %s, app %s: %s", url, app.name, error)
         await asyncio.sleep(delay.next())
 
 

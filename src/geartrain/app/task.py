@@ -1,6 +1,7 @@
 """A task: a typed function that can be called directly, or submitted for a worker to run."""
 
 import abc
+import asyncio
 import copy
 import dataclasses
 import datetime
@@ -12,6 +13,7 @@ from geartrain.app import unique_key
 from geartrain.app.arguments import Parameters
 from geartrain.app.call import Call
 from geartrain.app.codecs import Codec
+from geartrain.app.dependencies import DependencyPlan
 from geartrain.app.envelope import EnvelopeReader
 from geartrain.app.handle import SyncTaskHandle, TaskHandle
 from geartrain.app.retry import RetryPolicy
@@ -70,15 +72,16 @@ class Task(abc.ABC, Generic[P, R]):
         self.retry_policy = task_options.retry_policy
         self.codec = task_options.codec  # of arguments and results
         self.timeout = task_options.timeout
-        self.options = submit_options
+        self.submit_options = submit_options
         self.parameters = Parameters(function, self.codec.checks_types)
         self.reader = EnvelopeReader(self.codec)
         self._read_result: Callable[[bytes], R] | None = None
+        self._plan: DependencyPlan | None = None
 
     def __repr__(self) -> str:
         return f"<Task {self.name}>"
 
-    def with_options(
+    def options(
         self,
         *,
         priority: PriorityName | None = None,
@@ -96,8 +99,10 @@ class Task(abc.ABC, Generic[P, R]):
         >>> @app.task
         ... def greet(name: str) -> str:
         ...     return f"Hello, {name}"
-        >>> greet.with_options(priority="high", unique="greet-{name}").bind("Ada").unique
+        >>> greet.options(priority="high", unique="greet-{name}").bind("Ada").unique
         b'greet-Ada'
+
+        `with_options` is the same method under its older name.
         """
         arguments.keep_seconds(keep_for)  # raises a ValueError now, not at the submission
         options = {
@@ -107,8 +112,10 @@ class Task(abc.ABC, Generic[P, R]):
         if priority is not None:
             changes["priority"] = parse_priority(priority)
         other = copy.copy(self)
-        other.options = dataclasses.replace(self.options, **changes)
+        other.submit_options = dataclasses.replace(self.submit_options, **changes)
         return other
+
+    with_options = options
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """A call that is not submitted yet; `app.submit_many` submits it."""
@@ -161,9 +168,20 @@ class Task(abc.ABC, Generic[P, R]):
             self._read_result = self.codec.decoder(self.parameters.returns)
         return self._read_result(result)
 
+    @property
+    def plan(self) -> DependencyPlan | None:
+        """What has to be called for the function's dependencies; None if it has none."""
+        if not self.parameters.dependencies:
+            return None
+        if self.app.dependency_overrides:
+            return DependencyPlan(self.app, self.function)  # only tests set them, and may change them
+        if self._plan is None:
+            self._plan = DependencyPlan(self.app, self.function)
+        return self._plan
+
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any], background: bool) -> Call[R]:
         self.parameters.check(args, kwargs)
-        options = self.options
+        options = self.submit_options
         rule = options.unique
         unique = unique_key.unique_key(rule, self.codec, self.parameters, args, kwargs) if rule else b""
         run_at = self._run_at(options)
@@ -194,7 +212,13 @@ class CoroutineTask(Task[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         """Run the function directly, without a server."""
-        return self.function(*args, **kwargs)
+        plan = self.plan
+        return self.function(*args, **kwargs) if plan is None else self._with_dependencies(plan, args, kwargs)
+
+    async def _with_dependencies(self, plan: DependencyPlan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+        function: Callable[..., Coroutine[Any, Any, R]] = self.function
+        async with plan.resolved(kwargs, asyncio.to_thread) as values:
+            return await function(*args, **kwargs, **values)
 
 
 class PlainTask(Task[P, R]):
@@ -204,7 +228,14 @@ class PlainTask(Task[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the function directly, without a server."""
-        return self.function(*args, **kwargs)
+        plan = self.plan
+        if plan is None:
+            return self.function(*args, **kwargs)
+        if plan.needs_loop(kwargs):
+            raise TypeError(f"{self.name} has async dependencies: pass them, or let a worker run the task")
+        function: Callable[..., R] = self.function
+        with plan.resolved_sync(kwargs) as values:
+            return function(*args, **kwargs, **values)
 
 
 def parse_priority(priority: PriorityName) -> Priority:

@@ -12,10 +12,11 @@ from geartrain.client.job import Job
 class WorkerJob:
     """The job of a task in a worker: sends updates from any thread, and asks the server about the job."""
 
-    __slots__ = ("_job", "_loop", "_loop_thread", "control", "payload")
+    __slots__ = ("_job", "_loop", "_loop_thread", "attempt", "control", "payload")
 
     def __init__(self, job: Job, control: ServerControl, loop: asyncio.AbstractEventLoop, loop_thread: int) -> None:
         self.payload = job.payload
+        self.attempt = job.attempt or 1
         self.control = control
         self._job = job
         self._loop = loop
@@ -48,12 +49,10 @@ class WorkerJob:
     def warn(self, data: bytes) -> None:
         self._call(self._job.warn, data)
 
-    async def attempts(self) -> int:
-        """The server's count; 1 if it cannot be asked."""
-        if not await self.is_controllable():
-            return 1
-        attempts: int = (await self.view())["attempts"]
-        return attempts
+    async def find_attempt(self) -> None:
+        """Ask the server for the number of this attempt, if the protocol did not say it."""
+        if not self._job.attempt and await self.is_controllable():
+            self.attempt = (await self.view())["attempts"]
 
     async def view(self) -> dict[str, Any]:
         """The server's view of the job, with its handle on the server."""

@@ -15,7 +15,7 @@ def main() -> None:
     """
     code: int | str | None
     try:
-        code = _run(sys.argv)
+        code = exit_code(_verb(sys.argv))
         if sys.stdout is not None:  # some supervisors start programs without it
             sys.stdout.flush()
     except BrokenPipeError:
@@ -27,9 +27,10 @@ def main() -> None:
     sys.exit(code)
 
 
-def _run(arguments: Sequence[str]) -> int | str | None:
+def exit_code(run: Callable[[], int | None]) -> int | str | None:
+    """Run something, and turn the error that it raises into a line on stderr and an exit code."""
     try:
-        return _verb(arguments)()
+        return run()
     except SystemExit as exit:  # of the parser
         return exit.code
     except GeartrainError as error:

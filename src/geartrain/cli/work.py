@@ -1,17 +1,12 @@
 """`geartrain work`: run a worker that executes a command for each job, or the tasks of an App."""
 
 import asyncio
-import importlib
-import os
 import sys
 from typing import Annotated, Any, Final
 
 import typer
 
-from geartrain import escape
 from geartrain.cli import exit_codes, formatting, remote
-from geartrain.client import credentials
-from geartrain.errors import GeartrainError
 
 EPILOG = f"""
 **A command for each job.** The command reads the payload from standard input and writes the result to standard output.
@@ -19,6 +14,7 @@ Exit code 0 is success; any other fails the job, and standard error is the reaso
 `GEARTRAIN_FUNCTION`, `GEARTRAIN_HANDLE` and `GEARTRAIN_UNIQUE`.
 
 **An App.** `geartrain work shop.tasks:app` runs the tasks of an `App` and registers its cron schedules with the server.
+With `--processes`, a process that dies is replaced, and the server gives its jobs to others.
 
 **Signals.** TERM and INT stop the worker when its running jobs are done; a second signal stops it at once.
 
@@ -31,11 +27,23 @@ Exit code 0 is success; any other fails the job, and standard error is the reaso
 
 - `geartrain work wc --server gearman://a,gearman://b -- wc -l` works for two servers
 
-- `geartrain work shop.tasks:app --concurrency 20`
+- `geartrain work shop.tasks:app --processes 4 --concurrency 20`
+
+- `geartrain work shop.tasks:app --only 'mail.*' --exclude mail.archive`
+
+- `geartrain work shop.tasks:app --reload --log-level debug` for development
+
+- `geartrain work shop.tasks:app --burst` ends when no job is left
 """
 
+_PANEL: Final = "For an App"
 _TASKS_AT_ONCE: Final = 10
-_REASON_LIMIT: Final = 2000  # characters from the end of a command's stderr
+_MEBIBYTE: Final = 2**20
+_LEVELS: Final = "debug, info, warning, error or critical"
+
+
+def _option(*names: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=_PANEL, show_default=False, **more)
 
 
 def work(
@@ -54,7 +62,7 @@ def work(
             "-c",
             min=1,
             metavar="N",
-            help="Jobs to run at a time. [default: 1 for a command, 10 for an App]",
+            help="Jobs to run at a time, in each process. [default: 1 for a command, 10 for an App]",
             show_default=False,
         ),
     ] = None,
@@ -63,21 +71,91 @@ def work(
         typer.Option(metavar="TIME", help="Kill the command and fail the job after this time.", show_default=False),
     ] = "",
     name: Annotated[str, typer.Option(metavar="NAME", help="The worker's name in lists.", show_default=False)] = "",
+    processes: Annotated[
+        int, _option("--processes", "-p", min=1, metavar="N", help="Processes to run. [default: 1]")
+    ] = 1,
+    only: Annotated[
+        list[str] | None,
+        _option(metavar="TASK", help="Run only this task; may be a pattern such as 'mail.*', and given several times."),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, _option(metavar="TASK", help="Do not run this task; may be a pattern, and several times.")
+    ] = None,
+    burst: Annotated[bool, _option("--burst", help="End when no job of these tasks is queued.")] = False,
+    reload: Annotated[
+        bool, _option("--reload", help="Restart when a Python file below this folder changes, for development.")
+    ] = False,
+    stop_timeout: Annotated[
+        str, _option(metavar="TIME", help="Give up tasks that still run this long after a stop. [default: never]")
+    ] = "",
+    max_tasks: Annotated[
+        int, _option("--max-tasks-per-process", min=0, metavar="N", help="Replace a process after this many tasks.")
+    ] = 0,
+    max_memory: Annotated[
+        int, _option(min=0, metavar="MB", help="Replace a process that has more memory after a task, in MiB.")
+    ] = 0,
+    log_level: Annotated[str, _option(metavar="LEVEL", help=f"{_LEVELS}. [default: info]")] = "info",
+    log_json: Annotated[bool, _option("--log-json", help="Log one JSON object per line.")] = False,
     server: remote.OptionalServer = None,
 ) -> None:
     """Run a worker: a command for each job of some functions, or the tasks of an App."""
     functions, command = _split(what)
     seconds = formatting.parse_duration(timeout, "--timeout")
     if command:
-        asyncio.run(_run_command(server or remote.DEFAULT_URL, functions, command, concurrency or 1, seconds, name))
-    elif len(functions) == 1 and ":" in functions[0]:
-        urls = server.split(",") if server else []  # an App has its own
-        app = _app(functions[0])
-        if credentials.has_command_token():
-            app.token = None  # the one of the command line comes before the app's own
-        app.run(*urls, concurrency=concurrency or _TASKS_AT_ONCE, name=name)
-    else:
-        raise typer.BadParameter("no command given; example: geartrain work reverse -- rev")
+        from geartrain.cli import work_command
+
+        url = server or remote.DEFAULT_URL
+        asyncio.run(work_command.run(url, functions, command, concurrency or 1, seconds, name))
+        return
+    if len(functions) != 1 or ":" not in functions[0]:
+        raise typer.BadParameter(
+            "no command given; examples: geartrain work reverse -- rev, or for an App: geartrain work shop:app"
+        )
+    code = _run_app(
+        functions[0],
+        server,
+        {
+            "concurrency": concurrency or _TASKS_AT_ONCE,
+            "name": name,
+            "only": _words(only),
+            "exclude": _words(exclude),
+            "burst": burst,
+            "stop_timeout": formatting.parse_duration(stop_timeout, "--stop-timeout"),
+            "max_tasks": max_tasks,
+            "max_memory": max_memory * _MEBIBYTE,
+        },
+        processes,
+        reload,
+        _level(log_level),
+        log_json,
+    )
+    if code:
+        raise typer.Exit(code)
+
+
+def _run_app(
+    target: str,
+    server: str | None,
+    options: dict[str, Any],
+    processes: int,
+    reload: bool,
+    log_level: str,
+    log_json: bool,
+) -> int:
+    from geartrain.app.worker_options import WorkerOptions
+    from geartrain.cli import work_app
+    from geartrain.cli.worker_process import WorkSettings
+    from geartrain.client import credentials
+
+    settings = WorkSettings(
+        target=target,
+        urls=tuple(server.split(",")) if server else (),  # an App has its own
+        options=WorkerOptions(**options),
+        log_level=log_level,
+        log_json=log_json,
+        token=credentials.command_token(),
+    )
+    return work_app.run(settings, processes, reload)
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
@@ -89,72 +167,12 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
     return words[: len(words) - len(command)], command
 
 
-def _app(place: str) -> Any:
-    """The App at `package.module:name`."""
-    module, _, name = place.partition(":")
-    sys.path.insert(0, os.getcwd())
-    try:
-        return getattr(importlib.import_module(module), name)
-    except ModuleNotFoundError as error:
-        raise GeartrainError(f"{place}: {error}") from None
-    except AttributeError:
-        raise GeartrainError(f"{place}: module {module!r} has no {name!r}") from None
+def _words(values: list[str] | None) -> tuple[str, ...]:
+    """The values of an option that may be given several times, each with several values between commas."""
+    return tuple(word for value in values or () for word in value.split(",") if word)
 
 
-async def _run_command(
-    server: str, functions: list[str], command: list[str], concurrency: int, timeout: float, name: str
-) -> None:
-    from geartrain.client.async_worker import AsyncWorker
-
-    async def run(job: Any) -> bytes:
-        return await _execute(job, command, timeout)
-
-    worker = AsyncWorker(*server.split(","), concurrency=concurrency, name=name or f"{command[0]}@{os.getpid()}")
-    for function in functions:
-        worker.register(function, run, timeout=timeout)
-    print(f"working on {', '.join(functions)} for {server}", file=sys.stderr)
-    await worker.run()
-
-
-def _variable(name: str) -> str:
-    """A name for the environment, which cannot hold a NUL."""
-    return escape.escape(name.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
-
-
-async def _execute(job: Any, command: list[str], timeout: float) -> bytes:
-    """Run a job's command. It never outlives the job."""
-    environment = {
-        **os.environ,
-        "GEARTRAIN_FUNCTION": _variable(job.function),
-        "GEARTRAIN_HANDLE": _variable(job.handle),
-        "GEARTRAIN_UNIQUE": _variable(job.unique),
-    }
-    pipe = asyncio.subprocess.PIPE
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
-        )
-    except OSError as error:
-        raise CommandFailedError(f"{command[0]}: {error.strerror}") from None
-    try:
-        async with asyncio.timeout(timeout or None):
-            result, errors = await process.communicate(job.payload)
-    except TimeoutError:
-        raise CommandFailedError(f"{command[0]} took longer than {timeout:g} seconds") from None
-    finally:
-        if process.returncode is None:
-            os.killpg(process.pid, 9)
-            await process.wait()
-    if process.returncode:
-        reason = errors.decode("utf-8", "replace").strip()[-_REASON_LIMIT:]
-        reason = reason or f"{command[0]} ended with exit code {process.returncode}"
-        raise CommandFailedError(reason, process.returncode)
-    return result
-
-
-class CommandFailedError(GeartrainError):
-    """A job's command failed. `code` is sent to the client, where the protocol has codes."""
-
-    def __init__(self, text: str, code: int = 1) -> None:
-        super().__init__(text)
-        self.code = code if 1 <= code <= 255 else 1
+def _level(level: str) -> str:
+    if level.lower() not in _LEVELS.replace(" or ", ", ").split(", "):
+        raise typer.BadParameter(f"{level!r} is no level; use {_LEVELS}", param_hint="--log-level")
+    return level.lower()

@@ -60,9 +60,14 @@ def use_file(path: str) -> None:
     _of_command[:] = [_read(path)]
 
 
-def has_command_token() -> bool:
-    """Whether the command line names a token."""
-    return bool(_of_command)
+def command_token() -> str:
+    """The token that the command line names; empty if it names none."""
+    return _of_command[0] if _of_command else ""
+
+
+def use_token(token: str) -> None:
+    """Use a token as if the command line named it."""
+    _of_command[:] = [token]
 
 
 def _token_for(address: Address, token: str | None) -> str:

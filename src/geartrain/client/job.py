@@ -19,6 +19,7 @@ class JobDetails(NamedTuple):
     handle: bytes = b""
     unique: bytes = b""
     no_reschedule: str = ""  # why the job cannot be rescheduled; empty: it can
+    attempt: int = 0  # the number of this attempt, from 1; 0: the protocol does not say
 
 
 class Reporter(Protocol):
@@ -62,6 +63,11 @@ class Job:
     @property
     def unique(self) -> str:
         return arguments.decoded(self.details.unique)
+
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt, from 1; 0 where the protocol does not say: it does over gearman and http."""
+        return self.details.attempt
 
     def progress(self, numerator: float, denominator: float = 100) -> None:
         """Report progress to the clients that wait."""

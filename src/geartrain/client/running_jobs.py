@@ -50,6 +50,7 @@ class RunningJob:
                 assignment.handle,
                 assignment.unique,
                 connection.no_reschedule,
+                assignment.attempt,
             ),
             report,
         )

@@ -87,6 +87,8 @@ GEARTRAIN: Final = b"geartrain"  # "are you one?"
 # "I am a worker that understands WORK_FAIL for a job that it runs, and sends ECHO_REQ while it runs jobs." The answer
 # has a second field, the seconds that it may be silent while it has jobs; 0: for ever.
 GEARTRAIN_WORKER: Final = b"geartrain-worker"
+# To such a worker, in an OPTION_RES: the number of the attempt that the next JOB_ASSIGN begins, if it is not the first.
+GEARTRAIN_ATTEMPT: Final = b"geartrain-attempt"
 
 MAX_PACKET: Final = 64 * 1024 * 1024
 MAX_LINE: Final = 8192  # gearmand's receive buffer

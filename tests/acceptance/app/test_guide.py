@@ -7,13 +7,11 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from geartrain import app as everything
 from geartrain.app import App
 from geartrain.errors import JobTimeoutError
 from geartrain.testing import InMemory
@@ -22,8 +20,6 @@ from tests.support import apps, process, serving
 GUIDE = Path(__file__).parents[3] / "docs" / "app.md"
 URL = "gearman://127.0.0.1:4730"
 BLOCK = re.compile(r"^```(python|console)(?: file=(\S+))?\n(.*?)^```", re.DOTALL | re.MULTILINE)
-# Names that the guide's fragments use, as a reader would import them.
-IMPORTED = {name: getattr(everything, name) for name in everything.__all__}
 
 
 def blocks(kind: str) -> list[tuple[str, str]]:
@@ -41,7 +37,7 @@ def files(folder: Path, url: str) -> None:
 @pytest.fixture(scope="module")
 def fragments() -> dict[str, Any]:
     """Everything that the fragments define, one after the other, as in one program."""
-    names: dict[str, Any] = {**IMPORTED, "Any": Any, "datetime": datetime, "time": time, "__name__": "guide"}
+    names: dict[str, Any] = {"InMemory": InMemory, "__name__": "guide"}
     for name, text in blocks("python"):
         if name != "test_shop.py":
             exec(compile(text, str(GUIDE), "exec"), names)
@@ -50,15 +46,18 @@ def fragments() -> dict[str, Any]:
 
 def test_first_example(server: serving.ServerProcess, tmp_path: Path) -> None:
     files(tmp_path, server.url)
-    [(_, session)] = blocks("console")
+    (_, session), (_, pool) = blocks("console")
     work, submit, output = session.splitlines()
+    pool_command, *banner = pool.splitlines()
+    assert pool_command.startswith("$ geartrain work shop:app ")
     assert (work, submit) == ("$ geartrain work shop:app &", "$ python shop.py")
-    command = [str(serving.installed_command()), "work", "shop:app", "--server", server.url]
+    command = [str(serving.installed_command()), *pool_command.split()[2:]]
     worker = process.Process(command, tmp_path)
     try:
         program = [sys.executable, "shop.py"]
         answer = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
         assert answer.stdout.strip() == output
+        assert worker.stderr.splitlines()[:4] == [line.replace(URL, server.url) for line in banner]
         worker.process.terminate()
         assert worker.wait() == 0
     finally:
@@ -84,6 +83,9 @@ def test_fragments(fragments: dict[str, Any], capsys: pytest.CaptureFixture[str]
             await memory.drain()
             await fragments["options"]()
             assert await fragments["resize"].call(["a", "b"]) == 2
+            mail = fragments["Mail"](to="Ada", subject="Hello")
+            assert (await fragments["send"].call(mail, [Path("a.txt")])).subject == "Hello (1 files)"
+            assert app.state.started
             for call in (fragments["charge"].bind("closed", 1), fragments["charge"].bind("open", 2_000_000)):
                 await app.submit(call)
             memory.clock.advance(70)
@@ -98,6 +100,13 @@ def test_fragments(fragments: dict[str, Any], capsys: pytest.CaptureFixture[str]
     said = capsys.readouterr().out
     assert "trace 4711" in said
     assert "checking Ada" in said
+
+
+def test_dependencies(fragments: dict[str, Any]) -> None:
+    fragments["run_with_test_db"]()
+    with fragments["app"], InMemory(fragments["clock"]):
+        assert fragments["clock"].state.started
+    assert not vars(fragments["clock"].state)
 
 
 def test_calls_with_a_server(fragments: dict[str, Any], server: serving.ServerProcess) -> None:

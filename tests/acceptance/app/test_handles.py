@@ -10,7 +10,7 @@ import pytest
 from geartrain.app import App, current_task
 from geartrain.client.job_events import Completed, Progressed
 from geartrain.errors import JobFailedError, ResultGoneError
-from tests.support import apps, serving
+from tests.support import apps, relay, serving
 
 DOORS = ("gearman", "danga", "periodic", "gearmonkey", "http")
 
@@ -169,5 +169,61 @@ def test_a_thread_sees_that_its_task_was_cancelled(app: App) -> None:
             assert await handle.cancel()
             assert await asyncio.to_thread(seen.wait, apps.SECONDS)
             assert await handle.state() == "cancelled"
+
+    run(scenario())
+
+
+class CountingRelay(relay.Relay):
+    """Counts connections, bytes of the client, and how often the server has said something."""
+
+    def __init__(self, url: str, counted: bytes) -> None:
+        super().__init__(url)
+        self.connections = 0
+        self.sent = 0  # bytes, by the client
+        self._counted = counted
+        self._heard = b""  # from the server
+        self._reached = asyncio.Condition()
+
+    async def heard(self, count: int) -> None:
+        """Wait until the server has said it so often."""
+        async with self._reached:
+            await self._reached.wait_for(lambda: self._heard.count(self._counted) >= count)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        await super()._connected(reader, writer)
+
+    async def passed(self, data: bytes, to_peer: bool) -> None:
+        if not to_peer:
+            self.sent += len(data)
+            return
+        async with self._reached:
+            self._heard += data
+            self._reached.notify_all()
+
+
+def test_a_thousand_results_share_one_connection_without_polling(server: serving.ServerProcess, app: App) -> None:
+    @app.task
+    async def double(number: int) -> int:
+        return 2 * number
+
+    job_created = b"\0RES\0\0\0\x08"
+
+    async def scenario() -> None:
+        counting = CountingRelay(url_of(server, "gearman"), job_created)
+        await counting.open()
+        submitted = await app.submit_many(double.bind(number) for number in range(1000))
+        async with App(app.name, counting.url) as other:
+            same = other.task(name=double.name)(double.function)
+            first = asyncio.create_task(same.handle(submitted[0].handle).result())
+            await counting.heard(1)
+            handles = [same.handle(handle.handle) for handle in submitted[1:]]
+            results = [first, *(asyncio.create_task(handle.result()) for handle in handles)]
+            await counting.heard(1000)  # the server has accepted each of them
+            sent = counting.sent
+            async with apps.working(app):
+                assert await asyncio.gather(*results) == [2 * number for number in range(1000)]
+            assert (counting.connections, counting.sent) == (1, sent)
+        await counting.cut()
 
     run(scenario())

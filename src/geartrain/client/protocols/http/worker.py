@@ -46,6 +46,7 @@ class ClaimedAssignment(Assignment):
     def __init__(self, worker: str, view: dict[str, Any]) -> None:
         names = (jsonbytes.decode(view["handle"]), jsonbytes.decode(view["unique"]))
         super().__init__(jsonbytes.decode(view["function"]), jsonbytes.decode(view["payload"]), *names)
+        self.attempt = view["attempts"]
         self.worker = worker
         self.revoked = False  # the server took it back
         self.reports: asyncio.Queue[Report] = asyncio.Queue()
