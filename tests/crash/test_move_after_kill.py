@@ -32,7 +32,7 @@ def test_no_job_is_lost(start: Start, tmp_path: Path) -> None:
 
 
 def _kill_in_the_middle(old: serving.ServerProcess, new: serving.ServerProcess, home: Path) -> None:
-    """Freeze the new server when it has its first job, and kill both when the command waits for it with jobs in hand."""
+    """Freeze the new server with its first job, and kill both when the command waits for it with jobs in hand."""
     mover = process.Process([str(serving.installed_command()), "move", old.url, new.url], home)
     try:
         with Peer(new.port) as admin:
