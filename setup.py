@@ -6,7 +6,8 @@ GEARTRAIN_PURE=1 is set, at build time or at run time.
 A build has three outcomes:
 
 - compiled, where a C compiler, Python's headers and mypyc are installed;
-- pure Python, where one of them is missing or GEARTRAIN_PURE=1 is set: the build prints which;
+- pure Python, where one of them is missing or GEARTRAIN_PURE=1 is set: the build prints which, and a wheel is tagged
+  `py3-none-any`;
 - an error, where they are installed and the compilation fails. There is no fall-back to pure Python in that case,
   because nobody would notice that the server is slower than it could be.
 
@@ -15,6 +16,7 @@ A build has three outcomes:
 """
 
 import contextlib
+import importlib.util
 import io
 import os
 import shlex
@@ -25,9 +27,9 @@ import time
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 
-PURE = os.environ.get("GEARTRAIN_PURE", "").lower() not in ("", "0", "no", "false")
 SOURCE = Path("src")
 PACKAGE = SOURCE / "geartrain"
 BUILD = Path("build")
@@ -94,6 +96,15 @@ class BuildError(Exception):
     """Why the core cannot be compiled although the tools are installed."""
 
 
+class BuildPackage(build):
+    """`build` that says why there is nothing to compile. A wheel without compiled modules is for every platform."""
+
+    def run(self) -> None:
+        if WHY_PURE:
+            log_pure(WHY_PURE)
+        super().run()
+
+
 class CompileCore(build_ext):
     """`build_ext` that translates the core to C first. Only when it runs: the translation takes several seconds."""
 
@@ -102,10 +113,9 @@ class CompileCore(build_ext):
         self.parallel = len(LIBRARIES)
 
     def run(self) -> None:
-        reason = "GEARTRAIN_PURE is set" if PURE else missing_tool()
-        if reason:
+        if WHY_PURE:
             self.extensions = self.distribution.ext_modules = []
-            log(f"NOT COMPILED: {reason}. The pure Python version does the same work, more slowly")
+            log_pure(WHY_PURE)
         else:
             self._compile()
         self._remove_stale_modules()
@@ -137,17 +147,17 @@ class CompileCore(build_ext):
                     module.unlink()
 
 
-def missing_tool() -> str:
-    """Which tool of a compilation is not installed; empty if all are."""
+def why_pure() -> str:
+    """Why the core will not be compiled: the environment says so, or a tool is missing; empty if it will be."""
+    if os.environ.get("GEARTRAIN_PURE", "").lower() not in ("", "0", "no", "false"):
+        return "GEARTRAIN_PURE is set"
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")[0]
     header = Path(sysconfig.get_path("include"), "Python.h")
     if shutil.which(compiler) is None:
         return f"there is no C compiler ({compiler})"
     if not header.exists():
         return f"Python's headers are not installed ({header}; Debian: python3-dev)"
-    try:
-        import mypyc.build  # noqa: F401
-    except ImportError:
+    if importlib.util.find_spec("mypyc") is None:
         return "mypyc is not installed (pip install 'mypy[mypyc]')"
     return ""
 
@@ -195,13 +205,20 @@ def translate(libraries: dict[str, list[Path]]) -> list[Extension]:
     return list(extensions)
 
 
+def log_pure(reason: str) -> None:
+    log(f"NOT COMPILED: {reason}. The pure Python version does the same work, several times slower")
+
+
 def log(text: str) -> None:
     print(f"geartrain: {text}", file=sys.stderr, flush=True)
 
 
+WHY_PURE = why_pure()
+
 if __name__ == "__main__":
     setup(
-        # A placeholder that makes setuptools run build_ext, which replaces it with the real extensions.
-        ext_modules=[] if PURE else [Extension("geartrain.native__mypyc", [])],
-        cmdclass={"build_ext": CompileCore},
+        # A placeholder that makes setuptools run build_ext, which replaces it with the real extensions. Without it the
+        # wheel is tagged py3-none-any.
+        ext_modules=[] if WHY_PURE else [Extension("geartrain.native__mypyc", [])],
+        cmdclass={"build": BuildPackage, "build_ext": CompileCore},
     )

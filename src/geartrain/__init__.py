@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from geartrain import compiled
 
-if compiled.is_pure_requested():
+if compiled.PURE_WAS_REQUESTED:
     sys.meta_path.insert(0, compiled.SourceFinder())
 
 if TYPE_CHECKING:

@@ -16,6 +16,12 @@ _PREFIX: Final = "geartrain."
 _SAMPLE_MODULE: Final = "geartrain.model"
 _FALSE: Final = frozenset({"", "0", "no", "false"})
 
+# What to do about a core that is not compiled although nobody asked for that.
+ADVICE: Final = (
+    "install a wheel for this platform; or install a C compiler and Python's headers (Debian: gcc python3-dev), and "
+    "run `pip install --force-reinstall --no-binary geartrain geartrain`"
+)
+
 
 class SourceFinder:
     """An import finder that finds only the sources of this package's modules."""
@@ -38,8 +44,17 @@ def is_pure_requested(environment: Mapping[str, str] = os.environ) -> bool:
     return environment.get(VARIABLE, "").lower() not in _FALSE
 
 
+def is_fallback() -> bool:
+    """Whether the pure core runs only because there is no compiled one."""
+    return form() == "pure" and not PURE_WAS_REQUESTED
+
+
 def form() -> str:
     """The form of the core that runs: `compiled` or `pure`."""
     spec = importlib.util.find_spec(_SAMPLE_MODULE)
     origin = spec.origin if spec is not None else None
     return "compiled" if (origin or "").endswith(tuple(EXTENSION_SUFFIXES)) else "pure"
+
+
+# When the package was imported, which is when the form of the core is decided.
+PURE_WAS_REQUESTED: Final = is_pure_requested()

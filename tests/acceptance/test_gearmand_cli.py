@@ -280,13 +280,13 @@ def test_start_that_fails_is_one_line_and_exit_code_1(tmp_path: Path, words: lis
 
 
 def test_warnings_do_not_stop_the_start(tmp_path: Path) -> None:
-    words = ["--hashtable-buckets=997", "--http-port=8080", "-t", "8", "-R", "--coredump"]
+    words = ["--hashtable-buckets=997", "--libsqlite3-table=queue", "-t", "8", "-R", "--coredump"]
     with running(tmp_path, *FOREGROUND, "--verbose=INFO", *words) as server:
         assert ask(server.port, "version").startswith(b"OK ")
         said = server.stderr.splitlines()
     assert said[:2] == [
         "gearmand: warning: --hashtable-buckets has no effect: tables grow automatically",
-        "gearmand: warning: --http-port has no effect without --protocol http",
+        "gearmand: warning: --libsqlite3-table has no effect: the store has its own tables",
     ]
     assert said[2].endswith(
         'info server  option has no effect  option=--threads why="one event loop serves all connections"'

@@ -12,12 +12,12 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from geartrain.engine.engine import Engine
 from tests.support import process, serving
+from tests.support.console import Shell, Step, steps
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -35,26 +35,11 @@ HANDLES = "H:lap:"  # what the README's machine calls its jobs
 TOOLS = ("gearman", "gearadmin")
 # Commands that only look: what they show may come true a moment later, so they are asked again.
 LOOKS = ("gearadmin --s", "echo status ")
-# What the shell says about its own background jobs, at a moment of its choice: `[1]+  Terminated ...`.
-JOB_NOTICE = re.compile(r"^\[\d+\].*\n", re.MULTILINE)
-
-
-class Step(NamedTuple):
-    """A command of the tour, and what the README says it prints."""
-
-    command: str
-    output: str
 
 
 def tour() -> list[Step]:
     """Every command of the section, in order."""
-    section = README.read_text().partition("## A five-minute tour\n")[2].partition("\n## ")[0]
-    steps: list[Step] = []
-    for block in re.findall(r"^```console\n(.*?)^```", section, re.DOTALL | re.MULTILINE):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, _, output = part.partition("\n")
-            steps.append(Step(command, output))
-    return steps
+    return steps(README.read_text().partition("## A five-minute tour\n")[2].partition("\n## ")[0])
 
 
 class Terminals:
@@ -64,17 +49,14 @@ class Terminals:
         self.home = home
         self.server: serving.ServerProcess | None = None
         self._port = home / "port"
-        self._count = 0
-        shell, tools = home / "shell", home / "tools"
-        shell.mkdir()
+        tools = home / "tools"
         tools.mkdir()
         for name in TOOLS:
             # The limit is for a tool that hangs: it must not outlive the test.
             script = f'#!/bin/sh\nexec timeout 60 {shutil.which(name)} -p "$(cat {self._port})" "$@"\n'
             (tools / name).write_text(script)
             (tools / name).chmod(0o755)
-        self._shell = process.Process(["bash"], shell, stdin=True)
-        self._shell.write(f"set -m; PATH={tools}:$PATH; trap 'kill $(jobs -p)' EXIT\n".encode())
+        self._shell = Shell(home, tools)
 
     def serve(self) -> str:
         """What `make serve` does; the one before must have ended."""
@@ -86,30 +68,19 @@ class Terminals:
         self._port.write_text(str(self.server.port))
         return "\n".join(self.server.lines) + "\n"
 
-    def run(self, command: str) -> str:
-        """Whatever a command of the other terminal prints."""
-        self._count += 1
-        output = self.home / f"output{self._count}"
-        # On a line of its own, so that it may end with `&`.
-        self._shell.write(f"{{\n{command}\n}} >{output} 2>&1\necho {output.name}\n".encode())
-        self._shell.wait_for_line(output.name)
-        return JOB_NOTICE.sub("", output.read_text())
-
     def show(self, step: Step) -> str:
         """What a step prints, in the words of the README's machine."""
         if step.command == SERVE:
             printed = self.serve()
         else:
-            printed = self.run(step.command.replace(f" {PORT}", f" $(cat {self._port})"))
+            printed = self._shell.run(step.command.replace(f" {PORT}", f" $(cat {self._port})"))
         assert self.server is not None, "the tour starts with the server"
         return printed.replace(f":{self.server.port}\n", f":{PORT}\n").replace(f"H:{os.uname().nodename}:", HANDLES)
 
     def close(self) -> None:
-        self._shell.write(b"exit 0\n", end=True)
         try:
-            self._shell.wait()
+            self._shell.close()
         finally:
-            self._shell.kill()
             if self.server is not None:
                 self.server.kill()
 

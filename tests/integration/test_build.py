@@ -111,6 +111,12 @@ def test_the_wheel_has_every_file_of_the_package(wheel: Path, tracked: set[str])
     assert {name.removeprefix("src/") for name in tracked if name.startswith(PACKAGE)} - names == set()
 
 
+def test_the_wheel_is_for_this_platform_only(wheel: Path) -> None:
+    version = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    assert f"-{version}-{version}-" in wheel.name
+    assert not wheel.name.endswith("-any.whl")
+
+
 def test_the_installed_command_runs_the_compiled_core(installed: Path) -> None:
     version = json.loads(run(installed / "bin" / "geartrain", "version", "--json", cwd=installed))
     assert version["core"] == "compiled"

@@ -1,6 +1,7 @@
 """Which form of the core runs, and the check for outdated compiled modules."""
 
 import os
+import shutil
 import subprocess
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -10,7 +11,7 @@ import pytest
 
 import geartrain
 from geartrain import compiled
-from tests.support import compiled_core
+from tests.support import compiled_core, process, serving
 
 PACKAGE = Path(geartrain.__file__).parent
 IS_COMPILED = any((PACKAGE / f"model{suffix}").exists() for suffix in EXTENSION_SUFFIXES)
@@ -45,6 +46,43 @@ def test_other_packages_are_left_alone() -> None:
 def test_missing_module_is_not_found() -> None:
     assert compiled.SourceFinder().find_spec("geartrain.nothing", [str(PACKAGE)]) is None
     assert compiled.SourceFinder().find_spec("geartrain.nothing") is None
+
+
+@pytest.fixture(scope="module")
+def uncompiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package without compiled modules, as it is installed where no C compiler is."""
+    folder = tmp_path_factory.mktemp("uncompiled")
+    shutil.copytree(PACKAGE, folder / "geartrain", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    return folder
+
+
+def command(folder: Path, *words: str) -> list[str]:
+    return ["env", "-u", compiled.VARIABLE, f"PYTHONPATH={folder}", sys.executable, "-m", "geartrain", *words]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["version"], "WARNING: the core is not compiled, and several times slower"),
+        (["doctor", "--store", "memory"], "warning  core           not compiled"),
+    ],
+)
+def test_fallback_to_the_pure_core_is_said(uncompiled: Path, words: list[str], said: str) -> None:
+    environment = process.clean_environment(uncompiled)
+    answer = subprocess.run(
+        command(uncompiled, *words), cwd=uncompiled, env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert said in answer.stdout
+
+
+def test_fallback_to_the_pure_core_is_logged_at_the_start(uncompiled: Path, tmp_path: Path) -> None:
+    words = command(uncompiled, "serve", "--store", "memory", "--listen", "gearman://127.0.0.1:0")
+    server = serving.ServerProcess(words, tmp_path)
+    try:
+        server.wait_for_doors(1)
+        assert server.says("warning server  core is not compiled  advice=")
+    finally:
+        server.kill()
 
 
 @pytest.fixture

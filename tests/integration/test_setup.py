@@ -37,9 +37,13 @@ def setup(project: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def build(project: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return run_in(project, COMPILE, **environment)
+
+
+def run_in(project: Path, command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
     clean = {name: value for name, value in os.environ.items() if name != "GEARTRAIN_PURE"}
     return subprocess.run(
-        COMPILE, cwd=project, env=clean | environment, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=project, env=clean | environment, capture_output=True, text=True, timeout=120, check=False
     )
 
 
@@ -59,6 +63,15 @@ def test_a_pure_build_says_why_and_leaves_nothing_compiled(
     assert answer.returncode == 0, answer.stderr
     assert f"NOT COMPILED: {reason}. The pure Python version does the same work" in answer.stderr
     assert not leftover.exists()
+
+
+def test_a_pure_wheel_is_for_every_platform_and_says_why(project: Path) -> None:
+    code = "from setuptools import build_meta; build_meta.build_wheel('dist')"
+    answer = run_in(project, [sys.executable, "-c", code], CC="no-such-compiler")
+    assert answer.returncode == 0, answer.stderr
+    [wheel] = (project / "dist").iterdir()
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert "NOT COMPILED: there is no C compiler (no-such-compiler)" in answer.stderr
 
 
 @pytest.mark.peer("cc", "python-headers")

@@ -117,11 +117,11 @@ class Process:
 
 
 def clean_environment(home: Path, source: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Ours, without what would configure a server or lead it to a user's files."""
+    """Ours, without what would configure a server or lead it to a user's files; the form of the core stays."""
     kept = {
         name: value
         for name, value in source.items()
-        if not name.startswith(("GEARTRAIN_", "GEARMAND_", "GEARMAN_", "PG", "XDG_"))
+        if name == "GEARTRAIN_PURE" or not name.startswith(("GEARTRAIN_", "GEARMAND_", "GEARMAN_", "PG", "XDG_"))
     }
     folders = {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "STATE", "CACHE")}
     return {**kept, **folders, "HOME": str(home), "XDG_RUNTIME_DIR": str(home)}

@@ -37,6 +37,8 @@ VERBS: Final = {
     "bench": "bench",
     "dump": "dump",
     "load": "load",
+    "import": "import_jobs",
+    "move": "move",
     "doctor": "doctor",
     "compact": "compact",
     "version": "version",

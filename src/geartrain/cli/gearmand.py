@@ -104,8 +104,10 @@ def translate(values: Values, environment: Mapping[str, str]) -> tuple[Flags, li
     for name, translator in _NUMBERS.items():
         if name in values:
             flags.update(translator(int(values[name])))
-    flags["listen"] = [str(_address(values, environment))]
-    flags.update(_http(values, flags["listen"], warnings))
+    own = _address(values, environment)
+    flags["listen"] = [str(own)]
+    flags.update(_http(values, flags["listen"]))
+    flags["listen"] += _further_addresses(own, flags["listen"], environment)
     flags["store"] = _store(values)
     flags["log_level"] = _level(values)
     flags["log_file"] = _log_file(values, warnings)
@@ -219,15 +221,21 @@ def _tls(values: Values, environment: Mapping[str, str], warnings: list[str]) ->
     return flags
 
 
-def _http(values: Values, listen: list[str], warnings: list[str]) -> Flags:
-    """The flags for gearmand's HTTP protocol; its address is added to those that are listened on."""
+def _http(values: Values, listen: list[str]) -> Flags:
+    """Add the address of the dashboard, the API and the metrics; gearmand's HTTP protocol shares it if asked for."""
     name = values.get("protocol")
-    if name is None:
-        if "http-port" in values:
-            warnings.append("--http-port has no effect without --protocol http")
-        return {}
-    if name != "http":
+    if name not in (None, "http"):
         raise SettingsError(f"unknown protocol module: {name}")
-    port = values.get("http-port", options.BY_LONG["http-port"].default)
-    listen.append(str(Address("http", values.get("listen") or EVERY_INTERFACE, _port(port), "")))
-    return {"gearmand_http": True}
+    if name is not None or "http-port" in values:
+        port = values.get("http-port", options.BY_LONG["http-port"].default)
+        listen.append(str(Address("http", values.get("listen") or EVERY_INTERFACE, _port(port), "")))
+    return {"gearmand_http": True} if name is not None else {}
+
+
+def _further_addresses(own: Address, listen: list[str], environment: Mapping[str, str]) -> list[str]:
+    """The addresses of our own settings that the options do not have already."""
+    return [
+        str(address)
+        for address in load.listen_addresses(environment)
+        if str(address) not in listen and (address.scheme, address.port) != (own.scheme, own.port)
+    ]

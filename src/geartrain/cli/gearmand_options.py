@@ -91,7 +91,7 @@ OPTIONS = (
     Option(_GENERAL, "version", "V", _NO, "", "Print the version."),
     Option(_GENERAL, "worker-wakeup", "w", _NUMBER, "1", "How many sleeping workers a job wakes; 0: all."),
     Option(_GENERAL, "check-args", "", _NO, "", "Check the options and exit.", hidden=True),
-    Option(_HTTP, "http-port", "", _TEXT, "8080", "The port of --protocol http."),
+    Option(_HTTP, "http-port", "", _TEXT, "8080", "The port of the dashboard and of --protocol http."),
     Option(_GEAR, "port", "p", _TEXT, "4730", "The port to listen on (or GEARMAND_PORT)."),
     Option(_GEAR, "ssl", "", _NO, "", "Require TLS."),
     Option(_GEAR, "ssl-ca-file", "", _TEXT, "", "Accept only peers with a certificate from these authorities."),

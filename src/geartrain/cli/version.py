@@ -24,3 +24,5 @@ def version(
         print(msgspec.json.encode(facts).decode())
     else:
         print("geartrain {version} (Python {python}, {loop}, {core} core)".format(**facts))
+        if compiled.is_fallback():
+            print(f"WARNING: the core is not compiled, and several times slower; {compiled.ADVICE}")

@@ -57,6 +57,11 @@ async def workers(url: str, search: str) -> dict[str, Any]:
     return {"items": items, "after": ""}
 
 
+async def ask(url: str, command: str) -> bytes:
+    """The answer to a command of the text protocol that lists something; an error is one line that begins with ERR."""
+    return await _ask(address.parse(url), command.encode() + b"\n", _END)
+
+
 async def _ask(
     server: address.Address,
     command: bytes,
@@ -74,15 +79,13 @@ async def _ask(
                     writer.write(authentication.request(credentials.token))
                     authentication.check_answer(server, await reader.readline())
                 writer.write(command)
-                answer = b""
-                while not answer.endswith(end) or (
-                    end == _END and answer != _END and not answer.endswith(b"\n" + _END)
-                ):
+                answer = bytearray()
+                while not _is_whole(answer, end):
                     part = await reader.read(65536)
                     if not part:
                         raise ServerGoneError(f"{server} closed the connection instead of answering")
                     answer += part
-                return answer
+                return bytes(answer)
             finally:
                 writer.close()
                 with contextlib.suppress(OSError):
@@ -91,3 +94,9 @@ async def _ask(
         raise ServerGoneError(f"{server} did not answer within {_ANSWER_SECONDS:g} seconds") from None
     except OSError as error:
         raise ServerGoneError(f"cannot reach {server}: {error.strerror or error}") from None
+
+
+def _is_whole(answer: bytearray, end: bytes) -> bool:
+    if answer.startswith(b"ERR ") and answer.endswith(b"\n") and b"\t" not in answer:
+        return True
+    return answer.endswith(end) and (end != _END or answer == _END or answer.endswith(b"\n" + _END))

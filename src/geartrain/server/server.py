@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import geartrain
-from geartrain import audit, rights
+from geartrain import audit, compiled, rights
 from geartrain.address import Address
 from geartrain.admin.control import ControlWorker
 from geartrain.admin.service import Admin
@@ -287,10 +287,13 @@ class Server:
             "version": geartrain.__version__,
             "python": platform.python_version(),
             "loop": type(self._loop).__module__.partition(".")[0],
+            "core": compiled.form(),
             "store": self._store_url,
             "pid": os.getpid(),
         }
         _log.info("started", extra={"fields": fields})
+        if compiled.is_fallback():
+            _log.warning("core is not compiled", extra={"fields": {"advice": compiled.ADVICE}})
         self._audit.record(audit.START, arguments={**fields, "listen": list(map(str, self._doors.addresses))})
         for address in self._doors.addresses:
             _log.info("listening", extra={"fields": {"door": address.url_scheme, "address": address}})

@@ -37,13 +37,35 @@ def load(
     `notice` is called for every job that is skipped because it clashes, `progress` after every thousand entries.
     """
     reader = dump.DumpReader()
+    return _add(store, lambda _: reader.read(lines), lambda: reader.next_id, replace, notice, progress)
+
+
+def add_jobs(
+    store: SqliteStore, jobs: Callable[[int], Iterable[Job]], notice: Notice, progress: Callable[[int], None]
+) -> Summary:
+    """Add new jobs to a store that no server has open, all or nothing. `jobs` makes them with ids from its argument on.
+
+    A job whose unique key belongs to a job of the store counts as clashing.
+    """
+    return _add(store, jobs, lambda: 0, False, notice, progress)
+
+
+def _add(
+    store: SqliteStore,
+    entries: Callable[[int], Iterable[dump.Entry]],
+    lowest_next_id: Callable[[], int],
+    replace: bool,
+    notice: Notice,
+    progress: Callable[[int], None],
+) -> Summary:
+    """Add what `entries` returns for the store's next id, in one transaction."""
     next_id = store.open()
     try:
         with store.transaction() as connection:
             counts = LoadCounts(replace, notice)
             loader = _Loader(connection, store.record_table, counts)
             values = SavedValueLoader(connection, counts)
-            for number, entry in enumerate(reader.read(lines), start=1):
+            for number, entry in enumerate(entries(next_id), start=1):
                 if isinstance(entry, Job):
                     loader.job(entry)
                 elif isinstance(entry, dump.SavedValue):
@@ -55,7 +77,7 @@ def load(
                 if not number % 1000:
                     progress(number)
             loader.finish()
-            first = max(next_id, reader.next_id, loader.highest + 1)
+            first = max(next_id, lowest_next_id(), loader.highest + 1)
             connection.execute(_SET_NEXT_ID, (first,))
         next_id = first
     finally:

@@ -250,11 +250,17 @@ def recognise(connection: apsw.Connection, path: str) -> int:
             f"{path} was written by a newer Geartrain (layout {version}, this one knows {len(MIGRATIONS)}); "
             "run that version, or use another file"
         )
-    if version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get:
-        raise StoreError(f"{path} is not a Geartrain store but another SQLite database; use another file")
-    if version and connection.pragma("application_id") != APPLICATION_ID:
-        raise StoreError(f"{path} is not a Geartrain store but another SQLite database; use another file")
+    is_other = connection.pragma("application_id") != APPLICATION_ID if version else _has_tables(connection)
+    if is_other:
+        raise StoreError(
+            f"{path} is not a Geartrain store but another SQLite database; use another file. `geartrain import` reads "
+            "queues of gearmand"
+        )
     return version
+
+
+def _has_tables(connection: apsw.Connection) -> bool:
+    return bool(connection.execute("SELECT count(*) FROM sqlite_schema").get)
 
 
 def migrate(connection: apsw.Connection, path: str) -> int:

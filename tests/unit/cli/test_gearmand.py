@@ -162,9 +162,26 @@ def test_protocol_http(words: list[str], url: str) -> None:
     assert warnings(*words) == []
 
 
-def test_http_port_without_the_protocol() -> None:
-    assert not settings("--http-port=18080").gearmand_http
-    assert warnings("--http-port=18080") == ["--http-port has no effect without --protocol http"]
+def test_http_port_without_the_protocol_opens_the_dashboard() -> None:
+    made = settings("--http-port=18080")
+    assert not made.gearmand_http
+    assert [str(address) for address in made.listen] == ["gearman://*:4730", "http://*:18080"]
+    assert warnings("--http-port=18080") == []
+
+
+def test_addresses_of_our_own_settings_are_added(tmp_path: Path) -> None:
+    file = tmp_path / "geartrain.toml"
+    file.write_text('listen = ["http://127.0.0.1:4780", "gearman://127.0.0.1:4730"]\n')
+
+    def listen(**environment: str) -> list[str]:
+        return list(translate("--http-port=8080", **environment)[0]["listen"])
+
+    own = ["gearman://*:4730", "http://*:8080"]
+    assert listen(GEARTRAIN_CONFIG=str(file)) == [*own, "http://127.0.0.1:4780"]
+    assert listen(GEARTRAIN_CONFIG=str(file), GEARTRAIN_LISTEN="periodic://127.0.0.1:5000") == [
+        *own,
+        "periodic://127.0.0.1:5000",
+    ]
 
 
 def test_unknown_protocol_is_refused() -> None:

@@ -31,6 +31,7 @@ def examine(flags: Mapping[str, Any], thorough: bool) -> Iterator[Finding]:
         yield from machine.ports(settings, path, Check("ports"))
     yield machine.open_files(Check("open files"))
     yield machine.versions(Check("versions"))
+    yield machine.core(Check("core"))
 
 
 def _settings(flags: Mapping[str, Any], settings: Settings, check: Check) -> Finding:

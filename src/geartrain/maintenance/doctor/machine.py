@@ -12,7 +12,7 @@ from typing import Final
 import apsw
 
 import geartrain
-from geartrain import eventloop
+from geartrain import compiled, eventloop
 from geartrain.address import PATH_SCHEMES, Address
 from geartrain.maintenance.doctor.finding import Check, Finding
 from geartrain.server import listeners
@@ -73,6 +73,14 @@ def versions(check: Check) -> Finding:
     if best != "uvloop":
         return check.warning(f"{text}; uvloop is not installed", "`pip install uvloop`: the server is faster with it")
     return check.ok(text)
+
+
+def core(check: Check) -> Finding:
+    """Whether the core is compiled."""
+    if compiled.is_fallback():
+        return check.warning("not compiled: the server is several times slower than it could be", compiled.ADVICE)
+    requested = f"; {compiled.VARIABLE} is set" if compiled.PURE_WAS_REQUESTED else ""
+    return check.ok(f"{compiled.form()}{requested}")
 
 
 def _version_of(package: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from geartrain.address import Address
 from geartrain.errors import AddressError, SettingsError
 from geartrain.server.config import listener_tls
 from geartrain.server.config import settings as table
@@ -63,6 +64,17 @@ def _require_secrecy(store: str | None) -> None:
             f"--store {url.shown(store)}: a password on the command line can be seen by everybody on this machine; "
             f"use PGPASSFILE or PGPASSWORD, or put the URL into {table.PREFIX}STORE or the settings file"
         )
+
+
+def listen_addresses(environment: Mapping[str, str]) -> tuple[Address, ...]:
+    """The addresses of `listen` in the environment or the settings file, for a command that adds its own to them."""
+    path = _settings_file({}, environment)
+    values = dict(_from_file(path)) if path is not None else {}
+    values.update(_from_environment(environment))
+    if "listen" not in values:
+        return ()
+    addresses: tuple[Address, ...] = _parse(table.TABLE["listen"], values["listen"])
+    return addresses
 
 
 def default_files(environment: Mapping[str, str]) -> tuple[Path, ...]:

@@ -1,0 +1,105 @@
+"""`geartrain import`: add the jobs of another server's queue to a store."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+import typer
+
+from geartrain.cli import formatting, local_store, progress, tables
+from geartrain.maintenance import store_file
+from geartrain.maintenance.queue_import import gearmand_queue, store_import
+from geartrain.maintenance.queue_import.gearmand_queue import QueuedJob
+from geartrain.server.process import log
+
+GEARMAND_EPILOG: Final = """
+**What it reads.** The file of gearmand's `libsqlite3` queue, and text dumps of its tables in PostgreSQL, MySQL, MariaDB
+and Drizzle, made by `pg_dump`, `mysqldump` or `mariadb-dump`. The other queues of gearmand (redis, memcached,
+Tokyo Cabinet) are moved while gearmand runs, with `geartrain move`.
+
+**Before.** Stop gearmand, so that no job runs at both servers, and stop Geartrain if the store is its own. The file is
+opened for reading only. With `--dry-run` the command prints what it found, and no store is opened.
+
+**All or nothing.** The whole file is checked first, and added in one transaction. A job whose function and unique key
+belong to a job of the store is skipped, as if a client had submitted it again; so the command can be repeated.
+
+**Examples**
+
+- `geartrain import gearmand /var/lib/gearman/queue.db --dry-run`, then the same without `--dry-run`
+
+- `pg_dump --table queue gearman > queue.sql` and `geartrain import gearmand queue.sql`
+
+- `geartrain import gearmand queue.db --store sqlite:///srv/new/jobs.db` creates a new store
+"""
+
+_HEAD: Final = ("FUNCTION", "HIGH", "NORMAL", "LOW", "SCHEDULED")
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what the file has; change nothing.")]
+
+
+def add(app: typer.Typer) -> None:
+    """Add the group of commands."""
+    group = typer.Typer(
+        name="import",
+        help="Add the jobs of another server's queue to a store.",
+        no_args_is_help=True,
+        rich_markup_mode="markdown",
+    )
+    group.callback()(lambda: None)  # without it, typer makes a group of one command that command
+    group.command("gearmand", epilog=GEARMAND_EPILOG)(import_gearmand)
+    app.add_typer(group)
+
+
+def import_gearmand(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="An SQLite file, or a dump of a table as SQL text.")],
+    table: Annotated[
+        str, typer.Option(metavar="NAME", help="The table, if the file has several queues.", show_default=False)
+    ] = "",
+    store: local_store.Store = None,
+    config: local_store.Config = None,
+    dry_run: DryRun = False,
+    json: local_store.Json = False,
+) -> None:
+    """Add the jobs of a queue that gearmand wrote. The server must be stopped."""
+    with local_store.plain_errors(str(file)):
+        queue = list(gearmand_queue.read(file, table))
+    _import(file, queue, store, config, dry_run, json)
+
+
+def _import(
+    file: Path, queue: list[QueuedJob], store: str | None, config: str | None, dry_run: bool, json: bool
+) -> None:
+    if dry_run:
+        _print_contents(file, queue, json)
+        return
+    settings = local_store.settings(store, config)
+    location = store_file.store(settings)
+    line = progress.ProgressLine("importing")
+    with local_store.plain_errors(str(location.path)), log.opened(log.STDERR, "warning", "text"):
+        try:
+            summary = store_import.add(location, queue, settings, line)
+        finally:
+            line.end()
+    if json:
+        print(msgspec.json.encode({"file": str(location.path), **summary._asdict()}).decode())
+        return
+    present = f"; {summary.present:,} already present by unique key" if summary.present else ""
+    print(f"imported {progress.count_of(summary.jobs, 'job')} from {file} into {location.path}{present}")
+
+
+def _print_contents(file: Path, queue: list[QueuedJob], json: bool) -> None:
+    counts = store_import.count(queue, time.time())
+    if json:
+        functions: list[dict[str, Any]] = [
+            {**count._asdict(), "function": count.function.decode("utf-8", "replace")} for count in counts
+        ]
+        print(msgspec.json.encode({"jobs": len(queue), "functions": functions}).decode())
+        return
+    rows = ((formatting.value(_text(count.function)), *(f"{number:,}" for number in count[1:])) for count in counts)
+    tables.print_lines(tables.table(_HEAD, rows, frozenset(_HEAD[1:])) if counts else [])
+    print(f"{progress.count_of(len(queue), 'job')} in {file}; nothing was changed")
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "replace")

@@ -1,0 +1,1 @@
+"""Moving the jobs of a running Gearman server to another server."""

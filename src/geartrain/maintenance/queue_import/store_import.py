@@ -1,0 +1,66 @@
+"""Adds the jobs of another server's queue to a store that no server has open: all of them, or none."""
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from geartrain.maintenance.queue_import.gearmand_queue import QueuedJob
+from geartrain.maintenance.store_file import Progress
+from geartrain.model import Job
+from geartrain.server.config import settings as table
+from geartrain.server.config.settings import Settings
+from geartrain.store import loader
+from geartrain.store.sqlite import SqliteStore
+
+_DOOR: Final = "gearman"
+# The unique ID of jobs that are the same if their payloads are. gearmand's table has at most one of them per function.
+_BY_PAYLOAD: Final = b"-"
+
+
+class FunctionCount(NamedTuple):
+    """How many jobs of a function a queue has, by priority."""
+
+    function: bytes
+    high: int
+    normal: int
+    low: int
+    scheduled: int  # of them, not due yet
+
+
+class ImportSummary(NamedTuple):
+    """The result of an import."""
+
+    jobs: int  # added
+    present: int  # skipped: a job of the store has the same function and unique key
+
+
+def count(jobs: Iterable[QueuedJob], now: float) -> list[FunctionCount]:
+    """What a queue contains, by function.
+
+    >>> from geartrain.model import Priority
+    >>> count([QueuedJob(b"mail", b"", b"x"), QueuedJob(b"mail", b"", b"y", Priority.HIGH, run_at=9.0)], now=5.0)
+    [FunctionCount(function=b'mail', high=1, normal=1, low=0, scheduled=1)]
+    """
+    counts: dict[bytes, list[int]] = {}
+    for job in jobs:
+        numbers = counts.setdefault(job.function, [0, 0, 0, 0])
+        numbers[job.priority] += 1
+        numbers[3] += job.run_at > now
+    return [FunctionCount(function, *numbers) for function, numbers in sorted(counts.items())]
+
+
+def add(store: SqliteStore, queue: list[QueuedJob], settings: Settings, progress: Progress) -> ImportSummary:
+    """Add the jobs. Handles are new; priority, unique key, payload and time to run stay."""
+    prefix = table.handle_prefix(settings)
+    now = time.time()
+    summary = loader.add_jobs(store, lambda next_id: _jobs(queue, next_id, prefix, now), lambda _: None, progress)
+    return ImportSummary(summary.jobs, summary.clashing)
+
+
+def _jobs(queue: list[QueuedJob], next_id: int, prefix: bytes, now: float) -> Iterator[Job]:
+    for id, queued in enumerate(queue, start=next_id):
+        key = queued.unique if queued.unique != _BY_PAYLOAD else b""
+        yield Job(
+            id, b"%b:%d" % (prefix, id), queued.function, key, queued.payload, queued.priority, True,
+            queued.run_at or now, now, _DOOR,
+        )  # fmt: skip
