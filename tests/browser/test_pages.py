@@ -9,8 +9,9 @@ import pytest
 from geartrain.app.codecs import CborCodec, Codec, JsonCodec, MsgpackCodec
 from geartrain.app.envelope import Envelope
 from tests.browser.page_checks import PageErrors, Visit, part, shows
-from tests.browser.scene import HOSTILE, Scene, api
+from tests.browser.scene import HOSTILE, Scene, api, serve
 from tests.support.gearman_peer import Kind, Peer, worker
+from tests.support.peer import until
 
 pytestmark = pytest.mark.peer("chromium", "playwright")
 
@@ -47,6 +48,25 @@ def test_the_navigation_leads_to_every_page(busy: Scene, visit: Visit) -> None:
     for name in names:
         page.locator("nav a").filter(has_text=name).first.click()
         shows(page, "h1", name)
+
+
+def test_the_navigation_counts_failed_and_dead_jobs_together(visit: Visit) -> None:
+    with serve("--max-attempts", "1") as (_, url, port), Peer(port) as client:
+        for function in (b"lost", b"faulty", b"faulty"):
+            client.submit(function, b"", b"", kind=Kind.SUBMIT_JOB_BG)
+        with worker(port, b"lost") as leaving:
+            leaving.grab()
+        until(lambda: api(url, "overview")["dead"] == 1, "one job is dead")
+        page = visit(url)
+        shows(page, "nav a", "Failed and dead 1")
+        with worker(port, b"faulty") as peer:
+            for _ in range(2):
+                peer.send(Kind.WORK_FAIL, peer.grab().handle)
+            peer.take()
+        shows(page, "nav a", "Failed and dead 3")
+        api(url, "jobs/bulk", {"action": "delete", "filter": {"state": "failed"}})
+        page.reload()
+        shows(page, "nav a", "Failed and dead 1")
 
 
 def test_charts_move(busy: Scene, visit: Visit) -> None:

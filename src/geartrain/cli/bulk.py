@@ -16,7 +16,8 @@ _LISTED: Final = 50  # jobs that --dry-run lists, of any number that it counts
 _HEAD: Final = ("HANDLE", "FUNCTION", "STATE", "SUBMITTED", "REASON")
 EPILOG: Final = f"""
 **Many jobs.** With options instead of handles, it applies to all jobs that match every one of them. `--dry-run` lists
-the jobs, and changes nothing. A filter that leaves out nothing asks first, unless `--yes` is given.
+the jobs, and changes nothing. A filter that leaves out nothing asks first, unless `--yes` is given. `--reason` selects
+jobs that failed in the same way, as the dashboard groups them.
 {job_filter.TIMES}"""
 
 DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="List and count the jobs, and change nothing.")]

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from geartrain.cli import formatting
+from geartrain.failure_reasons import reason_group
 from geartrain.job_query import STATES, JobQuery, StateName
 
 _PAGE: Final = 1000  # jobs per request
@@ -28,6 +29,15 @@ Search = Annotated[
 Door = Annotated[
     str, typer.Option("--door", metavar="NAME", help="Only jobs submitted by this protocol.", show_default=False)
 ]
+Reason = Annotated[
+    str,
+    typer.Option(
+        "--reason",
+        metavar="TEXT",
+        help="Only failed and dead jobs with this reason; numbers, ids, quoted values and addresses may differ.",
+        show_default=False,
+    ),
+]
 Since = Annotated[str, typer.Option("--since", metavar="TIME", help="Only jobs since this time.", show_default=False)]
 Until = Annotated[str, typer.Option("--until", metavar="TIME", help="Only jobs before this time.", show_default=False)]
 OPTIONS: Final[dict[str, Any]] = {
@@ -35,13 +45,22 @@ OPTIONS: Final[dict[str, Any]] = {
     "state": State,
     "search": Search,
     "door": Door,
+    "reason": Reason,
     "since": Since,
     "until": Until,
 }
 
 
 def query(
-    *, function: str, state: StateName | None, search: str, door: str, since: str, until: str, limit: int = 0
+    *,
+    function: str,
+    state: StateName | None,
+    search: str,
+    door: str,
+    reason: str,
+    since: str,
+    until: str,
+    limit: int = 0,
 ) -> JobQuery:
     """The query that the options make; wrong usage if one of them is invalid."""
     return JobQuery(
@@ -49,6 +68,7 @@ def query(
         function=os.fsencode(function),
         search=search.encode("utf-8", "surrogateescape"),
         door=door,
+        reason=reason_group(reason),
         since=formatting.parse_past_time(since, "--since"),
         until=formatting.parse_past_time(until, "--until"),
         limit=limit,
@@ -62,6 +82,7 @@ def arguments(query: JobQuery) -> dict[str, Any]:
         "function": os.fsdecode(query.function),
         "search": query.search.decode("utf-8", "replace"),
         "door": query.door,
+        "reason": query.reason,
         "since": query.since,
         "until": query.until,
     }

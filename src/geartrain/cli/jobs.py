@@ -11,7 +11,7 @@ from geartrain import jsonbytes
 from geartrain.cli import exit_codes, formatting, job_filter, local_store, progress, remote, tables
 from geartrain.errors import AdminError, ServerGoneError
 from geartrain.failure_reasons import summary
-from geartrain.job_query import JobQuery
+from geartrain.job_query import STATES, JobQuery
 from geartrain.maintenance import job_history, store_file
 from geartrain.server.config import load
 from geartrain.server.config.settings import TABLE
@@ -34,6 +34,8 @@ jobs are running: there, *queued* includes them.
 
 - `geartrain jobs --state failed --since 1d` lists the jobs that failed since yesterday, with their reasons
 
+- `geartrain jobs --reason "KeyError: 'order-17'"` lists the jobs that failed in the same way, whichever the order
+
 - `geartrain jobs --function mail --since 2026-11-01 --until 2026-12-01 --limit 100000`
 
 - `geartrain jobs --state dead --json | jq -r .reason` prints one JSON object per line
@@ -50,6 +52,7 @@ def jobs(
     state: job_filter.State = None,
     search: job_filter.Search = "",
     door: job_filter.Door = "",
+    reason: job_filter.Reason = "",
     since: job_filter.Since = "",
     until: job_filter.Until = "",
     handle: Annotated[str, typer.Option(metavar="HANDLE", help="Only this job.", show_default=False)] = "",
@@ -61,7 +64,14 @@ def jobs(
 ) -> None:
     """List jobs: what ran, when, and with what result or error, and what is still to run."""
     query = job_filter.query(
-        function=function, state=state, search=search, door=door, since=since, until=until, limit=limit
+        function=function,
+        state=state,
+        search=search,
+        door=door,
+        reason=reason,
+        since=since,
+        until=until,
+        limit=limit,
     )
     records = _select(os.fsencode(handle), query, server, store, config)
     if handle:
@@ -120,6 +130,7 @@ def _matches(job: dict[str, Any], query: JobQuery) -> bool:
         and (not query.function or jsonbytes.decode(job["function"]) == query.function)
         and (not query.door or job["door"] == query.door)
         and (not query.search or any(query.search in jsonbytes.decode(job[name]) for name in _SEARCHED))
+        and query.matches_reason(STATES[job["state"]], job["reason"])
         and (not query.since or time >= query.since)
         and (not query.until or time < query.until)
     )

@@ -19,6 +19,18 @@ GENERAL_FAILURE: Final = 1
 GIVEN_UP: Final = 255
 ATTEMPTS_KEPT: Final = 20  # failed attempts per job; the latest ones
 LONGEST_REASON: Final = 1000  # characters
+_CUT: Final = " …"  # at the end of a reason that was longer
+
+
+def cut_reason(reason: str) -> str:
+    """The reason as it is kept: what is too long ends with a mark.
+
+    >>> cut_reason("x" * 1000) == "x" * 1000, cut_reason("x" * 1001) == "x" * 998 + " …"
+    (True, True)
+    """
+    if len(reason) <= LONGEST_REASON:
+        return reason
+    return reason[: LONGEST_REASON - len(_CUT)] + _CUT
 
 
 class FailedJobs(ClusterState):
@@ -97,7 +109,7 @@ class FailedJobs(ClusterState):
         worker = job.owner or worker
         door, name = (worker.door, worker.name) if worker is not None else ("", b"")
         attempts = job.failed_attempts[1 - ATTEMPTS_KEPT :] if job.failed_attempts is not None else []
-        attempts.append(Attempt(job.started_at, self.now, door, name, reason[:LONGEST_REASON]))
+        attempts.append(Attempt(job.started_at, self.now, door, name, cut_reason(reason)))
         job.failed_attempts = attempts
 
     def _remove_dead(self, job: LiveJob) -> None:

@@ -5,7 +5,7 @@ import math
 from geartrain.engine import crew as crews
 from geartrain.engine.client_verbs import ClientVerbs
 from geartrain.engine.crew import Crew
-from geartrain.engine.failed_jobs import LONGEST_REASON
+from geartrain.engine.failed_jobs import LONGEST_REASON, cut_reason
 from geartrain.engine.function import Function
 from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob, Progress
@@ -244,7 +244,8 @@ class WorkerVerbs(ClientVerbs):
         """The job failed, and the worker sends data about it; `code` is its failure code."""
         if job.owner is not worker and not self.broadcasts.drop(job, worker):
             return
-        job.reason = data[:LONGEST_REASON].decode("utf-8", "replace")
+        # A character has four bytes at most.
+        job.reason = cut_reason(data[: 4 * LONGEST_REASON + 1].decode("utf-8", "replace"))
         job.code = code
         watchers = self._finish_failed(job, data, worker)
         if watchers:

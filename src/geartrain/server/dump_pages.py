@@ -206,6 +206,8 @@ class DumpPages:
         job = self._engine.jobs.get(id) or self._engine.dead.get(id)
         if job is None or not job.background or job.function in self._engine.builtin_workers:
             return
+        if job.state is JobState.RESERVING:  # it is not accepted yet
+            return
         try:
             lines.add(dump.job_line(job))
         except rows.BrokenRowError as broken:

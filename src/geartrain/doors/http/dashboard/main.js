@@ -1,6 +1,7 @@
 // The frame around the pages: navigation, connection state, theme, keyboard shortcuts.
 import { may, mayEverywhere } from "./lib/access.js";
 import { make, setAttribute, setText } from "./lib/dom.js";
+import { failedJobs } from "./lib/failedjobs.js";
 import { count, plural, rate } from "./lib/format.js";
 import * as keyboard from "./lib/keyboard.js";
 import { logInForMore, logOut, openSession } from "./lib/login.js";
@@ -30,7 +31,7 @@ const NAVIGATION = [
   ["overview", "Overview", "o", null],
   ["functions", "Functions", "f", "functions"],
   ["jobs", "Jobs", "j", (now) => now.queued + now.running + now.scheduled],
-  ["failures", "Failed and dead", "d", "dead"],
+  ["failures", "Failed and dead", "d", (now) => now.dead + failedJobs.count],
   ["workers", "Workers", "w", "workers"],
   ["schedules", "Schedules", "s", null],
   ["audit", "Audit log", "a", null],
@@ -90,7 +91,7 @@ function showCounts(now) {
     const number = counted === null ? 0 : typeof counted === "string" ? now[counted] : counted(now);
     if (counts.has(page)) setText(counts.get(page), number ? count(number) : "");
   }
-  setAttribute(counts.get("failures"), "data-tone", now.dead ? "bad" : null);
+  setAttribute(counts.get("failures"), "data-tone", now.dead + failedJobs.count ? "bad" : null);
   const flow = `${rate(now.submitted_rate)} submitted/s · ${rate(now.completed_rate)} completed/s`;
   setText(
     document.getElementById("summary"),
@@ -129,7 +130,10 @@ async function start() {
   document.getElementById("login").addEventListener("click", logInForMore);
   document.getElementById("logout").addEventListener("click", logOut);
   live.onState(showState);
-  live.onOverview((now) => requestAnimationFrame(() => showCounts(now)));
+  live.onOverview((now) => {
+    requestAnimationFrame(() => showCounts(now));
+    failedJobs.update(now, showCounts);
+  });
   await openSession();
   buildNavigation();
   keyboard.start(GO, KEYS);
