@@ -6,18 +6,17 @@ python tools/cli_doc.py [--check]
 import enum
 import inspect
 import re
-import sys
 import typing
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import typer
+import written_page
 from typer.models import ArgumentInfo
 
 from geartrain.cli import app, connection_options, exit_codes
 
-PAGE = Path(__file__).parent.parent / "docs" / "command-line.md"
+PAGE = written_page.DOCS / "command-line.md"
 
 OPENING = """\
 # The command line
@@ -111,16 +110,5 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def main(arguments: list[str]) -> int:
-    text = page()
-    if arguments == ["--check"]:
-        if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
-            print(f"{PAGE} is out of date; run tools/cli_doc.py", file=sys.stderr)
-            return 1
-        return 0
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(written_page.main(PAGE, page))

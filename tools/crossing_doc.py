@@ -9,9 +9,10 @@ change that is meant, renew both:
 
 import json
 import operator
-import sys
 from collections.abc import Callable
 from pathlib import Path
+
+import written_page
 
 FOLDER = Path(__file__).parent.parent / "docs" / "protocols"
 PAGE = FOLDER / "crossing.md"
@@ -172,23 +173,14 @@ def _table(pairs: Pairs, protocols: list[str], cell: Callable[[Pair], str]) -> s
     return "\n".join(lines) + "\n"
 
 
-def main(arguments: list[str]) -> int:
-    if arguments not in ([], ["--check"]):
-        print(__doc__, file=sys.stderr)
-        return 2
+def page() -> str:
+    """The page; a ValueError if it would say something else than was observed."""
     pairs: Pairs = json.loads(OBSERVATIONS.read_text(encoding="utf-8"))
     problems = complaints(pairs)
     if problems:
-        print(*problems, sep="\n", file=sys.stderr)
-        return 1
-    wanted = rendered(pairs)
-    if not arguments:
-        PAGE.write_text(wanted, encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != wanted:
-        print(f"{PAGE} is out of date: run python tools/crossing_doc.py", file=sys.stderr)
-        return 1
-    return 0
+        raise ValueError("\n".join(problems))
+    return rendered(pairs)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(written_page.main(PAGE, page))

@@ -9,13 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import written_page
+
 from geartrain.rights import ADMIN, READ, SUBMIT, WORK
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 rights_table: Any = importlib.import_module("tests.support.rights_table")
 
-PAGE = ROOT / "docs" / "rights-table.md"
+PAGE = written_page.DOCS / "rights-table.md"
 NAMES = {
     "gearman": "Gearman",
     "danga": "Danga's draft of 2005",
@@ -77,18 +79,5 @@ def _shown(row: Any) -> str:
     return f"`{request.replace('{dead}', 'HANDLE').replace('job {handle}', 'job HANDLE')}`"
 
 
-def main(arguments: list[str]) -> int:
-    if arguments == ["--check"]:
-        if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page():
-            return 0
-        print(f"{PAGE} is out of date: run python tools/rights_doc.py", file=sys.stderr)
-        return 1
-    if arguments:
-        print(__doc__, file=sys.stderr)
-        return 2
-    PAGE.write_text(page(), encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(written_page.main(PAGE, page))

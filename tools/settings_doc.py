@@ -3,14 +3,14 @@
 python tools/settings_doc.py [--check]
 """
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
+
+import written_page
 
 from geartrain.server.config import load
 from geartrain.server.config.settings import TABLE, Setting
 
-PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
+PAGE = written_page.DOCS / "settings.md"
 
 OPENING = f"""\
 # Settings
@@ -75,18 +75,5 @@ def _description(setting: Setting) -> Iterator[str]:
         yield f"One of {', '.join(f'`{word}`' for word in setting.value_type.choices)}."
 
 
-def main(arguments: list[str]) -> int:
-    if arguments == ["--check"]:
-        if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page():
-            return 0
-        print(f"{PAGE} is out of date: run python tools/settings_doc.py", file=sys.stderr)
-        return 1
-    if arguments:
-        print(__doc__, file=sys.stderr)
-        return 2
-    PAGE.write_text(page(), encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(written_page.main(PAGE, page))

@@ -6,14 +6,14 @@ left as it is.
     python tools/verbs_doc.py [--check]
 """
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
+
+import written_page
 
 from geartrain.admin import verbs
 from geartrain.admin.verbs import Argument, Verb
 
-PAGE = Path(__file__).parent.parent / "docs" / "admin.md"
+PAGE = written_page.DOCS / "admin.md"
 BEGIN = "<!-- Written by tools/verbs_doc.py from src/geartrain/admin/verbs; change that instead. -->\n"
 END = "<!-- The end of what tools/verbs_doc.py wrote. -->\n"
 TITLES = {
@@ -47,32 +47,10 @@ def _argument(argument: Argument) -> str:
     return f"{name} ({choices or default})" if choices or default else name
 
 
-def updated(text: str) -> str:
-    """The page with the tables of today's rows; a ValueError if it has no place for them."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError("the two markers of the tables are missing")
-    return f"{before}{BEGIN}{chr(10).join(tables())}{END}{after}"
-
-
-def main(arguments: list[str]) -> int:
-    if arguments not in ([], ["--check"]):
-        print(__doc__, file=sys.stderr)
-        return 2
-    text = PAGE.read_text(encoding="utf-8")
-    try:
-        wanted = updated(text)
-    except ValueError as error:
-        print(f"{PAGE}: {error}", file=sys.stderr)
-        return 1
-    if not arguments:
-        PAGE.write_text(wanted, encoding="utf-8")
-    elif wanted != text:
-        print(f"{PAGE} is out of date: run python tools/verbs_doc.py", file=sys.stderr)
-        return 1
-    return 0
+def page() -> str:
+    """The page with the tables of today's rows."""
+    return written_page.between(PAGE, BEGIN, END, "\n".join(tables()))
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(written_page.main(PAGE, page))

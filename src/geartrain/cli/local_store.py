@@ -9,10 +9,10 @@ from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
-from geartrain.cli import remote
+from geartrain.cli import remote, settings_options
 from geartrain.errors import GeartrainError
 from geartrain.server.config import load
-from geartrain.server.config.settings import TABLE, Settings
+from geartrain.server.config.settings import Settings
 
 T = TypeVar("T")
 
@@ -20,22 +20,13 @@ _ANSWER_SECONDS: Final = 60.0  # a page of records may take a walk over all of t
 
 Store = Annotated[
     str | None,
-    typer.Option(
-        TABLE["store"].flag,
-        metavar="STORE",
-        help="The store, such as `sqlite:///var/lib/geartrain/jobs.db`. [default: the store of `geartrain serve`]",
-        show_default=False,
+    settings_options.file_option(
+        "store",
+        "STORE",
+        "The store, such as `sqlite:///var/lib/geartrain/jobs.db`. [default: the store of `geartrain serve`]",
     ),
 ]
-Config = Annotated[
-    str | None,
-    typer.Option(
-        load.CONFIG_FLAG,
-        metavar="FILE",
-        help="Take the store from the settings in this TOML file.",
-        show_default=False,
-    ),
-]
+Config = Annotated[str | None, settings_options.config_option("the store")]
 Server = Annotated[
     str | None,
     typer.Option(

@@ -9,9 +9,9 @@ import typer
 
 from geartrain import audit, rights
 from geartrain.audit import AuditEntry
-from geartrain.cli import tables
+from geartrain.cli import settings_options, tables
 from geartrain.server.config import load
-from geartrain.server.config.settings import TABLE, Settings
+from geartrain.server.config.settings import Settings
 from geartrain.server.users import User, UserSources
 
 _HEAD: Final = ("USER", "MAY", "TOKEN", "CREATED", "CERTIFICATES", "ACCOUNTS")
@@ -63,22 +63,9 @@ revoked token end with the next reload.
 
 UsersFile = Annotated[
     str | None,
-    typer.Option(
-        TABLE["users_file"].flag,
-        metavar="FILE",
-        help="The users file. [default: the one of `geartrain serve`]",
-        show_default=False,
-    ),
+    settings_options.file_option("users_file", "FILE", "The users file. [default: the one of `geartrain serve`]"),
 ]
-Config = Annotated[
-    str | None,
-    typer.Option(
-        load.CONFIG_FLAG,
-        metavar="FILE",
-        help="Take the users file from the settings in this TOML file.",
-        show_default=False,
-    ),
-]
+Config = Annotated[str | None, settings_options.config_option("the users file")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
