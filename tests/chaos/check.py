@@ -5,7 +5,7 @@ from collections import Counter
 
 from tests.chaos.keys import KeyBook
 from tests.chaos.load import KEYED
-from tests.chaos.members import Fleet
+from tests.chaos.members import Fleet, Member
 from tests.crash.load import FUNCTION, NEVER_SOON, Account, Job
 from tests.support.gearman_peer import Kind, Peer
 from tests.support.waiting import wait_for
@@ -64,28 +64,42 @@ class Books:
     def drain(self) -> None:
         """Take every job that is due from every server: each comes once, and afterwards none is owed."""
         given: Counter[bytes] = Counter()
-        for member in self.fleet.alive:
-            with Peer(member.port).register(FUNCTION, KEYED) as worker:
-                while (assignment := worker.take(Kind.GRAB_JOB_UNIQ)) is not None:
-                    given[assignment.handle] += 1
-                    self._end(assignment.function, assignment.data, assignment.handle)
-                    worker.send(Kind.WORK_COMPLETE, assignment.handle, b"")
-                worker.silence()
-                self._commit(worker)
+
+        def is_drained() -> bool:
+            for member in self.fleet.alive:
+                self._take_all(member, given)
+            return not self._owed()
+
+        # A server assigns nothing until it has renewed its lease, nor a job whose key it has not reserved yet.
+        wait_for(is_drained, "every job is assigned")
         twice = [handle for handle, count in given.items() if count > 1]
         assert not twice, f"{len(twice)} jobs came twice, such as {twice[:3]}"
-        owed = {job.handle for job in self.account.jobs.values() if job.promised and not job.scheduled}
-        assert not owed | self.keys.promised, "jobs were never assigned"
         assert not self.account.problems, self.account.problems[:10]
+        for member in self.fleet.alive:
+            self._commit(member)
         self.account.forget_ended()
 
-    def _commit(self, peer: Peer) -> None:
-        """Whatever this server was told before is stored when it has acknowledged one more job: ends are not."""
+    def _take_all(self, member: Member, given: Counter[bytes]) -> None:
+        with Peer(member.port).register(FUNCTION, KEYED) as worker:
+            while (assignment := worker.take(Kind.GRAB_JOB_UNIQ)) is not None:
+                given[assignment.handle] += 1
+                self._end(assignment.function, assignment.data, assignment.handle)
+                worker.send(Kind.WORK_COMPLETE, assignment.handle, b"")
+            worker.silence()
+
+    def _owed(self) -> set[bytes]:
+        """Jobs that a worker has to be given; those for a time in years are not due."""
+        plain = {job.handle for job in self.account.jobs.values() if job.promised and not job.scheduled}
+        return plain | self.keys.promised
+
+    def _commit(self, member: Member) -> None:
+        """What a server was told is stored when it has acknowledged one more job; the end of a job is not answered."""
         payload = b"last.%d" % next(_serial)
         job = Job(payload, Kind.SUBMIT_JOB_EPOCH, b"")
         self.account.add(job)
-        peer.send(Kind.SUBMIT_JOB_EPOCH, FUNCTION, b"", b"%d" % NEVER_SOON, payload)
-        self.account.acknowledge(job, peer.body(Kind.JOB_CREATED))
+        with Peer(member.port) as peer:
+            peer.send(Kind.SUBMIT_JOB_EPOCH, FUNCTION, b"", b"%d" % NEVER_SOON, payload)
+            self.account.acknowledge(job, peer.body(Kind.JOB_CREATED))
 
     def _end(self, function: bytes, payload: bytes, handle: bytes) -> None:
         if function == KEYED:

@@ -13,7 +13,9 @@ from tests.support.gearman_peer import Peer
 from tests.support.postgres_proxy import CuttingProxy
 
 LEASE = 2.0  # seconds: the shortest one
-FENCED = "fenced: other servers have taken over"  # what a server's log says when others took it for dead
+# What the log of a server says when others took it for dead, and what theirs say of it.
+FENCED = "fenced: other servers have taken over"
+FENCES = "server fenced, it has stood still  server={}"
 
 
 class Member:
@@ -36,6 +38,10 @@ class Member:
     def times_fenced(self) -> int:
         """In this life."""
         return 0 if self._server is None else self._server.stderr.count(FENCED)
+
+    def times_fencing(self, name: str) -> int:
+        """How often it has fenced the server of this name, in this life."""
+        return 0 if self._server is None else self._server.stderr.count(FENCES.format(name))
 
     def start(self) -> None:
         assert self._server is None, f"{self.name} runs already"
