@@ -11,6 +11,7 @@ message yet, as if it was under way in the network; `release` lets it arrive. Me
 until `resume`, in either direction. New connections are still accepted, unless the program is cut off.
 """
 
+import collections
 import contextlib
 import socket
 import threading
@@ -21,6 +22,7 @@ from tests.support import postgres, process, serving
 from tests.support.postgres_messages import Message, Reader, Side
 
 PATIENCE = process.PATIENCE
+SEEN = 1000
 
 # On these PostgreSQL acts: Query and Execute. A Parse alone only prepares.
 _DOING = frozenset({b"Q", b"E"})
@@ -78,13 +80,14 @@ class CuttingProxy:
     """Any number of connections. A cut is made once, on the first connection that sends the message."""
 
     def __init__(self, port: int) -> None:
-        self.seen: list[Message] = []  # that came so far, of all connections
+        self.seen: collections.deque[Message] = collections.deque(maxlen=SEEN)  # the last ones, of all connections
         self._target = port
         self._listener = socket.create_server((serving.HOST, 0))
         self._changed = threading.Condition()
         self._moment: Moment | None = None
         self._outlive = False
-        self._cuts = 0
+        self._strike: Callable[[], None] | None = None  # None: cut
+        self._armed = self._struck = 0  # times that a moment was waited for, and came
         self._links: list[Link] = []
         self._closed_for_new = False
         self._delays = dict.fromkeys(Side, 0.0)
@@ -101,13 +104,16 @@ class CuttingProxy:
 
     def cut_at(self, moment: Moment, outlive: bool = False) -> None:
         """Cut instead of passing on the next message that the moment fits."""
-        with self._changed:
-            self._moment, self._outlive = moment, outlive
+        self._arm(moment, outlive, None)
 
-    def wait_until_cut(self, count: int = 1) -> None:
-        """Return when this many cuts were made in all."""
+    def stop_at(self, moment: Moment, strike: Callable[[], None]) -> None:
+        """Before the next message that the moment fits is passed on, strike, and stop its side until `resume`."""
+        self._arm(moment, False, strike)
+
+    def wait_until_cut(self) -> None:
+        """Return when the moment has come that `cut_at` or `stop_at` was told, and the cut or the stop is made."""
         with self._changed:
-            assert self._changed.wait_for(lambda: self._cuts >= count, PATIENCE), f"{self._cuts} cut(s)"
+            assert self._changed.wait_for(lambda: self._moment is None and self._struck == self._armed, PATIENCE)
 
     def wait_until_seen(self, moment: Moment) -> None:
         with self._changed:
@@ -168,6 +174,11 @@ class CuttingProxy:
                 end.close()
         self._listener.close()
 
+    def _arm(self, moment: Moment, outlive: bool, strike: Callable[[], None] | None) -> None:
+        with self._changed:
+            self._moment, self._outlive, self._strike = moment, outlive, strike
+            self._armed = self._struck + 1
+
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
@@ -199,11 +210,11 @@ class CuttingProxy:
             while messages := link.read(side):
                 self._note(messages)
                 self._ended.wait(self._delays[side])
-                self._open[side].wait()
                 for place, message in enumerate(messages):
-                    if self._is_cut(message):
-                        self._cut(link, messages[place:])
-                    elif not link.outliving:
+                    if self._is_due(message) and self._is_lost(link, messages[place:]):
+                        continue
+                    self._open[side].wait()
+                    if not link.outliving:
                         link.sockets[other].sendall(message.data)
         if not link.outliving:
             link.cut()
@@ -213,12 +224,27 @@ class CuttingProxy:
             self.seen += messages
             self._changed.notify_all()
 
-    def _is_cut(self, message: Message) -> bool:
+    def _is_due(self, message: Message) -> bool:
         with self._changed:
             if self._moment is None or not self._moment(message):
                 return False
             self._moment = None
             return True
+
+    def _is_lost(self, link: Link, messages: list[Message]) -> bool:
+        """Do what was asked for at this moment; whether the first of these messages is not to be passed on."""
+        if self._strike is None:
+            self._cut(link, messages)
+        else:
+            self.stop(messages[0].side)
+            self._strike()
+        with self._changed:
+            self._struck += 1
+            self._changed.notify_all()
+        if link.outliving:
+            link.released.wait()
+            link.sockets[Side.SERVER].sendall(b"".join(message.data for message in messages))
+        return self._strike is None
 
     def _cut(self, link: Link, messages: list[Message]) -> None:
         """These messages are lost, or held back until `release`."""
@@ -228,9 +254,3 @@ class CuttingProxy:
             while not any(message.kind in _DOING for message in messages):
                 messages += link.read(Side.CLIENT)
         link.cut(*([Side.CLIENT] if link.outliving else Side))
-        with self._changed:
-            self._cuts += 1
-            self._changed.notify_all()
-        if link.outliving:
-            link.released.wait()
-            link.sockets[Side.SERVER].sendall(b"".join(message.data for message in messages))

@@ -124,6 +124,24 @@ def test_cut_inside_copy_rolls_back(cluster: postgres.Cluster, proxy: CuttingPro
     assert rows(cluster, table) == 0
 
 
+def test_stop_inside_copy_holds_the_rows_back_until_it_is_resumed(
+    cluster: postgres.Cluster, proxy: CuttingProxy, table: str
+) -> None:
+    struck = threading.Event()
+    proxy.stop_at(copy_data, struck.set)
+    with connected(proxy) as connection:
+        program = threading.Thread(target=by_copy, args=(connection, table))
+        program.start()
+        proxy.wait_until_cut()
+        assert struck.is_set()
+        copying = "SELECT tuples_processed FROM pg_stat_progress_copy"
+        wait_for(lambda: cluster.query(copying) == [(0,)], "PostgreSQL waits for rows")
+        proxy.resume()
+        program.join(PATIENCE)
+        assert not program.is_alive()
+    assert rows(cluster, table) == 1
+
+
 def test_a_cut_is_made_once(cluster: postgres.Cluster, proxy: CuttingProxy, table: str) -> None:
     proxy.cut_at(statement(f"insert into {table}"))
     with pytest.raises(psycopg.OperationalError), connected(proxy) as connection:

@@ -1,0 +1,123 @@
+"""After a fault: every job that was acknowledged is done, or there exactly once; and nobody has invented one."""
+
+import itertools
+from collections import Counter
+
+from tests.chaos.keys import KeyBook
+from tests.chaos.load import KEYED
+from tests.chaos.members import Fleet, Member
+from tests.crash.load import FUNCTION, NEVER_SOON, Account, Job
+from tests.support.gearman_peer import Kind, Peer
+from tests.support.waiting import wait_for
+
+_serial = itertools.count(1)
+
+
+class Books:
+    """What the clients and workers of a run know."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self.account = Account()
+        self.keys = KeyBook()
+
+    def promised(self) -> set[bytes]:
+        """The handles of jobs that have to be there."""
+        return {job.handle for job in self.account.jobs.values() if job.promised} | self.keys.promised
+
+    def check(self, when: str) -> None:
+        """Wait until all that was acknowledged is there, and nothing else. Nobody submits or works meanwhile."""
+        self.wait_until_whole(when)
+        present = self._present()
+        known = self.account.handles.keys() | self.keys.acknowledged | self.keys.ended
+        strangers = len(present.keys() - known)
+        unanswered = sum(not job.handle for job in self.account.jobs.values()) + self.keys.unanswered
+        assert strangers <= unanswered, f"{when}: {strangers} jobs are new, but only {unanswered} were never answered"
+        fenced = {member.name: member.times_fenced for member in self.fleet.alive}
+        problems = self.keys.twice(fenced) + self.account.problems + self.keys.problems
+        assert not problems, f"{when}: {problems[:10]}"
+
+    def wait_until_whole(self, when: str) -> None:
+        """All that was acknowledged is there, once; it may take a takeover until it is so."""
+        said = ""
+
+        def is_whole() -> bool:
+            nonlocal said
+            said = self.difference()
+            return not said
+
+        try:
+            wait_for(is_whole, when)
+        except AssertionError:
+            raise AssertionError(f"{when}: {said}") from None
+
+    def difference(self) -> str:
+        """What is not as it has to be, in words."""
+        present = self._present()
+        promised = self.promised()
+        missing = promised - present.keys()
+        twice = [handle for handle, count in present.items() if count > 1]
+        said = [f"{len(missing)} of {len(promised)} are not there, such as {sorted(missing)[:3]}"] if missing else []
+        said += [f"{len(twice)} are there twice, such as {sorted(twice)[:3]}"] if twice else []
+        return "; ".join(said)
+
+    def drain(self) -> None:
+        """Take every job that is due from every server: each comes once, and afterwards none is owed."""
+        given: Counter[bytes] = Counter()
+
+        def is_drained() -> bool:
+            for member in self.fleet.alive:
+                self._take_all(member, given)
+            return not self._owed()
+
+        # A server assigns nothing until it has renewed its lease, nor a job whose key it has not reserved yet.
+        wait_for(is_drained, "every job is assigned")
+        twice = [handle for handle, count in given.items() if count > 1]
+        assert not twice, f"{len(twice)} jobs came twice, such as {twice[:3]}"
+        assert not self.account.problems, self.account.problems[:10]
+        for member in self.fleet.alive:
+            self._commit(member)
+        self.account.forget_ended()
+
+    def _take_all(self, member: Member, given: Counter[bytes]) -> None:
+        with Peer(member.port).register(FUNCTION, KEYED) as worker:
+            while (assignment := worker.take(Kind.GRAB_JOB_UNIQ)) is not None:
+                given[assignment.handle] += 1
+                self._end(assignment.function, assignment.data, assignment.handle)
+                worker.send(Kind.WORK_COMPLETE, assignment.handle, b"")
+            worker.silence()
+
+    def _owed(self) -> set[bytes]:
+        """Jobs that a worker has to be given; those for a time in years are not due."""
+        plain = {job.handle for job in self.account.jobs.values() if job.promised and not job.scheduled}
+        return plain | self.keys.promised
+
+    def _commit(self, member: Member) -> None:
+        """What a server was told is stored when it has acknowledged one more job; the end of a job is not answered."""
+        payload = b"last.%d" % next(_serial)
+        job = Job(payload, Kind.SUBMIT_JOB_EPOCH, b"")
+        self.account.add(job)
+        with Peer(member.port) as peer:
+            peer.send(Kind.SUBMIT_JOB_EPOCH, FUNCTION, b"", b"%d" % NEVER_SOON, payload)
+            self.account.acknowledge(job, peer.body(Kind.JOB_CREATED))
+
+    def _end(self, function: bytes, payload: bytes, handle: bytes) -> None:
+        if function == KEYED:
+            self.keys.ended.add(handle)
+        elif (job := self.account.give(payload, handle)) is not None:
+            job.ended = True
+
+    def _present(self) -> Counter[bytes]:
+        """How many servers have each job; nothing while one does not answer."""
+        found: Counter[bytes] = Counter()
+        for member in self.fleet.alive:
+            listed = member.jobs()
+            if listed is None:
+                return Counter()
+            found.update(listed)
+        return found
+
+    def summary(self) -> str:
+        """How much of all that there was, for the person who reads the output."""
+        plain = sum(1 for _ in self.account.handles)
+        return f"{plain} jobs without a key so far, {len(self.keys.acknowledged)} with one"

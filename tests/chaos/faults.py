@@ -1,0 +1,174 @@
+"""What can happen to servers that share a PostgreSQL. Each fault is over, and everything runs again, when it returns.
+
+A fault gets its own chance to choose a server and a moment. It happens while clients and workers are busy; nothing is
+promised to them but that what was acknowledged is not lost.
+"""
+
+import contextlib
+import random
+import threading
+from collections.abc import Callable, Iterator, Mapping
+
+from tests.chaos.members import LEASE, Fleet, Member
+from tests.support import postgres
+from tests.support.postgres_proxy import Moment, commit, commit_answer, copy_data
+from tests.support.waiting import wait_for
+
+SHORT_PAUSE, LONG_PAUSE = 0.3 * LEASE, 1.5 * LEASE
+LATEST = 0.6  # seconds: a server comes back as late as that after it was killed
+
+_never = threading.Event()
+
+
+class Stage:
+    """What a fault can act on."""
+
+    def __init__(self, fleet: Fleet, cluster: postgres.Cluster, chance: random.Random) -> None:
+        self.fleet = fleet
+        self.cluster = cluster
+        self.chance = chance
+
+    def member(self) -> Member:
+        return self.chance.choice(self.fleet.alive)
+
+
+def pass_time(seconds: float) -> None:
+    _never.wait(seconds)
+
+
+def kill_server(stage: Stage) -> None:
+    """Its name comes back before or after the others have noticed."""
+    member = stage.member()
+    member.kill()
+    pass_time(stage.chance.uniform(0, LATEST))
+    member.start()
+
+
+def kill_all_servers(stage: Stage) -> None:
+    for member in stage.fleet.members:
+        member.kill()
+    for member in stage.chance.sample(stage.fleet.members, len(stage.fleet.members)):
+        member.start()
+
+
+def stop_server(stage: Stage) -> None:
+    """Gracefully, as in an upgrade."""
+    member = stage.member()
+    member.stop()
+    member.start()
+
+
+def freeze_shortly(stage: Stage) -> None:
+    member = stage.member()
+    member.freeze()
+    pass_time(SHORT_PAUSE)
+    member.thaw()
+
+
+def freeze_for_long(stage: Stage) -> None:
+    """The others take it for dead meanwhile."""
+    member = stage.member()
+    with _until_fenced(stage, member):
+        member.freeze()
+
+
+def freeze_inside_copy(stage: Stage) -> None:
+    """It holds its row in PostgreSQL, which waits for its data for ever."""
+    member = stage.member()
+    assert member.proxy is not None
+    with _until_fenced(stage, member):
+        member.proxy.stop_at(copy_data, member.freeze)
+        member.proxy.wait_until_cut()
+
+
+def cut_at_commit(stage: Stage) -> None:
+    _cut(stage.member(), commit)
+
+
+def cut_at_commit_answer(stage: Stage) -> None:
+    """PostgreSQL has committed what the server cannot know."""
+    _cut(stage.member(), commit_answer)
+
+
+def outlive_connection(stage: Stage) -> None:
+    """COMMIT arrives at PostgreSQL after the server has asked whether it did."""
+    member = stage.member()
+    assert member.proxy is not None
+    member.proxy.cut_at(commit, outlive=True)
+    member.proxy.wait_until_cut()
+    pass_time(stage.chance.uniform(0, SHORT_PAUSE))
+    member.proxy.release()
+
+
+def cut_off_server(stage: Stage) -> None:
+    """PostgreSQL is gone for one of them, and the others are not."""
+    member = stage.member()
+    member.faults += 1
+    assert member.proxy is not None
+    member.proxy.cut_off()
+    pass_time(LONG_PAUSE)
+    member.proxy.restore()
+
+
+def kill_postmaster(stage: Stage) -> None:
+    stage.cluster.kill()
+    pass_time(stage.chance.uniform(0, LONG_PAUSE))
+    stage.cluster.start()
+
+
+Fault = Callable[[Stage], None]
+FAULTS: Mapping[str, Fault] = {
+    "kill -9 of a server": kill_server,
+    "kill -9 of all servers": kill_all_servers,
+    "graceful stop of a server": stop_server,
+    "SIGSTOP of a server, 0.3 leases": freeze_shortly,
+    "SIGSTOP of a server, 1.5 leases": freeze_for_long,
+    "SIGSTOP of a server inside COPY": freeze_inside_copy,
+    "connection cut before COMMIT": cut_at_commit,
+    "connection cut after COMMIT": cut_at_commit_answer,
+    "COMMIT that outlives its connection": outlive_connection,
+    "server cut off from PostgreSQL": cut_off_server,
+    "kill -9 of the postmaster": kill_postmaster,
+}
+
+
+def chosen(words: list[str]) -> list[str]:
+    """The faults with one of these words in their names; all without words."""
+    names = [name for name in FAULTS if not words or any(word.lower() in name.lower() for word in words)]
+    assert names, f"no fault is called {' or '.join(words)}; there are: {', '.join(FAULTS)}"
+    return names
+
+
+def deck(names: list[str], chance: random.Random) -> Iterator[str]:
+    """Faults without end. Each occurs once before any occurs again."""
+    while True:
+        yield from chance.sample(names, len(names))
+
+
+@contextlib.contextmanager
+def _until_fenced(stage: Stage, member: Member) -> Iterator[None]:
+    """A server that is frozen in the block wakes up after 1.5 leases at the earliest, and when it has been fenced.
+
+    A busy machine, or a row that the frozen server has locked, delays that: nothing says that it takes only a lease.
+    """
+    others = [other for other in stage.fleet.alive if other is not member]
+
+    def fencings() -> int:
+        return sum(other.times_fencing(member.name) for other in others)
+
+    before, noticed = fencings(), member.times_fenced
+    yield
+    pass_time(LONG_PAUSE)
+    try:
+        wait_for(lambda: fencings() > before, f"somebody fences {member.name}")
+    finally:
+        member.thaw()
+    if member.proxy is not None:
+        member.proxy.resume()
+    wait_for(lambda: member.times_fenced > noticed, f"{member.name} notices that it was fenced")
+
+
+def _cut(member: Member, moment: Moment) -> None:
+    assert member.proxy is not None
+    member.proxy.cut_at(moment)
+    member.proxy.wait_until_cut()

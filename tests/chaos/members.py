@@ -1,0 +1,133 @@
+"""The servers of a cluster as processes, each of which can be killed, stopped and cut off from PostgreSQL."""
+
+import contextlib
+import random
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Self
+
+from tests.support import serving
+from tests.support.gearman_peer import Peer
+from tests.support.postgres_proxy import CuttingProxy
+
+LEASE = 2.0  # seconds: the shortest one
+# What the log of a server says when others took it for dead, and what theirs say of it.
+FENCED = "fenced: other servers have taken over"
+FENCES = "server fenced, it has stood still  server={}"
+
+
+class Member:
+    """One server. Its name and its port stay the same over its lives."""
+
+    def __init__(self, name: str, store: str, proxy: CuttingProxy | None = None) -> None:
+        self.name = name
+        self.port = 0
+        self.proxy = proxy  # between it and PostgreSQL
+        self.faults = 0  # that it had: a job that it has assigned before may run again
+        self._store = store
+        self._running: AbstractContextManager[serving.ServerProcess] | None = None
+        self._server: serving.ServerProcess | None = None
+
+    @property
+    def alive(self) -> bool:
+        return self._server is not None
+
+    @property
+    def times_fenced(self) -> int:
+        """In this life."""
+        return 0 if self._server is None else self._server.stderr.count(FENCED)
+
+    def times_fencing(self, name: str) -> int:
+        """How often it has fenced the server of this name, in this life."""
+        return 0 if self._server is None else self._server.stderr.count(FENCES.format(name))
+
+    def start(self) -> None:
+        assert self._server is None, f"{self.name} runs already"
+        ports = [self.port] if self.port else filter(serving.is_free, random.sample(serving.PORTS, 5))
+        for port in ports:
+            flags = ("--listen", f"gearman://{serving.HOST}:{port}", "--node-name", self.name, "--lease", f"{LEASE:g}s")
+            running = serving.serve("--store", self._store, *flags)
+            try:
+                self._server = running.__enter__()
+            except AssertionError:
+                if self.port:
+                    raise
+                continue  # somebody else has taken the port meanwhile
+            self._running, self.port = running, port
+            return
+        raise AssertionError(f"{self.name} found no port")
+
+    def kill(self) -> None:
+        self.faults += 1
+        assert self._server is not None
+        self._server.check_stderr()
+        self._server.kill()
+        self._leave()
+
+    def stop(self) -> None:
+        """As an operator does; it has to end cleanly."""
+        self.faults += 1
+        self._leave()
+
+    def freeze(self) -> None:
+        """SIGSTOP: it answers nobody, and its connections stay open."""
+        self.faults += 1
+        assert self._server is not None
+        self._server.signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        assert self._server is not None
+        self._server.signal(signal.SIGCONT)
+
+    def jobs(self) -> list[bytes] | None:
+        """The handles of the jobs that it has; None: it does not answer."""
+        with contextlib.suppress(OSError, AssertionError), Peer(self.port) as peer:
+            return [handle for handle, *_ in peer.listing("show jobs")]
+        return None
+
+    def show(self) -> None:
+        """What it said, for the person who reads of a failure."""
+        if self._server is not None:
+            print(f"--- {self.name}\n{self._server.account()}", file=sys.stderr)
+
+    def _leave(self) -> None:
+        running, self._running, self._server = self._running, None, None
+        if running is not None:
+            running.__exit__(None, None, None)
+
+
+class Fleet:
+    """All servers of a cluster."""
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        self.members = list(members)
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as stack:
+            stack.push(self.__exit__)
+            for member in self.members:
+                member.start()
+            stack.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with contextlib.ExitStack() as stack:
+            for member in self.members:
+                if member.alive:
+                    stack.callback(member.stop if kind is None else member.kill)
+                if member.alive and kind is not None:
+                    member.thaw()
+                    member.show()
+
+    @property
+    def alive(self) -> list[Member]:
+        return [member for member in self.members if member.alive]
+
+    def ports(self) -> list[int]:
+        """Of all servers, those that are down included: they come back."""
+        return [member.port for member in self.members]
+
+    def of(self, port: int) -> Member:
+        return next(member for member in self.members if member.port == port)
