@@ -27,6 +27,7 @@ TWINS = {
     "Job": "the model's, and the public ones of the library and on Redis",
     "Options": "each door's, and the public flags of a submission on Redis",
     "Reader": "each server-side codec's",
+    "RecordTable": "that of SQLite, and that of PostgreSQL",
     "StreamPipe": "the server's and the client's end of one transport",
     "Worker": "one for each protocol, one on Redis, the public one, and the engine's base class",
 }
