@@ -5,6 +5,7 @@ is used for the first time, which belongs into `ordinary_words.txt` beside this 
 """
 
 import ast
+import functools
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -37,6 +38,7 @@ def modules() -> list[Path]:
     return [path for path in sorted(PACKAGE.rglob("*.py")) if path.stem not in ("__init__", "__main__")]
 
 
+@functools.cache
 def classes() -> dict[str, list[str]]:
     """Where each class is defined, by name."""
     places: dict[str, list[str]] = defaultdict(list)
