@@ -5,6 +5,7 @@ is used for the first time, which belongs into `ordinary_words.txt` beside this 
 """
 
 import ast
+import functools
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -27,6 +28,7 @@ TWINS = {
     "Job": "the model's, and the public ones of the library and on Redis",
     "Options": "each door's, and the public flags of a submission on Redis",
     "Reader": "each server-side codec's",
+    "RecordTable": "that of SQLite, and that of PostgreSQL",
     "StreamPipe": "the server's and the client's end of one transport",
     "Worker": "one for each protocol, one on Redis, the public one, and the engine's base class",
 }
@@ -36,6 +38,7 @@ def modules() -> list[Path]:
     return [path for path in sorted(PACKAGE.rglob("*.py")) if path.stem not in ("__init__", "__main__")]
 
 
+@functools.cache
 def classes() -> dict[str, list[str]]:
     """Where each class is defined, by name."""
     places: dict[str, list[str]] = defaultdict(list)

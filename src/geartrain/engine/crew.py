@@ -19,11 +19,11 @@ that crew. So a crew is built at most twice for every worker that announces its 
 """
 
 from geartrain.engine.function import Function
-from geartrain.engine.queue import JobQueue, LinkedList, Node
+from geartrain.engine.queue import JobQueue, LinkedList, LinkedNode
 from geartrain.engine.worker import Worker
 
 
-class ReadyQueue(Node):
+class ReadyQueue(LinkedNode):
     """A queue in the list of a crew, or parked at the queue while the crew considers it empty."""
 
     __slots__ = ("crew", "function", "is_parked", "priority", "queue")
@@ -55,7 +55,7 @@ class ReadyQueue(Node):
         members.remove(self)
 
 
-class IdleCrew(Node):
+class IdleCrew(LinkedNode):
     """A crew in the list of a function, or parked at the crew while none of its workers is idle."""
 
     __slots__ = ("crew", "function", "is_parked")

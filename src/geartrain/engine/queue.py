@@ -153,17 +153,17 @@ class JobQueue:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Node:
+class LinkedNode:
     """Base class of what a LinkedList holds; an object is in at most one list."""
 
     __slots__ = ("next", "previous")
 
     def __init__(self) -> None:
-        self.previous: Node | None = None
-        self.next: Node | None = None
+        self.previous: LinkedNode | None = None
+        self.next: LinkedNode | None = None
 
 
-N = TypeVar("N", bound=Node)
+N = TypeVar("N", bound=LinkedNode)
 
 
 class LinkedList(Generic[N]):

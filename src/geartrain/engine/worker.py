@@ -6,7 +6,7 @@ from mypy_extensions import mypyc_attr
 
 from geartrain.engine.job import LiveJob
 from geartrain.engine.job_table import HeldJobs
-from geartrain.engine.queue import Node
+from geartrain.engine.queue import LinkedNode
 from geartrain.model import Expiry
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Ability:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Worker(Node):
+class Worker(LinkedNode):
     """Runs jobs. A door creates one per connected worker and overrides `wake`."""
 
     __slots__ = (

@@ -289,7 +289,7 @@ class Committer(Journal):
         if prune and failure is None:
             self._prune()
 
-    def _commit_ended(self, failure: Exception | None, outcome: contract.Outcome, took: float) -> None:
+    def _commit_ended(self, failure: Exception | None, outcome: contract.CommitOutcome, took: float) -> None:
         """Answer the connections that wait for the commit. Runs in the loop."""
         assert self._writing is not None
         assert self._tick_loop is not None
@@ -330,7 +330,7 @@ class Committer(Journal):
             uncommitted.payloads.pop(row[0], None)  # type: ignore[call-overload]
         uncommitted.removed.difference_update(batch.removed_records)
 
-    def _apply(self, outcome: contract.Outcome, writing: _Writing) -> None:
+    def _apply(self, outcome: contract.CommitOutcome, writing: _Writing) -> None:
         """Queue the jobs whose keys are free, and drop those whose keys other servers have."""
         engine = self._engine
         ceded = outcome.twins

@@ -107,7 +107,7 @@ class Twin(NamedTuple):
     handle: bytes
 
 
-class Outcome(NamedTuple):
+class CommitOutcome(NamedTuple):
     """What a commit found out. Of a store that belongs to one server it is always `COMMITTED`."""
 
     twins: dict[int, Twin]  # by the id of a job of the batch: it was not saved, because this one has its unique key
@@ -115,7 +115,7 @@ class Outcome(NamedTuple):
     version: int = 0  # of the saved values of the batch; 0: there were none
 
 
-COMMITTED: Final = Outcome({})
+COMMITTED: Final = CommitOutcome({})
 
 
 FAILED: Final = int(JobState.FAILED)
@@ -201,7 +201,7 @@ class Store(Protocol):
     def saved_values(self) -> dict[str, bytes]:
         """Every value that was saved under a name."""
 
-    def commit(self, batch: Batch) -> Outcome:
+    def commit(self, batch: Batch) -> CommitOutcome:
         """Make a batch durable as a whole, or raise StoreError."""
 
     def records(self, query: Query) -> list[Record]:

@@ -162,7 +162,7 @@ class MemoryStore:
         """The values that were saved in this process."""
         return dict(self._saved_values)
 
-    def commit(self, batch: contract.Batch) -> contract.Outcome:
+    def commit(self, batch: contract.Batch) -> contract.CommitOutcome:
         """Apply a batch."""
         for id in batch.removed_records:
             self.remove_record(id)

@@ -135,7 +135,7 @@ class PostgresqlStore:
         with self._readers.borrow() as connection:
             return dict(connection.execute(self._sql("SELECT name, value FROM {s}.kept")).fetchall())
 
-    def commit(self, batch: contract.Batch) -> contract.Outcome:
+    def commit(self, batch: contract.Batch) -> contract.CommitOutcome:
         """Write a batch in one transaction, and repeat it while PostgreSQL cannot be reached."""
         try:
             plan = Plan(batch, self.record_table)
@@ -354,6 +354,6 @@ class PostgresqlStore:
 class _UnheardCommitError(Exception):
     """A commit was carried out although its answer was lost."""
 
-    def __init__(self, outcome: contract.Outcome | None) -> None:
+    def __init__(self, outcome: contract.CommitOutcome | None) -> None:
         super().__init__()
         self.outcome = outcome

@@ -13,7 +13,7 @@ from typing import Any, Final
 from psycopg import sql
 
 from geartrain.store import postgresql_rows as packed
-from geartrain.store.contract import COLUMNS, COMMITTED, Batch, Outcome, Twin
+from geartrain.store.contract import COLUMNS, COMMITTED, Batch, CommitOutcome, Twin
 from geartrain.store.postgresql_connection import Connection
 from geartrain.store.postgresql_nodes import NodeTable
 from geartrain.store.postgresql_parameters import Array, insert_columns, unnested
@@ -62,8 +62,8 @@ class Plan:
         if len(self.new) + len(self.finished) > ROWS_TO_COPY:
             self.tuples = list(map(packed.job_tuple, self.new))
             self.records = list(map(packed.record_tuple, self.finished))
-        self.outcome: Outcome | None = None  # of this attempt, from the moment at which its commit is sent
-        self.sent: Outcome | None = None  # of an earlier attempt whose commit was sent and not answered
+        self.outcome: CommitOutcome | None = None  # of this attempt, from the moment at which its commit is sent
+        self.sent: CommitOutcome | None = None  # of an earlier attempt whose commit was sent and not answered
         self.is_repeated = False  # an earlier attempt may have been committed: records are replaced
 
     def _sort_accepted(self, batch: Batch, ended: set[int], changed: dict[int, Row]) -> None:
@@ -142,7 +142,7 @@ class BatchWriter:
     def _sql(self, text: str) -> sql.Composed:
         return sql.SQL(text).format(s=sql.Identifier(self._schema))
 
-    def write(self, connection: Connection, plan: Plan, number: int, known: int) -> Outcome:
+    def write(self, connection: Connection, plan: Plan, number: int, known: int) -> CommitOutcome:
         """Commit a plan as the batch with this number. `known` is the newest node that this server knows of."""
         if plan.is_simple:
             with connection.pipeline():
@@ -170,7 +170,7 @@ class BatchWriter:
         if plan.failed:
             self._records.add_failed(connection, plan.failed)
         version = self._save(connection, plan.batch.saved_values)
-        plan.outcome = Outcome(twins, self._more_ids(connection, plan.batch.ids_until), version)
+        plan.outcome = CommitOutcome(twins, self._more_ids(connection, plan.batch.ids_until), version)
         connection.execute("COMMIT")
         return plan.outcome
 

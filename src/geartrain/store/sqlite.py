@@ -107,7 +107,7 @@ class SqliteStore:
         pairs: list[Any] = self._read(lambda connection: connection.execute("SELECT name, value FROM kept").fetchall())
         return dict(pairs)
 
-    def commit(self, batch: contract.Batch) -> contract.Outcome:
+    def commit(self, batch: contract.Batch) -> contract.CommitOutcome:
         """Write a batch in one transaction with one fsync."""
         finished = {record.id for record in batch.finished}
         saved = batch.saved_jobs

@@ -48,6 +48,10 @@ def test_a_failed_job_can_only_be_retried() -> None:
     assert lifecycle.TRANSITIONS[JobState.FAILED] == {JobState.QUEUED}
 
 
+def test_a_job_that_reserves_its_key_is_not_run_before_it_is_queued() -> None:
+    assert JobState.RUNNING not in lifecycle.TRANSITIONS[JobState.RESERVING]
+
+
 def test_only_a_queued_job_can_become_running() -> None:
     before_running = {state for state, after in lifecycle.TRANSITIONS.items() if JobState.RUNNING in after}
     assert before_running == {JobState.QUEUED}
