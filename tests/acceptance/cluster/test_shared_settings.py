@@ -59,7 +59,7 @@ def test_schedules_are_known_and_changed_everywhere(fleet: Fleet, tmp_path: Path
     geartrain(tmp_path, one, "cron", "add", "nightly", "0 3 * * *", "report")
 
     def names(member: Member) -> list[str]:
-        return [row["name"] for row in listed(tmp_path, member, "cron", "list")["items"]]
+        return [json.loads(line)["name"] for line in geartrain(tmp_path, member, "cron", "list", "--json").splitlines()]
 
     wait_for(lambda: names(two) == ["nightly"], "the schedule is known at the other server")
     geartrain(tmp_path, two, "cron", "remove", "nightly")
