@@ -51,13 +51,25 @@ def page() -> str:
     return "\n".join([OPENING, exit_codes.EPILOG.strip() + "\n", *_sections(app.build(), "geartrain")])
 
 
+class _GroupCommand:
+    """A group that does something without a command below it."""
+
+    def __init__(self, group: typer.Typer) -> None:
+        assert group.registered_callback is not None
+        self.callback = group.registered_callback.callback
+        self.epilog = group.info.epilog
+
+
 def _sections(group: typer.Typer, path: str) -> Iterator[str]:
     for command in group.registered_commands:
         yield _section(command, f"{path} {command.name}")
     for below in group.registered_groups:
         assert below.typer_instance is not None
         name = f"{path} {below.typer_instance.info.name}"
-        yield f"## {name}\n\n{below.typer_instance.info.help}\n"
+        if below.typer_instance.info.invoke_without_command is True:  # it is a command itself
+            yield _section(_GroupCommand(below.typer_instance), name)
+        else:
+            yield f"## {name}\n\n{below.typer_instance.info.help}\n"
         yield from _sections(below.typer_instance, name)
 
 
@@ -66,7 +78,7 @@ def _section(command: Any, path: str) -> str:
     if path == "geartrain serve":
         lines += [SETTINGS, ""]
     else:
-        left_out = {"return", *connection_options.OPTIONS}  # the page's opening explains these options
+        left_out = {"return", "context", *connection_options.OPTIONS}  # the page's opening explains these options
         hints = typing.get_type_hints(command.callback, include_extras=True)
         rows = [
             _row(name, *_parts(hint), _default(command, name)) for name, hint in hints.items() if name not in left_out

@@ -22,6 +22,7 @@ TITLES = {
     verbs.JOB: "Job verbs",
     verbs.WORKER: "Worker verbs",
     verbs.SCHEDULE: "Schedule verbs",
+    verbs.CLUSTER: "Cluster verbs",
 }
 
 

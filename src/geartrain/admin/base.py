@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from geartrain.admin.views import DumpPage, LoadView, ReloadView, System, UserView
+from geartrain.admin.views import DumpPage, LoadView, NodeView, ReloadView, System, UserView
 from geartrain.errors import AdminError
 from geartrain.model import JobState
 from geartrain.rights import Identity
@@ -16,8 +16,23 @@ _PAGE_MOST: Final = 1000
 LoadValue = Callable[[str, bytes, bool], tuple[bool, bool]]
 
 
+class ClusterInfo(Protocol):
+    """The servers that share the store of this one. `server/cluster_info.py` implements it."""
+
+    def nodes(self, jobs: int) -> list[NodeView]:
+        """All of them, as they were seen last; `jobs` is how many this server has."""
+
+    async def drain(self, name: str) -> None:
+        """Ask a server to stop when its running jobs are done; an AdminError if that is not possible."""
+
+    async def fence(self, name: str) -> None:
+        """Take the jobs from a server by force; an AdminError if that is not possible."""
+
+
 class ServerInfo(Protocol):
     """The server around the engine: its doors, its store, its memory. `server/info.py` implements it."""
+
+    cluster: ClusterInfo | None  # None: the store is not shared
 
     def connections(self) -> int:
         """The number of open connections of all doors."""

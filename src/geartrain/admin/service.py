@@ -13,6 +13,7 @@ import geartrain
 from geartrain import audit
 from geartrain.admin import authorization, presentation, views
 from geartrain.admin.base import ServerInfo, page_limit
+from geartrain.admin.cluster import ClusterVerbs
 from geartrain.admin.dump_verbs import DumpVerbs
 from geartrain.admin.events import JobEvents
 from geartrain.admin.failed_jobs import FailedJobActions
@@ -45,7 +46,7 @@ class _OldestJob(NamedTuple):
     ready_at: float
 
 
-class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs, DumpVerbs):
+class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs, DumpVerbs, ClusterVerbs):
     """One per server, created before the jobs of the last run are restored."""
 
     def __init__(

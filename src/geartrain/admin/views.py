@@ -284,6 +284,23 @@ class System(msgspec.Struct, frozen=True):
     store: StoreView
 
 
+class NodeView(msgspec.Struct, frozen=True):
+    """One of the servers that share a store. A server that is started again is another node."""
+
+    name: str
+    node: int  # never used again
+    address: str  # where the other servers reach it; empty: nowhere
+    version: str
+    state: str  # joining, serving, left or fenced; the last two until others have all its jobs
+    leader: bool  # runs schedules and removes old records
+    draining: bool  # stops when its running jobs are done
+    answers: bool  # the server that answers this request
+    started_at: float
+    commit_age: float  # seconds since its last commit
+    lease_left: float | None  # seconds until others may take it for dead; null for other servers than this one
+    jobs: int | None  # that it has, dead ones included; null for other servers than this one
+
+
 class JobEvent(msgspec.Struct, frozen=True):
     """Something that happened to a job."""
 

@@ -34,6 +34,7 @@ VERBS: Final = {
     "tail": "tail",
     "audit": "audit",
     "users": "users",
+    "cluster": "cluster",
     "bench": "bench",
     "dump": "dump",
     "load": "load",

@@ -59,8 +59,9 @@ OPTIONS: Final[dict[str, tuple[Any, Callable[[str], None]]]] = {
 
 
 def add(group: typer.Typer) -> None:
-    """Add the options to every command of the group, and of the groups in it, that has the option `--server`."""
-    for command in group.registered_commands:
+    """Add the options to whatever has the option `--server`: the group, its commands, and the groups in it."""
+    own: list[Any] = [group.registered_callback] if group.registered_callback is not None else []
+    for command in (*own, *group.registered_commands):
         if command.callback is not None and "server" in inspect.signature(command.callback).parameters:
             command.callback = _with_options(command.callback)
     for below in group.registered_groups:

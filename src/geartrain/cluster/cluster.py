@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from geartrain.cluster import liveness
-from geartrain.cluster.membership import JOINING, SERVING, Membership, Sight
+from geartrain.cluster.membership import Membership, Sight
 from geartrain.engine.job import LiveJob
 from geartrain.errors import StoreError
 from geartrain.runtime.committer import Committer
 from geartrain.runtime.tick import TickLoop
-from geartrain.store.shared import ClusterView, IdRange, Node, SharedStore
+from geartrain.store.shared import JOINING, SERVING, ClusterView, IdRange, Node, SharedStore
 
 _PIECE: Final = 20_000  # jobs that are taken over at a time
 _JOBS_PER_STEP: Final = 500  # that are restored before others have their turn
@@ -57,7 +57,8 @@ class Cluster:
         self._membership = Membership(store, options.lease, options.machine, self._tell)
         self._taking: asyncio.Task[None] | None = None
         self._looked = asyncio.Event()  # set by every look
-        self._is_whole = False  # whether the first look has found no jobs that nobody has
+        self._looked_at = time.monotonic()
+        self._is_leaving = False  # it assigns no more background jobs
         self.view = ClusterView([], 0, 0, {})
         self.leads = False
         self.takeovers = 0  # ranges that were taken over
@@ -70,6 +71,35 @@ class Cluster:
         tick_loop.values.leads = False
         self._engine.reserves_keys = options.unique_scope == "cluster"
         self._renew()
+
+    async def drain(self, name: str) -> bool:
+        """Ask the server of that name to stop when its running jobs are done; whether there is one."""
+        found = await self._call(self._store.ask_to_drain, name)
+        self._membership.hurry()
+        return found
+
+    async def fence(self, name: str) -> bool:
+        """Fence the server of that name, alive or not; whether there is one."""
+        found = await self._call(self._store.fence_named, name)
+        if found:
+            self.fenced += 1
+            _log.warning("server fenced by an operator", extra={"fields": {"server": name}})
+            self._membership.hurry()
+        return found
+
+    def stop_assigning(self) -> None:
+        """Assign no more background jobs: this server is about to leave, and others will take them."""
+        self._is_leaving = True
+        self._tick_loop.begin_tick().lapse()
+
+    @staticmethod
+    async def _call(function: Callable[[str], bool], name: str) -> bool:
+        return await asyncio.get_running_loop().run_in_executor(None, function, name)
+
+    @property
+    def view_age(self) -> float:
+        """Seconds since the last look at the store."""
+        return time.monotonic() - self._looked_at
 
     @property
     def lease_left(self) -> float:
@@ -122,6 +152,8 @@ class Cluster:
 
     def _renew(self) -> None:
         """The last commit succeeded. The time that it took counts: others have seen it begin."""
+        if self._is_leaving:
+            return
         age = time.monotonic() - self._store.renewed_at
         self._engine.renew(self._engine.now - age + self._options.lease * liveness.LAPSE_SHARE)
 
@@ -132,6 +164,7 @@ class Cluster:
     def _see(self, sight: Sight) -> None:
         view = sight.view
         self.view = view
+        self._looked_at = time.monotonic()
         self.fenced += sight.fenced
         self._tick_loop.begin_tick()
         newest = max((node.id for node in view.nodes), default=0)
@@ -148,7 +181,8 @@ class Cluster:
         own = self.own
         if own is not None and own.draining:
             self._drain()
-        if (view.orphans or sight.fenced) and self._taking is None and own is not None and own.state == SERVING:
+        may_take = own is not None and own.state == SERVING and not self._is_leaving
+        if (view.orphans or sight.fenced) and self._taking is None and may_take:
             self._taking = asyncio.ensure_future(self._take_over())
         self._looked.set()
 

@@ -36,7 +36,7 @@ class _Sighting(NamedTuple):
 class Liveness:
     """What one server knows of the others' counters.
 
-    >>> from geartrain.store.postgresql_schema import SERVING
+    >>> from geartrain.store.shared import SERVING
     >>> other = Node(7, "b", "", "", "1", 1, SERVING, False, False, 0, 41, 0.0, 0.0)
     >>> liveness = Liveness(lease=10.0)
     >>> [liveness.overdue([other], float(now)) for now in (0, 2, 4, 6, 8)] == [[]] * 5

@@ -12,10 +12,8 @@ from typing import Final, NamedTuple
 from geartrain.cluster import liveness, reachability
 from geartrain.cluster.liveness import Liveness
 from geartrain.errors import StoreError
-from geartrain.store.shared import ClusterView, Node, SharedStore
+from geartrain.store.shared import JOINING, SERVING, ClusterView, Node, SharedStore
 
-SERVING: Final = 0
-JOINING: Final = 3
 _LIVING: Final = (SERVING, JOINING)
 _LOOKS_PER_BEAT: Final = 2.0
 _REFUSALS: Final = 2  # of connections, before a server is taken for gone

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import geartrain
-from geartrain.admin.base import LoadValue
+from geartrain.admin.base import ClusterInfo, LoadValue
 from geartrain.admin.views import DoorView, DumpPage, LoadView, ReloadView, StoreView, System, UserView
 from geartrain.engine import engine
 from geartrain.errors import AdminError
@@ -44,6 +44,7 @@ class RunningServer:
         kept_seconds: Mapping[JobState, float],
         access: "ServerAccess",
         archive: RecordArchive,
+        cluster: ClusterInfo | None = None,
     ) -> None:
         self._tick_loop = tick_loop
         self._store = store
@@ -57,6 +58,7 @@ class RunningServer:
         journal = tick_loop.engine.journal
         if isinstance(store, MemoryStore) and isinstance(journal, MemoryJournal):
             self._dump_loader = DumpLoader(tick_loop, store, journal)
+        self.cluster = cluster
         self._started_at = tick_loop.clock()
         self.doors: Doors | None = None  # set by the server, which makes the doors later
 

@@ -35,6 +35,7 @@ from geartrain.runtime.tick import TickLoop
 from geartrain.server import options, restore
 from geartrain.server.access import ServerAccess
 from geartrain.server.audit_log import AuditLog
+from geartrain.server.cluster_info import RunningCluster
 from geartrain.server.config import settings as table
 from geartrain.server.config.settings import Settings
 from geartrain.server.info import RunningServer
@@ -152,6 +153,7 @@ class Server:
             kept_seconds=kept_seconds,
             access=self._access,
             archive=archive,
+            cluster=RunningCluster(self._cluster) if self._cluster is not None else None,
         )
         admin = Admin(self._tick_loop, info, archive, saved_values)
         self._control = ControlWorker(self._tick_loop, admin) if settings.control else None
@@ -307,6 +309,8 @@ class Server:
     def _drain(self) -> None:
         self._draining = True
         self._doors.stop_listening()
+        if self._cluster is not None:
+            self._cluster.stop_assigning()
         if self._control is not None:
             self._control.rest()
         self._notifier.stopping("waiting for running jobs")

@@ -31,8 +31,8 @@ from geartrain.store.postgresql_commit import BatchWriter, LostRaceError, Plan
 from geartrain.store.postgresql_connection import Connection, Readers, Target, connect, describe
 from geartrain.store.postgresql_nodes import NodeInfo, NodeTable, is_lost
 from geartrain.store.postgresql_records import RecordTable
-from geartrain.store.postgresql_schema import FENCED, IS_COMMITTED, IS_FENCED, LEFT, NODE_BITS, SERVING, migrate
-from geartrain.store.shared import ClusterView, FencedError, IdRange, Member, Node, WentBackError
+from geartrain.store.postgresql_schema import IS_COMMITTED, IS_FENCED, NODE_BITS, migrate
+from geartrain.store.shared import FENCED, LEFT, SERVING, ClusterView, FencedError, IdRange, Member, Node, WentBackError
 
 _FIRST_PAUSE: Final = 0.02
 _LONGEST_PAUSE: Final = 0.5
@@ -187,6 +187,11 @@ class PostgresqlStore:
         """Ask the node of that name to stop when its running jobs are done; whether there is one."""
         with self._readers.borrow() as connection:
             return self._nodes.ask_to_drain(connection, name)
+
+    def fence_named(self, name: str) -> bool:
+        """Fence the node of that name, alive or not; whether there is one."""
+        with self._readers.borrow() as connection:
+            return self._nodes.fence_named(connection, name)
 
     def records(self, query: contract.Query) -> list[contract.Record]:
         """The last that finished first, of all servers."""

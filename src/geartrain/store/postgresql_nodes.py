@@ -12,8 +12,8 @@ from psycopg import errors, sql
 
 from geartrain.errors import StoreError
 from geartrain.store.postgresql_connection import Connection
-from geartrain.store.postgresql_schema import FENCED, JOINING, LEFT, MIGRATIONS, NODE_BITS, SERVING, one
-from geartrain.store.shared import ClusterView, FencedError, IdRange, Node
+from geartrain.store.postgresql_schema import MIGRATIONS, NODE_BITS, one
+from geartrain.store.shared import FENCED, JOINING, LEFT, SERVING, ClusterView, FencedError, IdRange, Node
 
 STANDSTILL_SECONDS: Final = 2.5  # a node that lives commits at least once a second
 _POLL_SECONDS: Final = 0.1
@@ -65,6 +65,9 @@ class NodeTable:
         self._accuse = self._sql(
             f"UPDATE {{s}}.nodes SET state = {FENCED}, leader = false "
             f"WHERE id = %s AND batch = %s AND state IN {_LIVING}"
+        )
+        self._fence = self._sql(
+            f"UPDATE {{s}}.nodes SET state = {FENCED}, leader = false WHERE id = %s AND state IN {_LIVING}"
         )
         self._holder = self._sql(
             "SELECT l.pid FROM {s}.nodes n JOIN pg_locks l ON l.locktype = 'transactionid' "
@@ -161,19 +164,36 @@ class NodeTable:
         while it waits for the rows of a COPY: the backend that holds it is terminated. Its server has stood still for
         as long as it takes to be accused.
         """
+        return bool(self._update_locked(connection, node.id, self._accuse, (node.id, node.batch), impatient))
+
+    def fence_named(self, connection: Connection, name: str) -> bool:
+        """Fence the node of that name, whether it lives or not; whether there is one."""
+        row = connection.execute(self._named, (name,)).fetchone()
+        if row is None:
+            return False
+        id = row[0]
+        fenced = self._update_locked(connection, id, self._fence, (id,), impatient=True)
+        if fenced is None:
+            raise StoreError(f"server {name!r} could not be fenced: its row in the table nodes stays locked; try again")
+        return fenced > 0
+
+    def _update_locked(
+        self, connection: Connection, node: int, statement: sql.Composed, values: tuple[int, ...], impatient: bool
+    ) -> int | None:
+        """Change a node's row, if need be by ending the transaction that has locked it; None if it stays locked."""
         for _ in range(2):
             try:
                 with connection.transaction():
                     connection.execute("SET LOCAL lock_timeout = '500ms'")
-                    return connection.execute(self._accuse, (node.id, node.batch)).rowcount == 1
+                    return connection.execute(statement, values).rowcount
             except errors.LockNotAvailable:
-                holder = connection.execute(self._holder, (node.id,)).fetchone()
+                holder = connection.execute(self._holder, (node,)).fetchone()
                 if holder is None:
                     continue
                 connection.execute("SELECT pg_terminate_backend(%s)", holder)
                 if impatient:
                     time.sleep(_POLL_SECONDS)
-        return False
+        return None
 
     def serve(self, connection: Connection, node: int, link: str) -> None:
         if connection.execute(self._serve, (link, node)).rowcount != 1:

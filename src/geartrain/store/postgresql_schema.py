@@ -16,6 +16,7 @@ import psycopg
 from psycopg import sql
 
 from geartrain.errors import StoreError
+from geartrain.store.shared import JOINING, SERVING
 
 DEFAULT_SCHEMA: Final = "geartrain"
 OLDEST_SERVER: Final = 150000  # PostgreSQL 15
@@ -24,12 +25,6 @@ OLDEST_SERVER: Final = 150000  # PostgreSQL 15
 # are above all that other stores give out, and below 2**53 for another million starts.
 NODE_BITS: Final = 32
 FIRST_NODE: Final = 2**20
-
-# States of a node.
-SERVING: Final = 0
-LEFT: Final = 1
-FENCED: Final = 2
-JOINING: Final = 3
 
 # SQLSTATEs that `fence` raises.
 IS_FENCED: Final = "GT001"

@@ -9,10 +9,17 @@ take its ranges. Each commit counts, so that the counter of a node shows that it
 """
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from geartrain.errors import StoreError
 from geartrain.store.contract import J, Store
+
+# States of a node.
+SERVING: Final = 0
+LEFT: Final = 1
+FENCED: Final = 2
+JOINING: Final = 3
+STATES: Final = {SERVING: "serving", LEFT: "left", FENCED: "fenced", JOINING: "joining"}
 
 
 class FencedError(StoreError):
@@ -47,7 +54,7 @@ class Node(NamedTuple):
     machine: str  # identifies the machine while it is up, so that loopback addresses can be told apart
     version: str
     layout: int
-    state: int  # one of those of `postgresql_schema`
+    state: int  # one of STATES
     leader: bool
     draining: bool  # an operator wants it to stop when its running jobs are done
     seen: int  # the newest node that it knows of
@@ -103,3 +110,6 @@ class SharedStore(Store, Protocol):
 
     def ask_to_drain(self, name: str) -> bool:
         """Ask the node of that name to stop when its running jobs are done; whether there is one."""
+
+    def fence_named(self, name: str) -> bool:
+        """Fence the node of that name, alive or not; whether there is one. A StoreError if its row stays locked."""

@@ -43,6 +43,7 @@ class FakeServer:
     """A server whose time the test sets."""
 
     now: float = NOW
+    cluster = None
 
     def tick_loop(self, engine: Engine) -> TickLoop:
         loop: Any = EagerLoop()

@@ -29,6 +29,7 @@ NAMES = {
     "jobs", "failures", "job", "find", "submit", "watch", "payload", "result",
     "cancel", "retry", "delete", "hasten", "bulk", "postpone", "bury",
     "workers",
+    "nodes", "drain", "fence",
     "crons", "cron", "cron_set", "cron_remove", "cron_run", "cron_pause", "cron_resume",
 }  # fmt: skip
 

@@ -11,12 +11,14 @@ import nothing else of the package, because the command line imports them at eve
 
 from typing import Final
 
+from geartrain.admin.verbs.cluster_verbs import CLUSTER_VERBS
 from geartrain.admin.verbs.function_verbs import FUNCTION_VERBS
 from geartrain.admin.verbs.job_verbs import JOB_VERBS
 from geartrain.admin.verbs.row import (
     ADMIN,
     BOOLEAN,
     BYTES,
+    CLUSTER,
     DEFAULT,
     DEFAULT_SECONDS,
     DUMP_PARTS,
@@ -54,6 +56,7 @@ __all__ = (
     "ADMIN",
     "BOOLEAN",
     "BYTES",
+    "CLUSTER",
     "DEFAULT",
     "DEFAULT_SECONDS",
     "DUMP_PARTS",
@@ -87,7 +90,7 @@ __all__ = (
     "table",
 )
 
-_ROWS: Final = (*SERVER_VERBS, *FUNCTION_VERBS, *JOB_VERBS, *WORKER_VERBS, *SCHEDULE_VERBS)
+_ROWS: Final = (*SERVER_VERBS, *FUNCTION_VERBS, *JOB_VERBS, *WORKER_VERBS, *SCHEDULE_VERBS, *CLUSTER_VERBS)
 
 
 def table(rows: tuple[Verb, ...]) -> dict[str, Verb]:

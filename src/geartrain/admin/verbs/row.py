@@ -23,6 +23,7 @@ FUNCTION: Final = "function"
 JOB: Final = "job"
 WORKER: Final = "worker"
 SCHEDULE: Final = "schedule"
+CLUSTER: Final = "cluster"
 
 STATES: Final = ("scheduled", "queued", "running", "done", "failed", "cancelled", "dead", "expired")
 PRIORITIES: Final = ("high", "normal", "low")

@@ -1,0 +1,62 @@
+"""Facts about the servers that share a store, and what operators do to them."""
+
+from geartrain.admin.views import NodeView
+from geartrain.cluster.cluster import Cluster
+from geartrain.errors import AdminError, StoreError
+from geartrain.store.shared import STATES, Node
+
+
+class RunningCluster:
+    """What `admin` needs of the cluster; implements its `ClusterInfo`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def nodes(self, jobs: int) -> list[NodeView]:
+        """The servers as the last look at the store has shown them; `jobs` is how many this one has."""
+        own = self._cluster.own
+        age = self._cluster.view_age
+        return [self._view(node, node is own, age, jobs) for node in self._cluster.view.nodes]
+
+    def _view(self, node: Node, is_own: bool, age: float, jobs: int) -> NodeView:
+        return NodeView(
+            name=node.name,
+            node=node.id,
+            address=node.link,
+            version=node.version,
+            state=STATES[node.state],
+            leader=node.leader,
+            draining=node.draining,
+            answers=is_own,
+            started_at=node.started_at,
+            commit_age=round(max(node.beat_age + age, 0.0), 3),
+            lease_left=round(self._cluster.lease_left, 3) if is_own else None,
+            jobs=jobs if is_own else None,
+        )
+
+    async def drain(self, name: str) -> None:
+        """Ask a server to stop when its running jobs are done."""
+        try:
+            found = await self._cluster.drain(name)
+        except StoreError as error:
+            raise AdminError("unavailable", str(error)) from None
+        if not found:
+            raise self._unknown(name)
+
+    async def fence(self, name: str) -> None:
+        """Take the jobs from a server by force. Not from this one, which could not answer then."""
+        own = self._cluster.own
+        if own is not None and own.name == name:
+            raise AdminError(
+                "conflict", f"{name} is the server that you ask: drain it, or ask another server to fence it"
+            )
+        try:
+            found = await self._cluster.fence(name)
+        except StoreError as error:
+            raise AdminError("unavailable", str(error)) from None
+        if not found:
+            raise self._unknown(name)
+
+    def _unknown(self, name: str) -> AdminError:
+        names = ", ".join(node.name for node in self._cluster.servers)
+        return AdminError("not-found", f"no server {name!r} is running in this cluster; the servers are {names}")
