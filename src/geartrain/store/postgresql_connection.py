@@ -42,8 +42,8 @@ class Target(NamedTuple):
         parts = urllib.parse.urlsplit(url)
         query = urllib.parse.parse_qsl(parts.query, keep_blank_values=True)
         schema = next((value for name, value in query if name == "schema"), "") or DEFAULT_SCHEMA
-        rest = urllib.parse.urlencode([pair for pair in query if pair[0] != "schema"], safe="/:,")
-        conninfo = urllib.parse.urlunsplit((parts.scheme, parts.netloc, parts.path, rest, ""))
+        rest = [pair for pair in query if pair[0] != "schema"]
+        conninfo = store_url.postgresql_url(parts.netloc, parts.path, rest)
         try:
             psycopg.conninfo.conninfo_to_dict(conninfo)
         except psycopg.ProgrammingError as error:

@@ -17,6 +17,9 @@ from geartrain.store.shared import FENCED, JOINING, LEFT, SERVING, ClusterView, 
 
 STANDSTILL_SECONDS: Final = 2.5  # a node that lives commits at least once a second
 _POLL_SECONDS: Final = 0.1
+# How long the row of a node stays after it is gone. A server that was cut off finds there that it is fenced. Without
+# the row it would take the database for one from before it joined, and write jobs again that others have.
+_KEPT: Final = "30 days"
 _LIVING: Final = f"({SERVING}, {JOINING})"
 _GONE: Final = f"({LEFT}, {FENCED})"
 
@@ -91,7 +94,7 @@ class NodeTable:
         self._take_range = self._sql("UPDATE {s}.ranges SET node = %s WHERE low = %s")
         self._cut_range = self._sql("UPDATE {s}.ranges SET low = %s WHERE low = %s")
         self._forget = self._sql(
-            f"DELETE FROM {{s}}.nodes n WHERE n.state IN {_GONE} "
+            f"DELETE FROM {{s}}.nodes n WHERE n.state IN {_GONE} AND n.beat < clock_timestamp() - interval '{_KEPT}' "
             "AND NOT EXISTS (SELECT 1 FROM {s}.ranges r WHERE r.node = n.id)"
         )
         self._leave = self._sql(

@@ -6,7 +6,7 @@
 
 import os
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -54,14 +54,27 @@ def _postgresql(url: str, limits: ResultLimits, member: Member) -> Store:
 
 
 def shown(url: str) -> str:
-    """The URL of a store without passwords, for logs and people."""
+    """The URL of a store without passwords, for logs and people.
+
+    >>> shown("postgresql://ada:secret@db/jobs?password=secret"), shown("postgresql://?service=jobs")
+    ('postgresql://ada@db/jobs', 'postgresql://?service=jobs')
+    """
     parts = urllib.parse.urlsplit(url)
     if parts.scheme != POSTGRESQL:
         return url
     user, at, hosts = parts.netloc.rpartition("@")
     query = [pair for pair in urllib.parse.parse_qsl(parts.query, keep_blank_values=True) if pair[0] not in _SECRETS]
+    return postgresql_url(user.partition(":")[0] + at + hosts, parts.path, query)
+
+
+def postgresql_url(authority: str, path: str, query: Sequence[tuple[str, str]]) -> str:
+    """Put a URL together. Unlike `urlunsplit`, it leaves the slashes where the query alone says which database.
+
+    >>> postgresql_url("", "", [("service", "jobs")])
+    'postgresql://?service=jobs'
+    """
     words = urllib.parse.urlencode(query, safe="/:,")
-    return urllib.parse.urlunsplit((parts.scheme, user.partition(":")[0] + at + hosts, parts.path, words, ""))
+    return f"{POSTGRESQL}://{authority}{path}{'?' if words else ''}{words}"
 
 
 def has_password(url: str) -> bool:

@@ -273,11 +273,33 @@ class TestTakeover:
         assert two.take(10) is not None
         assert [job.id for job in two.jobs(Job)] == [(one.node << 32) + 1]
 
+    @pytest.mark.parametrize("jobs", [0, 1])
+    def test_a_server_that_was_cut_off_meanwhile_is_fenced(self, join: Join, jobs: int) -> None:
+        """It must not take the database for one that went back in time, and write the jobs of others again."""
+        one, two = join("one"), join("two")
+        one.commit(accepted(*(own(one, number + 1) for number in range(jobs))))
+        assert two.accuse(seen(two, one))
+        while two.take(10) is not None:
+            pass
+        one._disconnect()  # as if the network had been cut
+        with pytest.raises(FencedError):
+            one.commit(Batch())
+
     def test_ranges_without_jobs_are_forgotten_with_their_servers(self, join: Join) -> None:
         one, two = join("one"), join("two")
         assert two.accuse(seen(two, one))
         assert two.take(10) is None
         assert [node.id for node in two.look(0).nodes] == [two.node]
+
+    def test_the_row_of_a_server_is_removed_when_it_is_long_gone(
+        self, join: Join, cluster: Cluster, schema: str
+    ) -> None:
+        one, two = join("one"), join("two")
+        assert two.accuse(seen(two, one))
+        assert two.take(10) is None
+        cluster.query(f"UPDATE {schema}.nodes SET beat = beat - interval '31 days' WHERE id = {one.node}")
+        assert two.take(10) is None
+        assert cluster.query(f"SELECT id FROM {schema}.nodes") == [(two.node,)]
 
 
 class TestValues:

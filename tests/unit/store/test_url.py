@@ -8,6 +8,7 @@ from geartrain.errors import StoreError
 from geartrain.store import url
 from geartrain.store.contract import ResultLimits
 from geartrain.store.memory import MemoryStore
+from geartrain.store.postgresql_connection import Target
 from geartrain.store.sqlite import SqliteStore
 
 
@@ -25,8 +26,27 @@ def test_sqlite(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["disk", "sqlite:///", "sqlite://host/jobs.db", "postgres:///jobs"])
 def test_unsupported_store(name: str) -> None:
-    with pytest.raises(StoreError, match=rf"unsupported store '{name}': use memory or sqlite:///"):
+    with pytest.raises(StoreError, match=rf"unsupported store '{name}': use memory, sqlite:///"):
         url.create_store(name, ResultLimits())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "postgresql://ada@db1,db2/jobs?target_session_attrs=read-write",
+        "postgresql://ada@[2001:db8::1]:5433/jobs",
+        "postgresql:///jobs?host=/run/postgresql",
+        "postgresql://?service=jobs",
+        "postgresql://",
+    ],
+)
+def test_postgresql_gets_the_url_as_it_is(name: str) -> None:
+    assert url.shown(name) == name
+    assert Target.of(name).conninfo == name
+
+
+def test_the_schema_is_not_for_postgresql() -> None:
+    assert Target.of("postgresql:///jobs?schema=mail&host=/run").conninfo == "postgresql:///jobs?host=/run"
 
 
 @pytest.mark.parametrize(
