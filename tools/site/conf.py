@@ -17,6 +17,7 @@ html_theme_options = {
     "dark_css_variables": {"color-brand-primary": "#4fc3d0", "color-brand-content": "#4fc3d0"},
 }
 # Fonts and icons are the reader's or inline, and search runs in the browser: the site loads nothing from elsewhere.
+highlight_language = "none"
 pygments_style = "friendly"
 pygments_dark_style = "monokai"
 # Headings get the anchors that the forges give them, so that a link works in both places.
