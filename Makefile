@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve quick test compile check bench fuzz soak clean
+.PHONY: help serve quick test compile check docs bench fuzz soak clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ check: $(VENV)/.installed-tests ## formatting, lint, types, import directions an
 	$(BIN)/mypy
 	$(BIN)/python tools/check_imports.py
 	@set -ex; for page in tools/*_doc.py; do GEARTRAIN_PURE=1 $(BIN)/python $$page --check; done
+
+docs: $(VENV)/.installed-tests ## build the documentation site into build/site; a broken link is an error
+	$(BIN)/python tools/build_site.py
 
 bench: $(VENV)/.installed-tests $(VENV)/.installed-peers $(VENV)/.compiled ## measure side by side with the real servers and queues
 	$(BIN)/python tools/peers.py install-bench
@@ -85,7 +88,7 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed-tests: pyproject.toml | $(BIN)/python
-	GEARTRAIN_PURE=1 $(PIP) install --editable '.[check,compile,test]'
+	GEARTRAIN_PURE=1 $(PIP) install --editable '.[check,compile,docs,test]'
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.compiled: setup.py $(SOURCES) | $(VENV)/.installed
