@@ -2,6 +2,9 @@
 
 The newest job is the one with the highest id. Where there are few jobs, all are tested; where there are many, ids are
 looked up one by one, because a page needs only some of the newest.
+
+Jobs of earlier starts have lower ids than those of this one. In a cluster, jobs that were taken over from other servers
+may have higher ones.
 """
 
 import array
@@ -19,6 +22,7 @@ from geartrain.model import JobState
 
 FILTERED_AT_ONCE: Final = 20_000
 _LOOKUPS_PER_JOB: Final = 20  # then every job is tested instead
+_ABOVE_ALL_IDS: Final = 2**63
 
 Matches = Callable[[LiveJob], bool]
 JobsById = JobTable | dict[int, LiveJob]
@@ -30,7 +34,8 @@ class JobScanner:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._first_id = engine.next_id  # of this run of the server
-        self._restored_ids: array.array[int] | None = None  # of jobs of earlier runs, ascending; some have ended
+        self._restored_ids: array.array[int] | None = None  # of jobs of other runs, ascending; some have ended
+        self._restored = 0  # how many jobs had been restored when these were found
 
     def forget_restored(self) -> None:
         """Jobs with ids of earlier runs were added: find all of them again."""
@@ -40,7 +45,7 @@ class JobScanner:
         """The jobs with the highest ids that match, below an id unless it is 0. Some may have ended on return."""
         tables = self._tables(state)
         if sum(map(len, tables)) <= FILTERED_AT_ONCE:
-            return await _filter_all(tables, matches, below or self._engine.next_id, most)
+            return await _filter_all(tables, matches, below or _ABOVE_ALL_IDS, most)
         return await self._look_up_ids(tables, matches, below, most)
 
     def _tables(self, state: JobState | None) -> list[JobsById]:
@@ -54,7 +59,7 @@ class JobScanner:
         lowest = max(self._first_id, top - _LOOKUPS_PER_JOB * sum(map(len, tables)))
         jobs: list[LiveJob] = []
         loop_break = LoopBreak()
-        async for ids in self._descending_ids(top, lowest):
+        async for ids in self._descending_ids(top, lowest, below or _ABOVE_ALL_IDS):
             jobs += filter(matches, _jobs_with(tables, ids))
             if len(jobs) >= most:
                 return jobs[:most]
@@ -63,25 +68,33 @@ class JobScanner:
             jobs += await _filter_all(tables, matches, lowest, most - len(jobs))
         return jobs
 
-    async def _descending_ids(self, top: int, lowest: int) -> AsyncIterator[Sequence[int]]:
-        """Slices of the ids of this run, then of those of earlier runs unless the look-up ends before."""
+    async def _descending_ids(self, top: int, lowest: int, below: int) -> AsyncIterator[Sequence[int]]:
+        """Slices of ids: higher ones of other runs, those of this run, and lower ones if the look-up goes that far."""
+        restored = await self._other_ids() if self._engine.restored else array.array("q")
+        middle = bisect.bisect_left(restored, self._first_id)
+        for places in _slices(range(bisect.bisect_left(restored, below) - 1, middle - 1, -1)):
+            yield [restored[place] for place in places]
         for ids in _slices(range(top - 1, lowest - 1, -1)):
             yield ids
-        if lowest > self._first_id or not self._engine.restored:
+        if lowest > self._first_id:
             return
-        if self._restored_ids is None:
-            self._restored_ids = await self._find_restored()
-        restored = self._restored_ids
-        last = bisect.bisect_left(restored, top)
-        for places in _slices(range(last - 1, -1, -1)):
+        for places in _slices(range(bisect.bisect_left(restored, min(top, self._first_id)) - 1, -1, -1)):
             yield [restored[place] for place in places]
+
+    async def _other_ids(self) -> "array.array[int]":
+        """The ids of jobs of other runs; some jobs have ended."""
+        if self._restored_ids is None or self._restored != self._engine.restored:
+            self._restored = self._engine.restored
+            self._restored_ids = await self._find_restored()
+        return self._restored_ids
 
     async def _find_restored(self) -> "array.array[int]":
         ids: list[int] = []
+        own = range(self._first_id, self._engine.next_id)
         loop_break = LoopBreak()
         jobs = itertools.chain(self._engine.jobs.walk(), list(self._engine.dead.values()))
         while slice := list(itertools.islice(jobs, SLICE)):
-            ids += [job.id for job in slice if job.id < self._first_id]
+            ids += [job.id for job in slice if job.id not in own]
             await loop_break.take()
         ids.sort()  # quick: they are in order already, except for those of dead jobs
         return array.array("q", ids)

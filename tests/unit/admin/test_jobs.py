@@ -336,6 +336,22 @@ def test_sparse_ids_are_not_looked_up_one_by_one(admin: Admin, engine: Engine, m
     assert ids(admin, after=str(queued[1].id + 1), limit=1) == [queued[1].id]
 
 
+@pytest.mark.usefixtures("many")
+def test_jobs_that_were_taken_over_have_ids_below_and_above(admin: Admin, engine: Engine) -> None:
+    own = [engine.submit(b"f", background=True).id for _ in range(3)]
+
+    def restore(*ids: int) -> None:
+        for id in ids:
+            engine.restore(LiveJob(id, b"H:%d" % id, b"f", b"", b"", 1, True, NOW, NOW, "gearman"))
+
+    restore(own[0] - 7, own[0] + 10**12)
+    assert ids(admin) == [own[0] + 10**12, *reversed(own), own[0] - 7]
+    restore(own[0] + 10**13)
+    assert ids(admin, limit=2) == [own[0] + 10**13, own[0] + 10**12]
+    assert ids(admin, after=str(own[0] + 10**12)) == [*reversed(own), own[0] - 7]
+    assert ids(admin, after=str(own[1])) == [own[0], own[0] - 7]
+
+
 def test_submit_with_options_that_protocols_lack(admin: Admin, engine: Engine) -> None:
     handle = run(admin.submit(b"f", b"in", "high", b"key", expires_at=NOW + 60, keep_for=5.0, timeout=3.0))
     job = engine.find(handle)
