@@ -14,7 +14,7 @@ from geartrain.engine.job import LiveJob
 from geartrain.errors import StoreError
 from geartrain.runtime.committer import Committer
 from geartrain.runtime.tick import TickLoop
-from geartrain.store.contract import Batch, Quota, Retention
+from geartrain.store.contract import COMMITTED, Batch, CommitOutcome, Quota, Retention
 from geartrain.store.sqlite import SqliteStore
 from tests.contract.stores.factories import ids
 
@@ -29,6 +29,7 @@ class GatedStore(SqliteStore):
         super().__init__(path)
         self._permits: threading.Semaphore | None = None
         self.failures: list[Exception] = []  # for the next commits, one each
+        self.outcomes: list[CommitOutcome] = []  # of the next commits that succeed, as a shared store would return them
         self.tried: list[Batch] = []
         self.entered = threading.Semaphore(0)  # counts commits that have begun
         self.pruned: list[Retention] = []
@@ -47,7 +48,7 @@ class GatedStore(SqliteStore):
         if self._permits is not None:
             self._permits.release(1000)
 
-    def commit(self, batch: Batch) -> None:
+    def commit(self, batch: Batch) -> CommitOutcome:
         self.tried.append(batch)
         self.entered.release()
         if self._permits is not None:
@@ -55,6 +56,7 @@ class GatedStore(SqliteStore):
         if self.failures:
             raise self.failures.pop(0)
         super().commit(batch)
+        return self.outcomes.pop(0) if self.outcomes else COMMITTED
 
     def prune(self, now: float, retention: Retention) -> int:
         self.pruned.append(retention)

@@ -1,0 +1,162 @@
+"""The committer of a server that shares its store: keys of others, lost leases, and a store that went back in time."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from geartrain.doors.connection import Connection
+from geartrain.engine.job import LiveJob
+from geartrain.model import JobState
+from geartrain.store.contract import CommitOutcome, Twin
+from geartrain.store.shared import FencedError, WentBackError
+from tests.contract.stores.factories import ids
+from tests.unit.runtime.committer_scene import Scene, Story, play
+
+TWIN = Twin(77, b"H:other:77")
+
+Play = Callable[[Story], None]
+
+
+@pytest.fixture(name="play")
+def _play(tmp_path: Path) -> Play:
+    return partial(play, tmp_path / "jobs.db")
+
+
+def share(scene: Scene) -> None:
+    """Make the server one of several."""
+    scene.engine.reserves_keys = True
+    scene.committer.on_renewed = lambda: None
+
+
+def submit(scene: Scene, connection: Connection, unique: bytes) -> LiveJob:
+    """Submit a job with a key; its handle is acknowledged."""
+    job = scene.engine.submit(b"f", unique, b"payload", background=True)
+    connection.acknowledge_job(job, lambda handle: handle + b";", b"no;")
+    return job
+
+
+def test_a_job_with_a_key_runs_when_the_store_has_accepted_it(play: Play) -> None:
+    async def story(s: Scene) -> None:
+        share(s)
+        connection, wire = s.connect()
+        s.store.hold()
+        job = submit(s, connection, b"key")
+        await s.writing()
+        assert (job.state, s.engine.claim(s.worker)) == (JobState.RESERVING, None)
+        s.store.let_all()
+        await s.until(lambda: wire.heard == [job.handle + b";"])
+        assert s.engine.claim(s.worker) is job
+
+    play(story)
+
+
+def test_submitters_get_the_handle_of_the_job_that_has_the_key(play: Play) -> None:
+    async def story(s: Scene) -> None:
+        share(s)
+        connection, wire = s.connect()
+        other, other_wire = s.connect()
+        s.store.hold()
+        job = submit(s, connection, b"key")
+        assert submit(s, other, b"key") is job
+        connection.write(b"later")
+        s.store.outcomes = [CommitOutcome({job.id: TWIN})]
+        s.store.let_all()
+        await s.until(lambda: bool(wire.heard and other_wire.heard))
+        assert (wire.heard, other_wire.heard) == ([TWIN.handle + b";later"], [TWIN.handle + b";"])
+        assert (len(s.engine.jobs), s.engine.claim(s.worker)) == (0, None)
+
+    play(story)
+
+
+def test_changes_of_a_job_that_was_ceded_are_not_written(play: Play) -> None:
+    async def story(s: Scene) -> None:
+        share(s)
+        connection, _ = s.connect()
+        s.store.hold()
+        job = submit(s, connection, b"key")
+        await s.writing()
+        s.engine.submit(b"f", b"key", background=True, keep_for=60.0)  # while the first one is being written
+        s.store.outcomes = [CommitOutcome({job.id: TWIN})]
+        s.store.let_all()
+        await s.idle()
+        assert not any(batch.changed for batch in s.store.tried)
+
+    play(story)
+
+
+def test_a_new_range_of_ids_is_used(play: Play) -> None:
+    async def story(s: Scene) -> None:
+        share(s)
+        connection, wire = s.connect()
+        s.store.outcomes = [CommitOutcome({}, first_id=10**15)]
+        s.submit(connection, b"one")
+        await s.until(lambda: wire.heard == [b"one"])
+        assert s.submit(connection, b"two").id == 10**15
+
+    play(story)
+
+
+def test_a_server_that_was_fenced_answers_nobody_and_writes_nothing(play: Play) -> None:
+    async def story(s: Scene) -> None:
+        share(s)
+        fenced: list[bool] = []
+        s.committer.on_fenced = lambda: fenced.append(True)
+        connection, wire = s.connect()
+        s.store.failures = [FencedError("fenced")]
+        s.submit(connection, b"one")
+        await s.until(lambda: bool(fenced))
+        tried = len(s.store.tried)
+        s.submit(connection, b"two")
+        await s.ticks()
+        assert (wire.heard, len(s.store.tried)) == ([], tried)
+
+    play(story)
+
+
+def test_all_jobs_are_written_again_to_a_store_that_went_back(play: Play) -> None:
+    async def story(s: Scene) -> None:
+        share(s)
+        connection, wire = s.connect()
+        first = s.submit(connection, b"one ")
+        await s.until(lambda: wire.heard == [b"one "])
+        s.store.failures = [WentBackError("went back")]
+        s.store.hold()
+        second = s.submit(connection, b"two ")
+        await s.writing()
+        third = s.submit(connection, b"three")  # gathers meanwhile
+        s.store.let_all()
+        await s.until(lambda: b"".join(wire.heard) == b"one two three")
+        whole = next(batch for batch in s.store.tried if batch.is_whole)
+        assert {row[0] for row in whole.changed} == {first.id, second.id, third.id}
+        assert not whole.accepted
+        assert not s.store.tried[-1].accepted, "the store has its rows already"
+        assert ids(s.store) == [first.id, second.id, third.id]
+
+    play(story)
+
+
+def test_a_server_without_changes_commits_beats(play: Play) -> None:
+    async def story(s: Scene) -> None:
+        share(s)
+        s.committer.beat_seconds = 0.01
+        s.committer.known_node = 7
+        s.committer._beat()
+        await s.until(lambda: len(s.store.tried) >= 3)
+        assert all(not batch and batch.known_node == 7 for batch in s.store.tried)
+
+    play(story)
+
+
+def test_values_are_older_than_a_version_unless_this_server_saved_them_later(play: Play) -> None:
+    async def story(s: Scene) -> None:
+        share(s)
+        s.store.outcomes = [CommitOutcome({}, version=5)]
+        s.committer.save_value("order.f", b"paused")
+        assert not s.committer.is_older("order.f", 99), "it is not saved yet"
+        await s.idle()
+        assert [s.committer.is_older("order.f", version) for version in (4, 5)] == [False, True]
+        assert s.committer.is_older("order.g", 0)
+
+    play(story)
