@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from geartrain.admin.views import DumpPage, LoadView, NodeView, ReloadView, System, UserView
+from geartrain.admin.views import ClusterCounts, DumpPage, LoadView, NodeView, ReloadView, System, UserView
 from geartrain.errors import AdminError
 from geartrain.model import JobState
 from geartrain.rights import Identity
@@ -21,6 +21,9 @@ class ClusterInfo(Protocol):
 
     def nodes(self, jobs: int) -> list[NodeView]:
         """All of them, as they were seen last; `jobs` is how many this server has."""
+
+    def counts(self) -> ClusterCounts:
+        """What this server knows of the cluster, and has done for it."""
 
     async def drain(self, name: str) -> None:
         """Ask a server to stop when its running jobs are done; an AdminError if that is not possible."""

@@ -269,6 +269,20 @@ class ReloadView(msgspec.Struct, frozen=True):
     closed_connections: int  # of users that were changed or revoked
 
 
+class ClusterCounts(msgspec.Struct, frozen=True):
+    """What this server knows of its cluster, and has done for it since its start."""
+
+    nodes: int  # servers that serve or join
+    leads: bool  # whether this server is the leader
+    lease_left: float  # seconds until others may take this server for dead; below 0: they may already
+    takeovers: int  # ranges of jobs that it took over from servers that were gone
+    taken_jobs: int
+    fenced: int  # servers that it has fenced
+    resynced_jobs: int  # written again, after the database had gone back in time
+    in_doubt: dict[str, int]  # commits whose answer was lost, by what had become of them: committed or repeated
+    xmin_age: float | None  # seconds since the start of the oldest transaction in the database; null: another one leads
+
+
 class System(msgspec.Struct, frozen=True):
     """Version, platform, doors and store of the server."""
 
@@ -282,6 +296,7 @@ class System(msgspec.Struct, frozen=True):
     memory: int  # bytes resident
     doors: list[DoorView]
     store: StoreView
+    cluster: ClusterCounts | None = None  # null: the store is not shared
 
 
 class NodeView(msgspec.Struct, frozen=True):

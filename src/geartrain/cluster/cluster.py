@@ -61,6 +61,7 @@ class Cluster:
         self._is_leaving = False  # it assigns no more background jobs
         self.view = ClusterView([], 0, 0, {})
         self.leads = False
+        self.xmin_age: float | None = None  # of the oldest transaction in the database, while this server leads
         self.takeovers = 0  # ranges that were taken over
         self.taken_jobs = 0
         self.fenced = 0  # servers that this one has fenced
@@ -105,6 +106,16 @@ class Cluster:
     def lease_left(self) -> float:
         """Seconds until others may take this server for dead."""
         return self._store.renewed_at + self._options.lease - time.monotonic()
+
+    @property
+    def resynced_jobs(self) -> int:
+        """Jobs that were written again, after the database had gone back in time."""
+        return self._store.resynced
+
+    @property
+    def in_doubt(self) -> dict[str, int]:
+        """How often the answer to a commit was lost, by what had become of it."""
+        return dict(self._store.in_doubt)
 
     @property
     def own(self) -> Node | None:
@@ -164,6 +175,7 @@ class Cluster:
     def _see(self, sight: Sight) -> None:
         view = sight.view
         self.view = view
+        self.xmin_age = sight.xmin_age
         self._looked_at = time.monotonic()
         self.fenced += sight.fenced
         self._tick_loop.begin_tick()

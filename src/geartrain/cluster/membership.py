@@ -16,6 +16,7 @@ from geartrain.store.shared import JOINING, SERVING, ClusterView, Node, SharedSt
 
 _LIVING: Final = (SERVING, JOINING)
 _LOOKS_PER_BEAT: Final = 2.0
+_MEASURE_SECONDS: Final = 60.0  # between two questions for the age of the oldest transaction
 _REFUSALS: Final = 2  # of connections, before a server is taken for gone
 
 _log = logging.getLogger("geartrain.cluster")
@@ -27,6 +28,7 @@ class Sight(NamedTuple):
     view: ClusterView
     leads: bool  # whether this server is the leader
     fenced: int  # how many servers it has fenced at this look
+    xmin_age: float | None  # of the oldest transaction in the database, in seconds; None: another server leads
 
 
 Tell = Callable[[Sight], None]
@@ -43,6 +45,8 @@ class Membership:
         self._beat = liveness.beat_seconds(lease)
         self._refusals: dict[int, int] = {}  # by node
         self._version = 0  # of the newest saved value that was seen
+        self._measured = 0.0  # the age of the oldest transaction
+        self._measure_at = 0.0  # by the monotonic clock
         self._failing = False
         self._stopping = threading.Event()
         self._hurry = threading.Event()
@@ -85,7 +89,15 @@ class Membership:
         leads = own is not None and own.leader
         if own is not None and own.state == SERVING and not has_leader:
             leads = self._store.lead()
-        return Sight(view, leads, fenced)
+        return Sight(view, leads, fenced, self._xmin_age() if leads else None)
+
+    def _xmin_age(self) -> float:
+        """The age of the oldest transaction, which is read once a minute: one that is too old is so for many."""
+        now = time.monotonic()
+        if now >= self._measure_at:
+            self._measured = self._store.xmin_age()
+            self._measure_at = now + _MEASURE_SECONDS
+        return self._measured
 
     def _is_gone(self, node: Node) -> bool:
         """Whether a server that has missed its beats has refused connections often enough."""

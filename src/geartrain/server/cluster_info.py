@@ -1,6 +1,6 @@
 """Facts about the servers that share a store, and what operators do to them."""
 
-from geartrain.admin.views import NodeView
+from geartrain.admin.views import ClusterCounts, NodeView
 from geartrain.cluster.cluster import Cluster
 from geartrain.errors import AdminError, StoreError
 from geartrain.store.shared import STATES, Node
@@ -32,6 +32,21 @@ class RunningCluster:
             commit_age=round(max(node.beat_age + age, 0.0), 3),
             lease_left=round(self._cluster.lease_left, 3) if is_own else None,
             jobs=jobs if is_own else None,
+        )
+
+    def counts(self) -> ClusterCounts:
+        """What this server knows of the cluster, and has done for it."""
+        cluster = self._cluster
+        return ClusterCounts(
+            nodes=len(cluster.servers),
+            leads=cluster.leads,
+            lease_left=round(cluster.lease_left, 3),
+            takeovers=cluster.takeovers,
+            taken_jobs=cluster.taken_jobs,
+            fenced=cluster.fenced,
+            resynced_jobs=cluster.resynced_jobs,
+            in_doubt=cluster.in_doubt,
+            xmin_age=cluster.xmin_age,
         )
 
     async def drain(self, name: str) -> None:

@@ -103,6 +103,7 @@ class RunningServer:
             memory=resident_memory(),
             doors=self._door_views(),
             store=await self._store_view(),
+            cluster=self.cluster.counts() if self.cluster is not None else None,
         )
 
     def _door_views(self) -> list[DoorView]:

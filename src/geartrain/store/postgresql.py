@@ -25,7 +25,7 @@ from psycopg import errors
 import geartrain
 from geartrain.errors import StoreError
 from geartrain.model import FailedPayload
-from geartrain.store import contract, postgresql_records, rows
+from geartrain.store import contract, postgresql_records, postgresql_xmin, rows
 from geartrain.store import postgresql_rows as packed
 from geartrain.store.postgresql_commit import BatchWriter, LostRaceError, Plan
 from geartrain.store.postgresql_connection import Connection, Readers, Target, connect, describe
@@ -182,6 +182,11 @@ class PostgresqlStore:
         """Become the leader, if there is none."""
         with self._readers.borrow() as connection:
             return self._nodes.lead(connection, self.node)
+
+    def xmin_age(self) -> float:
+        """The age of the oldest transaction in the database, in seconds."""
+        with self._readers.borrow() as connection:
+            return postgresql_xmin.oldest_age(connection)
 
     def ask_to_drain(self, name: str) -> bool:
         """Ask the node of that name to stop when its running jobs are done; whether there is one."""

@@ -108,6 +108,9 @@ class SharedStore(Store, Protocol):
     def jobs_of(self, ids: IdRange, kind: type[J]) -> Iterator[list[J]]:
         """The jobs in a range of this node, in parts, as `Store.jobs` creates them."""
 
+    def xmin_age(self) -> float:
+        """The age of the oldest transaction in the database, in seconds: what it may see cannot be cleaned up."""
+
     def ask_to_drain(self, name: str) -> bool:
         """Ask the node of that name to stop when its running jobs are done; whether there is one."""
 

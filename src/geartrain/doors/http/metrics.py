@@ -222,12 +222,47 @@ def _server_metrics(engine: Engine, system: views.System) -> Iterable[MetricFami
     commits.add(store.commit_seconds, suffix="_sum")
     commits.add(store.commits, suffix="_count")
     yield commits
+    if system.cluster is not None:
+        yield from _cluster_metrics(system.cluster)
     yield _one("process_start_time_seconds", "gauge", "Start time of the process.", system.started_at)
     yield _one("process_resident_memory_bytes", "gauge", "Resident memory of the process.", system.memory)
     used = resource.getrusage(resource.RUSAGE_SELF)
     yield _one("process_cpu_seconds_total", "counter", "User and system CPU time.", used.ru_utime + used.ru_stime)
     yield _one("gearman_up", "gauge", "is gearman up", 1)
     yield _info("gearman_version_info", "gearman version", f'version="{label(system.version.encode())}"')
+
+
+def _cluster_metrics(cluster: views.ClusterCounts) -> Iterable[MetricFamily]:
+    yield _one("geartrain_cluster_nodes", "gauge", "Servers that share the store and are alive.", cluster.nodes)
+    yield _one("geartrain_cluster_leader", "gauge", "1: this server leads the cluster.", cluster.leads)
+    yield _one(
+        "geartrain_lease_left_seconds", "gauge",
+        "Time until the other servers may take this one for dead; every commit renews it.", cluster.lease_left,
+    )  # fmt: skip
+    yield _one(
+        "geartrain_takeovers_total", "counter", "Ranges of jobs taken over from servers that were gone.",
+        cluster.takeovers,
+    )  # fmt: skip
+    yield _one(
+        "geartrain_taken_over_jobs_total", "counter", "Jobs taken over from servers that were gone.",
+        cluster.taken_jobs,
+    )  # fmt: skip
+    yield _one("geartrain_servers_fenced_total", "counter", "Servers that this one has fenced.", cluster.fenced)
+    yield _one(
+        "geartrain_resynced_jobs_total", "counter", "Jobs written again after the database had gone back in time.",
+        cluster.resynced_jobs,
+    )  # fmt: skip
+    doubts = MetricFamily(
+        "geartrain_commits_in_doubt_total", "counter", "Commits whose answer was lost, by what had become of them."
+    )
+    doubts.add_many((f'outcome="{outcome}"', count) for outcome, count in cluster.in_doubt.items())
+    yield doubts
+    if cluster.xmin_age is not None:
+        yield _one(
+            "geartrain_store_xmin_age_seconds", "gauge",
+            "Age of the oldest transaction in the database, which keeps dead rows from being removed.",
+            cluster.xmin_age,
+        )  # fmt: skip
 
 
 def _build_labels(system: views.System) -> str:
