@@ -16,7 +16,7 @@ from geartrain.store.shared import Node
 BEATS_PER_LEASE: Final = 10
 CONTACT_SHARE: Final = 0.25  # of the lease: a longer gap between two looks begins the observation anew
 LAPSE_SHARE: Final = 0.7  # of the lease: after that, a server that could not commit assigns no background jobs
-QUICK_BEATS: Final = 2.0  # that a server must have missed before its address is tried
+QUICK_BEATS: Final = 1.5  # for which a server must have stood still whose address refuses connections
 
 
 def beat_seconds(lease: float) -> float:
