@@ -24,7 +24,8 @@ from geartrain.admin.history import KEPT, History, ServerCounts
 from geartrain.admin.job_names import JobNameVerbs
 from geartrain.admin.job_scan import JobScanner
 from geartrain.admin.loop_break import convert, select
-from geartrain.admin.schedules import Schedules, ScheduleVerbs
+from geartrain.admin.schedule_verbs import ScheduleVerbs
+from geartrain.admin.schedules import Schedules
 from geartrain.admin.verbs import ADMIN, Verb
 from geartrain.audit import AuditEntry, AuditQuery, Peer
 from geartrain.engine.worker import Worker
