@@ -14,6 +14,8 @@ FUZZ_SEED    ?=
 FUZZ_ONLY    ?=
 SOAK_MINUTES ?= 2
 SOAK_SEED    ?=
+CHAOS_ROUNDS ?= 20
+CHAOS_SEED   ?=
 SOURCES := $(shell find src -name '*.py')
 
 # Tests wait for processes and disks much of their time: one more worker than there are cores. The tests of a file share
@@ -31,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve quick test compile check docs bench fuzz soak clean
+.PHONY: help serve quick test compile check docs bench fuzz soak chaos clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +72,9 @@ fuzz: $(VENV)/.installed-tests $(VENV)/.compiled ## send mutated bytes to every 
 
 soak: $(VENV)/.installed-tests $(VENV)/.installed-peers $(VENV)/.compiled ## load and faults for SOAK_MINUTES (2); no acknowledged job may be lost
 	$(BIN)/python -m campaigns.soak --minutes $(SOAK_MINUTES) $(SOAK_SEED:%=--seed %)
+
+chaos: $(VENV)/.installed-tests $(VENV)/.installed-peers $(VENV)/.compiled ## CHAOS_ROUNDS (20) faults of servers that share a PostgreSQL
+	$(BIN)/python -m pytest tests/chaos -s --chaos-rounds $(CHAOS_ROUNDS) $(CHAOS_SEED:%=--chaos-seed %) $(ARGS)
 
 clean: ## remove .venv, caches and build output; never a store
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist src/*.egg-info

@@ -1,5 +1,7 @@
 """After a fault: every job that was acknowledged is done, or there exactly once; and nobody has invented one."""
 
+import contextlib
+import functools
 import itertools
 from collections import Counter
 
@@ -8,8 +10,9 @@ from tests.chaos.load import KEYED
 from tests.chaos.members import Fleet, Member
 from tests.crash.load import FUNCTION, NEVER_SOON, Account, Job
 from tests.support.gearman_peer import Kind, Peer
-from tests.support.waiting import wait_for
+from tests.support.waiting import PATIENCE, wait_for
 
+_GONE = (OSError, AssertionError)  # what a peer raises when its server is not there, or closes the connection
 _serial = itertools.count(1)
 
 
@@ -27,17 +30,17 @@ class Books:
 
     def check(self, when: str) -> None:
         """Wait until all that was acknowledged is there, and nothing else. Nobody submits or works meanwhile."""
+        self.commit()  # so that a server that was fenced knows it
         self.wait_until_whole(when)
         present = self._present()
         known = self.account.handles.keys() | self.keys.acknowledged | self.keys.ended
         strangers = len(present.keys() - known)
         unanswered = sum(not job.handle for job in self.account.jobs.values()) + self.keys.unanswered
         assert strangers <= unanswered, f"{when}: {strangers} jobs are new, but only {unanswered} were never answered"
-        fenced = {member.name: member.times_fenced for member in self.fleet.alive}
-        problems = self.keys.twice(fenced) + self.account.problems + self.keys.problems
+        problems = self.keys.twice(self._times_fenced()) + self.account.problems + self.keys.problems
         assert not problems, f"{when}: {problems[:10]}"
 
-    def wait_until_whole(self, when: str) -> None:
+    def wait_until_whole(self, when: str, patience: float = PATIENCE) -> None:
         """All that was acknowledged is there, once; it may take a takeover until it is so."""
         said = ""
 
@@ -47,7 +50,7 @@ class Books:
             return not said
 
         try:
-            wait_for(is_whole, when)
+            wait_for(is_whole, when, patience)
         except AssertionError:
             raise AssertionError(f"{when}: {said}") from None
 
@@ -64,42 +67,55 @@ class Books:
     def drain(self) -> None:
         """Take every job that is due from every server: each comes once, and afterwards none is owed."""
         given: Counter[bytes] = Counter()
+        before = self._times_fenced()
 
         def is_drained() -> bool:
-            for member in self.fleet.alive:
-                self._take_all(member, given)
-            return not self._owed()
+            taken = [self._take_all(member, given) for member in self.fleet.alive]
+            return all(taken) and not self._owed()
 
         # A server assigns nothing until it has renewed its lease, nor a job whose key it has not reserved yet.
         wait_for(is_drained, "every job is assigned")
+        self.commit()
         twice = [handle for handle, count in given.items() if count > 1]
-        assert not twice, f"{len(twice)} jobs came twice, such as {twice[:3]}"
+        # On a busy machine a server may be taken for dead at any time, with the ends that it has not stored yet.
+        if self._times_fenced() == before:
+            assert not twice, f"{len(twice)} jobs came twice, such as {twice[:3]}"
+            self.account.forget_ended()
         assert not self.account.problems, self.account.problems[:10]
-        for member in self.fleet.alive:
-            self._commit(member)
-        self.account.forget_ended()
 
-    def _take_all(self, member: Member, given: Counter[bytes]) -> None:
-        with Peer(member.port).register(FUNCTION, KEYED) as worker:
+    def _take_all(self, member: Member, given: Counter[bytes]) -> bool:
+        """Whether the server has answered until it had no more."""
+        with contextlib.suppress(*_GONE), Peer(member.port).register(FUNCTION, KEYED) as worker:
             while (assignment := worker.take(Kind.GRAB_JOB_UNIQ)) is not None:
                 given[assignment.handle] += 1
                 self._end(assignment.function, assignment.data, assignment.handle)
                 worker.send(Kind.WORK_COMPLETE, assignment.handle, b"")
             worker.silence()
+            return True
+        return False
 
     def _owed(self) -> set[bytes]:
         """Jobs that a worker has to be given; those for a time in years are not due."""
         plain = {job.handle for job in self.account.jobs.values() if job.promised and not job.scheduled}
         return plain | self.keys.promised
 
-    def _commit(self, member: Member) -> None:
-        """What a server was told is stored when it has acknowledged one more job; the end of a job is not answered."""
-        payload = b"last.%d" % next(_serial)
-        job = Job(payload, Kind.SUBMIT_JOB_EPOCH, b"")
+    def commit(self) -> None:
+        """Wait until what the servers know is in PostgreSQL: ends of jobs are not acknowledged, but one more job is."""
+        for member in self.fleet.alive:
+            wait_for(functools.partial(self._submit, member), f"{member.name} acknowledges a job")
+
+    def _submit(self, member: Member) -> bool:
+        """Whether one more job, which is due in many years, was acknowledged."""
+        job = Job(b"last.%d" % next(_serial), Kind.SUBMIT_JOB_EPOCH, b"")
         self.account.add(job)
-        with Peer(member.port) as peer:
-            peer.send(Kind.SUBMIT_JOB_EPOCH, FUNCTION, b"", b"%d" % NEVER_SOON, payload)
+        with contextlib.suppress(*_GONE), Peer(member.port) as peer:
+            peer.send(Kind.SUBMIT_JOB_EPOCH, FUNCTION, b"", b"%d" % NEVER_SOON, job.payload)
             self.account.acknowledge(job, peer.body(Kind.JOB_CREATED))
+            return True
+        return False
+
+    def _times_fenced(self) -> dict[str, int]:
+        return {member.name: member.times_fenced for member in self.fleet.alive}
 
     def _end(self, function: bytes, payload: bytes, handle: bytes) -> None:
         if function == KEYED:

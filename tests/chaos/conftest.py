@@ -21,7 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture
-def rounds(request: pytest.FixtureRequest) -> int:
+def chaos_rounds(request: pytest.FixtureRequest) -> int:
     return int(request.config.getoption("--chaos-rounds", SHORT))
 
 

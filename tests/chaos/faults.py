@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from tests.chaos.members import LEASE, Fleet, Member
 from tests.support import postgres
+from tests.support.pgbouncer import PgBouncer
+from tests.support.postgres_pair import Pair
 from tests.support.postgres_proxy import Moment, commit, commit_answer, copy_data
 from tests.support.waiting import wait_for
 
@@ -21,12 +23,36 @@ _never = threading.Event()
 
 
 class Stage:
-    """What a fault can act on."""
+    """What a fault can act on. There is a cluster, or a pair; and there may be a pooler in front of it."""
 
-    def __init__(self, fleet: Fleet, cluster: postgres.Cluster, chance: random.Random) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        chance: random.Random,
+        cluster: postgres.Cluster | None = None,
+        pair: Pair | None = None,
+        pooler: PgBouncer | None = None,
+    ) -> None:
         self.fleet = fleet
-        self.cluster = cluster
         self.chance = chance
+        self._cluster = cluster
+        self._pair = pair
+        self._pooler = pooler
+
+    @property
+    def cluster(self) -> postgres.Cluster:
+        assert self._cluster is not None
+        return self._cluster
+
+    @property
+    def pair(self) -> Pair:
+        assert self._pair is not None
+        return self._pair
+
+    @property
+    def pooler(self) -> PgBouncer:
+        assert self._pooler is not None
+        return self._pooler
 
     def member(self) -> Member:
         return self.chance.choice(self.fleet.alive)
@@ -45,6 +71,7 @@ def kill_server(stage: Stage) -> None:
 
 
 def kill_all_servers(stage: Stage) -> None:
+    """PostgreSQL alone knows what was acknowledged."""
     for member in stage.fleet.members:
         member.kill()
     for member in stage.chance.sample(stage.fleet.members, len(stage.fleet.members)):
@@ -116,6 +143,25 @@ def kill_postmaster(stage: Stage) -> None:
     stage.cluster.start()
 
 
+def fail_over(stage: Stage) -> None:
+    """The primary is gone at once; a standby takes its place."""
+    stage.pair.fail_over()
+    stage.pair.restore_standby()
+
+
+def fail_over_behind(stage: Stage) -> None:
+    """The standby that takes its place has not heard of the last commits."""
+    stage.pair.leave_behind()
+    pass_time(stage.chance.uniform(0, SHORT_PAUSE))
+    fail_over(stage)
+
+
+def restart_pooler(stage: Stage) -> None:
+    stage.pooler.stop()
+    pass_time(stage.chance.uniform(0, SHORT_PAUSE))
+    stage.pooler.start()
+
+
 Fault = Callable[[Stage], None]
 FAULTS: Mapping[str, Fault] = {
     "kill -9 of a server": kill_server,
@@ -132,11 +178,15 @@ FAULTS: Mapping[str, Fault] = {
 }
 
 
-def chosen(words: list[str]) -> list[str]:
+def chosen(words: list[str]) -> dict[str, Fault]:
     """The faults with one of these words in their names; all without words."""
-    names = [name for name in FAULTS if not words or any(word.lower() in name.lower() for word in words)]
-    assert names, f"no fault is called {' or '.join(words)}; there are: {', '.join(FAULTS)}"
-    return names
+    found = {
+        name: fault
+        for name, fault in FAULTS.items()
+        if not words or any(word.lower() in name.lower() for word in words)
+    }
+    assert found, f"no fault is called {' or '.join(words)}; there are: {', '.join(FAULTS)}"
+    return found
 
 
 def deck(names: list[str], chance: random.Random) -> Iterator[str]:

@@ -4,6 +4,7 @@ Their books are those of tests/crash, for jobs without a key, and `keys.py`, for
 """
 
 import contextlib
+import socket
 import threading
 from collections.abc import Iterator
 
@@ -14,8 +15,8 @@ from tests.crash.load import PATIENCE, Account, Peer
 from tests.support.gearman_peer import Kind, assignment, request
 
 KEYED = b"keyed"
-KEYS = [b"key-%d" % number for number in range(6)]
-HOLD = 0.01  # seconds that a worker has a job with a key
+KEYS = [b"key-%d" % number for number in range(3)]
+HOLD = 0.1  # seconds that a worker has a job with a key: most of the time, another one with its key could run
 RETRY = 0.05  # seconds until the next server is tried
 
 
@@ -32,36 +33,38 @@ class Roamer(Peer):
         return self._port
 
     def run(self) -> None:
-        while not self.ending.is_set():
-            try:
-                self.work()
-            except (OSError, EOFError):
-                self.lost()
-                self._move()
+        with contextlib.suppress(OSError):  # of a new connection, when it is told to end
+            while not self.ending.is_set():
+                try:
+                    self.arrived()
+                    while not self.ending.is_set():
+                        self.work()
+                except (OSError, EOFError):
+                    self.lost()
+                    self.reconnect()
         self.socket.close()
-
-    def lost(self) -> None:
-        """The connection is gone."""
 
     def arrived(self) -> None:
         """There is a new connection."""
+
+    def lost(self) -> None:
+        """The connection is gone."""
 
     def end(self) -> None:
         """Close the connection, whatever it waits for."""
         self.ending.set()
         with contextlib.suppress(OSError):
-            self.socket.shutdown(2)
+            self.socket.shutdown(socket.SHUT_RDWR)
 
-    def _move(self) -> None:
-        while not self.ending.is_set():
-            self._port = self.random.choice(self.fleet.ports())
+    def _connect(self) -> socket.socket:
+        """To the server that it had, or else to any that accepts."""
+        while True:
             try:
-                self.reconnect()
-                self.arrived()
+                return super()._connect()
             except OSError:
-                self.ending.wait(RETRY)
-            else:
-                return
+                if self.ending.wait(RETRY):
+                    raise
+                self._port = self.random.choice(self.fleet.ports())
 
 
 class Client(Roamer, load.Client):
@@ -77,7 +80,6 @@ class Worker(Roamer, load.Worker):
 
     def __init__(self, fleet: Fleet, account: Account, seed: int, port: int) -> None:
         Roamer.__init__(self, fleet, account, seed, port)
-        self.arrived()
 
     def arrived(self) -> None:
         self.send(request(Kind.CAN_DO, load.FUNCTION))
@@ -110,7 +112,6 @@ class KeyWorker(Roamer):
         super().__init__(fleet, account, seed, port)
         self.book = book
         self._held: tuple[bytes, Attempt] | None = None
-        self.arrived()
 
     def arrived(self) -> None:
         self.send(request(Kind.CAN_DO, KEYED))

@@ -3,6 +3,8 @@
 # By the processor time that they take.
 LONGEST = (
     "tests/integration/test_build.py",
+    "tests/chaos/test_chaos.py",
+    "tests/chaos/test_failover.py",
     "tests/crash/test_kill.py",
     "tests/crash/test_kept_after_kill.py",
     "tests/property/test_engine_machine.py",

@@ -1,0 +1,94 @@
+"""The books find what they are kept for: a lost job, an invented one, and a key that runs twice at a time."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.chaos.check import Books
+from tests.chaos.keys import Attempt, KeyBook
+from tests.chaos.members import Fleet, Member
+from tests.crash.load import FUNCTION
+from tests.support import postgres
+from tests.support.gearman_peer import Kind, Peer
+from tests.support.postgres_programs import NEWEST, PEERS
+
+needs_postgresql = pytest.mark.peer(PEERS[NEWEST])
+
+SOON = 0.5  # seconds: what is lost does not come back later either
+
+
+@pytest.fixture
+def cluster() -> Iterator[postgres.Cluster]:
+    with postgres.running(fsync="off") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def fleet(cluster: postgres.Cluster) -> Iterator[Fleet]:
+    with Fleet([Member("server-0", cluster.url())]) as fleet:
+        yield fleet
+
+
+@needs_postgresql
+def test_a_lost_job_is_noticed(cluster: postgres.Cluster, fleet: Fleet) -> None:
+    books = Books(fleet)
+    books.commit()
+    [member] = fleet.members
+    member.kill()
+    cluster.query("DELETE FROM geartrain.jobs")
+    member.start()
+    with pytest.raises(AssertionError, match="after: 1 of 1 are not there"):
+        books.wait_until_whole("after", SOON)
+
+
+@needs_postgresql
+def test_a_job_that_nobody_submitted_is_noticed(fleet: Fleet) -> None:
+    books = Books(fleet)
+    with Peer(fleet.members[0].port) as stranger:
+        stranger.submit(FUNCTION, b"", b"of nobody", kind=Kind.SUBMIT_JOB_BG)
+    with pytest.raises(AssertionError, match="1 jobs are new, but only 0 were never answered"):
+        books.check("after")
+    with pytest.raises(AssertionError, match="which nobody submitted"):
+        books.drain()
+
+
+@needs_postgresql
+def test_a_drain_leaves_what_is_not_due(fleet: Fleet) -> None:
+    books = Books(fleet)
+    books.drain()
+    assert len(books.promised()) == 1
+    books.check("after")
+
+
+@pytest.fixture
+def book() -> KeyBook:
+    book = KeyBook()
+    book.submit(b"payload")
+    return book
+
+
+ONE, OTHER = Member("one", "memory"), Member("other", "memory")
+
+
+def run_twice(book: KeyBook) -> None:
+    book.begin(b"key", b"payload", Attempt(ONE, ONE.faults, b"H:1"))
+    book.begin(b"key", b"payload", Attempt(OTHER, OTHER.faults, b"H:2"))
+
+
+def test_a_key_that_runs_twice_at_a_time_is_noticed_once(book: KeyBook) -> None:
+    run_twice(book)
+    assert book.twice({}) == ["b'key' ran as b'H:1' on one and at the same time as b'H:2' on other"]
+    assert book.twice({}) == []
+
+
+def test_a_key_may_run_again_when_its_server_was_taken_for_dead(book: KeyBook) -> None:
+    run_twice(book)
+    assert book.twice({"one": 1}) == []
+
+
+def test_a_key_may_run_again_after_its_end(book: KeyBook) -> None:
+    attempt = Attempt(ONE, ONE.faults, b"H:1")
+    book.begin(b"key", b"payload", attempt)
+    book.end(b"key", attempt)
+    run_twice(book)
+    assert len(book.twice({})) == 1
