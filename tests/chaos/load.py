@@ -39,7 +39,9 @@ class Roamer(Peer):
                     self.arrived()
                     while not self.ending.is_set():
                         self.work()
-                except (OSError, EOFError):
+                except (OSError, EOFError) as error:
+                    if isinstance(error, TimeoutError):
+                        self.unanswered()
                     self.lost()
                     self.reconnect()
         self.socket.close()
@@ -49,6 +51,9 @@ class Roamer(Peer):
 
     def lost(self) -> None:
         """The connection is gone."""
+
+    def unanswered(self) -> None:
+        """The server has said nothing for a long time, and has not closed the connection."""
 
     def end(self) -> None:
         """Close the connection, whatever it waits for."""
@@ -67,7 +72,15 @@ class Roamer(Peer):
                 self._port = self.random.choice(self.fleet.ports())
 
 
-class Client(Roamer, load.Client):
+class Submitter(Roamer):
+    """A client: each of its submissions is answered, or its connection ends."""
+
+    def unanswered(self) -> None:
+        name = self.fleet.of(self.port).name
+        self.account.problem(f"{name} did not answer a submission, and did not close the connection")
+
+
+class Client(Submitter, load.Client):
     """Submits background jobs of every kind without a shared key."""
 
     def __init__(self, fleet: Fleet, account: Account, seed: int, port: int, name: str) -> None:
@@ -85,7 +98,7 @@ class Worker(Roamer, load.Worker):
         self.send(request(Kind.CAN_DO, load.FUNCTION))
 
 
-class KeyClient(Roamer):
+class KeyClient(Submitter):
     """Submits jobs with one of a few keys, so that most find a twin, here or on another server."""
 
     def __init__(self, fleet: Fleet, account: Account, seed: int, port: int, name: str, book: KeyBook) -> None:

@@ -210,6 +210,11 @@ class Door:
         for connection in list(self.connections):
             connection.close()
 
+    def abort(self) -> None:
+        """Close every connection at once; what is left to write, or waits for the store, is lost."""
+        for connection in list(self.connections):
+            connection.transport.abort()
+
     def _check_later(self) -> None:
         self._next_check = self.tick_loop.timers.call_later(self._check_interval(), self._check_progress)
 

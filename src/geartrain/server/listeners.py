@@ -169,6 +169,11 @@ class Doors:
         for door in self._doors.values():
             door.close()
 
+    def abort(self) -> None:
+        """Close the connections that are left, without waiting for what they have to write."""
+        for door in self._doors.values():
+            door.abort()
+
     async def _open(self, address: Address) -> None:
         door = self._door(address)
         resolved = await _resolve(address)

@@ -342,6 +342,8 @@ class Server:
         if self._control is not None:
             await self._control.close()
         self._doors.close()
+        if self.is_fenced:  # acknowledgements that wait for a commit never come, and the process goes on
+            self._doors.abort()
         deadline = self._loop.time() + FLUSH_SECONDS
         while self._doors.connections and self._loop.time() < deadline:
             await asyncio.sleep(0.005)
