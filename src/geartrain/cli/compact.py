@@ -3,13 +3,13 @@
 import msgspec
 
 from geartrain.cli import local_store
-from geartrain.maintenance import store_file
+from geartrain.maintenance import store_file, stores
 from geartrain.server.process import log
 
 EPILOG = """
 **When to use it.** Rarely: the server reuses the space of finished jobs for new ones. After an unusually large backlog,
 this command returns that space to the disk. Stop the server first. The disk needs free space of twice the size of the
-remaining jobs.
+remaining jobs. A store on PostgreSQL does not need it: PostgreSQL does this by itself (autovacuum).
 
 **Examples**
 
@@ -21,12 +21,16 @@ remaining jobs.
 
 def compact(store: local_store.Store = None, config: local_store.Config = None, json: local_store.Json = False) -> None:
     """Shrink the file of a store to the size of its jobs. The server must be stopped."""
-    location = store_file.existing(local_store.settings(store, config))
-    with local_store.plain_errors(str(location.path)), log.opened(log.STDERR, "warning", "text"):
-        sizes = store_file.compact(location)
+    location = stores.commands(local_store.settings(store, config))
+    location.require_existing()
+    with local_store.plain_errors(location.name), log.opened(log.STDERR, "warning", "text"):
+        sizes = location.compact()
     if json:
-        print(msgspec.json.encode({"file": str(location.path), **sizes._asdict()}).decode())
+        fields = sizes._asdict() if sizes is not None else {"before": None, "after": None}
+        print(msgspec.json.encode({"file": location.name, **fields}).decode())
+    elif sizes is None:
+        print(f"{location.name}: nothing to do; PostgreSQL removes dead rows and reuses their space (autovacuum)")
     else:
         print(
-            f"{location.path}: {store_file.shown_size(sizes.before)} before, {store_file.shown_size(sizes.after)} after"
+            f"{location.name}: {store_file.shown_size(sizes.before)} before, {store_file.shown_size(sizes.after)} after"
         )

@@ -11,7 +11,8 @@ from typing import Annotated, BinaryIO
 import typer
 
 from geartrain.cli import local_store, progress
-from geartrain.maintenance import running_server, store_file
+from geartrain.maintenance import running_server, stores
+from geartrain.maintenance.dump_writer import DumpCounts
 
 EPILOG = """
 **Contents.** Every background job that is scheduled, queued, running or dead, every failed job that is kept whole, all
@@ -33,6 +34,8 @@ ended meanwhile.
 
 - `geartrain dump --store sqlite:///var/lib/geartrain/jobs.db jobs.dump` dumps another store
 
+- `geartrain dump --store 'postgresql://geartrain@db/jobs' jobs.dump` dumps the jobs of all servers of a cluster
+
 - `geartrain dump --server gearman://jobs.example:4730 jobs.dump` dumps a server that runs, whatever its store
 """
 
@@ -53,13 +56,15 @@ def dump(
 ) -> None:
     """Write the jobs of a store or of a running server as lines of JSON, for a backup or to move them."""
     local_store.require_one(server, store, config)
-    location = store_file.existing(local_store.settings(store, config)) if not server else None
+    location = stores.commands(local_store.settings(store, config)) if not server else None
+    if location is not None:
+        location.require_existing()
     line = progress.ProgressLine("dumping")
     notices = progress.Notices(line)
     name = "stdout" if file == STDOUT else file
     with local_store.plain_errors(name), _exit_on_closed_pipe(), _target(file) as target:
         if location is not None:
-            dumped = store_file.write_dump(location.path, records, target.write, notices, line)
+            dumped = location.write_dump(records, target.write, notices, line)
         else:
             dumped = _dump_server(server or "", records, target.write, notices, line)
         notices.end()
@@ -77,7 +82,7 @@ def _dump_server(
     write: Callable[[bytes], object],
     notices: progress.Notices,
     line: progress.ProgressLine,
-) -> store_file.DumpCounts:
+) -> DumpCounts:
     return local_store.ask_server(server, lambda ask: running_server.write_dump(ask, records, write, notices, line))
 
 

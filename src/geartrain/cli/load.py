@@ -11,8 +11,8 @@ import msgspec
 import typer
 
 from geartrain.cli import local_store, progress
-from geartrain.maintenance import running_server, store_file
-from geartrain.maintenance.store_file import Summary
+from geartrain.maintenance import running_server, stores
+from geartrain.maintenance.stores import Summary
 from geartrain.server.process import log
 
 EPILOG = """
@@ -23,6 +23,9 @@ attempts. New jobs get ids above those of the loaded ones.
 `admin` for all functions is needed. It is checked as a whole, and then sent in parts. If the connection ends in the
 middle, load it again: what the server has is skipped. A server with a file is stopped first, and its store is named
 with `--store`.
+
+**Clusters.** A store on PostgreSQL is loaded while its servers run: they take over the jobs within seconds, and use the
+schedules and settings. They have their own jobs in memory, so `--replace` is refused until they are stopped.
 
 **Contents.** Jobs, records, schedules, and the pauses, limits and settings of functions.
 
@@ -38,6 +41,8 @@ same function.
 - `zcat jobs.dump.gz | geartrain load -` reads standard input
 
 - `geartrain load jobs.dump --store sqlite:///srv/new/jobs.db` creates a new store
+
+- `geartrain load jobs.dump --store 'postgresql://geartrain@db/jobs'` loads into a cluster that runs, or starts later
 
 - `geartrain load jobs.dump --server gearman://127.0.0.1:4730` loads into a server that runs with `--store memory`
 """
@@ -63,15 +68,15 @@ def load(
 ) -> None:
     """Load a dump into a store whose server is stopped, or into a running server whose store is in memory."""
     local_store.require_one(server, store, config)
-    location = store_file.store(local_store.settings(store, config)) if not server else None
-    target = str(location.path) if location is not None else str(server)
+    location = stores.commands(local_store.settings(store, config)) if not server else None
+    target = location.name if location is not None else str(server)
     line = progress.ProgressLine("loading")
     notices = progress.Notices(line)
     name = "stdin" if file == STDIN else file
     with local_store.plain_errors(name), _source(file) as lines, log.opened(log.STDERR, "warning", "text"):
         try:
             if location is not None:
-                summary = store_file.load_dump(location, lines, name, replace, notices, line)
+                summary = location.load_dump(lines, name, replace, notices, line)
             else:
                 summary = _load_into_server(target, lines, name, replace, notices, line)
         finally:

@@ -9,7 +9,7 @@ from typing import IO, Any, Final, NamedTuple
 import msgspec
 
 from geartrain.errors import AdminError, ClientError, StoreError
-from geartrain.maintenance.store_file import DumpCounts, Notice, Progress
+from geartrain.maintenance.dump_writer import DumpCounts, Notice, Progress
 from geartrain.store import dump
 from geartrain.store.load_counts import Summary
 

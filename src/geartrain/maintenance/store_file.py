@@ -3,38 +3,24 @@
 import math
 import os
 import shutil
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from geartrain.errors import StoreError
-from geartrain.model import Job
+from geartrain.maintenance import dump_writer
+from geartrain.maintenance.dump_writer import DumpCounts, Notice, Progress
 from geartrain.server import options
 from geartrain.server.config.settings import Settings
-from geartrain.store import dump, loader, rows, url
-from geartrain.store.contract import Record
+from geartrain.store import dump, loader, url
 from geartrain.store.load_counts import Summary as Summary
+from geartrain.store.memory import MemoryStore
 from geartrain.store.snapshot import Snapshot
 from geartrain.store.sqlite import SqliteStore, disk_size
 
 # SQLite writes a copy beside the file, and then the copy into the file through the write-ahead log.
 COPIES_TO_COMPACT: Final = 2
-_REPORT_EVERY: Final = 1000  # jobs or records
 _UNITS: Final = ("KiB", "MiB", "GiB", "TiB")
-
-_T = TypeVar("_T", Job, Record)
-
-Progress = Callable[[int], None]
-Notice = Callable[[str], None]
-
-
-class DumpCounts(NamedTuple):
-    """The contents of a dump."""
-
-    jobs: int
-    records: int
-    values: int
 
 
 class CompactSizes(NamedTuple):
@@ -48,7 +34,10 @@ def store(settings: Settings) -> SqliteStore:
     """The store that `geartrain serve` would use, not opened; StoreError if it has no file."""
     file_store = url.create_store(settings.store, options.result_limits(settings))
     if not isinstance(file_store, SqliteStore):
-        raise StoreError("a memory store has no file; name a store with a file with --store")
+        kind = (
+            "a memory store" if isinstance(file_store, MemoryStore) else f"{url.shown(settings.store)} is a store that"
+        )
+        raise StoreError(f"{kind} has no file; name a store with a file with --store, or a server with --server")
     return file_store
 
 
@@ -71,25 +60,8 @@ def write_dump(
     path: Path, with_records: bool, write: Callable[[bytes], object], notice: Notice, progress: Progress
 ) -> DumpCounts:
     """Write a dump of the file as it is now; a server may have it open."""
-    counts = [0, 0, 0]
     with Snapshot(path) as snapshot:
-        snapshot.require_known_layout()
-        write(dump.header(time.time(), snapshot.next_id))
-        values = (dump.value_line(dump.SavedValue(*pair)) for pair in snapshot.saved_values())
-        jobs = _lines(snapshot.jobs(notice), dump.job_line, notice)
-        records = _lines(
-            snapshot.records(only_whole=not with_records),
-            lambda record: dump.record_line(record, snapshot.failed_job(record)),
-            notice,
-        )
-        for index, lines in ((2, values), (0, jobs), (1, records)):
-            for line in lines:
-                write(line)
-                counts[index] += 1
-                if not counts[index] % _REPORT_EVERY:
-                    progress(sum(counts))
-    write(dump.end(*counts))
-    return DumpCounts(*counts)
+        return dump_writer.write(snapshot, with_records, write, notice, progress)
 
 
 def load_dump(
@@ -126,15 +98,6 @@ def shown_size(size: float) -> str:
         return f"{size:.0f} bytes"
     power = min(int(math.log(size, 1024)), len(_UNITS))
     return f"{size / 1024**power:.1f} {_UNITS[power - 1]}"
-
-
-def _lines(entries: Iterable[_T], encode: Callable[[_T], bytes], notice: Notice) -> Iterator[bytes]:
-    """Encode each entry as a line; entries that cannot be encoded are reported and skipped."""
-    for entry in entries:
-        try:
-            yield encode(entry)
-        except rows.BrokenRowError as broken:
-            notice(f"row {entry.id} skipped: {broken}")
 
 
 def _require_space(path: Path) -> None:

@@ -18,6 +18,7 @@ from geartrain.store.sqlite import SqliteStore
 from geartrain.store.sqlite_records import RecordTable
 
 _ADD_JOB: Final = schema.insert("jobs", contract.COLUMNS)
+_SAVE_VALUE: Final = "INSERT OR REPLACE INTO kept VALUES (?, ?)"
 _SET_NEXT_ID: Final = "INSERT OR REPLACE INTO meta VALUES ('next_id', ?)"
 # Pruning relies on `seq` being the order of records in time, and old records of a dump are added after newer ones.
 _SORT_RECORDS: Final = """
@@ -64,7 +65,7 @@ def _add(
         with store.transaction() as connection:
             counts = LoadCounts(replace, notice)
             loader = _Loader(connection, store.record_table, counts)
-            values = SavedValueLoader(connection, counts)
+            values = _saved_values(connection, counts)
             for number, entry in enumerate(entries(next_id), start=1):
                 if isinstance(entry, Job):
                     loader.job(entry)
@@ -83,6 +84,12 @@ def _add(
     finally:
         store.close(next_id)
     return counts.summary(next_id)
+
+
+def _saved_values(connection: apsw.Connection, counts: LoadCounts) -> SavedValueLoader:
+    rows: Any = connection.execute("SELECT name, value FROM kept ORDER BY name")
+    values = {str(name): bytes(value) for name, value in rows}
+    return SavedValueLoader(values, counts, lambda slot, value: connection.execute(_SAVE_VALUE, (slot, value)))
 
 
 class _Names(NamedTuple):

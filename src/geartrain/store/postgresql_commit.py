@@ -26,8 +26,8 @@ _NO_PLACE: Final = "(0,0)"
 _FENCES_BY_PLACE: Final = 1000
 _ROWS_PER_STATEMENT: Final = 5000
 _IDS_LEFT: Final = 2 ** (NODE_BITS - 1)  # of a range, when the next one is begun
-_KEYED_COLUMNS: Final = (*COLUMNS, "key")
-_KEYED_TYPES: Final = (*packed.JOB_TYPES, packed.BYTEA)
+KEYED_COLUMNS: Final = (*COLUMNS, "key")
+KEYED_TYPES: Final = (*packed.JOB_TYPES, packed.BYTEA)
 _DEAD: Final = 6
 
 Row = tuple[Any, ...]
@@ -121,8 +121,8 @@ class BatchWriter:
         self.ids_end = (node + 1) << NODE_BITS
         self.resynced = 0  # rows that the last whole batch found missing
         self._fence = self._sql("SELECT {s}.fence(%s, %s::tid, %s, %s)::text")
-        names = ", ".join(_KEYED_COLUMNS)
-        insert = insert_columns("jobs", _KEYED_COLUMNS, _KEYED_TYPES)
+        names = ", ".join(KEYED_COLUMNS)
+        insert = insert_columns("jobs", KEYED_COLUMNS, KEYED_TYPES)
         self._insert = self._sql(insert)
         self._insert_keyed = self._sql(f"{insert} ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING RETURNING id")
         updates = ", ".join(f"{name} = excluded.{name}" for name in COLUMNS[1:])
@@ -195,11 +195,11 @@ class BatchWriter:
         if plan.is_whole:
             return
         for rows in _parts(plan.changed):
-            connection.execute(self._upsert, _keyed_columns(rows))
+            connection.execute(self._upsert, keyed_columns(rows))
 
     def _insert_small(self, connection: Connection, plan: Plan) -> None:
         if plan.new:
-            connection.execute(self._insert, _keyed_columns(plan.new))
+            connection.execute(self._insert, keyed_columns(plan.new))
         if plan.finished:
             columns = packed.columns(packed.RECORD_TYPES, plan.finished)
             connection.execute(self._records.statements.insert_records, list(map(Array, columns)))
@@ -223,7 +223,7 @@ class BatchWriter:
         rows = plan.changed
         self.resynced = sum(row[0] not in present for row in rows)
         for part in _parts(rows):
-            connection.execute(self._upsert, _keyed_columns(part))
+            connection.execute(self._upsert, keyed_columns(part))
 
     def _insert_with_keys(self, connection: Connection, keyed: dict[bytes, Row]) -> dict[int, Twin]:
         """Insert jobs whose keys are free; return the jobs of others that have the keys of the rest."""
@@ -232,7 +232,7 @@ class BatchWriter:
         while left:
             inserted: set[int] = set()
             for keys in _parts(left):
-                answer = connection.execute(self._insert_keyed, _keyed_columns([keyed[key] for key in keys]))
+                answer = connection.execute(self._insert_keyed, keyed_columns([keyed[key] for key in keys]))
                 inserted.update(row[0] for row in answer)
             left = [key for key in left if keyed[key][0] not in inserted]
             if left:
@@ -280,7 +280,8 @@ class BatchWriter:
         return low + 1
 
 
-def _keyed_columns(rows: Sequence[Row]) -> list[Array]:
+def keyed_columns(rows: Sequence[Row]) -> list[Array]:
+    """The values of KEYED_COLUMNS of some jobs, as parameters."""
     columns = packed.columns(packed.JOB_TYPES, rows)
     keys = packed.array(packed.BYTEA, [packed.nullable(packed.key(row)) for row in rows])
     return list(map(Array, [*columns, keys]))

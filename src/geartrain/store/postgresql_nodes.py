@@ -34,6 +34,11 @@ class NodeInfo(NamedTuple):
     version: str
 
 
+def lock_joining(connection: Connection, schema: str) -> None:
+    """Let no other server become a node before this transaction ends."""
+    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('geartrain join ' || %s, 0))", (schema,))
+
+
 class NodeTable:
     """The tables `nodes` and `ranges` of one schema."""
 
@@ -125,9 +130,7 @@ class NodeTable:
         """
         self._fence_namesake(connection, info.name, is_gone)
         with connection.transaction():
-            connection.execute(
-                "SELECT pg_advisory_xact_lock(hashtextextended('geartrain join ' || %s, 0))", (self._schema,)
-            )
+            lock_joining(connection, self._schema)
             if connection.execute(self._named, (info.name,)).fetchone() is not None:
                 raise StoreError(_taken(info.name))
             id, state, place = one(connection.execute(self._insert, (info.name, info.machine, info.version)))

@@ -176,7 +176,7 @@ def migrate(connection: psycopg.Connection[Any], schema: str, handle_prefix: str
         connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('geartrain:' || %s, 0))", (schema,))
         layout = read_layout(connection, schema)
         if layout > len(MIGRATIONS):
-            oldest = _meta(connection, schema, "oldest_layout")
+            oldest = read_oldest_layout(connection, schema)
             if len(MIGRATIONS) < oldest:
                 raise StoreError(
                     f"schema {schema!r} was migrated by a newer Geartrain (layout {layout}, servers of layout {oldest} "
@@ -201,6 +201,11 @@ def read_layout(connection: psycopg.Connection[Any], schema: str) -> int:
     if is_used:
         raise StoreError(f"schema {schema!r} has tables of another program; name another one with ?schema= in the URL")
     return 0
+
+
+def read_oldest_layout(connection: psycopg.Connection[Any], schema: str) -> int:
+    """The oldest layout whose servers can use a schema that has tables of ours."""
+    return _meta(connection, schema, "oldest_layout")
 
 
 def _upgrade(connection: psycopg.Connection[Any], schema: str, layout: int, handle_prefix: str) -> None:

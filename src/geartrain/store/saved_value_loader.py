@@ -1,32 +1,32 @@
 """Loading the saved values of a dump into a store.
 
-Most values are in numbered slots, `cron.0`, `order.1`, and name what they are about in their own text: a schedule has a
-`name`, the settings of a function have a `function`. Two values of the same kind and name are the same setting,
-whatever their slots.
+Most values are in slots, `cron.0`, `order.1`, or `cron.nightly` in a store that several servers share. They name what
+they are about in their own text: a schedule has a `name`, the settings of a function have a `function`. Two values of
+the same kind and name are the same setting, whatever their slots.
 """
 
 import re
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Final
 
-import apsw
 import msgspec
 
 from geartrain.store.dump import SavedValue
 from geartrain.store.load_counts import LoadCounts
 
 _SLOT: Final = re.compile(r"(.+)\.([0-9]+)")
-_SELECT: Final = "SELECT name, value FROM kept WHERE value <> x'' ORDER BY name"
-_SAVE: Final = "INSERT OR REPLACE INTO kept VALUES (?, ?)"
 
 
 class SavedValueLoader:
-    """Adds values, within a transaction. A setting that the store has already is left as it is, or replaced."""
+    """Adds values to those that a store has. A setting that is there already is left as it is, or replaced.
 
-    def __init__(self, connection: apsw.Connection, counts: LoadCounts) -> None:
-        self._connection = connection
+    `save` is called with the slot and the value of each one that is added.
+    """
+
+    def __init__(self, values: Mapping[str, bytes], counts: LoadCounts, save: Callable[[str, bytes], object]) -> None:
         self._counts = counts
-        rows: Any = connection.execute(_SELECT)
-        self._values = {str(name): bytes(value) for name, value in rows}
+        self._save = save
+        self._values = {name: value for name, value in values.items() if value}
         self._slots = {_subject(name, value): name for name, value in self._values.items()}
 
     def add(self, saved: SavedValue) -> None:
@@ -40,7 +40,7 @@ class SavedValueLoader:
         slot = slot or self._free_slot(saved.name)
         self._slots[subject] = slot
         self._values[slot] = saved.value
-        self._connection.execute(_SAVE, (slot, saved.value))
+        self._save(slot, saved.value)
         self._counts.values += 1
 
     def _free_slot(self, name: str) -> str:
@@ -56,13 +56,15 @@ class SavedValueLoader:
 def _subject(name: str, value: bytes) -> tuple[str, object]:
     """What a value is about: its own name, or the kind of its slot and the name in its text."""
     slot = _SLOT.fullmatch(name)
-    if slot is None:
-        return (name, "")
+    unnamed = (slot[1], value) if slot is not None else (name, b"")
+    kind, dot, _ = name.partition(".")
+    if not dot:
+        return unnamed
     try:
         fields = msgspec.json.decode(value)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return (slot[1], value)
+        return unnamed
     if not isinstance(fields, dict):
-        return (slot[1], value)
+        return unnamed
     named = fields.get("name", fields.get("function"))
-    return (slot[1], str(named) if named is not None else value)
+    return (kind, str(named)) if named is not None else unnamed

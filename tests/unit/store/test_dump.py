@@ -371,7 +371,8 @@ def test_dump_of_a_loaded_dump_is_the_same(
     by_handle = {entry.handle: entry for entry in by_id.values()}
     apart = {(entry.function, entry.unique or entry.handle): entry for entry in by_handle.values()}
     in_order = sorted((entry for entry in apart.values() if isinstance(entry, Job)), key=lambda job: job.id)
-    lines = dumped(*in_order, *(entry for entry in apart.values() if isinstance(entry, Record)), next_id=dump.LAST_ID)
+    ended = sorted((entry for entry in apart.values() if isinstance(entry, Record)), key=lambda end: end.finished_at)
+    lines = dumped(*in_order, *ended, next_id=dump.LAST_ID)
     target = SqliteStore(tmp_path_factory.mktemp("store") / "jobs.db")
     summary, notices = load(target, lines)
     assert (summary.jobs + summary.records, notices) == (len(apart), [])

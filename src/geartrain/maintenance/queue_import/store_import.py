@@ -4,8 +4,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from geartrain.maintenance.dump_writer import Progress
 from geartrain.maintenance.queue_import.gearmand_queue import QueuedJob
-from geartrain.maintenance.store_file import Progress
 from geartrain.model import Job
 from geartrain.server.config import settings as table
 from geartrain.server.config.settings import Settings
