@@ -43,7 +43,7 @@ PAGES: Final = {
 TUTORIAL: Final = ("A five-minute tour", "The command line", "Clients and workers in Python", "Tasks in Python")
 # What the navigation has instead.
 LEFT_OUT: Final = ("Two commands", "Where to read on")
-DOWNLOADS: Final = ("deploy", "LICENSE")
+DOWNLOADS: Final = ("deploy", "Containerfile", "LICENSE")
 
 _LINK: Final = re.compile(r'(\]\(|src="|srcset="|href=")([^)\s"#:]+)(?=[)#"])')
 _FENCE: Final = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)

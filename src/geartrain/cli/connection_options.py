@@ -18,6 +18,9 @@ from geartrain.client import credentials, tls
 TLS_PANEL: Final = "TLS, for URLs such as gearmans://"
 TOKEN_PANEL: Final = "Token, for servers with users"
 
+# Parameters with the URL of a server; what has one of them connects to it.
+_CONNECTING: Final = frozenset({"server", "new"})
+
 
 def _option(name: str, help: str, panel: str) -> Any:
     return Annotated[str, typer.Option(name, metavar="FILE", help=help, show_default=False, rich_help_panel=panel)]
@@ -59,10 +62,10 @@ OPTIONS: Final[dict[str, tuple[Any, Callable[[str], None]]]] = {
 
 
 def add(group: typer.Typer) -> None:
-    """Add the options to whatever has the option `--server`: the group, its commands, and the groups in it."""
+    """Add the options to whatever connects to a server: the group, its commands, and the groups in it."""
     own: list[Any] = [group.registered_callback] if group.registered_callback is not None else []
     for command in (*own, *group.registered_commands):
-        if command.callback is not None and "server" in inspect.signature(command.callback).parameters:
+        if command.callback is not None and _CONNECTING & inspect.signature(command.callback).parameters.keys():
             command.callback = _with_options(command.callback)
     for below in group.registered_groups:
         assert below.typer_instance is not None

@@ -4,11 +4,13 @@ import asyncio
 import dataclasses
 import signal
 import sys
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
-from geartrain.cli import exit_codes, progress, remote, tables
+from geartrain.cli import connection_options, exit_codes, progress, remote, tables
+from geartrain.client import credentials
 
 EPILOG: Final = f"""
 **How.** The command is a worker of the old server and a client of the new one. A background job is completed at the
@@ -24,6 +26,8 @@ shows it. Handles are new.
 
 The old server may be gearmand with any of its queues, or a Geartrain; for the latter, `geartrain dump` and `load` carry
 more. The new server is named by any URL whose protocol has background jobs and unique keys.
+
+**Tokens.** `--token-file` and the environment have the token of the new server, `--old-token-file` that of the old one.
 
 {exit_codes.EPILOG}
 **Examples**
@@ -45,6 +49,15 @@ def move(
         list[str] | None, typer.Argument(metavar="[FUNCTION]...", help="Only these functions.", show_default=False)
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
+    old_token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Send the token in this file to the old server.",
+            show_default=False,
+            rich_help_panel=connection_options.TOKEN_PANEL,
+        ),
+    ] = None,
     json: remote.Json = False,
 ) -> None:
     """Move the jobs of a running Gearman server to another server."""
@@ -52,7 +65,8 @@ def move(
     if follow:
         print(_FOLLOWING, file=sys.stderr)
     try:
-        summary = asyncio.run(_move(old, new, functions or [], follow, line))
+        token = credentials.read_file(str(old_token_file)) if old_token_file is not None else ""
+        summary = asyncio.run(_move(old, new, functions or [], follow, line, token))
     finally:
         line.end()
     if json:
@@ -68,12 +82,14 @@ def move(
         )
 
 
-async def _move(old: str, new: str, functions: list[str], follow: bool, line: progress.ProgressLine) -> Any:
+async def _move(
+    old: str, new: str, functions: list[str], follow: bool, line: progress.ProgressLine, old_token: str
+) -> Any:
     from geartrain.client.async_client import AsyncClient
     from geartrain.client.move.mover import Mover
 
     async with AsyncClient(new, patience=remote.PATIENCE) as client:
-        mover = Mover(old, client, line)
+        mover = Mover(old, client, line, old_token)
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, mover.stop)
         return await mover.run(functions, follow)

@@ -57,7 +57,7 @@ def credentials_for(address: Address, tls: ssl.SSLContext | None, token: str | N
 
 def use_file(path: str) -> None:
     """Use the token in this file for every connection of this process that has no token of its own."""
-    _of_command[:] = [_read(path)]
+    _of_command[:] = [read_file(path)]
 
 
 def command_token() -> str:
@@ -90,11 +90,12 @@ def _from_environment(protocol: str, environment: Mapping[str, str]) -> str:
     of_protocol = environment.get(_VARIABLES_OF_PROTOCOLS.get(protocol, ""), "")
     token = of_protocol or environment.get(VARIABLE, "")
     if not token and environment.get(FILE_VARIABLE):
-        return _read(environment[FILE_VARIABLE])
+        return read_file(environment[FILE_VARIABLE])
     return token
 
 
-def _read(path: str) -> str:
+def read_file(path: str) -> str:
+    """The token in a file."""
     try:
         token = Path(path).read_text(encoding="utf-8").strip()
     except OSError as error:

@@ -57,9 +57,9 @@ async def workers(url: str, search: str) -> dict[str, Any]:
     return {"items": items, "after": ""}
 
 
-async def ask(url: str, command: str) -> bytes:
+async def ask(url: str, command: str, token: str | None = None) -> bytes:
     """The answer to a command of the text protocol that lists something; an error is one line that begins with ERR."""
-    return await _ask(address.parse(url), command.encode() + b"\n", _END)
+    return await _ask(address.parse(url), command.encode() + b"\n", _END, token=token)
 
 
 async def _ask(

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -128,3 +129,14 @@ def test_following(old: serving.ServerProcess, new: serving.ServerProcess) -> No
 def test_server_is_not_moved_to_itself(new: serving.ServerProcess) -> None:
     other_name = new.url.replace("127.0.0.1", "localhost")
     assert "are the same server" in run("", "move", new.url, other_name, code=1).err
+
+
+def test_each_server_gets_its_own_token(old: serving.ServerProcess, tmp_path: Path) -> None:
+    """gearmand would refuse the token of the new server."""
+    token, users = tmp_path / "token", tmp_path / "users.toml"
+    token.write_bytes(run("", "token", "create", "mover", "--may", "submit", "--users-file", users).out)
+    guarded = ("--store", "memory", "--users-file", str(users), "--listen", "gearman://127.0.0.1:0?may=none")
+    with serving.serve(*guarded) as new, Peer(old.port) as client:
+        client.submit(b"guarded", b"", b"1", kind=Kind.SUBMIT_JOB_BG)
+        answer = run("", "move", old.url, new.url, "guarded", "--token-file", token)
+        assert answer.text.startswith("moved 1 job from")

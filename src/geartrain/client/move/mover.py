@@ -41,10 +41,16 @@ class MoveSummary:
 
 
 class Mover:
-    """Moves jobs of some functions, or of all. `progress` is called with the number of jobs moved so far."""
+    """Moves jobs of some functions, or of all. `progress` is called with the number of jobs moved so far.
 
-    def __init__(self, old: str, client: AsyncClient, progress: Callable[[int], None] = lambda _: None) -> None:
+    The token of the environment is the new server's: gearmand has none, and another Geartrain has its own.
+    """
+
+    def __init__(
+        self, old: str, client: AsyncClient, progress: Callable[[int], None] = lambda _: None, old_token: str = ""
+    ) -> None:
         self._old = old
+        self._old_token = old_token
         self._client = client
         self._progress = progress
         self._name = f"geartrain-move-{os.getpid()}-{secrets.token_hex(4)}".encode()
@@ -83,7 +89,7 @@ class Mover:
 
     async def _require_two_servers(self) -> None:
         """Refuse to move jobs of a server to itself, whatever its names are: that would never end."""
-        old = OldServer(self._old, self._name)
+        old = OldServer(self._old, self._name, self._old_token)
         await old.open()
         try:
             new = str((await self._client.connection()).address)
@@ -95,7 +101,7 @@ class Mover:
     async def _totals(self, functions: Sequence[str]) -> dict[bytes, int]:
         """How many jobs the old server has, of these functions or of all."""
         totals = {}
-        for line in _lines(await gearmand.ask(self._old, "status")):
+        for line in _lines(await self._ask_old("status")):
             name, total, _, _ = line.rsplit(b"\t", 3)
             totals[name] = int(total)
         return {name: totals.get(name, 0) for name in map(str.encode, functions)} if functions else totals
@@ -108,7 +114,7 @@ class Mover:
 
         Each function has a connection of its own, so that the order of the jobs shows their priorities.
         """
-        old = OldServer(self._old, self._name)
+        old = OldServer(self._old, self._name, self._old_token)
         await old.open(function)
         relays: list[asyncio.Task[None]] = []
         try:
@@ -169,9 +175,12 @@ class Mover:
             old.report(job, event)
         self.summary.passed_on += 1
 
+    async def _ask_old(self, command: str) -> bytes:
+        return await gearmand.ask(self._old, command, self._old_token)
+
     async def _list_jobs(self) -> None:
         """List all jobs: the fourth column of `show jobs` is 1 for background jobs."""
-        answer = await gearmand.ask(self._old, "show jobs")
+        answer = await self._ask_old("show jobs")
         if answer.startswith(b"ERR"):
             raise RefusedError(
                 f"{self._old} does not know `show jobs` or does not allow it, so foreground jobs cannot be told from "
@@ -182,7 +191,7 @@ class Mover:
 
     async def _waiting(self, function: bytes) -> PriorityCounts:
         """How many jobs of each priority wait at the old server; zeros if it cannot say."""
-        for line in _lines(await gearmand.ask(self._old, "prioritystatus")):
+        for line in _lines(await self._ask_old("prioritystatus")):
             name, *counts = line.rsplit(b"\t", 4)
             if name == function:
                 high, normal, low, _ = map(int, counts)

@@ -35,9 +35,10 @@ class HeldJob(NamedTuple):
 class OldServer:
     """A worker's connection for one function."""
 
-    def __init__(self, url: str, name: bytes) -> None:
+    def __init__(self, url: str, name: bytes, token: str) -> None:
         self.address = address.parse(url)
         self._name = name
+        self._token = token
         self._connection = ServerConnection(self._received, self._broken)
         self._authentication = Authentication(self.address, self._connection)
         self._answers = gearman_client.AnswerReader()
@@ -48,7 +49,7 @@ class OldServer:
 
     async def open(self, function: bytes = b"") -> None:
         """Connect, and offer the function; without one, the connection only has its name."""
-        credentials = credentials_for(self.address, None, None)
+        credentials = credentials_for(self.address, None, self._token)
         try:
             await self._connection.open(self.address, credentials.tls)
             await self._authentication.perform(credentials.token)
