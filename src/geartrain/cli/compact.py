@@ -3,7 +3,7 @@
 import msgspec
 
 from geartrain.cli import local_store
-from geartrain.maintenance import store_file, stores
+from geartrain.maintenance import store_commands, store_file
 from geartrain.server.process import log
 
 EPILOG = """
@@ -21,7 +21,7 @@ remaining jobs. A store on PostgreSQL does not need it: PostgreSQL does this by 
 
 def compact(store: local_store.Store = None, config: local_store.Config = None, json: local_store.Json = False) -> None:
     """Shrink the file of a store to the size of its jobs. The server must be stopped."""
-    location = stores.commands(local_store.settings(store, config))
+    location = store_commands.find(local_store.settings(store, config))
     location.require_existing()
     with local_store.plain_errors(location.name), log.opened(log.STDERR, "warning", "text"):
         sizes = location.compact()

@@ -21,6 +21,8 @@ what that user may do.
 
 - `geartrain doctor --config /etc/geartrain/geartrain.toml` checks the settings of that server
 
+- `geartrain doctor --store 'postgresql://geartrain@db/jobs'` checks PostgreSQL, its settings, and the servers on it
+
 - `geartrain doctor --thorough` reads the whole store and compares its indexes
 
 - `geartrain doctor --json | jq '.findings[] | select(.level != "ok")'`

@@ -11,7 +11,7 @@ from typing import Annotated, BinaryIO
 import typer
 
 from geartrain.cli import local_store, progress
-from geartrain.maintenance import running_server, stores
+from geartrain.maintenance import running_server, store_commands
 from geartrain.maintenance.dump_writer import DumpCounts
 
 EPILOG = """
@@ -56,7 +56,7 @@ def dump(
 ) -> None:
     """Write the jobs of a store or of a running server as lines of JSON, for a backup or to move them."""
     local_store.require_one(server, store, config)
-    location = stores.commands(local_store.settings(store, config)) if not server else None
+    location = store_commands.find(local_store.settings(store, config)) if not server else None
     if location is not None:
         location.require_existing()
     line = progress.ProgressLine("dumping")

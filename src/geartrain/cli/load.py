@@ -11,8 +11,8 @@ import msgspec
 import typer
 
 from geartrain.cli import local_store, progress
-from geartrain.maintenance import running_server, stores
-from geartrain.maintenance.stores import Summary
+from geartrain.maintenance import running_server, store_commands
+from geartrain.maintenance.store_commands import Summary
 from geartrain.server.process import log
 
 EPILOG = """
@@ -68,7 +68,7 @@ def load(
 ) -> None:
     """Load a dump into a store whose server is stopped, or into a running server whose store is in memory."""
     local_store.require_one(server, store, config)
-    location = stores.commands(local_store.settings(store, config)) if not server else None
+    location = store_commands.find(local_store.settings(store, config)) if not server else None
     target = location.name if location is not None else str(server)
     line = progress.ProgressLine("loading")
     notices = progress.Notices(line)

@@ -64,7 +64,7 @@ def load(
         with connect(target, LEASE) as connection:
             migrate(connection, target.schema, handle_prefix.decode("utf-8", "surrogateescape"))
             with connection.transaction():
-                return _Loader(connection, target, limits, LoadCounts(replace, notice)).load(
+                return _DumpLoad(connection, target, limits, LoadCounts(replace, notice)).load(
                     reader.read(lines), progress
                 )
     except psycopg.Error as error:
@@ -73,7 +73,7 @@ def load(
         ) from None
 
 
-class _Loader:
+class _DumpLoad:
     """One dump, within one transaction."""
 
     def __init__(self, connection: Connection, target: Target, limits: ResultLimits, counts: LoadCounts) -> None:

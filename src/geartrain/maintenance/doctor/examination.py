@@ -13,6 +13,7 @@ from geartrain.server import options
 from geartrain.server.config import load
 from geartrain.server.config.settings import Settings
 from geartrain.store import url
+from geartrain.store.shared import SharedStore
 from geartrain.store.sqlite import SqliteStore
 
 
@@ -27,8 +28,11 @@ def examine(flags: Mapping[str, Any], thorough: bool) -> Iterator[Finding]:
     else:
         path = store.path if isinstance(store, SqliteStore) else None
         yield _settings(flags, settings, Check("settings"))
-        yield from _store(path, thorough)
-        yield from machine.ports(settings, path, Check("ports"))
+        if isinstance(store, SharedStore):
+            yield from _shared_store(settings)
+        else:
+            yield from _store(path, thorough)
+            yield from machine.ports(settings, machine.server_of(path), Check("ports"))
     yield machine.open_files(Check("open files"))
     yield machine.versions(Check("versions"))
     yield machine.core(Check("core"))
@@ -39,7 +43,16 @@ def _settings(flags: Mapping[str, Any], settings: Settings, check: Check) -> Fin
     defaults = (str(path) for path in load.default_files(os.environ) if path.is_file())
     file = named or next(defaults, "")
     origin = f"read from {file}" if file else "no settings file"
-    return check.ok(f"{origin}; the store is {settings.store or url.default_url(os.environ)}")
+    return check.ok(f"{origin}; the store is {url.shown(settings.store or url.default_url(os.environ))}")
+
+
+def _shared_store(settings: Settings) -> Iterator[Finding]:
+    from geartrain.maintenance.doctor import postgresql  # which needs psycopg
+
+    yield from postgresql.examine(settings.store)
+    member = options.member(settings)
+    is_running = postgresql.is_running(settings.store, member.name, member.machine)
+    yield from machine.ports(settings, machine.ANY_PROCESS if is_running else None, Check("ports"))
 
 
 def _store(path: Path | None, thorough: bool) -> Iterator[Finding]:

@@ -19,26 +19,36 @@ from geartrain.server import listeners
 from geartrain.server.config.settings import Settings
 from geartrain.store.lock import find_holder
 
+ANY_PROCESS: Final = -1  # as the process of a server
 _CONNECT_SECONDS: Final = 1.0
 _FEW_FILES: Final = 4096
 _EVERY_INTERFACE: Final = (listeners.EVERY_INTERFACE, "0.0.0.0", "::")
 
 
-def ports(settings: Settings, path: Path | None, check: Check) -> Iterator[Finding]:
+def server_of(path: Path | None) -> int | None:
+    """The process that has the file of a store open."""
+    holder = find_holder(path) if path is not None else None
+    return holder.pid if holder is not None else None
+
+
+def ports(settings: Settings, server: int | None, check: Check) -> Iterator[Finding]:
     """Whether the server's addresses are free, or which process listens there.
 
-    It connects instead of binding: a bound port could keep a server from starting.
+    `server` is the process of the server, ANY_PROCESS if it runs and its process is not known, or None. It connects
+    instead of binding: a bound port could keep a server from starting.
     """
-    server = find_holder(path) if path is not None else None
     addresses = settings.listen or tuple(listeners.default_addresses(tls=bool(settings.tls_certificate)))
     answers = [_listening_process(address) for address in addresses]
-    ours = (None, 0, server.pid) if server is not None else (None,)
+
+    def is_ours(answer: int | str | None) -> bool:
+        return server is not None and (answer in (0, server) or (server == ANY_PROCESS and isinstance(answer, int)))
+
     # The server skips default ports that are in use, unless all of them are.
-    optional = not settings.listen and any(answer in ours for answer in answers)
+    optional = not settings.listen and any(answer is None or is_ours(answer) for answer in answers)
     for address, answer in zip(addresses, answers, strict=True):
         if answer is None:
             yield check.ok(f"{address} is free")
-        elif answer in ours:
+        elif is_ours(answer):
             yield check.ok(f"{address}: in use by the server that has the store open")
         else:
             text = answer if isinstance(answer, str) else f"in use{f' by process {answer}' if answer else ''}"

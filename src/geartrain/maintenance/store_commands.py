@@ -78,6 +78,6 @@ def _postgresql(settings: Settings) -> StoreCommands:
 _KINDS: Final[dict[str, Callable[[Settings], StoreCommands]]] = {url.POSTGRESQL: _postgresql}
 
 
-def commands(settings: Settings) -> StoreCommands:
+def find(settings: Settings) -> StoreCommands:
     """The store that `geartrain serve` would use."""
     return _KINDS.get(urllib.parse.urlsplit(settings.store).scheme, SqliteCommands)(settings)
