@@ -11,19 +11,19 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 ROOT: Final = Path(__file__).parent.parent
 CONFIGURATION: Final = Path(__file__).with_name("site")
-SOURCE: Final = ROOT / "build" / "site-source"
 MARK: Final = ROOT / "src" / "geartrain" / "doors" / "http" / "dashboard" / "mark.svg"
 
 # The navigation, by heading: pages below `docs`, or made from files of the repository.
 NAVIGATION: Final = {
     "Start": ("install", "tutorial", "from-gearmand"),
-    "Guides": ("app", "library", "dashboard", "admin", "security", "operations"),
+    "Guides": ("app", "library", "dashboard", "admin", "security", "operations", "cluster", "cluster-operations"),
     "Reference": (
         "command-line", "settings", "http", "metrics", "python-api", "rights-table", "dump-format",
         "protocols/gearman", "protocols/danga", "protocols/periodic", "protocols/memodb", "protocols/gearmonkey",
@@ -54,32 +54,33 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "site")
     output: Path = parser.parse_args().output
-    prepare()
-    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "--fresh-env"]
-    code = subprocess.run([*command, "-c", str(SOURCE), "-b", "html", str(SOURCE), str(output)], check=False).returncode
+    with tempfile.TemporaryDirectory(prefix="geartrain-site-") as folder:
+        source = Path(folder) / "source"
+        prepare(source)
+        command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "--fresh-env"]
+        code = subprocess.run([*command, "-b", "html", str(source), str(output)], check=False).returncode
     if not code:
         print(f"{output}/index.html")
     return code
 
 
-def prepare() -> None:
-    """Write everything that Sphinx reads to SOURCE."""
-    shutil.rmtree(SOURCE, ignore_errors=True)
-    shutil.copytree(ROOT / "docs", SOURCE)
-    for page in SOURCE.rglob("*.md"):
-        name = str(page.relative_to(SOURCE))
+def prepare(source: Path) -> None:
+    """Write everything that Sphinx reads to a new folder."""
+    shutil.copytree(ROOT / "docs", source)
+    for page in source.rglob("*.md"):
+        name = str(page.relative_to(source))
         page.write_text(for_site(page.read_text(), f"docs/{name}", name))
     for page_name, text in _made_pages():
-        (SOURCE / page_name).write_text(text)
-    (SOURCE / "adr" / "README.md").write_text((SOURCE / "adr" / "README.md").read_text() + _decisions())
-    shutil.copy(CONFIGURATION / "conf.py", SOURCE)
-    (SOURCE / "static").mkdir()
-    shutil.copy(CONFIGURATION / "site.css", SOURCE / "static")
-    shutil.copy(MARK, SOURCE / "mark.svg")
-    extra = SOURCE / "extra"
+        (source / page_name).write_text(text)
+    (source / "adr" / "README.md").write_text((source / "adr" / "README.md").read_text() + _decisions(source))
+    shutil.copy(CONFIGURATION / "conf.py", source)
+    (source / "static").mkdir()
+    shutil.copy(CONFIGURATION / "site.css", source / "static")
+    shutil.copy(MARK, source / "mark.svg")
+    extra = source / "extra"
     shutil.copytree(ROOT / "docs" / "images", extra / "images")
     for download in DOWNLOADS:
-        for folder in (SOURCE, extra):
+        for folder in (source, extra):
             copy = shutil.copytree if (ROOT / download).is_dir() else shutil.copy
             copy(ROOT / download, folder / download)
 
@@ -104,8 +105,8 @@ def _contents() -> str:
     return "".join(trees)
 
 
-def _decisions() -> str:
-    names = sorted(page.stem for page in (SOURCE / "adr").glob("0*.md"))
+def _decisions(source: Path) -> str:
+    names = sorted(page.stem for page in (source / "adr").glob("0*.md"))
     return "\n".join(["", "```{toctree}", ":hidden:", "", *names, "```", ""])
 
 
