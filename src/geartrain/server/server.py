@@ -47,7 +47,7 @@ from geartrain.server.tls import ServerTls
 from geartrain.server.users import UserSources
 from geartrain.store import url
 from geartrain.store.memory import MemoryStore
-from geartrain.store.shared import SharedStore
+from geartrain.store.shared import as_shared
 
 # How long a stop waits for peers to read the last bytes that were sent to them.
 FLUSH_SECONDS: Final = 1.0
@@ -118,7 +118,7 @@ class Server:
             journal = self._committer = Committer(
                 self._store, options.retention(settings), options.result_limits(settings)
             )
-        shared = self._store if isinstance(self._store, SharedStore) else None
+        shared = as_shared(self._store)
         prefix = shared.handle_prefix if shared is not None else table.handle_prefix(settings)
         self._engine = Engine(options.policy(settings), prefix, first_id, journal)
         self._engine.audit = self._audit
@@ -349,8 +349,9 @@ class Server:
             await asyncio.sleep(0.005)
         self._tick_loop.close()
         if self._committer is not None:
-            if isinstance(self._store, SharedStore):
-                self._store.patience = min(self._store.patience, STORE_SECONDS)
+            shared = as_shared(self._store)
+            if shared is not None:
+                shared.patience = min(shared.patience, STORE_SECONDS)
             await self._committer.stop()
 
     def _log_stop(self) -> None:

@@ -60,6 +60,7 @@ class PostgresqlStore:
     """Jobs, records and values in one schema of a database, and this server as one of its nodes."""
 
     durable = True
+    is_shared = True
 
     def __init__(self, url: str, limits: contract.ResultLimits = _LIMITS, member: Member = _MEMBER) -> None:
         self.target = Target.of(url)

@@ -9,7 +9,7 @@ take its ranges. Each commit counts, so that the counter of a node shows that it
 """
 
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, cast
 
 from geartrain.errors import StoreError
 from geartrain.store.contract import J, Store
@@ -79,10 +79,10 @@ class ClusterView(NamedTuple):
     values: dict[str, bytes]  # that were saved since the version that was asked for, by anyone
 
 
-@runtime_checkable
 class SharedStore(Store, Protocol):
     """A store that several servers share."""
 
+    is_shared: bool  # true; other stores need not have it
     node: int  # of this server, from `open` on
     handle_prefix: bytes  # of all servers, from `open` on
     renewed_at: float  # when the last successful commit began, by the monotonic clock
@@ -116,3 +116,11 @@ class SharedStore(Store, Protocol):
 
     def fence_named(self, name: str) -> bool:
         """Fence the node of that name, alive or not; whether there is one. A StoreError if its row stays locked."""
+
+
+def as_shared(store: Store) -> SharedStore | None:
+    """The store as one that several servers share; None if it belongs to one server.
+
+    Such a store says so by an attribute: `isinstance` cannot tell where the contract's module is compiled.
+    """
+    return cast(SharedStore, store) if getattr(store, "is_shared", False) else None

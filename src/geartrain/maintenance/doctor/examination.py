@@ -13,7 +13,7 @@ from geartrain.server import options
 from geartrain.server.config import load
 from geartrain.server.config.settings import Settings
 from geartrain.store import url
-from geartrain.store.shared import SharedStore
+from geartrain.store.shared import as_shared
 from geartrain.store.sqlite import SqliteStore
 
 
@@ -28,7 +28,7 @@ def examine(flags: Mapping[str, Any], thorough: bool) -> Iterator[Finding]:
     else:
         path = store.path if isinstance(store, SqliteStore) else None
         yield _settings(flags, settings, Check("settings"))
-        if isinstance(store, SharedStore):
+        if as_shared(store) is not None:
             yield from _shared_store(settings)
         else:
             yield from _store(path, thorough)
