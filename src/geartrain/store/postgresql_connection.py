@@ -47,7 +47,10 @@ class Target(NamedTuple):
         try:
             psycopg.conninfo.conninfo_to_dict(conninfo)
         except psycopg.ProgrammingError as error:
-            raise StoreError(f"invalid store {store_url.shown(url)!r}: {str(error).strip()}") from None
+            why = str(error).strip()
+            if store_url.has_password(url):  # libpq quotes what it does not understand
+                why = "it cannot be parsed; write special characters in the password as %2F for /, %40 for @, %25 for %"
+            raise StoreError(f"invalid store {store_url.shown(url)!r}: {why}") from None
         return cls(conninfo, schema, store_url.shown(url))
 
 

@@ -5,6 +5,7 @@
 """
 
 import os
+import re
 import urllib.parse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ SQLITE: Final = "sqlite"
 POSTGRESQL: Final = "postgresql"
 FILE_NAME: Final = "jobs.db"
 _SECRETS: Final = frozenset({"password", "sslpassword"})
+_PASSWORD_WORD: Final = re.compile(r"(password\s*=\s*)('[^']*'|\S+)", re.IGNORECASE)
 
 
 def create_store(url: str, limits: ResultLimits, member: Member | None = None) -> Store:
@@ -37,7 +39,7 @@ def create_store(url: str, limits: ResultLimits, member: Member | None = None) -
     path = urllib.parse.unquote(parts.path)
     if parts.scheme != SQLITE or parts.netloc or not path.strip("/"):
         raise StoreError(
-            f"unsupported store {url!r}: use {MEMORY}, {SQLITE}:///path/to/{FILE_NAME} or {POSTGRESQL}://host/database"
+            f"unsupported store {shown(url)!r}: use {MEMORY}, {SQLITE}:///path/to/{FILE_NAME} or {POSTGRESQL}://host/database"
         )
     return SqliteStore(path, limits)
 
@@ -54,17 +56,24 @@ def _postgresql(url: str, limits: ResultLimits, member: Member) -> Store:
 
 
 def shown(url: str) -> str:
-    """The URL of a store without passwords, for logs and people.
+    """The URL of a store without passwords, for logs and people; also where it is not quite a URL.
 
     >>> shown("postgresql://ada:secret@db/jobs?password=secret"), shown("postgresql://?service=jobs")
     ('postgresql://ada@db/jobs', 'postgresql://?service=jobs')
+    >>> shown("postgres://ada:not/escaped@db/jobs"), shown("host=db password=secret")
+    ('postgres://ada@db/jobs', 'host=db password=...')
     """
-    parts = urllib.parse.urlsplit(url)
-    if parts.scheme != POSTGRESQL:
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return _PASSWORD_WORD.sub(r"\1...", url)
+    if scheme == SQLITE:
         return url
-    user, at, hosts = parts.netloc.rpartition("@")
-    query = [pair for pair in urllib.parse.parse_qsl(parts.query, keep_blank_values=True) if pair[0] not in _SECRETS]
-    return postgresql_url(user.partition(":")[0] + at + hosts, parts.path, query)
+    head, mark, query = rest.partition("?")
+    if "@" not in head and ":" in head and "@" in query and "=" not in query.partition("@")[0]:
+        head, mark, query = rest, "", ""  # the question mark is part of the password
+    account, at, place = head.rpartition("@")
+    kept = [pair for pair in query.split("&") if urllib.parse.unquote(pair.partition("=")[0]) not in _SECRETS]
+    return f"{scheme}://{account.partition(':')[0]}{at}{place}{mark if kept else ''}{'&'.join(kept)}"
 
 
 def postgresql_url(authority: str, path: str, query: Sequence[tuple[str, str]]) -> str:
@@ -83,9 +92,7 @@ def has_password(url: str) -> bool:
     >>> has_password("postgresql://ada:secret@db/jobs"), has_password("postgresql://ada@db/jobs?sslmode=require")
     (True, False)
     """
-    parts = urllib.parse.urlsplit(url)
-    names = {name for name, _ in urllib.parse.parse_qsl(parts.query, keep_blank_values=True)}
-    return parts.scheme == POSTGRESQL and (":" in parts.netloc.rpartition("@")[0] or not names.isdisjoint(_SECRETS))
+    return shown(url) != url
 
 
 def default_url(environment: Mapping[str, str]) -> str:

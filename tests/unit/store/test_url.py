@@ -1,5 +1,6 @@
 """Store URLs: which store a URL names, and where the default store is."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,45 @@ def test_empty_url_is_the_default_store(tmp_path: Path, monkeypatch: pytest.Monk
     store = url.create_store("", ResultLimits())
     assert isinstance(store, SqliteStore)
     assert store.path == tmp_path / "jobs.db"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("postgresql://ada:secret@db1,db2:5433/jobs", "postgresql://ada@db1,db2:5433/jobs"),
+        ("postgresql://ada:sec%2Fret@db/jobs?sslmode=require", "postgresql://ada@db/jobs?sslmode=require"),
+        ("postgresql://ada@db/jobs?password=secret&schema=mail", "postgresql://ada@db/jobs?schema=mail"),
+        ("postgresql://ada@db/jobs?sslpassword=secret", "postgresql://ada@db/jobs"),
+        ("postgresql://ada@db/jobs?pass%77ord=secret", "postgresql://ada@db/jobs"),
+        # Characters that should have been escaped.
+        ("postgresql://ada:sec/ret@db/jobs", "postgresql://ada@db/jobs"),
+        ("postgresql://ada:sec?ret@db/jobs", "postgresql://ada@db/jobs"),
+        ("postgresql://ada:sec#ret@db/jobs", "postgresql://ada@db/jobs"),
+        ("postgresql://ada:sec@ret@db/jobs", "postgresql://ada@db/jobs"),
+        # What is no store of ours is shown in an error.
+        ("postgres://ada:secret@db/jobs", "postgres://ada@db/jobs"),
+        ("host=db password='sec ret' user=ada", "host=db password=... user=ada"),
+    ],
+)
+def test_passwords_are_not_shown(given: str, expected: str) -> None:
+    assert url.shown(given) == expected
+    assert url.has_password(given)
+    with contextlib.suppress(StoreError):
+        assert "ret" not in Target.of(given).shown
+
+
+@pytest.mark.parametrize(
+    "name", ["postgres://ada:xyzzy@db/jobs", "host=db password=xyzzy", "postgresql://a:xyzzy%zz@db/j"]
+)
+def test_an_error_has_no_password(name: str) -> None:
+    with pytest.raises(StoreError) as caught:
+        url.create_store(name, ResultLimits())
+    assert "xyzzy" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["memory", "sqlite:///srv/a:b/c@d/jobs.db", "postgresql://db:5432/j?application_name=a@b"]
+)
+def test_what_has_no_password_is_shown_as_it_is(name: str) -> None:
+    assert url.shown(name) == name
+    assert not url.has_password(name)
