@@ -124,6 +124,22 @@ def test_a_dump_of_a_cluster_goes_into_another_one(tmp_path: Path, cluster: post
                 assert {taker.grab().handle for _ in range(4)} >= set(handles)
 
 
+def test_servers_of_a_new_cluster_use_no_id_of_the_dump(
+    tmp_path: Path, cluster: postgres.Cluster, schema_url: str
+) -> None:
+    with member(schema_url, "one") as server, Peer(server.port) as client:
+        handles = {client.submit(b"f", b"", b"%d" % number, kind=Kind.SUBMIT_JOB_BG) for number in range(3)}
+        command(tmp_path, "dump", "one.dump", "--store", schema_url)
+    with postgres.fresh_schema(cluster) as other:
+        load(tmp_path, cluster.url(schema=other), "one.dump")
+        with member(cluster.url(schema=other), "first") as server, Peer(server.port) as client:
+            wait_for(lambda: http(server).get("/overview")["queued"] == 3, "the jobs are taken over")
+            added = {client.submit(b"f", b"", b"new", kind=Kind.SUBMIT_JOB_BG) for _ in range(3)}
+            assert not added & handles
+            with worker(server.port, b"f") as taker:
+                assert {taker.grab().handle for _ in range(6)} == handles | added
+
+
 def test_replacing_needs_stopped_servers(tmp_path: Path, filled: Path, schema_url: str) -> None:
     expected = entries(filled)
     with member(schema_url, "one") as server:
