@@ -1,5 +1,6 @@
 """A worker of the servers on the command line, by the library gear; it adds the payload of each job to a file."""
 
+import contextlib
 import sys
 
 import gear
@@ -16,7 +17,8 @@ def main(path: str, *servers: str) -> None:
         while True:
             job = worker.getJob()
             log.write(job.arguments + b"\n")
-            job.sendWorkComplete(b"noted")
+            with contextlib.suppress(Exception):  # its server may be gone; gear connects again by itself
+                job.sendWorkComplete(b"noted")
 
 
 if __name__ == "__main__":
