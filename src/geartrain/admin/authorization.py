@@ -95,4 +95,5 @@ _FUNCTIONS: Final[dict[str, Callable[[Subjects, Verb, Arguments], Awaitable[tupl
     verbs.JOB: _of_job,
     verbs.WORKER: _of_server,
     verbs.SCHEDULE: _of_schedule,
+    verbs.CLUSTER: _of_server,
 }

@@ -104,7 +104,7 @@ def test_fragments(fragments: dict[str, Any], capsys: pytest.CaptureFixture[str]
 
 def test_dependencies(fragments: dict[str, Any]) -> None:
     fragments["run_with_test_db"]()
-    with fragments["app"], InMemory(fragments["clock"]):
+    with fragments["app"], fragments["clock"], InMemory(fragments["clock"]):
         assert fragments["clock"].state.started
     assert not vars(fragments["clock"].state)
 

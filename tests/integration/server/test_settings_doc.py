@@ -5,10 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from geartrain.server.config.settings import TABLE
 
 ROOT = Path(__file__).parents[3]
 TOOL = ROOT / "tools" / "settings_doc.py"
+SHARED = TOOL.with_name("written_page.py")  # which all such tools import
 
 
 def check(tool: Path) -> subprocess.CompletedProcess[str]:
@@ -23,7 +26,8 @@ def test_page_is_up_to_date() -> None:
 def test_stale_and_missing_pages_are_noticed(tmp_path: Path) -> None:
     (tmp_path / "tools").mkdir()
     tool = tmp_path / "tools" / TOOL.name
-    tool.write_text(TOOL.read_text())
+    for source in (TOOL, SHARED):
+        (tmp_path / "tools" / source.name).write_text(source.read_text())
     assert check(tool).returncode == 1
     page = tmp_path / "docs" / "settings.md"
     page.parent.mkdir()
@@ -35,7 +39,8 @@ def test_stale_and_missing_pages_are_noticed(tmp_path: Path) -> None:
     assert "settings.md is out of date: run python tools/settings_doc.py" in answer.stderr
 
 
-def test_every_setting_has_its_line() -> None:
+def test_every_setting_has_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(TOOL.parent)
     page: str = runpy.run_path(str(TOOL))["page"]()
     for setting in TABLE.values():
         [line] = [line for line in page.splitlines() if line.startswith(f"| `{setting.name}` |")]
