@@ -32,11 +32,11 @@ def test_no_job_is_lost(start: Start, tmp_path: Path) -> None:
 
 
 def _kill_in_the_middle(old: serving.ServerProcess, new: serving.ServerProcess, home: Path) -> None:
-    """Freeze the new server with its first job, and kill both when the command waits for it with jobs in hand."""
+    """Freeze the new server when it has some of the jobs, and kill both when the command waits with others in hand."""
     mover = process.Process([str(serving.installed_command()), "move", old.url, new.url], home)
     try:
-        with Peer(new.port) as admin:
-            until(lambda: _count(admin, 1) > 0, "the first job arrives")
+        with Peer(old.port) as admin:  # which is told of a job after the new server has acknowledged it
+            until(lambda: _count(admin, 1) < JOBS, "the first job has moved")
         os.kill(new.pid, signal.SIGSTOP)
         with Peer(old.port) as admin:
             until(lambda: _count(admin, 2) > 0 or mover.process.poll() is not None, "the command waits")
