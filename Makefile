@@ -22,7 +22,7 @@ SOURCES := $(shell find src -name '*.py')
 # servers, so they share a worker too; tests/support/order.py says which file comes first.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 # Everything runs on the compiled core where there is one; the modules that it replaces also run as plain Python.
-# `GEARTRAIN_PURE=1 make test` runs everything as plain Python.
+# `GEARTRAIN_PURE=1 make test` runs everything as plain Python. One PostgreSQL is enough for them.
 PURE_TESTS := tests/unit/test_docstring_examples.py tests/unit/engine tests/unit/doors tests/unit/runtime \
               tests/unit/store tests/wire tests/property tests/contract/stores
 QUICK_TESTS := tests/unit tests/wire tests/property tests/contract/stores
@@ -49,7 +49,7 @@ quick: $(VENV)/.installed-tests ## the tests that start no server, in less than 
 test: $(VENV)/.installed-tests ## install real peers, run every check and every test
 	$(MAKE) --no-print-directory --jobs 3 --output-sync $(VENV)/.compiled $(VENV)/.installed-peers check
 	$(PYTEST) $(ARGS)
-	$(if $(ARGS),,$(QUICK) $(PURE_TESTS))
+	$(if $(ARGS),,$(QUICK) $(PURE_TESTS) -k 'not postgresql-15')
 
 compile: $(VENV)/.compiled ## turn the core into C and compile it; without a compiler the pure version stays
 

@@ -50,6 +50,7 @@ LIBRARIES = {
         "runtime/*.py",
         "store/contract.py",
         "store/memory.py",
+        "store/postgresql_rows.py",
     ),
     "geartrain.doors.native": ("wire/*.py", "doors/*/*.py"),
 }

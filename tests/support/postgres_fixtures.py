@@ -17,13 +17,16 @@ Clusters = Callable[[int], postgres.Cluster]
 
 @pytest.fixture(scope="session")
 def clusters() -> Iterator[Clusters]:
-    """The cluster of a version that this process's tests share; no test stops it or changes its settings."""
+    """The cluster of a version that this process's tests share; no test stops it or changes its settings.
+
+    It does not wait for the disk, and must not be used to show what a crash leaves.
+    """
     with contextlib.ExitStack() as stack:
         running: dict[int, postgres.Cluster] = {}
 
         def start(version: int) -> postgres.Cluster:
             if version not in running:
-                running[version] = stack.enter_context(postgres.running(version))
+                running[version] = stack.enter_context(postgres.running(version, fsync="off"))
             return running[version]
 
         yield start

@@ -26,6 +26,7 @@ class Message(NamedTuple):
     side: Side
     kind: bytes  # empty: the beginning of a connection, or the answer to it
     data: bytes  # with kind and length
+    commits: bool = False  # when PostgreSQL has it, nothing more is needed for a commit
 
     @property
     def statement(self) -> str:
@@ -52,6 +53,7 @@ class Reader:
         self.questions = 0  # about encryption: seen if this is the client, to be answered if it is the server
         self._begun = side is Side.SERVER  # the server's messages always have a kind
         self._received = bytearray()
+        self._copies = 0  # whose rows come before the COMMIT of a text with several statements
 
     def feed(self, data: bytes) -> Iterator[Message]:
         """The messages that are complete."""
@@ -75,9 +77,21 @@ class Reader:
             self.questions -= 1
             return Message(self.side, b"", message)
         if self._begun:
-            return Message(self.side, message[:1], message)
+            framed = Message(self.side, message[:1], message)
+            return framed._replace(commits=self._completes_commit(framed))
         if _LENGTH.unpack_from(message, 4)[0] in _ENCRYPTION:
             self.questions += 1
         else:
             self._begun = True
         return Message(self.side, b"", message)
+
+    def _completes_commit(self, message: Message) -> bool:
+        """Whether this is a COMMIT, or the end of the rows of the last COPY before it."""
+        text = message.statement
+        if text.rpartition(";")[2] == "COMMIT":
+            self._copies = text.count(" FROM STDIN ")
+            return not self._copies
+        if message.side is Side.CLIENT and message.kind == b"c" and self._copies:
+            self._copies -= 1
+            return not self._copies
+        return False

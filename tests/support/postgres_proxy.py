@@ -24,8 +24,8 @@ from tests.support.postgres_messages import Message, Reader, Side
 PATIENCE = process.PATIENCE
 SEEN = 1000
 
-# On these PostgreSQL acts: Query and Execute. A Parse alone only prepares.
-_DOING = frozenset({b"Q", b"E"})
+# On these PostgreSQL acts: Query, Execute and CopyDone. A Parse alone only prepares.
+_DOING = frozenset({b"Q", b"E", b"c"})
 
 Moment = Callable[[Message], bool]
 
@@ -36,8 +36,8 @@ def statement(text: str) -> Moment:
 
 
 def commit(message: Message) -> bool:
-    """The program sends COMMIT."""
-    return message.statement == "COMMIT"
+    """The program sends COMMIT, or the rest of what PostgreSQL needs for it."""
+    return message.commits
 
 
 def commit_answer(message: Message) -> bool:

@@ -31,11 +31,14 @@ from geartrain.store import contract
 from geartrain.store.shared import FencedError, WentBackError
 
 # Ids are reserved in blocks: no handle may be used twice, even after a crash, and a write per id would cost too much.
-# (This and the next three are not Final, because tests set smaller ones and a compiled Final is inlined.)
+# (This and the next five are not Final, because tests set smaller ones and a compiled Final is inlined.)
 IDS_RESERVED = 10_000_000
 _RETRY_SECONDS = 1.0
 _PRUNE_SECONDS = 60.0
 _PRUNE_EVERY = 1000  # records
+# Jobs that end wait so long for others, because a commit costs more than its rows, and nobody waits for this one.
+_GATHER_SECONDS = 0.02
+_GATHER_MOST = 2000
 _LIMITS: Final = contract.ResultLimits()
 _DURATIONS: Final = 1000  # commits, for percentiles
 
@@ -74,6 +77,7 @@ class Committer(Journal):
         self.uncommitted = records.RecordChanges()
         self._failing = False
         self._retry: DelayedCall | None = None
+        self._gather_timer: DelayedCall | None = None
         self._prune_timer: DelayedCall | None = None
         self._unpruned = 0
         self.commit_seconds = 0.0  # duration of the last commit
@@ -89,6 +93,7 @@ class Committer(Journal):
         self._committed_at = 0.0  # when the last batch was handed to the thread, by the loop's clock
         self._beat_timer: DelayedCall | None = None
         self._is_fenced = False
+        self._is_stopping = False
         self._value_versions: dict[str, int] = {}  # of the values that this server has saved
 
     # The journal, called by the engine
@@ -213,6 +218,7 @@ class Committer(Journal):
     async def stop(self) -> None:
         """Write the rest, with one more attempt if the last commit failed, and end the thread."""
         self._cancel_timers()
+        self._is_stopping = True
         self._submit_batch()
         while self._writing is not None:
             done: asyncio.Future[None] = self._loop.create_future()
@@ -229,10 +235,10 @@ class Committer(Journal):
         await self._loop.run_in_executor(None, self._writer.join)
 
     def _cancel_timers(self) -> None:
-        for timer in (self._prune_timer, self._retry, self._beat_timer):
+        for timer in (self._prune_timer, self._retry, self._beat_timer, self._gather_timer):
             if timer is not None:
                 timer.cancel()
-        self._prune_timer = self._retry = self._beat_timer = None
+        self._prune_timer = self._retry = self._beat_timer = self._gather_timer = None
 
     def _set_done(self, done: asyncio.Future[None]) -> None:
         self._loop.call_soon_threadsafe(done.set_result, None)
@@ -250,7 +256,20 @@ class Committer(Journal):
             return
         if self._failing and not self._accepted and self._retry is not None:
             return
-        self._hand_over(batch)
+        if (
+            not batch.only_ends_jobs
+            or self._durability.is_awaited
+            or self._is_stopping
+            or len(batch.finished) >= _GATHER_MOST
+        ):
+            self._hand_over(batch)
+        elif self._gather_timer is None:
+            self._gather_timer = self._timers.call_later(_GATHER_SECONDS, self._stop_gathering)
+
+    def _stop_gathering(self) -> None:
+        self._gather_timer = None
+        if self._writing is None and self._batch and not self._is_fenced:
+            self._hand_over(self._batch)
 
     def _beat(self) -> None:
         """Commit nothing, so that the other servers see that this one lives."""

@@ -74,6 +74,11 @@ class Durability:
         if await ended:
             raise NotDurableError
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether anybody waits for the batch that gathers."""
+        return bool(self._waiters)
+
     def changed(self) -> None:
         """There is a change that no commit has begun to write."""
         self._gathering = True

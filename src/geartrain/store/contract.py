@@ -77,6 +77,18 @@ class Batch:
         return [*self.accepted, *self.revived, *self.changed]
 
     @property
+    def only_ends_jobs(self) -> bool:
+        return not (
+            self.accepted
+            or self.changed
+            or self.revived
+            or self.removed_jobs
+            or self.removed_records
+            or self.saved_values
+            or self.ids_until
+        )
+
+    @property
     def size(self) -> int:
         """The number of changes."""
         return (

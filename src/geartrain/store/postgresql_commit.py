@@ -4,7 +4,8 @@ The order of its statements matters. The fence comes first: it raises if others 
 nothing after it can be committed. Rows that end or lose their unique key come before new jobs, which may have that key.
 New jobs with a key are sorted by it: two servers that insert the same keys in opposite orders would block each other.
 
-A small batch is sent with one round trip, and a large one as COPY.
+A batch without unique keys is sent as one text (`postgresql_script.py`). Where an answer decides what comes next, the
+statements go one by one, and the text has the rest.
 """
 
 from collections.abc import Sequence
@@ -13,12 +14,14 @@ from typing import Any, Final
 from psycopg import sql
 
 from geartrain.store import postgresql_rows as packed
-from geartrain.store.contract import COLUMNS, COMMITTED, Batch, CommitOutcome, Twin
+from geartrain.store import postgresql_script
+from geartrain.store.contract import COLUMNS, COMMITTED, RECORD_COLUMNS, Batch, CommitOutcome, Twin
 from geartrain.store.postgresql_connection import Connection
 from geartrain.store.postgresql_nodes import NodeTable
 from geartrain.store.postgresql_parameters import Array, insert_columns, unnested
-from geartrain.store.postgresql_records import ROWS_TO_COPY, RecordTable
+from geartrain.store.postgresql_records import RecordTable
 from geartrain.store.postgresql_schema import NODE_BITS, one
+from geartrain.store.postgresql_script import Copy
 from geartrain.store.shared import IdRange
 
 _NO_PLACE: Final = "(0,0)"
@@ -57,11 +60,8 @@ class Plan:
         self.removed.extend(batch.removed_jobs)
         self.finished, self.rests = records.divide(batch.finished)
         self.failed: Sequence[Row] = batch.failed
-        self.tuples: list[bytes] = []
-        self.records: list[bytes] = []
-        if len(self.new) + len(self.finished) > ROWS_TO_COPY:
-            self.tuples = list(map(packed.job_tuple, self.new))
-            self.records = list(map(packed.record_tuple, self.finished))
+        self.job_rows = packed.copy_rows(packed.job_tuple, self.new)
+        self.record_rows = packed.copy_rows(packed.record_tuple, self.finished)
         self.outcome: CommitOutcome | None = None  # of this attempt, from the moment at which its commit is sent
         self.sent: CommitOutcome | None = None  # of an earlier attempt whose commit was sent and not answered
         self.is_repeated = False  # an earlier attempt may have been committed: records are replaced
@@ -90,14 +90,13 @@ class Plan:
             self.revived[key] = row
 
     @property
-    def is_simple(self) -> bool:
-        """Whether it is small, and no answer of PostgreSQL is needed before the commit."""
+    def is_plain(self) -> bool:
+        """Whether no answer of PostgreSQL is needed before the commit, and no statement has values but ids."""
         batch = self.batch
         return not (
             self.keyed
             or self.revived
-            or self.tuples
-            or self.records
+            or self.changed
             or self.rests
             or self.failed
             or self.is_whole
@@ -120,15 +119,16 @@ class BatchWriter:
         self._fences = 0
         self.ids_end = (node + 1) << NODE_BITS
         self.resynced = 0  # rows that the last whole batch found missing
-        self._fence = self._sql("SELECT {s}.fence(%s, %s::tid, %s, %s)::text")
         names = ", ".join(KEYED_COLUMNS)
         insert = insert_columns("jobs", KEYED_COLUMNS, KEYED_TYPES)
-        self._insert = self._sql(insert)
         self._insert_keyed = self._sql(f"{insert} ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING RETURNING id")
         updates = ", ".join(f"{name} = excluded.{name}" for name in COLUMNS[1:])
         key = f"key = CASE WHEN excluded.state = {_DEAD} THEN NULL ELSE coalesce(jobs.key, excluded.key) END"
         self._upsert = self._sql(f"{insert} ON CONFLICT (id) DO UPDATE SET {updates}, {key}")
-        self._copy = self._sql(f"COPY {{s}}.jobs ({names}) FROM STDIN (FORMAT BINARY)")
+        self._copy_jobs = self._text(f"COPY {{s}}.jobs ({names}) FROM STDIN (FORMAT BINARY)")
+        self._copy_records = self._text(f"COPY {{s}}.records ({', '.join(RECORD_COLUMNS)}) FROM STDIN (FORMAT BINARY)")
+        self._fence = self._text("SELECT {s}.fence(")
+        self._delete_ids = self._text("DELETE FROM {s}.jobs WHERE id = ANY('{{")
         self._delete = self._sql("DELETE FROM {s}.jobs WHERE id = ANY(%b)")
         self._delete_range = self._sql("DELETE FROM {s}.jobs WHERE id >= %s AND id < %s RETURNING id")
         self._twins = self._sql("SELECT key, id, handle FROM {s}.jobs WHERE key = ANY(%b::bytea[])")
@@ -142,51 +142,72 @@ class BatchWriter:
     def _sql(self, text: str) -> sql.Composed:
         return sql.SQL(text).format(s=sql.Identifier(self._schema))
 
+    def _text(self, text: str) -> bytes:
+        return self._sql(text).as_bytes()
+
     def write(self, connection: Connection, plan: Plan, number: int, known: int) -> CommitOutcome:
         """Commit a plan as the batch with this number. `known` is the newest node that this server knows of."""
-        if plan.is_simple:
-            with connection.pipeline():
-                fence = self._begin(connection, number, known)
-                self._end_rows(connection, plan)
-                self._insert_small(connection, plan)
-                plan.outcome = COMMITTED
-                connection.execute("COMMIT")
-            self._place = one(fence)[0]
+        if plan.is_plain:
+            statements = [b"BEGIN", self._passing(number, known)]
+            if plan.removed:
+                statements.append(self._delete_ids + b",".join([b"%d" % id for id in plan.removed]) + b"}'::bigint[])")
+            self._place = self._finish(connection, statements, plan, COMMITTED)[0].decode()
             return COMMITTED
+        self._begin(connection, number, known)
         with connection.pipeline():
-            fence = self._begin(connection, number, known)
             if not plan.revived:  # whose records are removed only if they are not too late
                 self._remove_records(connection, plan.batch.removed_records)
             self._end_rows(connection, plan)
-        self._place = one(fence)[0]
         twins = self._revive(connection, plan) if plan.revived else {}
         if plan.is_whole:
             self._delete_all(connection, plan)
         if plan.keyed:
             twins |= self._insert_with_keys(connection, plan.keyed)
-        self._insert_new(connection, plan)
+        if plan.is_repeated and plan.finished:
+            ids = [record.id for record in plan.finished]
+            self._records.delete(connection, self._records.statements.delete_records, ids)
         if plan.rests:
             self._records.add_rests(connection, plan.rests)
         if plan.failed:
             self._records.add_failed(connection, plan.failed)
         version = self._save(connection, plan.batch.saved_values)
-        plan.outcome = CommitOutcome(twins, self._more_ids(connection, plan.batch.ids_until), version)
-        connection.execute("COMMIT")
-        return plan.outcome
+        outcome = CommitOutcome(twins, self._more_ids(connection, plan.batch.ids_until), version)
+        self._finish(connection, (), plan, outcome)
+        return outcome
 
     def take(self, connection: Connection, number: int, known: int, most_jobs: int) -> IdRange | None:
         """Take an orphan range as one batch."""
-        fence = self._begin(connection, number, known)
-        self._place = one(fence)[0]
+        self._begin(connection, number, known)
         ids = self._nodes.take(connection, self._node, most_jobs)
         connection.execute("COMMIT")
         return ids
 
-    def _begin(self, connection: Connection, number: int, known: int) -> Any:
+    def _begin(self, connection: Connection, number: int, known: int) -> None:
+        with connection.pipeline():
+            connection.execute("BEGIN")
+            fence = connection.execute(self._passing(number, known))
+        self._place = one(fence)[0]
+
+    def _passing(self, number: int, known: int) -> bytes:
+        """The statement that passes the fence. It answers where the row of the node is now."""
         self._fences += 1
         place = self._place if self._fences % _FENCES_BY_PLACE else _NO_PLACE
-        connection.execute("BEGIN")
-        return connection.execute(self._fence, (self._node, place, number, known))
+        return self._fence + b"%d, '%b', %d, %d)::text" % (self._node, place.encode(), number, known)
+
+    def _finish(
+        self, connection: Connection, statements: Sequence[bytes], plan: Plan, outcome: CommitOutcome
+    ) -> list[bytes]:
+        """Insert what needs no answer, and commit."""
+        copies = []
+        if plan.job_rows:
+            copies.append(Copy(self._copy_jobs, plan.job_rows))
+        if plan.record_rows:
+            copies.append(Copy(self._copy_records, plan.record_rows))
+
+        def before_commit() -> None:
+            plan.outcome = outcome
+
+        return postgresql_script.run(connection, statements, copies, before_commit)
 
     def _end_rows(self, connection: Connection, plan: Plan) -> None:
         """Remove jobs that have ended, and replace those that have changed."""
@@ -196,24 +217,6 @@ class BatchWriter:
             return
         for rows in _parts(plan.changed):
             connection.execute(self._upsert, keyed_columns(rows))
-
-    def _insert_small(self, connection: Connection, plan: Plan) -> None:
-        if plan.new:
-            connection.execute(self._insert, keyed_columns(plan.new))
-        if plan.finished:
-            columns = packed.columns(packed.RECORD_TYPES, plan.finished)
-            connection.execute(self._records.statements.insert_records, list(map(Array, columns)))
-
-    def _insert_new(self, connection: Connection, plan: Plan) -> None:
-        if plan.is_repeated and plan.finished:
-            ids = [record.id for record in plan.finished]
-            self._records.delete(connection, self._records.statements.delete_records, ids)
-        if not plan.tuples and not plan.records:
-            self._insert_small(connection, plan)
-            return
-        for statement, tuples in ((self._copy, plan.tuples), (self._records.statements.copy_records, plan.records)):
-            if tuples:
-                _copy(connection, statement, tuples)
 
     def _delete_all(self, connection: Connection, plan: Plan) -> None:
         """Replace all jobs of this node by those of the batch, and count what was missing."""
@@ -289,8 +292,3 @@ def keyed_columns(rows: Sequence[Row]) -> list[Array]:
 
 def _parts(items: Sequence[Any]) -> list[Any]:
     return [items[start : start + _ROWS_PER_STATEMENT] for start in range(0, len(items), _ROWS_PER_STATEMENT)]
-
-
-def _copy(connection: Connection, statement: sql.Composed, tuples: list[bytes]) -> None:
-    with connection.cursor().copy(statement) as copy:
-        copy.write(b"".join((packed.COPY_BEGIN, *tuples, packed.COPY_END)))

@@ -28,12 +28,12 @@ from geartrain.store.postgresql_connection import Connection
 from geartrain.store.postgresql_parameters import Array, insert_columns
 from geartrain.store.postgresql_schema import one
 
-# COPY takes another round trip, and an INSERT more time per row.
-ROWS_TO_COPY: Final = 8
 _PRUNE_BATCH: Final = 5000
 _COUNT_SECONDS: Final = 30.0
 _LARGEST_VALUE: Final = 512 * 1024 * 1024  # a field of PostgreSQL has at most 1 GB
 _PAYLOAD: Final = COLUMNS.index("payload")
+# Within a transaction. PostgreSQL knows little of a table that changes so quickly, and would often read all of it.
+_BY_INDEX: Final = "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)"
 
 _IS_ORDINARY: Final = f"state <> {FAILED} AND keep_until = 0 AND remove_at = 0"
 _IS_FAILED: Final = f"state = {FAILED} AND keep_until = 0 AND remove_at = 0"
@@ -44,10 +44,7 @@ class Statements:
 
     def __init__(self, schema: str) -> None:
         self._schema = schema
-        record_names = ", ".join(RECORD_COLUMNS)
         job_names = ", ".join(COLUMNS)
-        self.copy_records = self._sql(f"COPY {{s}}.records ({record_names}) FROM STDIN (FORMAT BINARY)")
-        self.insert_records = self._sql(insert_columns("records", RECORD_COLUMNS, packed.RECORD_TYPES))
         self.insert_failed = self._sql(insert_columns("failed_jobs", COLUMNS, packed.JOB_TYPES))
         self.insert_rests = self._sql(insert_columns("results", ("id", "rest"), (packed.INT8, packed.BYTEA)))
         self.delete_records = self._sql("DELETE FROM {s}.records WHERE id = ANY(%b)")
@@ -67,7 +64,7 @@ class Statements:
         self.counts = self._sql(
             f"SELECT count(*) FILTER (WHERE {_IS_ORDINARY}), count(*) FILTER (WHERE {_IS_FAILED}) FROM {{s}}.records"
         )
-        oldest = f"ORDER BY {{order}} LIMIT {_PRUNE_BATCH}"
+        oldest = "ORDER BY {order} LIMIT %s"
         self.ordinary = self._sql(
             f"SELECT id, finished_at FROM {{s}}.records WHERE {_IS_ORDINARY} {oldest.format(order='seq')}"
         )
@@ -193,16 +190,18 @@ class RecordTable:
         assert self._counts is not None
         statements = self.statements
         ordinary_count, failed_count = self._counts
-        ordinary = _excess(connection, statements.ordinary, now, retention.done, ordinary_count)
-        failed = _excess(connection, statements.failures, now, retention.failed, failed_count)
-        times = (now, now - retention.failed.seconds, now - retention.done.seconds)
-        others = [row[0] for row in connection.execute(statements.expired, times)]
-        others += [row[0] for row in connection.execute(statements.overdue, (now,))]
-        ids = [*ordinary, *failed, *others]
-        if ids:
-            with connection.transaction():
+        with connection.transaction():
+            connection.execute(_BY_INDEX)
+            ordinary = _excess(connection, statements.ordinary, now, retention.done, ordinary_count)
+            failed = _excess(connection, statements.failures, now, retention.failed, failed_count)
+            times = (now, now - retention.failed.seconds, now - retention.done.seconds, _PRUNE_BATCH)
+            others = [row[0] for row in connection.execute(statements.expired, times)]
+            others += [row[0] for row in connection.execute(statements.overdue, (now, _PRUNE_BATCH))]
+            ids = [*ordinary, *failed, *others]
+            if ids:
                 for statement in (statements.delete_failed, statements.delete_rests, statements.delete_records):
                     self.delete(connection, statement, ids)
+        if ids:
             self._counts = (ordinary_count - len(ordinary), failed_count - len(failed))
             self._rests.size = self._payloads.size = None
         return len(ids)
@@ -245,8 +244,12 @@ def _excess(connection: Connection, statement: sql.Composed, now: float, quota: 
     if not count:
         return []
     too_many, before = count - quota.most, now - quota.seconds
+    oldest = connection.execute(statement, (1,)).fetchone()
+    if oldest is None or (too_many <= 0 and oldest[1] >= before):
+        return []
+    most = _PRUNE_BATCH if oldest[1] < before else min(too_many, _PRUNE_BATCH)
     ids: list[int] = []
-    for number, (id, finished_at) in enumerate(connection.execute(statement)):
+    for number, (id, finished_at) in enumerate(connection.execute(statement, (most,))):
         if finished_at >= before and number >= too_many:
             break
         ids.append(id)

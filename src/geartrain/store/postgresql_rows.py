@@ -10,7 +10,7 @@ each value than PostgreSQL does on the row.
 import hashlib
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from geartrain.model import JobState
@@ -153,6 +153,11 @@ def record_tuple(record: Sequence[Any]) -> bytes:
             _record_tail(1, keeps_result, 8, result_size, 8, result_kept, 8, keep_until, 8, remove_at), text(progress),
         )
     )  # fmt: skip
+
+
+def copy_rows(tuple_of: Callable[[Sequence[Any]], bytes], rows: Sequence[Sequence[Any]]) -> bytes:
+    """All that a COPY of some rows sends; empty if there are none."""
+    return b"".join((COPY_BEGIN, *map(tuple_of, rows), COPY_END)) if rows else b""
 
 
 def from_job(row: Sequence[Any]) -> tuple[Any, ...]:

@@ -131,15 +131,17 @@ CREATE TABLE {{schema}}.kept (
 """
 
 # Every batch calls it first, and cannot be committed if it raises. It proves that the server still has its node,
-# counts the batch, and limits the waits of the transaction. It finds its row by the place that it had (`at`): while an
-# old snapshot keeps dead rows from being removed, the way by the primary key becomes longer with every batch. A scan by
-# place does not clean up the page, so the caller goes by the key from time to time.
+# counts the batch, limits the waits of the transaction, and has it use indexes: PostgreSQL knows little of tables that
+# change so quickly, and would read all the dead rows of one that is nearly empty. It finds its row by the place that it
+# had (`at`): while an old snapshot keeps dead rows from being removed, the way by the primary key becomes longer with
+# every batch. A scan by place does not clean up the page, so the caller goes by the key from time to time.
 _FENCE: Final = f"""
 CREATE FUNCTION {{schema}}.fence(me bigint, at tid, number bigint, known bigint) RETURNS tid LANGUAGE plpgsql AS $$
 DECLARE place tid;
 BEGIN
     PERFORM set_config('lock_timeout', '2s', true), set_config('statement_timeout', '20s', true),
-            set_config('idle_in_transaction_session_timeout', '10s', true);
+            set_config('idle_in_transaction_session_timeout', '10s', true),
+            set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true);
     IF current_setting('synchronous_commit') = 'off' THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;

@@ -314,7 +314,7 @@ class TestValues:
         assert two.look(view.version).values == {}
 
 
-SMALL, LARGE = 1, 50  # jobs of a batch: one round trip, or COPY
+SMALL, LARGE = 1, 50  # jobs of a batch
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])

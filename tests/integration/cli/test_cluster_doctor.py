@@ -14,8 +14,6 @@ from geartrain.store.postgresql import PostgresqlStore
 from geartrain.store.shared import Member
 from tests.contract.stores.factories import job
 from tests.support import postgres, postgres_pair, postgres_programs
-from tests.support.postgres_fixtures import Clusters
-from tests.support.postgres_fixtures import clusters as clusters
 from tests.support.postgres_fixtures import schema as schema
 from tests.support.postgres_fixtures import schema_url as schema_url
 
@@ -27,9 +25,11 @@ ALL = (
 )  # fmt: skip
 
 
-@pytest.fixture(params=VERSIONS)
-def cluster(request: pytest.FixtureRequest, clusters: Clusters) -> postgres.Cluster:
-    return clusters(request.param)
+@pytest.fixture(scope="module", params=VERSIONS)
+def cluster(request: pytest.FixtureRequest) -> Iterator[postgres.Cluster]:
+    """With the settings that PostgreSQL comes with."""
+    with postgres.running(request.param) as cluster:
+        yield cluster
 
 
 def examined(url: str) -> dict[str, Finding]:

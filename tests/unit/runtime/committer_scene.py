@@ -124,7 +124,7 @@ class Scene:
     async def idle(self) -> None:
         """Until everything that was journalled so far was tried."""
         await self.ticks()
-        await self.until(lambda: self.committer._writing is None)
+        await self.until(lambda: self.committer._writing is None and self.committer._gather_timer is None)
 
     async def ticks(self) -> None:
         """So many that whatever would happen at once has happened."""

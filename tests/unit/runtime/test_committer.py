@@ -213,6 +213,41 @@ def test_completion_is_written_though_nothing_is_said(play: Play) -> None:
     play(story)
 
 
+def test_jobs_that_end_wait_for_each_other_and_for_no_submission(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subject, "_GATHER_SECONDS", 3600.0)
+
+    async def story(s: Scene) -> None:
+        connection, wire = s.connect()
+        jobs = [s.submit(connection, b"%d" % number) for number in range(2)]
+        await s.until(lambda: b"".join(wire.heard) == b"01")
+        commits = s.committer.commits
+        for job in jobs:
+            assert s.engine.claim(s.worker) is job
+            s.engine.complete(s.worker, job, b"result")
+            await s.ticks()
+        assert (s.committer.commits, s.committer.changes) == (commits, 2)
+        s.submit(connection, b"2")
+        await s.until(lambda: wire.heard[-1] == b"2")
+        assert (s.committer.commits, sorted(records(s.store))) == (commits + 1, [job.id for job in jobs])
+
+    play(story)
+
+
+def test_so_many_jobs_that_end_wait_for_nothing(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subject, "_GATHER_SECONDS", 3600.0)
+    monkeypatch.setattr(subject, "_GATHER_MOST", 1)
+
+    async def story(s: Scene) -> None:
+        connection, wire = s.connect()
+        job = s.submit(connection, b"one")
+        await s.until(lambda: wire.heard == [b"one"])
+        s.engine.claim(s.worker)
+        s.engine.complete(s.worker, job, b"result")
+        await s.until(lambda: records(s.store) == [job.id])
+
+    play(story)
+
+
 def test_lost_attempt_is_written_though_nothing_is_said(play: Play) -> None:
     async def story(s: Scene) -> None:
         connection, wire = s.connect()
