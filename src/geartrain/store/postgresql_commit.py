@@ -5,7 +5,7 @@ nothing after it can be committed. Rows that end or lose their unique key come b
 New jobs with a key are sorted by it: two servers that insert the same keys in opposite orders would block each other.
 
 A batch without unique keys is sent as one text (`postgresql_script.py`). Where an answer decides what comes next, the
-statements go one by one, and the text has the rest.
+statements go one by one.
 """
 
 from collections.abc import Sequence
@@ -148,11 +148,7 @@ class BatchWriter:
     def write(self, connection: Connection, plan: Plan, number: int, known: int) -> CommitOutcome:
         """Commit a plan as the batch with this number. `known` is the newest node that this server knows of."""
         if plan.is_plain:
-            statements = [b"BEGIN", self._passing(number, known)]
-            if plan.removed:
-                statements.append(self._delete_ids + b",".join([b"%d" % id for id in plan.removed]) + b"}'::bigint[])")
-            self._place = self._finish(connection, statements, plan, COMMITTED)[0].decode()
-            return COMMITTED
+            return self._write_at_once(connection, plan, number, known)
         self._begin(connection, number, known)
         with connection.pipeline():
             if not plan.revived:  # whose records are removed only if they are not too late
@@ -166,14 +162,16 @@ class BatchWriter:
         if plan.is_repeated and plan.finished:
             ids = [record.id for record in plan.finished]
             self._records.delete(connection, self._records.statements.delete_records, ids)
+        if copies := self._copies(plan):
+            postgresql_script.run(connection, (), copies)
         if plan.rests:
             self._records.add_rests(connection, plan.rests)
         if plan.failed:
             self._records.add_failed(connection, plan.failed)
         version = self._save(connection, plan.batch.saved_values)
-        outcome = CommitOutcome(twins, self._more_ids(connection, plan.batch.ids_until), version)
-        self._finish(connection, (), plan, outcome)
-        return outcome
+        plan.outcome = CommitOutcome(twins, self._more_ids(connection, plan.batch.ids_until), version)
+        connection.execute("COMMIT")
+        return plan.outcome
 
     def take(self, connection: Connection, number: int, known: int, most_jobs: int) -> IdRange | None:
         """Take an orphan range as one batch."""
@@ -194,20 +192,22 @@ class BatchWriter:
         place = self._place if self._fences % _FENCES_BY_PLACE else _NO_PLACE
         return self._fence + b"%d, '%b', %d, %d)::text" % (self._node, place.encode(), number, known)
 
-    def _finish(
-        self, connection: Connection, statements: Sequence[bytes], plan: Plan, outcome: CommitOutcome
-    ) -> list[bytes]:
-        """Insert what needs no answer, and commit."""
-        copies = []
-        if plan.job_rows:
-            copies.append(Copy(self._copy_jobs, plan.job_rows))
-        if plan.record_rows:
-            copies.append(Copy(self._copy_records, plan.record_rows))
+    def _write_at_once(self, connection: Connection, plan: Plan, number: int, known: int) -> CommitOutcome:
+        statements = [b"BEGIN", self._passing(number, known)]
+        if plan.removed:
+            statements.append(self._delete_ids + b",".join([b"%d" % id for id in plan.removed]) + b"}'::bigint[])")
 
         def before_commit() -> None:
-            plan.outcome = outcome
+            plan.outcome = COMMITTED
 
-        return postgresql_script.run(connection, statements, copies, before_commit)
+        [place] = postgresql_script.run(connection, statements, self._copies(plan), [b"COMMIT"], before_commit)
+        self._place = place.decode()
+        return COMMITTED
+
+    def _copies(self, plan: Plan) -> list[Copy]:
+        """Of new jobs without keys, and of records."""
+        all_rows = ((self._copy_jobs, plan.job_rows), (self._copy_records, plan.record_rows))
+        return [Copy(statement, rows) for statement, rows in all_rows if rows]
 
     def _end_rows(self, connection: Connection, plan: Plan) -> None:
         """Remove jobs that have ended, and replace those that have changed."""

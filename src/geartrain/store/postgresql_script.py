@@ -8,7 +8,7 @@ Poolers pass it on as they do any query.
 
 import select
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import psycopg
 from psycopg import errors, pq
@@ -18,32 +18,32 @@ from geartrain.store.postgresql_connection import Connection
 _FAILED: Final = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE)
 
 
-class Copy:
-    """A COPY from the client: its statement, and its rows in PostgreSQL's binary format."""
+class Copy(NamedTuple):
+    """A COPY from the client."""
 
-    __slots__ = ("rows", "statement")
-
-    def __init__(self, statement: bytes, rows: bytes) -> None:
-        self.statement = statement
-        self.rows = rows
+    statement: bytes
+    rows: bytes  # in PostgreSQL's binary format, as a whole
 
 
 def run(
-    connection: Connection, statements: Sequence[bytes], copies: Sequence[Copy], before_commit: Callable[[], None]
+    connection: Connection,
+    statements: Sequence[bytes],
+    copies: Sequence[Copy],
+    last: Sequence[bytes] = (),
+    before_last: Callable[[], None] | None = None,
 ) -> list[bytes]:
-    """Run the statements, the COPYs and a COMMIT; return the first values of the rows that the statements answer.
+    """Run statements, COPYs and the last statements; return the first values of the rows that are answered.
 
-    `before_commit` is called at the last moment at which PostgreSQL cannot have committed yet.
+    `before_last` is called at the last moment at which PostgreSQL cannot have begun with the last ones yet.
     """
     exchange = _Exchange(connection.pgconn)
-    text = b";".join((*statements, *[copy.statement for copy in copies], b"COMMIT"))
-    if not copies:
-        before_commit()
-    exchange.ask(text)
+    if before_last is not None and not copies:
+        before_last()
+    exchange.ask(b";".join((*statements, *[copy.statement for copy in copies], *last)))
     for copy in copies:
         exchange.await_copy()
-        if copy is copies[-1]:
-            before_commit()
+        if before_last is not None and copy is copies[-1]:
+            before_last()
         exchange.send_rows(copy.rows)
     exchange.finish()
     return exchange.values
