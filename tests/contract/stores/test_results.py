@@ -66,6 +66,11 @@ def test_oldest_rests_are_removed_when_the_total_is_exceeded(store: Store, reope
     assert [kept(reopened(), id) for id in (1, 2, 3, 4)] == expected
 
 
+def test_a_batch_may_exceed_the_total_by_itself(store: Store) -> None:
+    finish(store, 1, 2, 3, 4, result=result(100))
+    assert [kept(store, id)[1:] for id in (1, 2, 3, 4)] == [(10, 100), *[(100, 100)] * 3]
+
+
 def test_total_is_counted_after_a_restart(store: Store, reopened: Reopen) -> None:
     finish(store, 1, 2, 3, result=result(100))
     store = reopened()
