@@ -1,8 +1,9 @@
 """Group commit: the changes of a tick are one batch, which a thread writes while the next ticks go on.
 
-The engine's journal calls only append rows to the batch that gathers. At the end of each tick the batch goes to the
-thread, if the thread is free. Acknowledgements that depend on it wait for its ticket (`durability.py`); nothing else
-waits. While the disk is slow batches grow, so the slower it is the more changes each fsync covers.
+The engine's journal calls only append rows to the batch that gathers (`gathering.py`). At the end of each tick it goes
+to the thread, if the thread is free. Acknowledgements that depend on it wait for its ticket (`durability.py`);
+nothing else waits. While the disk is slow batches grow, so the slower it is the more changes each fsync covers. A batch
+that only ends jobs gathers a little longer.
 
 If a commit fails, the jobs that the batch would have accepted are retracted and their submitters get an error. So are
 jobs that were accepted during the attempt: one of them may be a duplicate of a retracted job. Other changes (jobs that
@@ -21,10 +22,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from geartrain.engine.interfaces import Journal
 from geartrain.engine.job import LiveJob
-from geartrain.engine.worker import Worker
-from geartrain.runtime import memory, records
+from geartrain.runtime import memory
+from geartrain.runtime.gathering import GatheringJournal
 from geartrain.runtime.tick import TickLoop
 from geartrain.runtime.timers import DelayedCall
 from geartrain.store import contract
@@ -58,23 +58,19 @@ class _Writing:
         self.reserving = reserving
 
 
-class Committer(Journal):
+class Committer(GatheringJournal):
     """The engine's journal over a durable store."""
 
     def __init__(
         self, store: contract.Store, keep: contract.Retention, limits: contract.ResultLimits = _LIMITS
     ) -> None:
+        super().__init__(limits.largest)
         self._store = store
         self._keep = keep
-        self._largest_result = limits.largest  # cut at once, so that the answer is the same before and after the commit
         self._tick_loop: TickLoop | None = None  # until `start`
-        self._batch = contract.Batch()  # gathers changes
-        self._accepted: list[LiveJob] = []  # jobs that exist since that batch
-        self._reserving: list[int] = []  # ids of jobs of that batch that wait for their unique keys
         self._writing: _Writing | None = None  # in the thread
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._writer = threading.Thread(target=self._run, name="store", daemon=True)
-        self.uncommitted = records.RecordChanges()
         self._failing = False
         self._retry: DelayedCall | None = None
         self._gather_timer: DelayedCall | None = None
@@ -96,59 +92,6 @@ class Committer(Journal):
         self._is_stopping = False
         self._value_versions: dict[str, int] = {}  # of the values that this server has saved
 
-    # The journal, called by the engine
-
-    def accepted(self, job: LiveJob) -> None:
-        self._batch.accepted.append(contract.row(job))
-        self._accepted.append(job)
-        self._note_change()
-
-    def changed(self, job: LiveJob) -> None:
-        self._batch.changed.append(contract.row(job))
-        self._note_change()
-
-    def revived(self, job: LiveJob) -> None:
-        self._batch.revived.append(contract.row(job))
-        self._note_change()
-
-    def reserving(self, job: LiveJob) -> None:
-        self._reserving.append(job.id)
-
-    def withdrawn(self, job: LiveJob) -> None:
-        batch, id = self._batch, job.id
-        batch.accepted = [row for row in batch.accepted if row[0] != id]
-        batch.revived = [row for row in batch.revived if row[0] != id]
-        batch.changed = [row for row in batch.changed if row[0] != id]
-        batch.removed_records = [removed for removed in batch.removed_records if removed != id]
-        self._accepted = [accepted for accepted in self._accepted if accepted is not job]
-
-    def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
-        engine = self._engine
-        policies = engine.function_policies
-        keep_until = remove_at = 0.0
-        if job.keep_for or policies:
-            keep_until, remove_at = records.own_retention(job, engine.now, policies.get(job.function))
-        record = records.make_record(job, result, worker, engine.now, keep_until, remove_at)
-        if len(record.result) > self._largest_result:
-            record = records.cut_result(record, self._largest_result)
-        self._batch.finished.append(record)
-        self.uncommitted.records[job.handle] = record
-        self._note_change()
-
-    def failed(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
-        self.finished(job, result, worker)
-        self._batch.failed.append(contract.row(job))
-        self.uncommitted.payloads[job.id] = job.payload
-
-    def retried(self, job: LiveJob) -> None:
-        self.remove_record(job.id)
-        self.revived(job)
-
-    def remove_record(self, id: int) -> None:
-        self._batch.removed_records.append(id)
-        self.uncommitted.removed.add(id)
-        self._note_change()
-
     def is_older(self, name: str, version: int) -> bool:
         """Whether the value that this server has saved under a name is older than that version of the store."""
         if name in self._batch.saved_values or (self._writing is not None and name in self._writing.batch.saved_values):
@@ -158,10 +101,6 @@ class Committer(Journal):
     def drained(self) -> None:
         """Return freed memory to the system; in the thread, since it takes some milliseconds."""
         self._work.put(memory.trim)
-
-    def save_value(self, name: str, value: bytes) -> None:
-        self._batch.saved_values[name] = value
-        self._note_change()
 
     def _note_change(self) -> None:
         """Have the batch written at the end of this tick, even if no connection has anything to write."""
