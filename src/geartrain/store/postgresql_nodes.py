@@ -93,6 +93,10 @@ class NodeTable:
             "SELECT r.low, r.high FROM {s}.ranges r LEFT JOIN {s}.nodes n ON n.id = r.node "
             f"WHERE n.id IS NULL OR n.state IN {_GONE} ORDER BY r.low LIMIT 1 FOR UPDATE OF r SKIP LOCKED"
         )
+        self._is_orphan = self._sql(
+            "SELECT EXISTS (SELECT 1 FROM {s}.ranges r LEFT JOIN {s}.nodes n ON n.id = r.node "
+            f"WHERE r.low = %s AND (n.id IS NULL OR n.state IN {_GONE}))"
+        )
         self._cut = self._sql("SELECT id FROM {s}.jobs WHERE id >= %s AND id < %s ORDER BY id OFFSET %s LIMIT 1")
         self._has_jobs = self._sql("SELECT EXISTS (SELECT 1 FROM {s}.jobs WHERE id >= %s AND id < %s)")
         self._drop_range = self._sql("DELETE FROM {s}.ranges WHERE low = %s")
@@ -215,8 +219,7 @@ class NodeTable:
 
     def take(self, connection: Connection, node: int, most_jobs: int) -> IdRange | None:
         """Take an orphan range, or its first part; within a transaction that has passed the fence."""
-        while (row := connection.execute(self._orphan).fetchone()) is not None:
-            ids = IdRange(*row)
+        while (ids := self._lock_orphan(connection)) is not None:
             cut = connection.execute(self._cut, (ids.low, ids.high, most_jobs)).fetchone()
             if cut is not None:
                 connection.execute(self._cut_range, (cut[0], ids.low))
@@ -227,6 +230,18 @@ class NodeTable:
                 return ids
             connection.execute(self._drop_range, (ids.low,))
         connection.execute(self._forget)
+        return None
+
+    def _lock_orphan(self, connection: Connection) -> IdRange | None:
+        """Lock an orphan range that nobody else has locked.
+
+        If another server has taken a range since the statement began, PostgreSQL compares the new row of the range with
+        the old row of its node. They do not match, which looks like a range without a node. So ask again: from now on
+        nobody changes the range.
+        """
+        while (row := connection.execute(self._orphan).fetchone()) is not None:
+            if one(connection.execute(self._is_orphan, (row[0],)))[0]:
+                return IdRange(*row)
         return None
 
     def new_range(self, connection: Connection, node: int) -> int:

@@ -1,9 +1,11 @@
 """What a store that several servers share promises beyond the contract of every store."""
 
 import contextlib
+import re
 import threading
 from collections.abc import Callable, Iterator
 
+import psycopg
 import pytest
 
 from geartrain.errors import StoreError
@@ -262,6 +264,30 @@ class TestTakeover:
             pieces.append([job.id - (one.node << 32) for jobs in two.jobs_of(ids, Job) for job in jobs])
         assert pieces == [list(range(1, 11)), list(range(11, 21)), list(range(21, 26))]
         assert two.look(0).orphans == 0
+
+    def test_a_range_that_was_taken_since_the_statement_began_is_not_taken_again(
+        self, join: Join, cluster: Cluster
+    ) -> None:
+        """The statement of `two` has its snapshot, and finds the range unlocked only when `one` has taken it."""
+        one, two, gone = join("one"), join("two"), join("gone")
+        gone.commit(accepted(own(gone, 1)))
+        assert one.accuse(seen(one, gone))
+        waits = "(SELECT count(*) FROM pg_advisory_xact_lock(77)) = 1"
+        taken: list[IdRange | None] = []
+        with cluster.connect() as connection:
+            statement = two._nodes._orphan.as_string(connection)
+            two._nodes._orphan = psycopg.sql.Composed(
+                [psycopg.sql.SQL(re.sub("WHERE (.*) ORDER", rf"WHERE (\1) AND {waits} ORDER", statement))]
+            )
+            connection.execute("SELECT pg_advisory_lock(77)")
+            taker = threading.Thread(target=lambda: taken.append(two.take(10)))
+            taker.start()
+            while not cluster.query("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"):
+                assert taker.is_alive()
+            assert one.take(10) is not None
+            connection.execute("SELECT pg_advisory_unlock(77)")
+            taker.join()
+        assert taken == [None]
 
     def test_a_server_that_leaves_is_taken_over_at_once(self, schema_url: str, join: Join) -> None:
         two = join("two")
