@@ -391,7 +391,10 @@ def test_a_backend_that_outlives_its_connection_commits_once(join: Join, cluster
         store.close(0)
 
 
-def test_a_commit_that_was_given_up_and_carried_out_is_undone(join: Join, cluster: Cluster, schema: str) -> None:
+@pytest.mark.parametrize("takes_first", [False, True])
+def test_a_commit_that_was_given_up_and_carried_out_is_undone(
+    join: Join, cluster: Cluster, schema: str, takes_first: bool
+) -> None:
     with CuttingProxy(cluster.port) as proxy:
         store = join("one", proxy.url(schema=schema), patience=0.2)
         old = own(store, 1)
@@ -402,11 +405,30 @@ def test_a_commit_that_was_given_up_and_carried_out_is_undone(join: Join, cluste
         with pytest.raises(StoreError):
             store.commit(given_up)
         proxy.restore()
+        if takes_first:
+            assert store.take(10) is None
         later = accepted(own(store, 3))
         given_up.rejoin(later, {own(store, 2).id})
         store.commit(later)
         assert ids(store) == [own(store, 3).id]
         assert [record.id for record in store.records(Query())] == [old.id], "once"
+        store.close(0)
+
+
+def test_a_take_that_was_given_up_and_carried_out_is_found_by_the_next(
+    join: Join, cluster: Cluster, schema: str
+) -> None:
+    with CuttingProxy(cluster.port) as proxy:
+        store = join("one", proxy.url(schema=schema), patience=0.2)
+        gone = join("gone")
+        gone.commit(accepted(own(gone, 1)))
+        assert store.accuse(seen(store, gone))
+        proxy.cut_at(lambda message: postgres_proxy.commit_answer(message) and not proxy.cut_off())  # type: ignore[func-returns-value]
+        with pytest.raises(StoreError):
+            store.take(10)
+        proxy.restore()
+        assert store.take(10) == IdRange(gone.node << 32, (gone.node + 1) << 32)
+        assert store.take(10) is None
         store.close(0)
 
 
