@@ -74,17 +74,22 @@ class Membership:
 
     def _look(self) -> Sight:
         view = self._store.look(self._version)
-        self._version = view.version
         others = [node for node in view.nodes if node.state in _LIVING and node.id != self._store.node]
         gone = self._liveness.overdue(others, self._monotonic())
         gone += [node for node in others if node not in gone and self._is_gone(node)]
         fenced = sum(self._fence(node) for node in gone)
-        own = next((node for node in view.nodes if node.id == self._store.node), None)
+        own = self._own(view)
         has_leader = any(node.leader and node.state == SERVING and node not in gone for node in view.nodes)
+        if own is not None and own.state == SERVING and not has_leader and self._store.lead():
+            view = self._store.look(self._version)  # again: it has to know all that the last leader has saved
+            own = self._own(view)
         leads = own is not None and own.leader
-        if own is not None and own.state == SERVING and not has_leader:
-            leads = self._store.lead()
-        return Sight(view, leads, fenced, self._xmin_age() if leads else None)
+        sight = Sight(view, leads, fenced, self._xmin_age() if leads else None)
+        self._version = view.version  # now that nothing can fail: what this look has read is not read again
+        return sight
+
+    def _own(self, view: ClusterView) -> Node | None:
+        return next((node for node in view.nodes if node.id == self._store.node), None)
 
     def _xmin_age(self) -> float:
         """The age of the oldest transaction, which is read once a minute: one that is too old is so for many."""

@@ -72,7 +72,7 @@ class Committer(Journal):
         self._accepted: list[LiveJob] = []  # jobs that exist since that batch
         self._reserving: list[int] = []  # ids of jobs of that batch that wait for their unique keys
         self._writing: _Writing | None = None  # in the thread
-        self._thread = thread if thread is not None else WorkThread("store")
+        self._store_thread = thread if thread is not None else WorkThread("store")
         self.uncommitted = records.RecordChanges()
         self._failing = False
         self._retry: DelayedCall | None = None
@@ -154,7 +154,7 @@ class Committer(Journal):
 
     def drained(self) -> None:
         """Return freed memory to the system; in the thread, since it takes some milliseconds."""
-        self._thread.put(memory.trim)
+        self._store_thread.put(memory.trim)
 
     def save_value(self, name: str, value: bytes) -> None:
         self._batch.saved_values[name] = value
@@ -192,7 +192,7 @@ class Committer(Journal):
         if self._batch:
             self._durability.changed()
         tick_loop.after.append(self._submit_batch)
-        self._thread.start()
+        self._store_thread.start()
         self._prune_timer = self._timers.call_later(_PRUNE_SECONDS, self._prune_periodically)
         if self.beat_seconds:
             self._beat_timer = self._timers.call_later(self.beat_seconds, self._beat)
@@ -209,7 +209,7 @@ class Committer(Journal):
             else:
                 self._loop.call_soon_threadsafe(_set_result, answer, result)
 
-        self._thread.put(call)
+        self._store_thread.put(call)
         return await answer
 
     async def stop(self) -> None:
@@ -218,7 +218,7 @@ class Committer(Journal):
         self._submit_batch()
         while self._writing is not None:
             done: asyncio.Future[None] = self._loop.create_future()
-            self._thread.put(lambda done=done: self._set_done(done))  # type: ignore[misc]
+            self._store_thread.put(lambda done=done: self._set_done(done))  # type: ignore[misc]
             await done
             await asyncio.sleep(0)
             if self._failing:
@@ -227,8 +227,8 @@ class Committer(Journal):
             fields = {"changes": self._batch.size}
             _log.error("changes lost: the last commit failed", extra={"fields": fields})
         self._cancel_timers()
-        self._thread.end()
-        await self._loop.run_in_executor(None, self._thread.join)
+        self._store_thread.end()
+        await self._loop.run_in_executor(None, self._store_thread.join)
 
     def _cancel_timers(self) -> None:
         for timer in (self._prune_timer, self._retry, self._beat_timer):
@@ -275,7 +275,7 @@ class Committer(Journal):
         prune = self._unpruned >= _PRUNE_EVERY
         if prune:
             self._unpruned = 0
-        self._thread.put(lambda: self._write(batch, prune))
+        self._store_thread.put(lambda: self._write(batch, prune))
 
     def _write(self, batch: contract.Batch, prune: bool) -> None:
         """Commit. Runs in the thread."""
@@ -363,7 +363,7 @@ class Committer(Journal):
         writing.batch = everything
         gathering = self._batch  # its rows are among them
         gathering.changed, gathering.accepted, gathering.revived = gathering.saved_jobs, [], []
-        self._thread.put(lambda: self._write(everything, False))
+        self._store_thread.put(lambda: self._write(everything, False))
 
     def _end(self) -> None:
         """Others have the jobs of this server: write nothing more, and let nobody hear that it was written."""
@@ -408,7 +408,7 @@ class Committer(Journal):
 
     def _prune_periodically(self) -> None:
         self._prune_timer = self._timers.call_later(_PRUNE_SECONDS, self._prune_periodically)
-        self._thread.put(self._prune)
+        self._store_thread.put(self._prune)
 
     def _prune(self) -> None:
         """Delete a bounded number of old records. Runs in the thread."""

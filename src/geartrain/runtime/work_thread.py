@@ -16,11 +16,11 @@ class WorkThread:
 
     def __init__(self, name: str) -> None:
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._running = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         """Begin with the work that was put already."""
-        self._thread.start()
+        self._running.start()
 
     def put(self, work: Callable[[], None]) -> None:
         """Do this after all that was put before."""
@@ -32,7 +32,7 @@ class WorkThread:
 
     def join(self) -> None:
         """Wait for its end."""
-        self._thread.join()
+        self._running.join()
 
     def _run(self) -> None:
         while (work := self._work.get()) is not None:

@@ -92,7 +92,7 @@ class PostgresqlStore:
             prefix = migrate(connection, self.target.schema, self.handle_prefix.decode("utf-8", "surrogateescape"))
             self.handle_prefix = prefix.encode("utf-8", "surrogateescape")
             began = time.monotonic()
-            self.node, self.state, place = self._nodes.join(connection, self._info, self._is_gone)
+            self.node, self.state, place = self._nodes.join(connection, self._info, self.lease, self._is_gone)
             self.renewed_at = began
             self._numbers = CommitNumbers(self.node)
         except psycopg.Error as error:
@@ -281,7 +281,8 @@ class PostgresqlStore:
             try:
                 answer = attempt(self._settled(plan))
             except _UnheardCommitError as unheard:
-                self._succeeded(began, plan is not None)
+                # The others have seen the counter move at one of the attempts before; this one has only read it.
+                self._succeeded(started, plan is not None)
                 if unheard.outcome is None:
                     raise
                 return unheard.outcome  # type: ignore[return-value]

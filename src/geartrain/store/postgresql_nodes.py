@@ -15,7 +15,7 @@ from geartrain.store.postgresql_connection import Connection
 from geartrain.store.postgresql_schema import MIGRATIONS, NODE_BITS, one
 from geartrain.store.shared import FENCED, JOINING, LEFT, SERVING, ClusterView, FencedError, IdRange, Node
 
-STANDSTILL_SECONDS: Final = 2.5  # a node that lives commits at least once a second
+_STANDSTILL_SECONDS: Final = 2.5  # a node that lives commits at least once a second
 _POLL_SECONDS: Final = 0.1
 # How long the row of a node stays after it is gone. A server that was cut off finds there that it is fenced. Without
 # the row it would take the database for one from before it joined, and write jobs again that others have.
@@ -32,6 +32,17 @@ class NodeInfo(NamedTuple):
     name: str
     machine: str
     version: str
+
+
+def standstill_seconds(lease: float) -> float:
+    """How long a node of the same name must have stood still before a start takes its place.
+
+    It may be cut off and not know it: until its lease is over it assigns jobs.
+
+    >>> standstill_seconds(10.0)
+    10.0
+    """
+    return max(_STANDSTILL_SECONDS, lease)
 
 
 def lock_joining(connection: Connection, schema: str) -> None:
@@ -127,12 +138,12 @@ class NodeTable:
         quoted = '"' + self._schema.replace('"', '""').replace("'", "''") + '"'
         return sql.SQL(text.replace("{t}", quoted.replace("{", "{{").replace("}", "}}"))).format(s=identifier)
 
-    def join(self, connection: Connection, info: NodeInfo, is_gone: IsGone) -> tuple[int, int, str]:
+    def join(self, connection: Connection, info: NodeInfo, lease: float, is_gone: IsGone) -> tuple[int, int, str]:
         """Become a node; return its number, its state and the place of its row.
 
         A node of the same name is an earlier start of this server. It is fenced if it does not live any more.
         """
-        self._fence_namesake(connection, info.name, is_gone)
+        self._fence_namesake(connection, info.name, lease, is_gone)
         with connection.transaction():
             lock_joining(connection, self._schema)
             if connection.execute(self._named, (info.name,)).fetchone() is not None:
@@ -141,12 +152,12 @@ class NodeTable:
             connection.execute(self._insert_range, (id << NODE_BITS, (id + 1) << NODE_BITS, id))
         return id, state, place
 
-    def _fence_namesake(self, connection: Connection, name: str, is_gone: IsGone) -> None:
+    def _fence_namesake(self, connection: Connection, name: str, lease: float, is_gone: IsGone) -> None:
         row = connection.execute(self._named, (name,)).fetchone()
         if row is None:
             return
         node = Node(*row)
-        deadline = time.monotonic() + STANDSTILL_SECONDS
+        deadline = time.monotonic() + standstill_seconds(lease)
         while not is_gone(node) and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
             row = connection.execute(self._named, (name,)).fetchone()

@@ -3,6 +3,7 @@
 import contextlib
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import psycopg
@@ -23,7 +24,7 @@ from tests.support.postgres_fixtures import cluster as cluster
 from tests.support.postgres_fixtures import clusters as clusters
 from tests.support.postgres_fixtures import schema as schema
 from tests.support.postgres_fixtures import schema_url as schema_url
-from tests.support.postgres_proxy import CuttingProxy, Moment
+from tests.support.postgres_proxy import CuttingProxy, Message, Moment
 
 pytestmark = pytest.mark.peer(*postgres_programs.PEERS.values())
 
@@ -125,6 +126,12 @@ class TestRanges:
             before.commit(accepted(own(before, 2)))
         assert after.take(10) == IdRange(before.node << 32, (before.node + 1) << 32)
         assert ids(after) == [(before.node << 32) + 1]
+
+    def test_a_start_under_the_name_of_one_that_has_stood_still_fences_it(self, join: Join) -> None:
+        before = join("one", lease=2.0)
+        join("one", lease=2.0)
+        with pytest.raises(FencedError):
+            before.commit(Batch())
 
 
 class TestKeys:
@@ -376,6 +383,27 @@ class TestInDoubt:
     ) -> None:
         store = self.commit(join, cluster, schema, postgres_proxy.commit_answer, size, key)
         assert store.in_doubt == {"committed": 1, "repeated": 0}
+
+
+def test_a_commit_that_is_found_carried_out_renews_the_lease_from_its_beginning(
+    join: Join, cluster: Cluster, schema: str
+) -> None:
+    """The others have seen the counter move then, and count their lease from there."""
+    cut: list[float] = []
+
+    def answer(message: Message) -> bool:
+        if postgres_proxy.commit_answer(message):
+            cut.append(time.monotonic())
+            return True
+        return False
+
+    with CuttingProxy(cluster.port) as proxy:
+        store = join("one", proxy.url(schema=schema))
+        proxy.cut_at(answer)
+        store.commit(accepted(own(store, 1)))
+        assert store.in_doubt["committed"] == 1
+        assert store.renewed_at <= cut[0]
+        store.close(0)
 
 
 def test_a_backend_that_outlives_its_connection_commits_once(join: Join, cluster: Cluster, schema: str) -> None:
