@@ -11,12 +11,12 @@ from typing import Final, NamedTuple
 
 from campaigns.membership.audit import Audit
 from campaigns.membership.database import Database
-from campaigns.membership.store import Network, SimulatedLooks, SimulatedStore, SimulatedThread
+from campaigns.membership.store import Network, SimulatedMembershipThread, SimulatedStore, SimulatedThread
 from campaigns.membership.world import Machine, SimulatedLoop
 from geartrain.admin.schedule import Schedule
 from geartrain.admin.schedules import Schedules
 from geartrain.cluster.cluster import Cluster, ClusterOptions
-from geartrain.cluster.membership import Surroundings
+from geartrain.cluster.membership import Environment
 from geartrain.engine.engine import Engine, PollingWorker
 from geartrain.engine.interfaces import Journal, KeyWaiter
 from geartrain.engine.job import LiveJob
@@ -81,8 +81,8 @@ class SimulatedServer:
             self.tick_loop,
             ClusterOptions(node.name, node.machine, options.lease, 2_000_000),
             partial(self.stop, True),
-            Surroundings(machine.monotonic, refuses),
-            partial(SimulatedLooks, machine, database, self.store),
+            Environment(machine.monotonic, refuses),
+            partial(SimulatedMembershipThread, machine, database, self.store),
         )
         self.committer.on_fenced = self._stop_fenced
         self._schedules = Schedules(self.tick_loop, self.store.saved_values())

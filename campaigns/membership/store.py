@@ -348,7 +348,7 @@ class SimulatedThread(WorkThread):
         self._next()
 
 
-class SimulatedLooks:
+class SimulatedMembershipThread:
     """The membership's thread: the database takes a snapshot, and the answer arrives later."""
 
     def __init__(self, machine: Machine, database: Database, store: SimulatedStore, membership: Membership) -> None:

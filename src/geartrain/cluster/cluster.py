@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from geartrain.cluster import liveness
-from geartrain.cluster.look_thread import Looks, LookThread
-from geartrain.cluster.membership import REAL, Membership, Sight, Surroundings
+from geartrain.cluster.membership import REAL, Environment, Membership, Sight
+from geartrain.cluster.membership_thread import MembershipLoop, MembershipThread
 from geartrain.engine.job import LiveJob
 from geartrain.errors import StoreError
 from geartrain.runtime.committer import Committer
@@ -47,17 +47,17 @@ class Cluster:
         tick_loop: TickLoop,
         options: ClusterOptions,
         drain: Callable[[], None],
-        surroundings: Surroundings = REAL,
-        looks: Callable[[Membership], Looks] = LookThread,
+        environment: Environment = REAL,
+        looks: Callable[[Membership], MembershipLoop] = MembershipThread,
     ) -> None:
         self._store = store
-        self._monotonic = surroundings.monotonic
+        self._monotonic = environment.monotonic
         self._committer = committer
         self._tick_loop = tick_loop
         self._engine = tick_loop.engine
         self._options = options
         self._drain = drain
-        self._looks = looks(Membership(store, options.lease, options.machine, self._tell, surroundings))
+        self._looks = looks(Membership(store, options.lease, options.machine, self._tell, environment))
         self._taking: asyncio.Task[None] | None = None
         self._is_taking = False  # until a takeover has ended without an error
         self._unread: IdRange | None = None  # what was taken, and is not restored yet

@@ -1,6 +1,7 @@
 """The membership of one server: it looks at the store, fences servers that are gone, and leads if none does.
 
-It decides nothing about jobs. What it sees goes to the event loop (`cluster.py`), twice per beat (`look_thread.py`).
+It decides nothing about jobs. What it sees goes to the event loop (`cluster.py`), twice per beat.
+`membership_thread.py` has the thread in which all this happens.
 """
 
 import logging
@@ -33,26 +34,26 @@ class Sight(NamedTuple):
 Tell = Callable[[Sight], None]
 
 
-class Surroundings(NamedTuple):
+class Environment(NamedTuple):
     """What a member knows of the world beside the store. Simulations have their own."""
 
     monotonic: Callable[[], float] = time.monotonic
     refuses: Callable[[Node, str], bool] = reachability.refuses  # whether the address of a node refuses connections
 
 
-REAL: Final = Surroundings()
+REAL: Final = Environment()
 
 
 class Membership:
     """What one server makes of its looks at the store. All of it runs in one thread."""
 
     def __init__(
-        self, store: SharedStore, lease: float, machine: str, tell: Tell, surroundings: Surroundings = REAL
+        self, store: SharedStore, lease: float, machine: str, tell: Tell, environment: Environment = REAL
     ) -> None:
         self._store = store
         self._machine = machine
         self._tell = tell
-        self._monotonic, self._refuses = surroundings
+        self._monotonic, self._refuses = environment
         self._liveness = Liveness(lease)
         self._beat = liveness.beat_seconds(lease)
         self.pause = self._beat / _LOOKS_PER_BEAT  # seconds between two looks

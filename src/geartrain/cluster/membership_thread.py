@@ -6,7 +6,7 @@ from typing import Protocol
 from geartrain.cluster.membership import Membership
 
 
-class Looks(Protocol):
+class MembershipLoop(Protocol):
     """Has a membership look regularly, from `start` to `stop`."""
 
     def start(self) -> None: ...
@@ -18,7 +18,7 @@ class Looks(Protocol):
         """Look no more, and wait for the look that is under way."""
 
 
-class LookThread:
+class MembershipThread:
     """Looks in a thread of its own."""
 
     def __init__(self, membership: Membership) -> None:
