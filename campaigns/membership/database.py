@@ -68,6 +68,8 @@ class Database:
         self.open: dict[int, Transaction] = {}  # by the node whose row they lock
         self.counts: collections.Counter[str] = collections.Counter()
         self._next_node = FIRST_NODE
+        self._homes: set[int] | None = None  # nodes that have a range; None: to be computed again, and so is
+        self._orphans = 0
 
     # Nodes
 
@@ -79,6 +81,7 @@ class Database:
         state = SERVING if alone else JOINING
         self.nodes[id] = node = Node(id, name, "", machine, "1", 1, state, alone, False, 0, 0, 0.0, 0.0)
         self.ranges[id << NODE_BITS] = ((id + 1) << NODE_BITS, id)
+        self._homes = None
         return node
 
     def named(self, name: str) -> Node | None:
@@ -86,9 +89,12 @@ class Database:
 
     def snapshot(self) -> Snapshot:
         """`NodeTable.look`, as of now, for whichever version is asked."""
-        homes = {home for _, home in self.ranges.values()}
+        homes = self._homes
+        if homes is None:
+            homes = self._homes = {home for _, home in self.ranges.values()}
+            self._orphans = sum(not self.is_living(home) for _, home in self.ranges.values())
         nodes = [node for node in self.nodes.values() if node.state in _LIVING or node.id in homes]
-        saved, newest, orphans = list(self.values.items()), self.version, self.orphans
+        saved, newest, orphans = list(self.values.items()), self.version, self._orphans
         self.counts["looks"] += 1
         self.counts["rows read"] += len(nodes) + len(self.ranges)
 
@@ -119,6 +125,7 @@ class Database:
         if node.state not in _LIVING or (self.rules.compares_counters and node.batch != seen.batch):
             return False
         self.nodes[seen.id] = node._replace(state=FENCED, leader=False)
+        self._homes = None
         self.counts["fenced"] += 1
         self._on_fenced(seen.id)
         return True
@@ -140,6 +147,7 @@ class Database:
         node = self.nodes[id]
         if node.state in _LIVING:
             self.nodes[id] = node._replace(state=LEFT, leader=False)
+            self._homes = None
 
     # Transactions
 
@@ -203,6 +211,7 @@ class Database:
         """Take the range that is locked, or its first part; `NodeTable.take`."""
         self._pass(transaction, 0)
         self.counts["takes"] += 1
+        self._homes = None
         while transaction.low in self.ranges:
             low, (high, _) = transaction.low, self.ranges[transaction.low]
             ids = sorted(id for id in self.jobs if low <= id < high)

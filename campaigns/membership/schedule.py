@@ -20,7 +20,8 @@ _SLOW_LEASES: Final = 0.2  # that the slowest messages take
 _SERVERS: Final = (2, 2, 2, 2, 3, 3, 4)
 _FAULT_COUNTS: Final = (1, 1, 2, 2, 3, 5)
 _START_BEATS: Final = 2.0  # within which servers are started
-_FAULT_BEATS: Final = 6.0  # within which faults begin, for each fault
+_FAULT_BEATS: Final = 6.0  # within which a single fault begins; several take more
+_MOST_APART: Final = 5  # faults; more of them are closer together
 _KEYS: Final = (b"", b"", b"", b"a", b"b")
 _LEASES_AWAY: Final = (0.05, 0.2, 0.2, 0.6, 0.8, 1.0, 1.2, 1.6)
 _RESTART_SECONDS: Final = 1.0  # a service manager's pause
@@ -268,7 +269,7 @@ class Schedule:
         for place in list(self.places):
             delay = self.chance.uniform(0.0, _START_BEATS) * self.beat
             self.world.after(delay, lambda place=place: self.start(place))  # type: ignore[misc]
-        end = (_START_BEATS + _FAULT_BEATS * self._faults**0.5) * self.beat
+        end = (_START_BEATS + _FAULT_BEATS * min(self._faults, _MOST_APART) ** 0.5) * self.beat
         for _ in range(self._faults):
             self.world.after(self.chance.uniform(_START_BEATS * self.beat, end), self._fault)
         self.world.run(end)
