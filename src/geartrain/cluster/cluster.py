@@ -8,12 +8,12 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from geartrain.cluster import liveness
-from geartrain.cluster.membership import Membership, Sight
+from geartrain.cluster.membership import REAL, Environment, Membership, Sight
+from geartrain.cluster.membership_thread import MembershipLoop, MembershipThread
 from geartrain.engine.job import LiveJob
 from geartrain.errors import StoreError
 from geartrain.runtime.committer import Committer
@@ -47,17 +47,22 @@ class Cluster:
         tick_loop: TickLoop,
         options: ClusterOptions,
         drain: Callable[[], None],
+        environment: Environment = REAL,
+        looks: Callable[[Membership], MembershipLoop] = MembershipThread,
     ) -> None:
         self._store = store
+        self._monotonic = environment.monotonic
         self._committer = committer
         self._tick_loop = tick_loop
         self._engine = tick_loop.engine
         self._options = options
         self._drain = drain
-        self._membership = Membership(store, options.lease, options.machine, self._tell)
+        self._looks = looks(Membership(store, options.lease, options.machine, self._tell, environment))
         self._taking: asyncio.Task[None] | None = None
+        self._is_taking = False  # until a takeover has ended without an error
+        self._unread: IdRange | None = None  # what was taken, and is not restored yet
         self._looked = asyncio.Event()  # set by every look
-        self._looked_at = time.monotonic()
+        self._looked_at = self._monotonic()
         self._is_leaving = False  # it assigns no more background jobs
         self.view = ClusterView([], 0, 0, {})
         self.leads = False
@@ -76,7 +81,7 @@ class Cluster:
     async def drain(self, name: str) -> bool:
         """Ask the server of that name to stop when its running jobs are done; whether there is one."""
         found = await self._call(self._store.ask_to_drain, name)
-        self._membership.hurry()
+        self._looks.hurry()
         return found
 
     async def fence(self, name: str) -> bool:
@@ -85,7 +90,7 @@ class Cluster:
         if found:
             self.fenced += 1
             _log.warning("server fenced by an operator", extra={"fields": {"server": name}})
-            self._membership.hurry()
+            self._looks.hurry()
         return found
 
     def stop_assigning(self) -> None:
@@ -100,12 +105,12 @@ class Cluster:
     @property
     def view_age(self) -> float:
         """Seconds since the last look at the store."""
-        return time.monotonic() - self._looked_at
+        return self._monotonic() - self._looked_at
 
     @property
     def lease_left(self) -> float:
         """Seconds until others may take this server for dead."""
-        return self._store.renewed_at + self._options.lease - time.monotonic()
+        return self._store.renewed_at + self._options.lease - self._monotonic()
 
     @property
     def resynced_jobs(self) -> int:
@@ -124,7 +129,7 @@ class Cluster:
 
     async def join(self, stopped: asyncio.Event) -> None:
         """Wait until every server that serves knows of this one: from then on they let jobs with keys wait."""
-        self._membership.start()
+        self._looks.start()
         waits_logged = False
         while not stopped.is_set():
             self._looked.clear()
@@ -137,7 +142,7 @@ class Cluster:
                 fields = {"servers": ", ".join(waiting)}
                 _log.info("joining: waiting until the other servers know this one", extra={"fields": fields})
             await asyncio.sleep(_JOIN_POLL)
-            self._membership.hurry()
+            self._looks.hurry()
 
     async def serve(self, link: str) -> None:
         """Tell the others that this server can be reached there."""
@@ -145,7 +150,7 @@ class Cluster:
         await loop.run_in_executor(None, self._store.serve, link)
         fields = {"name": self._options.name, "node": self._store.node, "servers": len(self.servers)}
         _log.info("joined the cluster", extra={"fields": fields})
-        self._membership.hurry()
+        self._looks.hurry()
 
     @property
     def servers(self) -> list[Node]:
@@ -156,7 +161,7 @@ class Cluster:
         """Take over nothing more, and look no more."""
         if self._taking is not None:
             self._taking.cancel()
-        await asyncio.get_running_loop().run_in_executor(None, self._membership.stop)
+        await asyncio.get_running_loop().run_in_executor(None, self._looks.stop)
 
     def _is_known_to(self, node: Node) -> bool:
         return node.id == self._store.node or node.seen >= self._store.node
@@ -165,7 +170,7 @@ class Cluster:
         """The last commit succeeded. The time that it took counts: others have seen it begin."""
         if self._is_leaving:
             return
-        age = time.monotonic() - self._store.renewed_at
+        age = self._monotonic() - self._store.renewed_at
         self._engine.renew(self._engine.now - age + self._options.lease * liveness.LAPSE_SHARE)
 
     def _tell(self, sight: Sight) -> None:
@@ -176,13 +181,13 @@ class Cluster:
         view = sight.view
         self.view = view
         self.xmin_age = sight.xmin_age
-        self._looked_at = time.monotonic()
+        self._looked_at = self._monotonic()
         self.fenced += sight.fenced
         self._tick_loop.begin_tick()
         newest = max((node.id for node in view.nodes), default=0)
         others = any(node.id != self._store.node for node in self.servers)
         if self._options.unique_scope == "cluster":
-            self._engine.reserves_keys = others or view.orphans > 0 or self._taking is not None
+            self._engine.reserves_keys = others or view.orphans > 0 or self._is_taking
         # After `reserves_keys`: the batch that gathers now is the first that says so, and has every key before it.
         self._committer.known_node = max(self._committer.known_node, newest)
         values = {name: value for name, value in view.values.items() if self._committer.is_older(name, view.version)}
@@ -194,7 +199,7 @@ class Cluster:
         if own is not None and own.draining:
             self._drain()
         may_take = own is not None and own.state == SERVING and not self._is_leaving
-        if (view.orphans or sight.fenced) and self._taking is None and may_take:
+        if (view.orphans or sight.fenced or self._is_taking) and self._taking is None and may_take:
             self._taking = asyncio.ensure_future(self._take_over())
         self._looked.set()
 
@@ -206,29 +211,36 @@ class Cluster:
 
     async def _take_over(self) -> None:
         """Take pieces of ranges that nobody has until there are none, or this server has enough."""
-        began, before = time.monotonic(), self.taken_jobs
+        self._is_taking = True
+        began, before = self._monotonic(), self.taken_jobs
         try:
-            while self.taken_jobs < self._options.takeover_jobs:
-                ids = await self._committer.call(lambda: self._store.take(_PIECE))
-                if ids is None:
-                    break
-                self.takeovers += 1
-                await self._restore(ids)
+            while self._unread is not None or self.taken_jobs < self._options.takeover_jobs:
+                if self._unread is None:
+                    self._unread = await self._committer.call(lambda: self._store.take(_PIECE))
+                    if self._unread is None:
+                        break
+                    self.takeovers += 1
+                await self._restore(self._unread)
+                self._unread = None
+            self._is_taking = False
         except StoreError as error:
             _log.warning("taking over jobs failed, trying again", extra={"fields": {"why": str(error)}})
         finally:
             self._taking = None
         if self.taken_jobs > before:
-            fields = {"jobs": self.taken_jobs - before, "seconds": f"{time.monotonic() - began:.1f}"}
+            fields = {"jobs": self.taken_jobs - before, "seconds": f"{self._monotonic() - began:.1f}"}
             _log.info("took over jobs", extra={"fields": fields})
 
     async def _restore(self, ids: IdRange) -> None:
+        """Restore the jobs of a range. If the store fails meanwhile, `_unread` is the rest."""
         loop = asyncio.get_running_loop()
         parts: Iterator[list[LiveJob]] = self._store.jobs_of(ids, LiveJob)
+        low = ids.low
         while True:
             jobs = await loop.run_in_executor(None, next, parts, None)
             if jobs is None:
                 return
+            low = max((job.id + 1 for job in jobs), default=low)
             jobs.sort(key=_run_at)
             for start in range(0, len(jobs), _JOBS_PER_STEP):
                 engine = self._tick_loop.begin_tick()
@@ -236,6 +248,7 @@ class Cluster:
                     engine.restore(job)
                     self.taken_jobs += 1
                 await asyncio.sleep(0)
+            self._unread = IdRange(low, ids.high)
 
 
 def _run_at(job: LiveJob) -> float:

@@ -1,10 +1,10 @@
-"""The membership of one server: a thread that looks at the store, fences servers that are gone, and leads if none does.
+"""The membership of one server: it looks at the store, fences servers that are gone, and leads if none does.
 
 It decides nothing about jobs. What it sees goes to the event loop (`cluster.py`), twice per beat.
+`membership_thread.py` has the thread in which all this happens.
 """
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -34,66 +34,67 @@ class Sight(NamedTuple):
 Tell = Callable[[Sight], None]
 
 
-class Membership:
-    """Looks at the store until it is stopped."""
+class Environment(NamedTuple):
+    """What a member knows of the world beside the store. Simulations have their own."""
 
-    def __init__(self, store: SharedStore, lease: float, machine: str, tell: Tell) -> None:
+    monotonic: Callable[[], float] = time.monotonic
+    refuses: Callable[[Node, str], bool] = reachability.refuses  # whether the address of a node refuses connections
+
+
+REAL: Final = Environment()
+
+
+class Membership:
+    """What one server makes of its looks at the store. All of it runs in one thread."""
+
+    def __init__(
+        self, store: SharedStore, lease: float, machine: str, tell: Tell, environment: Environment = REAL
+    ) -> None:
         self._store = store
         self._machine = machine
-        self._tell = tell  # called in the thread
+        self._tell = tell
+        self._monotonic, self._refuses = environment
         self._liveness = Liveness(lease)
         self._beat = liveness.beat_seconds(lease)
+        self.pause = self._beat / _LOOKS_PER_BEAT  # seconds between two looks
         self._refusals: dict[int, int] = {}  # by node
         self._version = 0  # of the newest saved value that was seen
         self._measured = 0.0  # the age of the oldest transaction
         self._measure_at = 0.0  # by the monotonic clock
         self._failing = False
-        self._stopping = threading.Event()
-        self._hurry = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="membership", daemon=True)
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def hurry(self) -> None:
-        """Look at once."""
-        self._hurry.set()
-
-    def stop(self) -> None:
-        """Look no more, and wait for the thread to end."""
-        self._stopping.set()
-        self._hurry.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self._tell(self._look())
-                self._failing = False
-            except StoreError as error:
-                if not self._failing:
-                    _log.warning("cannot look at the cluster", extra={"fields": {"why": str(error)}})
-                self._failing = True
-            self._hurry.wait(self._beat / _LOOKS_PER_BEAT)
-            self._hurry.clear()
+    def look(self) -> None:
+        """Look once, do what has to be done, and tell what was seen."""
+        try:
+            self._tell(self._look())
+            self._failing = False
+        except StoreError as error:
+            if not self._failing:
+                _log.warning("cannot look at the cluster", extra={"fields": {"why": str(error)}})
+            self._failing = True
 
     def _look(self) -> Sight:
         view = self._store.look(self._version)
-        self._version = view.version
         others = [node for node in view.nodes if node.state in _LIVING and node.id != self._store.node]
-        gone = self._liveness.overdue(others, time.monotonic())
+        gone = self._liveness.overdue(others, self._monotonic())
         gone += [node for node in others if node not in gone and self._is_gone(node)]
         fenced = sum(self._fence(node) for node in gone)
-        own = next((node for node in view.nodes if node.id == self._store.node), None)
+        own = self._own(view)
         has_leader = any(node.leader and node.state == SERVING and node not in gone for node in view.nodes)
+        if own is not None and own.state == SERVING and not has_leader and self._store.lead():
+            view = self._store.look(self._version)  # again: it has to know all that the last leader has saved
+            own = self._own(view)
         leads = own is not None and own.leader
-        if own is not None and own.state == SERVING and not has_leader:
-            leads = self._store.lead()
-        return Sight(view, leads, fenced, self._xmin_age() if leads else None)
+        sight = Sight(view, leads, fenced, self._xmin_age() if leads else None)
+        self._version = view.version  # now that nothing can fail: what this look has read is not read again
+        return sight
+
+    def _own(self, view: ClusterView) -> Node | None:
+        return next((node for node in view.nodes if node.id == self._store.node), None)
 
     def _xmin_age(self) -> float:
         """The age of the oldest transaction, which is read once a minute: one that is too old is so for many."""
-        now = time.monotonic()
+        now = self._monotonic()
         if now >= self._measure_at:
             self._measured = self._store.xmin_age()
             self._measure_at = now + _MEASURE_SECONDS
@@ -104,7 +105,7 @@ class Membership:
         if self._liveness.still_for(node) < self._beat:
             self._refusals.pop(node.id, None)
             return False
-        if not reachability.refuses(node, self._machine):
+        if not self._refuses(node, self._machine):
             self._refusals.pop(node.id, None)
             return False
         self._refusals[node.id] = self._refusals.get(node.id, 0) + 1

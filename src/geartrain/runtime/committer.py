@@ -15,8 +15,6 @@ written again. Each commit renews the lease of this server, and an empty one doe
 
 import asyncio
 import logging
-import queue
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -27,6 +25,7 @@ from geartrain.runtime import memory
 from geartrain.runtime.gathering import GatheringJournal
 from geartrain.runtime.tick import TickLoop
 from geartrain.runtime.timers import DelayedCall
+from geartrain.runtime.work_thread import WorkThread
 from geartrain.store import contract
 from geartrain.store.shared import FencedError, WentBackError
 
@@ -62,15 +61,18 @@ class Committer(GatheringJournal):
     """The engine's journal over a durable store."""
 
     def __init__(
-        self, store: contract.Store, keep: contract.Retention, limits: contract.ResultLimits = _LIMITS
+        self,
+        store: contract.Store,
+        keep: contract.Retention,
+        limits: contract.ResultLimits = _LIMITS,
+        thread: WorkThread | None = None,
     ) -> None:
         super().__init__(limits.largest)
         self._store = store
         self._keep = keep
         self._tick_loop: TickLoop | None = None  # until `start`
         self._writing: _Writing | None = None  # in the thread
-        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._writer = threading.Thread(target=self._run, name="store", daemon=True)
+        self._store_thread = thread if thread is not None else WorkThread("store")
         self._failing = False
         self._retry: DelayedCall | None = None
         self._gather_timer: DelayedCall | None = None
@@ -100,7 +102,7 @@ class Committer(GatheringJournal):
 
     def drained(self) -> None:
         """Return freed memory to the system; in the thread, since it takes some milliseconds."""
-        self._work.put(memory.trim)
+        self._store_thread.put(memory.trim)
 
     def _note_change(self) -> None:
         """Have the batch written at the end of this tick, even if no connection has anything to write."""
@@ -134,7 +136,7 @@ class Committer(GatheringJournal):
         if self._batch:
             self._durability.changed()
         tick_loop.after.append(self._submit_batch)
-        self._writer.start()
+        self._store_thread.start()
         self._prune_timer = self._timers.call_later(_PRUNE_SECONDS, self._prune_periodically)
         if self.beat_seconds:
             self._beat_timer = self._timers.call_later(self.beat_seconds, self._beat)
@@ -151,7 +153,7 @@ class Committer(GatheringJournal):
             else:
                 self._loop.call_soon_threadsafe(_set_result, answer, result)
 
-        self._work.put(call)
+        self._store_thread.put(call)
         return await answer
 
     async def stop(self) -> None:
@@ -161,7 +163,7 @@ class Committer(GatheringJournal):
         self._submit_batch()
         while self._writing is not None:
             done: asyncio.Future[None] = self._loop.create_future()
-            self._work.put(lambda done=done: self._set_done(done))  # type: ignore[misc]
+            self._store_thread.put(lambda done=done: self._set_done(done))  # type: ignore[misc]
             await done
             await asyncio.sleep(0)
             if self._failing:
@@ -170,8 +172,8 @@ class Committer(GatheringJournal):
             fields = {"changes": self._batch.size}
             _log.error("changes lost: the last commit failed", extra={"fields": fields})
         self._cancel_timers()
-        self._work.put(None)
-        await self._loop.run_in_executor(None, self._writer.join)
+        self._store_thread.end()
+        await self._loop.run_in_executor(None, self._store_thread.join)
 
     def _cancel_timers(self) -> None:
         for timer in (self._prune_timer, self._retry, self._beat_timer, self._gather_timer):
@@ -231,7 +233,7 @@ class Committer(GatheringJournal):
         prune = self._unpruned >= _PRUNE_EVERY
         if prune:
             self._unpruned = 0
-        self._work.put(lambda: self._write(batch, prune))
+        self._store_thread.put(lambda: self._write(batch, prune))
 
     def _write(self, batch: contract.Batch, prune: bool) -> None:
         """Commit. Runs in the thread."""
@@ -319,7 +321,7 @@ class Committer(GatheringJournal):
         writing.batch = everything
         gathering = self._batch  # its rows are among them
         gathering.changed, gathering.accepted, gathering.revived = gathering.saved_jobs, [], []
-        self._work.put(lambda: self._write(everything, False))
+        self._store_thread.put(lambda: self._write(everything, False))
 
     def _end(self) -> None:
         """Others have the jobs of this server: write nothing more, and let nobody hear that it was written."""
@@ -364,7 +366,7 @@ class Committer(GatheringJournal):
 
     def _prune_periodically(self) -> None:
         self._prune_timer = self._timers.call_later(_PRUNE_SECONDS, self._prune_periodically)
-        self._work.put(self._prune)
+        self._store_thread.put(self._prune)
 
     def _prune(self) -> None:
         """Delete a bounded number of old records. Runs in the thread."""
@@ -374,10 +376,6 @@ class Committer(GatheringJournal):
             self._store.prune(time.time(), self._keep)
         except Exception as error:
             _log.warning("pruning records failed", extra={"fields": {"why": str(error)}})
-
-    def _run(self) -> None:
-        while (work := self._work.get()) is not None:
-            work()
 
 
 def _set_result(answer: asyncio.Future[T], result: T) -> None:

@@ -27,12 +27,13 @@ from geartrain.errors import StoreError
 from geartrain.model import FailedPayload
 from geartrain.store import contract, postgresql_records, postgresql_xmin, rows
 from geartrain.store import postgresql_rows as packed
+from geartrain.store.commit_numbers import CommitNumbers
 from geartrain.store.postgresql_commit import BatchWriter, LostRaceError, Plan
 from geartrain.store.postgresql_connection import Connection, Readers, Target, connect, describe
 from geartrain.store.postgresql_nodes import NodeInfo, NodeTable, is_lost
 from geartrain.store.postgresql_records import RecordTable
 from geartrain.store.postgresql_schema import IS_COMMITTED, IS_FENCED, NODE_BITS, migrate
-from geartrain.store.shared import FENCED, LEFT, SERVING, ClusterView, FencedError, IdRange, Member, Node, WentBackError
+from geartrain.store.shared import SERVING, ClusterView, FencedError, IdRange, Member, Node, WentBackError
 
 _FIRST_PAUSE: Final = 0.02
 _LONGEST_PAUSE: Final = 0.5
@@ -81,9 +82,8 @@ class PostgresqlStore:
         self._nodes = NodeTable(self.target.schema)
         self._readers = Readers(self.target, member.lease)
         self._connection: Connection | None = None  # of the committer's thread
-        self._number = 0  # of the last commit that succeeded
-        self._current = 0  # of the commit that is being tried, or was last
-        self._undone: list[int] = []  # ids of accepted jobs that may be in the database, although they were undone
+        self._numbers = CommitNumbers(0)
+        self._lost_take: set[IdRange] | None = None  # the ranges before a take that was given up, until that is settled
 
     def open(self) -> int:
         """Create or migrate the tables and become a node; return the first id of its range."""
@@ -92,8 +92,9 @@ class PostgresqlStore:
             prefix = migrate(connection, self.target.schema, self.handle_prefix.decode("utf-8", "surrogateescape"))
             self.handle_prefix = prefix.encode("utf-8", "surrogateescape")
             began = time.monotonic()
-            self.node, self.state, place = self._nodes.join(connection, self._info, self._is_gone)
+            self.node, self.state, place = self._nodes.join(connection, self._info, self.lease, self._is_gone)
             self.renewed_at = began
+            self._numbers = CommitNumbers(self.node)
         except psycopg.Error as error:
             self._disconnect()
             raise StoreError(f"cannot open {self.target.shown}: {describe(error)}") from None
@@ -142,8 +143,12 @@ class PostgresqlStore:
             plan = Plan(batch, self.record_table)
         except _INVALID as error:
             raise StoreError(f"cannot write {self.target.shown}: {describe(error)}") from None
+        if self._numbers.is_repeated:
+            plan.repeat(self._numbers.undone)
         known = batch.known_node
-        outcome = self._patiently(plan, lambda connection: self._writer.write(connection, plan, self._current, known))
+        outcome = self._patiently(
+            plan, lambda connection: self._writer.write(connection, plan, self._numbers.current, known)
+        )
         self.record_table.count_added(batch.finished)
         if plan.is_whole:
             self.resynced += self._writer.resynced
@@ -153,16 +158,37 @@ class PostgresqlStore:
 
     def take(self, most_jobs: int) -> IdRange | None:
         """Take an orphan range, or the first part of one; as a commit of its own."""
+        if self._lost_take is not None:
+            ids = self._settle_take(self._lost_take)
+            if ids is not None:
+                return ids
         before: set[IdRange] = set()
 
         def take(connection: Connection) -> IdRange | None:
             before.update(self._nodes.own_ranges(connection, self.node))
-            return self._writer.take(connection, self._current, self.node, most_jobs)
+            return self._writer.take(connection, self._numbers.current, self.node, most_jobs)
 
-        with contextlib.suppress(_UnheardCommitError):
+        try:
             return self._patiently(None, take)
-        with self._readers.borrow() as connection:  # the answer was lost: what is new?
-            return next((ids for ids in self._nodes.own_ranges(connection, self.node) if ids not in before), None)
+        except _UnheardCommitError:
+            return self._taken_since(before)
+        except StoreError:
+            self._lost_take = before or None
+            raise
+
+    def _settle_take(self, before: set[IdRange]) -> IdRange | None:
+        """What was taken by a commit that was given up. After another commit, that one cannot be carried out."""
+        with contextlib.suppress(_UnheardCommitError):
+            self._patiently(None, lambda connection: self._writer.touch(connection, self._numbers.current, self.node))
+        ids = self._taken_since(before)
+        self._lost_take = None
+        return ids
+
+    def _taken_since(self, before: set[IdRange]) -> IdRange | None:
+        """The range that this node has since then, beside the one for new jobs."""
+        with self._readers.borrow() as connection:
+            own = self._nodes.own_ranges(connection, self.node)
+        return next((ids for ids in own if ids not in before and ids.high != self._writer.ids_end), None)
 
     def look(self, version: int) -> ClusterView:
         """Read the nodes, and the values that were saved after `version`."""
@@ -249,13 +275,14 @@ class PostgresqlStore:
     def _patiently(self, plan: Plan | None, attempt: Callable[[Connection], T]) -> T:
         """Commit by `attempt`, and repeat it as long as the connection is the problem and the patience lasts."""
         started, pause = time.monotonic(), _FIRST_PAUSE
-        self._current += 1
+        self._numbers.begin()
         while True:
             began = time.monotonic()
             try:
                 answer = attempt(self._settled(plan))
             except _UnheardCommitError as unheard:
-                self._succeeded(began)
+                # The others have seen the counter move at one of the attempts before; this one has only read it.
+                self._succeeded(started, plan is not None)
                 if unheard.outcome is None:
                     raise
                 return unheard.outcome  # type: ignore[return-value]
@@ -279,12 +306,11 @@ class PostgresqlStore:
                 time.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
             else:
-                self._succeeded(began)
+                self._succeeded(began, plan is not None)
                 return answer
 
-    def _succeeded(self, began: float) -> None:
-        self._number = self._current
-        self._undone = []
+    def _succeeded(self, began: float, is_batch: bool) -> None:
+        self._numbers.end(is_batch)
         self.renewed_at = began
         if self.waiting_since:
             fields = {"store": self.target.shown, "seconds": f"{time.monotonic() - self.waiting_since:.1f}"}
@@ -303,7 +329,7 @@ class PostgresqlStore:
 
     def _give_up(self, plan: Plan | None, error: Exception) -> None:
         if plan is not None and plan.sent is not None:
-            self._undone += [row[0] for row in plan.batch.accepted]  # type: ignore[misc]
+            self._numbers.give_up(row[0] for row in plan.batch.accepted)  # type: ignore[misc]
         raise StoreError(f"cannot write {self.target.shown}: {describe(error)}") from None
 
     def _settled(self, plan: Plan | None) -> Connection:
@@ -315,21 +341,16 @@ class PostgresqlStore:
         if counter is None:
             self._require_own_place(connection)
             counter = (0, SERVING)
-        number, state = counter
-        if state in (FENCED, LEFT):
-            raise FencedError(f"node {self.node} was fenced by another server")
-        if number < self._number and not (plan is not None and plan.is_whole):
+        try:
+            is_carried_out = self._numbers.is_carried_out(*counter, plan is not None and plan.is_whole)
+        except WentBackError:
             self._disconnect()
-            raise WentBackError(f"the last commit that the database has is {number}, not {self._number}")
-        if number == self._current:
+            raise
+        if is_carried_out:
             self.in_doubt["committed"] += 1
             raise _UnheardCommitError(plan.sent if plan is not None else None)
         if plan is not None and plan.sent is not None:
             self.in_doubt["repeated"] += 1
-        if number > self._number and plan is not None:
-            # One that was given up. What it accepted was undone, and its other changes are in this batch again.
-            plan.removed = sorted({*plan.removed, *self._undone})
-            plan.is_repeated = True
         return connection
 
     def _require_own_place(self, connection: Connection) -> None:

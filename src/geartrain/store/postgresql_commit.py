@@ -89,6 +89,11 @@ class Plan:
         else:
             self.revived[key] = row
 
+    def repeat(self, undone: Sequence[int]) -> None:
+        """Remove jobs and replace records that may be there, because an earlier attempt may have been carried out."""
+        self.removed = sorted({*self.removed, *undone})
+        self.is_repeated = True
+
     @property
     def is_plain(self) -> bool:
         """Whether no answer of PostgreSQL is needed before the commit, and no statement has values but ids."""
@@ -179,6 +184,11 @@ class BatchWriter:
         ids = self._nodes.take(connection, self._node, most_jobs)
         connection.execute("COMMIT")
         return ids
+
+    def touch(self, connection: Connection, number: int, known: int) -> None:
+        """Commit nothing: after it, no earlier batch can be committed."""
+        self._begin(connection, number, known)
+        connection.execute("COMMIT")
 
     def _begin(self, connection: Connection, number: int, known: int) -> None:
         with connection.pipeline():

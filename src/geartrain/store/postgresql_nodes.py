@@ -15,7 +15,7 @@ from geartrain.store.postgresql_connection import Connection
 from geartrain.store.postgresql_schema import MIGRATIONS, NODE_BITS, one
 from geartrain.store.shared import FENCED, JOINING, LEFT, SERVING, ClusterView, FencedError, IdRange, Node
 
-STANDSTILL_SECONDS: Final = 2.5  # a node that lives commits at least once a second
+_STANDSTILL_SECONDS: Final = 2.5  # a node that lives commits at least once a second
 _POLL_SECONDS: Final = 0.1
 # How long the row of a node stays after it is gone. A server that was cut off finds there that it is fenced. Without
 # the row it would take the database for one from before it joined, and write jobs again that others have.
@@ -32,6 +32,17 @@ class NodeInfo(NamedTuple):
     name: str
     machine: str
     version: str
+
+
+def standstill_seconds(lease: float) -> float:
+    """How long a node of the same name must have stood still before a start takes its place.
+
+    It may be cut off and not know it: until its lease is over it assigns jobs.
+
+    >>> standstill_seconds(10.0)
+    10.0
+    """
+    return max(_STANDSTILL_SECONDS, lease)
 
 
 def lock_joining(connection: Connection, schema: str) -> None:
@@ -93,6 +104,10 @@ class NodeTable:
             "SELECT r.low, r.high FROM {s}.ranges r LEFT JOIN {s}.nodes n ON n.id = r.node "
             f"WHERE n.id IS NULL OR n.state IN {_GONE} ORDER BY r.low LIMIT 1 FOR UPDATE OF r SKIP LOCKED"
         )
+        self._is_orphan = self._sql(
+            "SELECT EXISTS (SELECT 1 FROM {s}.ranges r LEFT JOIN {s}.nodes n ON n.id = r.node "
+            f"WHERE r.low = %s AND (n.id IS NULL OR n.state IN {_GONE}))"
+        )
         self._cut = self._sql("SELECT id FROM {s}.jobs WHERE id >= %s AND id < %s ORDER BY id OFFSET %s LIMIT 1")
         self._has_jobs = self._sql("SELECT EXISTS (SELECT 1 FROM {s}.jobs WHERE id >= %s AND id < %s)")
         self._drop_range = self._sql("DELETE FROM {s}.ranges WHERE low = %s")
@@ -123,12 +138,12 @@ class NodeTable:
         quoted = '"' + self._schema.replace('"', '""').replace("'", "''") + '"'
         return sql.SQL(text.replace("{t}", quoted.replace("{", "{{").replace("}", "}}"))).format(s=identifier)
 
-    def join(self, connection: Connection, info: NodeInfo, is_gone: IsGone) -> tuple[int, int, str]:
+    def join(self, connection: Connection, info: NodeInfo, lease: float, is_gone: IsGone) -> tuple[int, int, str]:
         """Become a node; return its number, its state and the place of its row.
 
         A node of the same name is an earlier start of this server. It is fenced if it does not live any more.
         """
-        self._fence_namesake(connection, info.name, is_gone)
+        self._fence_namesake(connection, info.name, lease, is_gone)
         with connection.transaction():
             lock_joining(connection, self._schema)
             if connection.execute(self._named, (info.name,)).fetchone() is not None:
@@ -137,12 +152,12 @@ class NodeTable:
             connection.execute(self._insert_range, (id << NODE_BITS, (id + 1) << NODE_BITS, id))
         return id, state, place
 
-    def _fence_namesake(self, connection: Connection, name: str, is_gone: IsGone) -> None:
+    def _fence_namesake(self, connection: Connection, name: str, lease: float, is_gone: IsGone) -> None:
         row = connection.execute(self._named, (name,)).fetchone()
         if row is None:
             return
         node = Node(*row)
-        deadline = time.monotonic() + STANDSTILL_SECONDS
+        deadline = time.monotonic() + standstill_seconds(lease)
         while not is_gone(node) and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
             row = connection.execute(self._named, (name,)).fetchone()
@@ -215,8 +230,7 @@ class NodeTable:
 
     def take(self, connection: Connection, node: int, most_jobs: int) -> IdRange | None:
         """Take an orphan range, or its first part; within a transaction that has passed the fence."""
-        while (row := connection.execute(self._orphan).fetchone()) is not None:
-            ids = IdRange(*row)
+        while (ids := self._lock_orphan(connection)) is not None:
             cut = connection.execute(self._cut, (ids.low, ids.high, most_jobs)).fetchone()
             if cut is not None:
                 connection.execute(self._cut_range, (cut[0], ids.low))
@@ -227,6 +241,18 @@ class NodeTable:
                 return ids
             connection.execute(self._drop_range, (ids.low,))
         connection.execute(self._forget)
+        return None
+
+    def _lock_orphan(self, connection: Connection) -> IdRange | None:
+        """Lock an orphan range that nobody else has locked.
+
+        If another server has taken a range since the statement began, PostgreSQL compares the new row of the range with
+        the old row of its node. They do not match, which looks like a range without a node. So ask again: from now on
+        nobody changes the range.
+        """
+        while (row := connection.execute(self._orphan).fetchone()) is not None:
+            if one(connection.execute(self._is_orphan, (row[0],)))[0]:
+                return IdRange(*row)
         return None
 
     def new_range(self, connection: Connection, node: int) -> int:

@@ -1,9 +1,12 @@
 """What a store that several servers share promises beyond the contract of every store."""
 
 import contextlib
+import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 
+import psycopg
 import pytest
 
 from geartrain.errors import StoreError
@@ -21,7 +24,7 @@ from tests.support.postgres_fixtures import cluster as cluster
 from tests.support.postgres_fixtures import clusters as clusters
 from tests.support.postgres_fixtures import schema as schema
 from tests.support.postgres_fixtures import schema_url as schema_url
-from tests.support.postgres_proxy import CuttingProxy, Moment
+from tests.support.postgres_proxy import CuttingProxy, Message, Moment
 
 pytestmark = pytest.mark.peer(*postgres_programs.PEERS.values())
 
@@ -123,6 +126,12 @@ class TestRanges:
             before.commit(accepted(own(before, 2)))
         assert after.take(10) == IdRange(before.node << 32, (before.node + 1) << 32)
         assert ids(after) == [(before.node << 32) + 1]
+
+    def test_a_start_under_the_name_of_one_that_has_stood_still_fences_it(self, join: Join) -> None:
+        before = join("one", lease=2.0)
+        join("one", lease=2.0)
+        with pytest.raises(FencedError):
+            before.commit(Batch())
 
 
 class TestKeys:
@@ -263,6 +272,30 @@ class TestTakeover:
         assert pieces == [list(range(1, 11)), list(range(11, 21)), list(range(21, 26))]
         assert two.look(0).orphans == 0
 
+    def test_a_range_that_was_taken_since_the_statement_began_is_not_taken_again(
+        self, join: Join, cluster: Cluster
+    ) -> None:
+        """The statement of `two` has its snapshot, and finds the range unlocked only when `one` has taken it."""
+        one, two, gone = join("one"), join("two"), join("gone")
+        gone.commit(accepted(own(gone, 1)))
+        assert one.accuse(seen(one, gone))
+        waits = "(SELECT count(*) FROM pg_advisory_xact_lock(77)) = 1"
+        taken: list[IdRange | None] = []
+        with cluster.connect() as connection:
+            statement = two._nodes._orphan.as_string(connection)
+            two._nodes._orphan = psycopg.sql.Composed(
+                [psycopg.sql.SQL(re.sub("WHERE (.*) ORDER", rf"WHERE (\1) AND {waits} ORDER", statement))]
+            )
+            connection.execute("SELECT pg_advisory_lock(77)")
+            taker = threading.Thread(target=lambda: taken.append(two.take(10)))
+            taker.start()
+            while not cluster.query("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"):
+                assert taker.is_alive()
+            assert one.take(10) is not None
+            connection.execute("SELECT pg_advisory_unlock(77)")
+            taker.join()
+        assert taken == [None]
+
     def test_a_server_that_leaves_is_taken_over_at_once(self, schema_url: str, join: Join) -> None:
         two = join("two")
         one = PostgresqlStore(schema_url, member=Member(name="one"))
@@ -352,6 +385,27 @@ class TestInDoubt:
         assert store.in_doubt == {"committed": 1, "repeated": 0}
 
 
+def test_a_commit_that_is_found_carried_out_renews_the_lease_from_its_beginning(
+    join: Join, cluster: Cluster, schema: str
+) -> None:
+    """The others have seen the counter move then, and count their lease from there."""
+    cut: list[float] = []
+
+    def answer(message: Message) -> bool:
+        if postgres_proxy.commit_answer(message):
+            cut.append(time.monotonic())
+            return True
+        return False
+
+    with CuttingProxy(cluster.port) as proxy:
+        store = join("one", proxy.url(schema=schema))
+        proxy.cut_at(answer)
+        store.commit(accepted(own(store, 1)))
+        assert store.in_doubt["committed"] == 1
+        assert store.renewed_at <= cut[0]
+        store.close(0)
+
+
 def test_a_backend_that_outlives_its_connection_commits_once(join: Join, cluster: Cluster, schema: str) -> None:
     """The commit arrives while the batch is being repeated."""
     with CuttingProxy(cluster.port) as proxy:
@@ -365,7 +419,10 @@ def test_a_backend_that_outlives_its_connection_commits_once(join: Join, cluster
         store.close(0)
 
 
-def test_a_commit_that_was_given_up_and_carried_out_is_undone(join: Join, cluster: Cluster, schema: str) -> None:
+@pytest.mark.parametrize("takes_first", [False, True])
+def test_a_commit_that_was_given_up_and_carried_out_is_undone(
+    join: Join, cluster: Cluster, schema: str, takes_first: bool
+) -> None:
     with CuttingProxy(cluster.port) as proxy:
         store = join("one", proxy.url(schema=schema), patience=0.2)
         old = own(store, 1)
@@ -376,11 +433,30 @@ def test_a_commit_that_was_given_up_and_carried_out_is_undone(join: Join, cluste
         with pytest.raises(StoreError):
             store.commit(given_up)
         proxy.restore()
+        if takes_first:
+            assert store.take(10) is None
         later = accepted(own(store, 3))
         given_up.rejoin(later, {own(store, 2).id})
         store.commit(later)
         assert ids(store) == [own(store, 3).id]
         assert [record.id for record in store.records(Query())] == [old.id], "once"
+        store.close(0)
+
+
+def test_a_take_that_was_given_up_and_carried_out_is_found_by_the_next(
+    join: Join, cluster: Cluster, schema: str
+) -> None:
+    with CuttingProxy(cluster.port) as proxy:
+        store = join("one", proxy.url(schema=schema), patience=0.2)
+        gone = join("gone")
+        gone.commit(accepted(own(gone, 1)))
+        assert store.accuse(seen(store, gone))
+        proxy.cut_at(lambda message: postgres_proxy.commit_answer(message) and not proxy.cut_off())  # type: ignore[func-returns-value]
+        with pytest.raises(StoreError):
+            store.take(10)
+        proxy.restore()
+        assert store.take(10) == IdRange(gone.node << 32, (gone.node + 1) << 32)
+        assert store.take(10) is None
         store.close(0)
 
 

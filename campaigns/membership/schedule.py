@@ -1,0 +1,300 @@
+"""One random schedule: a few servers, load, and faults at random times; then peace, in which everything must settle."""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from campaigns.membership.audit import Audit
+from campaigns.membership.database import Database, Rules
+from campaigns.membership.server import ServerOptions, SimulatedServer
+from campaigns.membership.world import EPOCH, FaultError, Machine, World
+from geartrain.cluster import liveness
+from geartrain.cluster.cluster import Cluster
+from geartrain.errors import StoreError
+from geartrain.store.postgresql_nodes import standstill_seconds
+from geartrain.store.shared import Node
+
+LEASES: Final = (2.0, 5.0, 10.0, 20.0)
+_DRIFT: Final = 0.1  # clocks of machines differ by up to this share
+_WALL_STEP: Final = 3600.0
+_SLOW_LEASES: Final = 0.2  # that the slowest messages take
+_SERVERS: Final = (2, 2, 2, 2, 3, 3, 4)
+_FAULT_COUNTS: Final = (1, 1, 2, 2, 3, 5)
+_START_BEATS: Final = 2.0  # within which servers are started
+_FAULT_BEATS: Final = 6.0  # within which a single fault begins; several take more
+_MOST_APART: Final = 5  # faults; more of them are closer together
+_KEYS: Final = (b"", b"", b"", b"a", b"b")
+_LEASES_AWAY: Final = (0.05, 0.2, 0.2, 0.6, 0.8, 1.0, 1.2, 1.6)
+_RESTART_SECONDS: Final = 1.0  # a service manager's pause
+_NAME_POLL: Final = 0.1
+_SETTLE_LEASES: Final = 12.0
+
+
+class Mutant(NamedTuple):
+    """What is broken on purpose; nothing, unless a test of the simulation says so."""
+
+    rules: Rules = Rules()
+    cluster: type[Cluster] = Cluster
+
+
+HEALTHY: Final = Mutant()
+
+
+class Place:
+    """Where a server runs under a name: it is started again there."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.machine: Machine | None = None
+        self.server: SimulatedServer | None = None
+        self.is_cut_off = False  # from the database
+        self.wants_to_run = True
+
+
+class Schedule:
+    """Everything that happens is decided by the seed."""
+
+    def __init__(self, seed: str, servers: int = 0, mutant: Mutant = HEALTHY) -> None:
+        self.world = World(seed)
+        self.chance = self.world.chance
+        self.lease = self.chance.choice(LEASES)
+        self.beat = liveness.beat_seconds(self.lease)
+        self.world.slowest = _SLOW_LEASES * self.lease
+        self.audit = Audit(self.world)
+        self.database = Database(mutant.rules, lambda: self.world.now, self.audit.fenced)
+        self.audit.database = self.database
+        self.options = ServerOptions(self.lease, self.chance.uniform(0.3, 6.0) * self.lease, mutant.cluster)
+        servers = servers or self.chance.choice(_SERVERS)
+        self.places = [Place(f"server{number}") for number in range(servers)]
+        self.counts: dict[str, int] = {}  # of faults
+        self.starts = 0  # of servers
+        self.in_doubt = 0  # commits whose answer was lost
+        self._is_up = True  # the database
+        self._is_calm = False  # no more faults
+        self._has_schedule = False
+        self._faults = self.chance.choice(_FAULT_COUNTS) + servers // 10
+        self._over_at = 0.0  # when the last fault is over
+
+    # Network
+
+    def reaches(self, machine: Machine) -> bool:
+        if not self._is_up:
+            return False
+        return not any(place.machine is machine and place.is_cut_off for place in self.places)
+
+    def fate(self) -> str:
+        if self._is_calm:
+            return "commits"
+        draw = self.chance.random()
+        if draw < 0.93:
+            return "commits" if draw < 0.8 else "slow"
+        return ("lost before", "lost after", "outlives")[int(draw * 1000) % 3]
+
+    # Servers
+
+    def start(self, place: Place) -> None:
+        """Start a process under the name of the place."""
+        rate = self.chance.uniform(1.0 - _DRIFT, 1.0 + _DRIFT)
+        offset = EPOCH + self.chance.uniform(-1.0, 1.0)
+        place.machine = machine = Machine(self.world, rate, offset)
+        machine.wall_offset -= machine.monotonic()
+        self._open(place, machine, None, 0.0)
+
+    def _open(self, place: Place, machine: Machine, namesake: Node | None, deadline: float) -> None:
+        """Become a node, after a node of the same name is gone (`NodeTable.join`)."""
+        if not place.wants_to_run or place.machine is not machine:
+            return
+        found = self.database.named(place.name) if self.reaches(machine) else None
+        if not self.reaches(machine) or (
+            namesake and found and (found.id, found.batch) != (namesake.id, namesake.batch)
+        ):
+            self._start_later(place)
+            return
+        if found is not None:
+            deadline = deadline if namesake is not None else machine.monotonic() + standstill_seconds(self.lease)
+            if not self.refuses(found, "") and machine.monotonic() < deadline:
+                self.world.after(_NAME_POLL, lambda: self._open(place, machine, found, deadline), machine)
+                return
+            if not self.database.accuse(found):
+                self._start_later(place)
+                return
+        node = self.database.join(place.name, place.name)
+        server = SimulatedServer(
+            node, machine, self.database, self, self.audit, self.options, self.refuses, lambda: self._ended(place)
+        )
+        self.audit.servers[node.id] = place.server = server
+        self.starts += 1
+        try:
+            server.start()
+        except StoreError:
+            self.crash(place)
+            self._start_later(place)
+            return
+        self._load(server)
+
+    def _start_later(self, place: Place) -> None:
+        self.world.after(_RESTART_SECONDS, lambda: self._start_again(place))
+
+    def _start_again(self, place: Place) -> None:
+        if place.server is None and place.wants_to_run:
+            self.start(place)
+
+    def _ended(self, place: Place) -> None:
+        """A server has stopped by itself; one that was fenced begins anew."""
+        self.crash(place)
+        if place.wants_to_run:
+            self._start_later(place)
+
+    def crash(self, place: Place) -> None:
+        """The process is gone, whatever it was doing."""
+        if place.machine is not None:
+            place.machine.is_up = False
+        if place.server is not None:
+            place.server.loop.close()
+            self.in_doubt += sum(place.server.store.in_doubt.values())
+            del self.audit.servers[place.server.node.id]
+        place.machine = place.server = None
+
+    def refuses(self, node: Node, machine: str) -> bool:
+        """Whether nothing listens at the address of a node. A machine that stands still accepts connections."""
+        server = self.audit.servers.get(node.id)
+        return bool(node.link) and (server is None or not server.listens)
+
+    # Load
+
+    def _load(self, server: SimulatedServer) -> None:
+        gap = self.chance.uniform(0.1, 2.0) * self.beat
+        self.world.after(gap, lambda: self._act(server), server.machine)
+
+    def _act(self, server: SimulatedServer) -> None:
+        """A client or a worker does something."""
+        if server.loop.is_closed_for_good:
+            return
+        if server.is_serving:
+            draw = self.chance.random()
+            if not self._has_schedule:
+                self._has_schedule = True
+                server.add_schedule(f"@every {max(int(self.lease / 3), 1)}s")
+            if draw < 0.4 and not self._is_calm:
+                server.submit(self.chance.choice(_KEYS))
+            elif draw < 0.75:
+                server.claim()
+            else:
+                server.complete()
+        self._load(server)
+
+    # Faults
+
+    def _fault(self) -> None:
+        name, fault = self.chance.choice(_FAULTS)
+        self.counts[name] = self.counts.get(name, 0) + 1
+        fault(self, self.chance.choice(self.places))
+
+    def _some_time(self) -> float:
+        """Mostly around the lease, since that is where it matters."""
+        seconds = self.lease * self.chance.choice(_LEASES_AWAY) * self.chance.uniform(0.8, 1.2)
+        self._over_at = max(self._over_at, self.world.now + seconds)
+        return seconds
+
+    def _pause(self, place: Place) -> None:
+        if place.machine is not None:
+            place.machine.pause(self._some_time())
+
+    def _suspend(self, place: Place) -> None:
+        if place.machine is not None and place.machine.paused_until <= self.world.now:
+            place.machine.suspend(self._some_time())
+
+    def _kill(self, place: Place) -> None:
+        self.crash(place)
+        self._start_after(place, self._some_time())
+
+    def _kill_for_good(self, place: Place) -> None:
+        """The machine is lost, and another one gets another name."""
+        self.crash(place)
+        place.name += "x"
+        self._start_after(place, self._some_time())
+
+    def _stop(self, place: Place) -> None:
+        server = place.server
+        if server is not None:
+            server.loop.run(lambda: server.stop(self.chance.random() < 0.7))
+
+    def _move(self, place: Place) -> None:
+        """The server is started elsewhere under the same name, while the first process may go on."""
+        old = Place(place.name)
+        old.machine, old.server, old.wants_to_run = place.machine, place.server, False
+        self.places.append(old)
+        self._cut([old])
+        place.machine = place.server = None
+        self.start(place)
+
+    def _start_after(self, place: Place, seconds: float) -> None:
+        self.world.after(seconds, lambda: self._start_again(place))
+
+    def _cut_off(self, place: Place) -> None:
+        self._cut([place])
+
+    def _cut_off_many(self, place: Place) -> None:
+        self._cut([other for other in self.places if self.chance.random() < 0.5])
+
+    def _cut(self, places: list[Place]) -> None:
+        for place in places:
+            place.is_cut_off = True
+            if place.server is not None:
+                place.server.store.is_connected = False
+        self.world.after(self._some_time(), lambda: self._restore(places))
+
+    def _restore(self, places: list[Place]) -> None:
+        for place in places:
+            place.is_cut_off = False
+
+    def _fail_over(self, place: Place) -> None:
+        """The database is away for a while. It loses its transactions, and nothing that is committed."""
+        self._is_up = False
+        self.database.crash()
+        for server in self.audit.servers.values():
+            server.store.is_connected = False
+        self.world.after(self._some_time(), self._database_is_back)
+
+    def _database_is_back(self) -> None:
+        self._is_up = True
+
+    def _set_clock(self, place: Place) -> None:
+        if place.machine is not None:
+            place.machine.wall_offset += self.chance.uniform(-_WALL_STEP, _WALL_STEP)
+
+    # The whole
+
+    def run(self) -> None:
+        """Let it happen; a FaultError if a rule is broken, or if it does not settle."""
+        for place in list(self.places):
+            delay = self.chance.uniform(0.0, _START_BEATS) * self.beat
+            self.world.after(delay, lambda place=place: self.start(place))  # type: ignore[misc]
+        end = (_START_BEATS + _FAULT_BEATS * min(self._faults, _MOST_APART) ** 0.5) * self.beat
+        for _ in range(self._faults):
+            self.world.after(self.chance.uniform(_START_BEATS * self.beat, end), self._fault)
+        self.world.run(end)
+        self._is_calm = True
+        self.world.run(max(self._over_at, self.world.now))
+        limit = self.world.now + _SETTLE_LEASES * self.lease + self.options.patience
+        while self.world.now < limit:
+            self.world.run(self.world.now + self.beat)
+            if not self.audit.unsettled():
+                return
+        raise FaultError(f"it does not settle: {self.audit.unsettled()}")
+
+
+_FAULTS: Final[tuple[tuple[str, Callable[[Schedule, Place], None]], ...]] = (
+    ("pause", Schedule._pause),
+    ("pause", Schedule._pause),
+    ("suspend", Schedule._suspend),
+    ("kill", Schedule._kill),
+    ("kill", Schedule._kill),
+    ("lose machine", Schedule._kill_for_good),
+    ("stop", Schedule._stop),
+    ("start elsewhere", Schedule._move),
+    ("cut off", Schedule._cut_off),
+    ("cut off", Schedule._cut_off),
+    ("cut off many", Schedule._cut_off_many),
+    ("failover", Schedule._fail_over),
+    ("set clock", Schedule._set_clock),
+)
