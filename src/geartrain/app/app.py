@@ -31,7 +31,7 @@ from geartrain.app.dependencies import Depends as Depends
 from geartrain.app.dependencies import Provider, provided_type
 from geartrain.app.handle import SyncTaskHandle, TaskHandle
 from geartrain.app.lifespan import Hook, Lifespan
-from geartrain.app.middleware import Around
+from geartrain.app.middleware import Around, Middleware
 from geartrain.app.schedules import MissedPolicy, TaskSchedule
 from geartrain.app.task import CoroutineTask, PlainTask, PriorityName, Task, parse_priority
 from geartrain.app.transport import SubmittedJob, Transport
@@ -207,6 +207,13 @@ class App:
         """Call this around every run of a task in a worker; the first one that is added is the outermost."""
         self.around_runs.append(around)
         return around
+
+    def add_middleware(self, added: Middleware) -> None:
+        """Add an object with one or both kinds of middleware, such as `geartrain.otel.Tracing()`."""
+        if type(added).around_submit is not Middleware.around_submit:
+            self.around_submit(added.around_submit)
+        if type(added).around_run is not Middleware.around_run:
+            self.around_run(added.around_run)
 
     # Startup, shutdown and dependencies
 
