@@ -21,6 +21,7 @@ async def in_a_loop(stored: str) -> None:
     assert_type(await handle.state(), str)
     assert_type(await handle.progress(), tuple[float, float] | None)
     assert_type(await handle.traceback(), str)
+    assert_type(await handle.logs(), list[str])
     assert_type(await handle.status(), Status)
     assert_type(await handle.cancel(), bool)
     assert_type(handle.id + handle.handle + handle.server + handle.name, str)
@@ -36,6 +37,7 @@ def without_a_loop(stored: str) -> None:
     assert_type(handle.state(), str)
     assert_type(handle.progress(), tuple[float, float] | None)
     assert_type(handle.traceback(), str)
+    assert_type(handle.logs(), list[str])
     assert_type(handle.status(), Status)
     assert_type(handle.cancel(), bool)
     for event in handle.events():

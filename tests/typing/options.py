@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime
+import logging
 import ssl
 from typing import assert_type
 
@@ -9,7 +10,7 @@ from geartrain import App, Backoff, Codec, GiveUp, PickleCodec, Retry, TaskHandl
 from geartrain.app.decorators import ScheduleDecorator, TaskDecorator
 from geartrain.model import Priority
 
-app = App("shop", codec=PickleCodec(), tls=ssl.create_default_context())
+app = App("shop", codec=PickleCodec(), keep_logs=logging.WARNING, tls=ssl.create_default_context())
 
 
 def key(order: int) -> str:
@@ -29,6 +30,7 @@ def key(order: int) -> str:
     expires=datetime.timedelta(minutes=5),
     keep_for=3600,
     codec="cbor",
+    keep_logs="INFO",
 )
 async def invoice(order: int) -> str:
     if not order:
@@ -81,6 +83,7 @@ def what_is_refused() -> None:
     app.task(retries="3")  # refused: call-overload reportCallIssue reportArgumentType
     app.task(retires=3)  # refused: call-overload reportCallIssue
     app.task(retry_on=OSError("broken"))  # refused: call-overload reportCallIssue reportArgumentType
+    app.task(keep_logs=logging)  # refused: call-overload reportCallIssue reportArgumentType
     app.task(backoff="fast")  # refused: call-overload reportCallIssue reportArgumentType
     app.cron("* * * * *", missed="sometimes")  # refused: arg-type reportArgumentType
     app.cron("* * * * *", args="Ada", kwargs=["Ada"])  # refused: arg-type reportArgumentType

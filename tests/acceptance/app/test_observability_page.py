@@ -83,6 +83,26 @@ def test_submission_and_run_in_two_processes_are_one_trace(folder: Path) -> None
     assert {"messaging.process.duration", "geartrain.task.attempts", "geartrain.task.running"} <= metrics
 
 
+def test_log_of_a_task(folder: Path) -> None:
+    session = re.search(r"^```console\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    assert session is not None
+    work, submit, *output = session[1].splitlines()
+    assert (work, submit) == ("$ geartrain work logged_shop:app &", "$ python logged_shop.py")
+    worker = process.Process([str(serving.installed_command()), "work", "logged_shop:app"], folder)
+    try:
+        program = [sys.executable, "logged_shop.py"]
+        answer = subprocess.run(program, cwd=folder, capture_output=True, text=True, timeout=60, check=True)
+        worker.process.terminate()
+        assert worker.wait() == 0
+    finally:
+        worker.kill()
+    assert without_times(answer.stdout.splitlines()) == without_times(output)
+
+
+def without_times(lines: list[str]) -> list[str]:
+    return [re.sub(r"^\d{4}-\d\d-\d\dT[\d:.]{12}Z", "", line) for line in lines]
+
+
 def metric_names(exported: dict[str, Any]) -> list[str]:
     return [
         metric["name"]
