@@ -45,6 +45,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "maintenance": frozenset({"engine", "store", "server"}),
     "client": frozenset({"wire"}),
     "app": frozenset({"client"}),
+    "otel": frozenset({"app"}),  # OpenTelemetry, for apps
     "testing": frozenset({"app", "client"}),  # for users' own tests
     # The command line makes commands from the table of verbs, which is plain data and imports no other module.
     "cli": frozenset({"client", "server", "maintenance", "app", "admin.verbs"}),

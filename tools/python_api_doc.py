@@ -31,9 +31,10 @@ SECTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
         "geartrain.app",
         (
             "App", "Task", "TaskHandle", "SyncTaskHandle", "Retry", "GiveUp", "Backoff", "Call", "Running",
-            "current_task", "Codec", "PickleCodec", "register_codec",
+            "current_task", "Middleware", "Codec", "PickleCodec", "register_codec",
         ),
     ),
+    "OpenTelemetry": ("geartrain.otel", ("Tracing", "Metrics")),
     "Testing": ("geartrain.testing", ("InMemory", "Clock", "Submitted")),
     "Orders and events": ("geartrain.client.order", ("Order", "Status", "Capabilities")),
     "Events": ("geartrain.client.job_events", ("Progressed", "Data", "Warned", "Completed", "Failed")),

@@ -32,8 +32,8 @@ else:
         "Worker": "geartrain.client.sync_worker",
     }
     _OF_APP = {
-        "App", "Backoff", "Call", "Codec", "Depends", "GiveUp", "PickleCodec", "Proceed", "Retry", "Running",
-        "SyncTaskHandle", "Task", "TaskHandle", "current_task", "register_codec",
+        "App", "Backoff", "Call", "Codec", "Depends", "GiveUp", "Middleware", "PickleCodec", "Proceed", "Retry",
+        "Running", "SyncTaskHandle", "Task", "TaskHandle", "current_task", "register_codec",
     }  # fmt: skip
 
     def __getattr__(name: str) -> object:

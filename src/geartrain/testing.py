@@ -79,6 +79,7 @@ class Submitted(SubmittedJob):
     returned: bytes = b""
     reason: str = ""  # of the last failure
     trace: str = ""  # its traceback
+    logged: str = ""  # by its attempts, with the option `keep_logs`
     news: list[Event] = dataclasses.field(default_factory=list)
 
     def __repr__(self) -> str:
@@ -118,6 +119,9 @@ class Submitted(SubmittedJob):
         numbers = (progress.numerator, progress.denominator) if progress is not None else (0.0, 0.0)
         known, running = self.state not in _FINISHED, self.state is JobState.RUNNING
         return Status(known, running, *numbers, self.state.name.lower(), self.trace or self.reason)
+
+    async def log(self) -> str:
+        return self.logged
 
     async def cancel(self) -> bool:
         if self.state in _FINISHED:
@@ -171,6 +175,9 @@ class UnknownJob(SubmittedJob):
 
     async def status(self) -> Status:
         return Status(False)
+
+    async def log(self) -> str:
+        return ""
 
     async def cancel(self) -> bool:
         return False
@@ -348,6 +355,7 @@ class InMemory(Transport):
         job.state = JobState.RUNNING
         job.tries += 1
         attempt = await self._runner.run(job.task, job)
+        job.logged += attempt.log if job.submission.background else ""
         if job.revoked:
             return
         if attempt.error is None:

@@ -110,6 +110,21 @@ def test_a_chart_shows_single_values(busy: Scene, visit: Visit) -> None:
     page.locator("figure.chart details[open] tbody tr").nth(3).wait_for()
 
 
+def test_a_job_shows_the_log_that_its_worker_has_kept(visit: Visit) -> None:
+    with serve() as (_, url, port), Peer(port) as client, worker(port, b"resize") as peer:
+        handle = client.submit(b"resize", b"", b"", kind=Kind.SUBMIT_JOB_BG).decode()
+        job = peer.grab()
+        page = visit(f"{url}/#/jobs/{part(handle)}")
+        shows(page, ".badge", "running")
+        assert page.locator("section[aria-label=Log]").count() == 0
+        lines = "attempt 1\n2030-01-01T12:00:00.000Z INFO shop: <b>bold</b>\n"
+        order = {"do": "add_log", "handle": handle, "lines": lines}
+        client.submit(b"geartrain.control", b"", json.dumps(order).encode())
+        client.body(Kind.WORK_COMPLETE)
+        peer.send(Kind.WORK_COMPLETE, job.handle, b"")
+        shows(page, "section[aria-label=Log] pre", "INFO shop: <b>bold</b>")
+
+
 def test_a_job_shows_where_it_came_from_and_what_happened(busy: Scene, visit: Visit) -> None:
     page = visit(f"{busy.url}/#/jobs/{part(busy.running)}")
     shows(page, ".route", "gearman")

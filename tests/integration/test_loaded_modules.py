@@ -40,3 +40,20 @@ except geartrain.ServerGoneError:
     before = subprocess.run([sys.executable, "-c", _MODULES], capture_output=True, text=True, check=True).stdout
     run = subprocess.run([sys.executable, "-c", code, before], capture_output=True, text=True, check=True, timeout=60)
     assert {name for name in run.stdout.split() if not name.startswith("__")} == {"geartrain", "mypy_extensions"}
+
+
+def test_an_app_without_tracing_does_not_load_opentelemetry() -> None:
+    code = """
+import sys
+from geartrain import App
+from geartrain.testing import InMemory
+app = App("shop")
+@app.task
+async def greet() -> str:
+    return "Hello"
+with app, InMemory(app):
+    assert greet.call_sync() == "Hello"
+print([name for name in sys.modules if name.startswith("opentelemetry")])
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert run.stdout == "[]\n"

@@ -26,6 +26,7 @@ TWINS = {
     "Clock": "the server's, and the one that users' tests set",
     "Command": "a row of each door's table of commands",
     "Job": "the model's, and the public ones of the library and on Redis",
+    "LogTable": "that of SQLite, and that of PostgreSQL",
     "Options": "each door's, and the public flags of a submission on Redis",
     "Reader": "each server-side codec's",
     "RecordTable": "that of SQLite, and that of PostgreSQL",

@@ -148,6 +148,11 @@ class JobVerbs(AdminBase):
             raise AdminError("result-cut", f"the result of job {printable(handle)} {presentation.cut_text(record)}")
         return result
 
+    async def log(self, handle: bytes) -> bytes:
+        """The log that is kept with a job; empty if there is none."""
+        job = self._find(handle) or await self._record(handle)
+        return await self._archive.log(job.id)
+
     def cancel(self, handle: bytes) -> None:
         """Cancel a job that is scheduled, queued or running."""
         self._act("cancel", handle)
@@ -218,6 +223,18 @@ class JobVerbs(AdminBase):
         job = self._running(handle, function, unique, id)
         if not self._engine.mark_dead(job, reason):
             raise _not_running(job)
+
+    def add_log(
+        self, lines: bytes, handle: bytes = b"", function: bytes = b"", unique: bytes = b"", id: int = 0
+    ) -> None:
+        """Add lines to the log of a running job on behalf of its worker."""
+        job = self._running(handle, function, unique, id)
+        if job.state is not JobState.RUNNING:
+            raise _not_running(job)
+        if not job.background:
+            raise AdminError("conflict", f"job {printable(job.handle)} is a foreground job, and nothing is kept of it")
+        if lines:
+            self._engine.journal.add_log(job.id, lines if lines.endswith(b"\n") else lines + b"\n")
 
     async def function_of_job(self, arguments: Mapping[str, Any]) -> bytes:
         """The function of the job that the arguments of a verb name."""

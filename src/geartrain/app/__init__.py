@@ -6,7 +6,7 @@ from geartrain.app.codecs import Codec, PickleCodec, register_codec
 from geartrain.app.context import Running, current_task
 from geartrain.app.dependencies import Depends
 from geartrain.app.handle import SyncTaskHandle, TaskHandle
-from geartrain.app.middleware import Proceed
+from geartrain.app.middleware import Middleware, Proceed
 from geartrain.app.retry import GiveUp, Retry
 from geartrain.app.task import Task
 from geartrain.backoff import Backoff
@@ -18,6 +18,7 @@ __all__ = [
     "Codec",
     "Depends",
     "GiveUp",
+    "Middleware",
     "PickleCodec",
     "Proceed",
     "Retry",

@@ -23,7 +23,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from typing import Any, Final, ParamSpec, Self, TypeVar, Unpack, overload
 
 from geartrain import eventloop
-from geartrain.app import codecs, decorators, middleware, schedules
+from geartrain.app import codecs, decorators, middleware, schedules, task_log
 from geartrain.app.call import Call
 from geartrain.app.codecs import Codec
 from geartrain.app.context import Running
@@ -31,7 +31,7 @@ from geartrain.app.dependencies import Depends as Depends
 from geartrain.app.dependencies import Provider, provided_type
 from geartrain.app.handle import SyncTaskHandle, TaskHandle
 from geartrain.app.lifespan import Hook, Lifespan
-from geartrain.app.middleware import Around
+from geartrain.app.middleware import Around, Middleware
 from geartrain.app.schedules import MissedPolicy, TaskSchedule
 from geartrain.app.task import CoroutineTask, PlainTask, PriorityName, Task, parse_priority
 from geartrain.app.transport import SubmittedJob, Transport
@@ -75,12 +75,14 @@ class App:
         tls: ssl.SSLContext | None = None,
         token: str | None = None,
         lifespan: Lifespan | None = None,
+        keep_logs: task_log.Level = None,
     ) -> None:
         """`tls` is for a URL like gearmans:// if the default context (see `geartrain.client.tls`) does not fit.
 
         `token` is for a server with users if it is not in the environment (see `geartrain.client.credentials`).
         `lifespan` makes an async context manager that each worker process enters before its first task and leaves
-        after its last one.
+        after its last one. `keep_logs` is a level, such as "INFO": what the tasks log from that level on is kept with
+        their jobs. By default nothing is, since it may contain secrets.
         """
         if not name or any(letter.isspace() for letter in name):
             raise ValueError(f"the name of an app must be a word without spaces, not {name!r}")
@@ -89,6 +91,7 @@ class App:
         self.tls = tls
         self.token = token
         self.codec = codecs.find_codec(codec)
+        self.log_level = task_log.parse_level(keep_logs)
         self.tasks: dict[str, Task[Any, Any]] = {}
         self.schedules: dict[str, TaskSchedule] = {}
         self.around_submits: list[Around[Call[Any]]] = []
@@ -133,6 +136,7 @@ class App:
         expires: Duration | None = None,
         keep_for: Duration | None = None,
         codec: str | Codec | None = None,
+        keep_logs: task_log.Level = None,
     ) -> decorators.TaskDecorator: ...
 
     def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -144,7 +148,7 @@ class App:
         them, a function makes the key from them. `resubmit` submits a call again if the connection breaks, even if it
         may be running already. `expires`, in seconds from the submission, is when nobody wants the result any more: a
         call that no worker got by then ends with an ExpiredError. `keep_for`, in seconds, is how long the server keeps
-        the result of a submitted call at least.
+        the result of a submitted call at least. `keep_logs` is a level, or False, instead of the app's.
 
         >>> app = App("shop")
         >>> @app.task(retries=3, timeout=60, unique="user-{user_id}")
@@ -207,6 +211,13 @@ class App:
         """Call this around every run of a task in a worker; the first one that is added is the outermost."""
         self.around_runs.append(around)
         return around
+
+    def add_middleware(self, added: Middleware) -> None:
+        """Add an object with one or both kinds of middleware, such as `geartrain.otel.Tracing()`."""
+        if type(added).around_submit is not Middleware.around_submit:
+            self.around_submit(added.around_submit)
+        if type(added).around_run is not Middleware.around_run:
+            self.around_run(added.around_run)
 
     # Startup, shutdown and dependencies
 

@@ -97,6 +97,10 @@ class Running:
         """The number of this attempt, from 1."""
         return self._job.attempt + (self.envelope.tried if self.envelope is not None else 0)
 
+    def will_retry(self, error: BaseException) -> bool:
+        """Whether another attempt follows if this one ends with the error. For middleware that reports failures."""
+        return self.task.retry_policy.delay_after(error, self.attempt) is not None
+
 
 _current: contextvars.ContextVar[Running] = contextvars.ContextVar("geartrain_task")
 

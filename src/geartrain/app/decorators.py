@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
-from geartrain.app import codecs
+from geartrain.app import codecs, task_log
 from geartrain.app.codecs import Codec
 from geartrain.app.retry import RetryPolicy
 from geartrain.app.schedules import MissedPolicy, TaskSchedule
@@ -54,6 +54,7 @@ class TaskDecorator:
         expires: Duration | None = None,
         keep_for: Duration | None = None,
         codec: str | Codec | None = None,
+        keep_logs: task_log.Level = None,
     ) -> None:
         lifetime_seconds(expires)  # these raise a ValueError now, not at the first submission
         keep_seconds(keep_for)
@@ -65,6 +66,7 @@ class TaskDecorator:
             retry_policy=RetryPolicy(retries, as_backoff(backoff), _types(retry_on), _types(give_up_on)),
             codec=app.codec if codec is None else codecs.find_codec(codec),
             timeout=timeout,
+            log_level=app.log_level if keep_logs is None else task_log.parse_level(keep_logs),
         )
         self._submit_options = SubmitOptions(
             parse_priority(priority), unique, resubmit=resubmit, expires=expires, keep_for=keep_for

@@ -66,6 +66,10 @@ class TaskHandle(Generic[R]):
         reason = (await self._job.status()).reason
         return reason if failure_reasons.has_traceback(reason) else ""
 
+    async def logs(self) -> list[str]:
+        """The lines that the task's attempts have logged, if the task has the option `keep_logs`."""
+        return (await self._job.log()).splitlines()
+
     async def status(self) -> Status:
         """The job's current status, if the protocol can ask for it."""
         return await self._job.status()
@@ -121,6 +125,10 @@ class SyncTaskHandle(Generic[R]):
     def traceback(self) -> str:
         """As `TaskHandle.traceback`."""
         return self._loop.call(self._handle.traceback())
+
+    def logs(self) -> list[str]:
+        """As `TaskHandle.logs`."""
+        return self._loop.call(self._handle.logs())
 
     def status(self) -> Status:
         """As `TaskHandle.status`."""

@@ -13,7 +13,8 @@ from geartrain.errors import ArgumentsError, CodecError
 
 ExceptionTypes = tuple[type[BaseException], ...]
 
-_PACKAGE: Final = os.path.dirname(__file__)
+# Of the whole library: middleware of ours can be among the callers of a task.
+_PACKAGE: Final = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
 
 # Errors in the payload, which is the same in every attempt.
 NOT_RETRIED: ExceptionTypes = (ArgumentsError, CodecError)

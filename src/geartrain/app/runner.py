@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from geartrain.app import context, middleware
+from geartrain.app import context, middleware, task_log
 from geartrain.app.context import Running, TaskJob
 from geartrain.app.dependencies import DependencyPlan
 from geartrain.app.middleware import Around
@@ -21,6 +21,7 @@ class AttemptResult(NamedTuple):
     error: Exception | None = None
     running: Running | None = None  # None: the payload could not be decoded
     started_at: float = 0.0  # epoch seconds
+    log: str = ""  # what is kept of it with the job
 
 
 class TaskRunner:
@@ -31,6 +32,14 @@ class TaskRunner:
         self._threads = threads
 
     async def run(self, task: Task[Any, Any], job: TaskJob) -> AttemptResult:
+        """Make one attempt, and collect its log if the task wants that."""
+        if not task.log_level:
+            return await self._run(task, job)
+        with task_log.collected(task.log_level, job.attempt) as log:
+            result = await self._run(task, job)
+        return result._replace(log=log.text())
+
+    async def _run(self, task: Task[Any, Any], job: TaskJob) -> AttemptResult:
         running: Running | None = None
         started_at = time.time()
         try:

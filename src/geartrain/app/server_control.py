@@ -53,6 +53,11 @@ class ServerControl:
         self._pinged_at = 0.0
         self._ping_lock = asyncio.Lock()
 
+    @property
+    def has_engine_handles(self) -> bool:
+        """Whether the handles of the protocol are those that the verbs take."""
+        return self.client.protocol in _ENGINE_HANDLES
+
     async def available(self) -> bool:
         """Whether the server is a Geartrain that answers control jobs."""
         if self._known:
@@ -70,7 +75,7 @@ class ServerControl:
     async def job(self, reference: JobReference, state: str = "") -> dict[str, Any]:
         """The server's view of a job. Without an engine handle, it is the newest job with that key in that state."""
         view: dict[str, Any]
-        if self.client.protocol in _ENGINE_HANDLES:
+        if self.has_engine_handles:
             view = await self.ask("job", handle=jsonbytes.encode(reference.handle))
             return view
         key = reference.unique or reference.handle

@@ -48,6 +48,9 @@ class ServerJob(SubmittedJob):
     async def status(self) -> Status:
         return await self._job.status()
 
+    async def log(self) -> str:
+        return (await self._job.log()).decode("utf-8", "replace")
+
     async def cancel(self) -> bool:
         return await self._job.cancel()
 

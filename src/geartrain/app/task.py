@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, cast
 
-from geartrain.app import unique_key
+from geartrain.app import task_log, unique_key
 from geartrain.app.arguments import Parameters
 from geartrain.app.call import Call
 from geartrain.app.codecs import Codec
@@ -51,6 +51,7 @@ class TaskOptions:
     retry_policy: RetryPolicy
     codec: Codec
     timeout: float = 0.0  # of one attempt, in seconds; 0: no limit
+    log_level: int = task_log.OFF  # from which on what the function logs is kept with the job
 
 
 class Task(abc.ABC, Generic[P, R]):
@@ -72,6 +73,7 @@ class Task(abc.ABC, Generic[P, R]):
         self.retry_policy = task_options.retry_policy
         self.codec = task_options.codec  # of arguments and results
         self.timeout = task_options.timeout
+        self.log_level = task_options.log_level
         self.submit_options = submit_options
         self.parameters = Parameters(function, self.codec.checks_types)
         self.reader = EnvelopeReader(self.codec)

@@ -33,6 +33,10 @@ class SubmittedJob(abc.ABC):
         """The job's current status on the server."""
 
     @abc.abstractmethod
+    async def log(self) -> str:
+        """The log that is kept with the job; UnsupportedError if the server keeps none."""
+
+    @abc.abstractmethod
     async def cancel(self) -> bool:
         """Cancel the job; False if it was finished or unknown."""
 

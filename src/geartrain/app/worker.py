@@ -171,6 +171,8 @@ class AppWorker:
     async def _attempt(self, task: Task[Any, Any], job: WorkerJob) -> AttemptResult:
         run_log.started(task, job)
         attempt = await self._runner.run(task, job)
+        if attempt.log:
+            await job.keep_log(attempt.log)  # before the job ends: then nothing can be added to it
         if attempt.error is None:
             run_log.done(task, job, attempt)
         return attempt

@@ -1,12 +1,17 @@
 """A worker's job, as a task sees it."""
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
+from geartrain import jsonbytes
 from geartrain.app.server_control import JobReference, ServerControl
 from geartrain.client.job import Job
+from geartrain.errors import AdminError, ClientError
+
+_log: Final = logging.getLogger("geartrain.app")
 
 
 class WorkerJob:
@@ -57,6 +62,20 @@ class WorkerJob:
     async def view(self) -> dict[str, Any]:
         """The server's view of the job, with its handle on the server."""
         return await self.control.job(self.reference, "running")
+
+    async def keep_log(self, log: str) -> None:
+        """Have the server keep these lines with the job, if it can; they are on its disk afterwards."""
+        try:
+            if not await self.is_controllable():
+                return
+            known = self.control.has_engine_handles
+            handle = jsonbytes.encode(self.handle) if known else (await self.view())["handle"]
+            await self.control.ask("add_log", handle=handle, lines=log)
+        except AdminError as refusal:
+            if refusal.kind not in ("conflict", "not-found"):  # a foreground job, or one that was cancelled meanwhile
+                _log.warning("cannot keep log of job: %s: %s", self.reference, refusal)
+        except (ClientError, OSError) as error:
+            _log.warning("cannot keep log of job: %s: %s", self.reference, error)
 
     def release(self) -> None:
         """Do not answer for the job: what its function returns is ignored."""

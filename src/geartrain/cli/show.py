@@ -17,25 +17,34 @@ A finished job can be shown as long as the server keeps its record.
 - `geartrain show H:lap:17`
 
 - `geartrain show H:lap:17 --result > result.bin` writes only the result, byte for byte
+
+- `geartrain show H:lap:17 --log` prints only what its workers have logged, if they keep that with the job
 """
+
+_LONGEST_LINE = 5000  # characters; workers cut their lines earlier
 
 
 def show(
     handle: Annotated[str, typer.Argument(metavar="HANDLE", help="The job's handle.", show_default=False)],
     payload: Annotated[bool, typer.Option("--payload", help="Print only the payload, unchanged.")] = False,
     result: Annotated[bool, typer.Option("--result", help="Print only the result, unchanged.")] = False,
+    log: Annotated[bool, typer.Option("--log", help="Print only the log that workers have kept with it.")] = False,
     part: Annotated[bool, typer.Option("--part", help="With --result: also if only its beginning is kept.")] = False,
     server: remote.Server = remote.DEFAULT_URL,
     json: remote.Json = False,
 ) -> None:
-    """Show one job: state, times, attempts, payload and result."""
-    if payload or result:
+    """Show one job: state, times, attempts, payload, result and log."""
+    if payload or result or log:
         arguments = {"part": True} if result and part else {}
-        answer = remote.ask(server, "payload" if payload else "result", handle=handle, **arguments)
+        verb = "payload" if payload else "result" if result else "log"
+        answer = remote.ask(server, verb, handle=handle, **arguments)
         sys.stdout.buffer.write(jsonbytes.decode(answer))
         return
     job = remote.ask(server, "job", handle=handle)
-    tables.print_lines([tables.json_line(job)] if json else _page(job))
+    if json:
+        tables.print_lines([tables.json_line(job)])
+        return
+    tables.print_lines([*_page(job), *_log(remote.ask(server, "log", handle=handle))])
 
 
 def _page(job: dict[str, Any]) -> list[str]:
@@ -64,6 +73,12 @@ def _page(job: dict[str, Any]) -> list[str]:
         who = formatting.value(trial["worker"]) or trial["door"] or "?"
         lines.append(f"  {formatting.local_time(trial['started_at'])}  {took:>8}  {who}: {trial['why']}")
     return lines
+
+
+def _log(answer: Any) -> list[str]:
+    """The log, below the attempts. It is a worker's text, so it must not control the terminal."""
+    lines = jsonbytes.decode(answer).decode("utf-8", "replace").splitlines()
+    return ["log", *(f"  {formatting.one_line(line, _LONGEST_LINE)}" for line in lines)] if lines else []
 
 
 def _progress(job: dict[str, Any]) -> str:

@@ -150,6 +150,10 @@ class AsyncJob:
         """Ask the server for the job's status, before or after its end."""
         return await self._submissions.status(self)
 
+    async def log(self) -> bytes:
+        """The log that a worker has kept with a background job, at a Geartrain server; empty if there is none."""
+        return await self._submissions.log(self)
+
     async def cancel(self) -> bool:
         """Cancel the job; false if there was none to cancel."""
         return await self._submissions.cancel(self)

@@ -78,6 +78,18 @@ class JobControl:
                 raise
             return Status(False)
 
+    async def log(self, server: "PooledServer", acceptance: Acceptance) -> bytes:
+        """What workers have logged for a job; empty if nothing, or there is no such job."""
+        from geartrain import jsonbytes
+
+        try:
+            view = await self._ask(server, "find", **_name(server, acceptance))
+            return jsonbytes.decode(await self._ask(server, "log", handle=view["handle"]))
+        except AdminError as error:
+            if error.kind != "not-found":
+                raise
+            return b""
+
     async def cancel(self, server: "PooledServer", acceptance: Acceptance) -> bool:
         """Cancel a job; false if there was none to cancel."""
         try:

@@ -107,6 +107,16 @@ class Submissions:
 
         return await self._ask(job, ask)
 
+    async def log(self, job: AsyncJob) -> bytes:
+        """Ask the server that has the job for what its workers have logged."""
+
+        async def ask(server: PooledServer, acceptance: Acceptance) -> bytes:
+            if not await self._control.knows(server):
+                raise UnsupportedError(f"{server.address} is no Geartrain: it keeps no logs of jobs")
+            return await self._control.log(server, acceptance)
+
+        return await self._ask(job, ask)
+
     async def cancel(self, job: AsyncJob) -> bool:
         """Ask the server that has the job to cancel it."""
 

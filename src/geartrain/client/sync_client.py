@@ -73,6 +73,10 @@ class SyncJob:
         """Iterate over the job's events since its submission: each once, Completed or Failed last."""
         return self._loop.iterate(self._job.events())
 
+    def log(self) -> bytes:
+        """The log that a worker has kept with a background job, at a Geartrain server; empty if there is none."""
+        return self._loop.call(self._job.log())
+
     def status(self) -> Status:
         """Ask the server for the job's status."""
         return self._loop.call(self._job.status())

@@ -166,6 +166,9 @@ class Journal:
     def remove_record(self, id: int) -> None:
         """Remove the record of a job that has ended, with all that is kept of it."""
 
+    def add_log(self, id: int, added: bytes) -> None:
+        """Add lines to the log of a background job, which is kept as long as the job and its record."""
+
     def drained(self) -> None:
         """The last of many jobs ended: a good time to return memory to the system."""
 

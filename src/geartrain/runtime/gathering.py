@@ -75,6 +75,10 @@ class GatheringJournal(Journal):
         self.uncommitted.removed.add(id)
         self._note_change()
 
+    def add_log(self, id: int, added: bytes) -> None:
+        self._batch.logs.append((id, added))
+        self._note_change()
+
     def save_value(self, name: str, value: bytes) -> None:
         self._batch.saved_values[name] = value
         self._note_change()

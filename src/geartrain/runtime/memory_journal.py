@@ -47,11 +47,15 @@ class MemoryJournal(Journal):
 
     def retried(self, job: LiveJob) -> None:
         """Remove the record; the job is the engine's again."""
-        self._store.remove_record(job.id)
+        self._store.remove_record(job.id, keep_log=True)
 
     def remove_record(self, id: int) -> None:
         """Remove the record of a job, with all that is kept of it."""
         self._store.remove_record(id)
+
+    def add_log(self, id: int, added: bytes) -> None:
+        """Add lines to the log of a job."""
+        self._store.add_log(id, added)
 
     def drained(self) -> None:
         """Return freed memory to the system."""

@@ -81,6 +81,9 @@ class RecordArchive(Protocol):
     async def result(self, record: Record) -> bytes:
         """All that is kept of the result; shorter than `record.full_size` if it was cut or removed."""
 
+    async def log(self, id: int) -> bytes:
+        """The log of a job, also of one that has not ended; empty if there is none."""
+
     async def payloads(self, records: Sequence[Record], longest: int) -> dict[int, FailedPayload]:
         """The payloads of those jobs that failed and are kept whole, by id, with at most `longest` bytes of each."""
 
@@ -157,6 +160,10 @@ class StoreArchive:
         if record.kept_size <= len(record.result):
             return record.result
         return await asyncio.get_running_loop().run_in_executor(None, self._store.kept_result, record)
+
+    async def log(self, id: int) -> bytes:
+        """What of the log of a job the store has: whoever adds to it waits until it is there."""
+        return await asyncio.get_running_loop().run_in_executor(None, self._store.job_log, id)
 
     async def payloads(self, records: Sequence[Record], longest: int) -> dict[int, FailedPayload]:
         """The payloads of those jobs that failed and are kept whole, by id, with at most `longest` bytes of each."""

@@ -1,8 +1,9 @@
 """The contract of a store.
 
 A store holds the background jobs that are not finished (dead ones included) by id, records of finished jobs, failed
-jobs as a whole beside their records, and a few values saved under names. It receives changes in batches. A batch is
-durable as a whole when `commit` returns; if it raises StoreError nothing of it is, and it may be committed again.
+jobs as a whole beside their records, logs of jobs, and a few values saved under names. It receives changes in batches.
+A batch is durable as a whole when `commit` returns; if it raises StoreError nothing of it is, and it may be committed
+again.
 
 A store belongs to one server from `open` to `close`. One that several servers share is a `SharedStore`: it hands out
 disjoint ranges of ids, and `jobs` returns only those of the ranges that this server has. `cluster/` is built on it.
@@ -37,6 +38,7 @@ class Batch:
         "ids_until",
         "is_whole",
         "known_node",
+        "logs",
         "removed_jobs",
         "removed_records",
         "revived",
@@ -53,6 +55,7 @@ class Batch:
         self.finished: list[Record] = []  # the jobs with these ids are finished
         self.failed: list[tuple[object, ...]] = []  # from `row`: those of them that are kept whole
         self.removed_records: list[int] = []  # ids of jobs: what is kept of them is removed
+        self.logs: list[tuple[int, bytes]] = []  # ids of jobs, and the lines that are added to their logs
         self.saved_values: dict[str, bytes] = {}  # each replaces an older value of its name
         self.ids_until = 0  # ids below this are reserved: no later start hands them out; 0: no change
 
@@ -64,6 +67,7 @@ class Batch:
             or self.revived
             or self.removed_jobs
             or self.removed_records
+            or self.logs
             or self.saved_values
             or self.ids_until
             or self.is_whole
@@ -84,6 +88,7 @@ class Batch:
             or self.revived
             or self.removed_jobs
             or self.removed_records
+            or self.logs
             or self.saved_values
             or self.ids_until
         )
@@ -98,6 +103,7 @@ class Batch:
             + len(self.finished)
             + len(self.removed_jobs)
             + len(self.removed_records)
+            + len(self.logs)
             + len(self.saved_values)
         )
 
@@ -109,6 +115,7 @@ class Batch:
         later.finished = [record for record in (*self.finished, *later.finished) if record.id not in without]
         later.removed_jobs = [*self.removed_jobs, *later.removed_jobs]
         later.removed_records = [*self.removed_records, *later.removed_records]
+        later.logs = [log for log in (*self.logs, *later.logs) if log[0] not in without]
         later.saved_values = {**self.saved_values, **later.saved_values}
 
 
@@ -142,6 +149,8 @@ class ResultLimits(NamedTuple):
     total_in_memory: int = 64 * 1024 * 1024  # the same, of the memory store
     failed: int = 1024**3  # bytes of the payloads of all failed jobs; the oldest are removed first
     failed_in_memory: int = 64 * 1024 * 1024  # the same, of the memory store
+    logs: int = 256 * 1024 * 1024  # bytes of the logs of all jobs; the oldest are removed first
+    logs_in_memory: int = 16 * 1024 * 1024  # the same, of the memory store
 
 
 class Quota(NamedTuple):
@@ -222,6 +231,9 @@ class Store(Protocol):
     def kept_result(self, record: Record) -> bytes:
         """All that is kept of the result of a record; shorter than `record.full_size` if it was cut or removed."""
 
+    def job_log(self, id: int) -> bytes:
+        """The log of a job; empty if nothing was added to it, or it was removed, as it is with the job's record."""
+
     def payloads(self, ids: Sequence[int], longest: int) -> dict[int, FailedPayload]:
         """The payloads of the failed jobs with these ids that are kept whole, with at most `longest` bytes of each."""
 
@@ -236,6 +248,29 @@ class Store(Protocol):
 
     def close(self, next_id: int) -> None:
         """Release the store; ids from `next_id` on were not used."""
+
+
+# How much of the log of one job a store keeps: the end of it.
+LOG_BYTES: Final = 64 * 1024
+LOG_LINES: Final = 1000
+_LOG_WAS_CUT: Final = b"(earlier lines were removed)\n"
+
+
+def extended_log(log: bytes, added: bytes) -> bytes:
+    """A log with more lines at its end, without the earliest ones that exceed the limits.
+
+    >>> extended_log(b"one\\n", b"two\\n")
+    b'one\\ntwo\\n'
+    >>> extended_log(b"one\\n" * LOG_LINES, b"two\\n")[-8:]
+    b'one\\ntwo\\n'
+    """
+    log += added
+    if len(log) <= LOG_BYTES and log.count(b"\n") <= LOG_LINES:
+        return log
+    kept = log[-(LOG_BYTES - len(_LOG_WAS_CUT)) :]
+    if len(kept) < len(log):
+        kept = kept.partition(b"\n")[2]  # the first line may be a part of one
+    return _LOG_WAS_CUT + b"\n".join(kept.split(b"\n")[-LOG_LINES:])
 
 
 # The columns of a job. All stores use this order, so the event loop builds a row once and it is stored as it is.

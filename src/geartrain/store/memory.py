@@ -146,6 +146,9 @@ class MemoryStore:
         self._failed_rows: dict[int, tuple[Any, ...]] = {}  # of failed jobs that are kept whole, the oldest first
         self._failed_bytes = 0  # of their payloads
         self._most_failed_bytes = limits.failed_in_memory
+        self._logs: dict[int, bytes] = {}  # by id, the one that was extended longest ago first
+        self._log_bytes = 0
+        self._most_log_bytes = limits.logs_in_memory
         self._times: dict[int, tuple[float, float]] = {}  # `keep_until` and `remove_at` of records of a dump, by id
         self._unsorted = False  # records of a dump ended before others that were there
 
@@ -164,8 +167,9 @@ class MemoryStore:
 
     def commit(self, batch: contract.Batch) -> contract.CommitOutcome:
         """Apply a batch."""
+        revived = {row[0] for row in batch.revived}
         for id in batch.removed_records:
-            self.remove_record(id)
+            self.remove_record(id, id in revived)
         for row in batch.saved_jobs:
             self._rows[row[0]] = row  # type: ignore[index]
         for id in batch.removed_jobs:
@@ -175,6 +179,8 @@ class MemoryStore:
             self.add_record(_memory_record(record))
         for row in batch.failed:
             self.add_failed(row)
+        for id, added in batch.logs:
+            self.add_log(id, added)
         self._saved_values.update(batch.saved_values)
         self._next_id = max(self._next_id, batch.ids_until)
         return contract.COMMITTED
@@ -218,8 +224,23 @@ class MemoryStore:
             while self._failed_bytes > self._most_failed_bytes:
                 self._forget_failed(next(iter(self._failed_rows)))
 
-    def remove_record(self, id: int) -> None:
-        """Remove the record of a job, with all that is kept of it."""
+    def add_log(self, id: int, added: bytes) -> None:
+        """Add lines to the log of a job without a batch, and remove the oldest logs that exceed the limit."""
+        with self._index_lock:
+            log = contract.extended_log(self._logs.get(id, b""), added)
+            self._forget_log(id)
+            self._logs[id] = log
+            self._log_bytes += len(log)
+            while self._log_bytes > self._most_log_bytes:
+                self._forget_log(next(iter(self._logs)))
+
+    def job_log(self, id: int) -> bytes:
+        """The log of a job."""
+        with self._index_lock:
+            return self._logs.get(id, b"")
+
+    def remove_record(self, id: int, keep_log: bool = False) -> None:
+        """Remove the record of a job, with all that is kept of it; the log stays if the job lives on."""
         with self._index_lock:
             self._index()
             self._records.pop(id, None)
@@ -227,6 +248,8 @@ class MemoryStore:
             self._times.pop(id, None)
             self._forget_large(id)
             self._forget_failed(id)
+            if not keep_log:
+                self._forget_log(id)
 
     def records(self, query: contract.Query) -> list[Record]:
         """The newest first. Candidates are copied under the lock, because the event loop goes on adding records."""
@@ -277,6 +300,9 @@ class MemoryStore:
             self._sort()
             removed = self._prune(self._records, len(self._unindexed), now, retention.done)
             unindexed = max(len(self._records) + len(self._unindexed) - retention.done.most, 0)
+            if self._logs:
+                for record in self._unindexed[:unindexed]:
+                    self._forget_log(record.id)
             del self._unindexed[:unindexed]
             return removed + unindexed + self._prune(self._failed, 0, now, retention.failed)
 
@@ -296,6 +322,7 @@ class MemoryStore:
             self._times.pop(id, None)
             self._forget_large(id)
             self._forget_failed(id)
+            self._forget_log(id)
         return len(old)
 
     def _add_large(self, record: MemoryRecord) -> None:
@@ -321,6 +348,11 @@ class MemoryStore:
         row = self._failed_rows.pop(id, None)
         if row is not None:
             self._failed_bytes -= len(row[_PAYLOAD])
+
+    def _forget_log(self, id: int) -> None:
+        log = self._logs.pop(id, None)
+        if log is not None:
+            self._log_bytes -= len(log)
 
     def _index(self) -> None:
         """Move new records into the dictionary. More may be appended meanwhile."""

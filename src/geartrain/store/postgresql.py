@@ -238,6 +238,11 @@ class PostgresqlStore:
             row = connection.execute(self.record_table.statements.rest, (record.id,), binary=True).fetchone()
         return record.result + (row[0] if row is not None else b"")
 
+    def job_log(self, id: int) -> bytes:
+        """The log of a job of any server."""
+        with self._readers.borrow() as connection:
+            return self.record_table.logs.read(connection, id)
+
     def payloads(self, ids: Sequence[int], longest: int) -> dict[int, FailedPayload]:
         """The payloads of failed jobs."""
         with self._readers.borrow() as connection:

@@ -107,6 +107,7 @@ class Plan:
             or self.is_whole
             or self.is_repeated
             or batch.removed_records
+            or batch.logs
             or batch.saved_values
             or batch.ids_until
         )
@@ -157,7 +158,7 @@ class BatchWriter:
         self._begin(connection, number, known)
         with connection.pipeline():
             if not plan.revived:  # whose records are removed only if they are not too late
-                self._remove_records(connection, plan.batch.removed_records)
+                self._remove_records(connection, plan, plan.batch.removed_records)
             self._end_rows(connection, plan)
         twins = self._revive(connection, plan) if plan.revived else {}
         if plan.is_whole:
@@ -173,6 +174,8 @@ class BatchWriter:
             self._records.add_rests(connection, plan.rests)
         if plan.failed:
             self._records.add_failed(connection, plan.failed)
+        if plan.batch.logs:
+            self._records.logs.add(connection, plan.batch.logs)
         version = self._save(connection, plan.batch.saved_values)
         plan.outcome = CommitOutcome(twins, self._more_ids(connection, plan.batch.ids_until), version)
         connection.execute("COMMIT")
@@ -259,7 +262,7 @@ class BatchWriter:
         revived = plan.revived
         taken = self._find_twins(connection, sorted(revived))
         twins = {revived[key][0]: twin for key, twin in taken.items()}
-        self._remove_records(connection, [id for id in plan.batch.removed_records if id not in twins])
+        self._remove_records(connection, plan, [id for id in plan.batch.removed_records if id not in twins])
         free = {key: row for key, row in revived.items() if key not in taken}
         if free:
             connection.execute(self._delete, [Array.of_ids([row[0] for row in free.values()])])
@@ -271,9 +274,9 @@ class BatchWriter:
         values = Array(packed.array(packed.BYTEA, list(map(packed.raw, keys))))
         return {key: Twin(id, handle) for key, id, handle in connection.execute(self._twins, [values], binary=True)}
 
-    def _remove_records(self, connection: Connection, ids: Sequence[int]) -> None:
+    def _remove_records(self, connection: Connection, plan: Plan, ids: Sequence[int]) -> None:
         if ids:
-            self._records.remove(connection, ids)
+            self._records.remove(connection, ids, {row[0] for row in plan.batch.revived})
 
     def _save(self, connection: Connection, values: dict[str, bytes]) -> int:
         """Save values; return their version, or 0. Servers that save values wait for each other."""

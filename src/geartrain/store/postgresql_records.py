@@ -5,7 +5,7 @@ servers add to them as well, and in between only what this server has added is.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, Final
 
 from psycopg import sql
@@ -24,7 +24,9 @@ from geartrain.store.contract import (
     ResultLimits,
     Retention,
 )
+from geartrain.store.postgresql_budget import Budget
 from geartrain.store.postgresql_connection import Connection
+from geartrain.store.postgresql_logs import LogTable
 from geartrain.store.postgresql_parameters import Array, insert_columns
 from geartrain.store.postgresql_schema import one
 
@@ -116,15 +118,19 @@ class RecordTable:
         largest = min(limits.largest, _LARGEST_VALUE)
         self._inline = min(limits.inline, largest)
         self._largest = largest
-        self._rests = _Budget(limits.total)
-        self._payloads = _Budget(limits.failed)
+        self._rests = Budget(limits.total)
+        self._payloads = Budget(limits.failed)
+        self.logs = LogTable(schema, limits.logs)
         self.reset()
 
     def reset(self) -> None:
         """Count again at the next use: the store was opened, or a change of it failed."""
         self._counts: tuple[int, int] | None = None  # of ordinary records, and of those of failed jobs
         self._counted_at = 0.0
-        self._rests.size = self._payloads.size = None
+        self._recount()
+
+    def _recount(self) -> None:
+        self._rests.size = self._payloads.size = self.logs.budget.size = None
 
     def divide(self, finished: Sequence[Record]) -> tuple[Sequence[Record], list[tuple[int, bytes]]]:
         """The records as they are stored, and the rests of results that are too large for them."""
@@ -157,15 +163,16 @@ class RecordTable:
         for removed in self._payloads.over(connection, size, statements.failed_bytes, statements.oldest_failed):
             self.delete(connection, statements.delete_failed, removed)
 
-    def remove(self, connection: Connection, ids: Sequence[int]) -> None:
-        """Remove records with all that is kept of their jobs, within a transaction."""
-        for statement in (
-            self.statements.delete_failed,
-            self.statements.delete_rests,
-            self.statements.delete_records,
-        ):
-            self.delete(connection, statement, ids)
+    def remove(self, connection: Connection, ids: Sequence[int], living: Container[object] = ()) -> None:
+        """Remove records with all that is kept of their jobs, within a transaction; `living` jobs keep their logs."""
+        self._delete_all(connection, ids, [id for id in ids if id not in living])
         self.reset()
+
+    def _delete_all(self, connection: Connection, ids: Sequence[int], ended: Sequence[int]) -> None:
+        statements = self.statements
+        for statement in (statements.delete_failed, statements.delete_rests, statements.delete_records):
+            self.delete(connection, statement, ids)
+        self.logs.remove(connection, ended)
 
     @staticmethod
     def delete(connection: Connection, statement: sql.Composed, ids: Sequence[int]) -> None:
@@ -186,7 +193,7 @@ class RecordTable:
         if self._counts is None or time.monotonic() > self._counted_at + _COUNT_SECONDS:
             self._counts = one(connection.execute(self.statements.counts))
             self._counted_at = time.monotonic()
-            self._rests.size = self._payloads.size = None
+            self._recount()
         assert self._counts is not None
         statements = self.statements
         ordinary_count, failed_count = self._counts
@@ -199,41 +206,15 @@ class RecordTable:
             others += [row[0] for row in connection.execute(statements.overdue, (now, _PRUNE_BATCH))]
             ids = [*ordinary, *failed, *others]
             if ids:
-                for statement in (statements.delete_failed, statements.delete_rests, statements.delete_records):
-                    self.delete(connection, statement, ids)
+                self._delete_all(connection, ids, ids)
         if ids:
             self._counts = (ordinary_count - len(ordinary), failed_count - len(failed))
-            self._rests.size = self._payloads.size = None
+            self._recount()
         return len(ids)
 
     def _shortened(self, record: Record) -> Record:
         kept = min(len(record.result), self._largest)
         return record._replace(result=record.result[: self._inline], result_size=record.full_size, result_kept=kept)
-
-
-class _Budget:
-    """How many bytes a table may have, and how many it has."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self.size: int | None = None  # None: not counted yet
-
-    def over(
-        self, connection: Connection, added: int, total: sql.Composed, oldest: sql.Composed
-    ) -> Sequence[Sequence[int]]:
-        """The ids of the oldest rows that must go, after so many bytes were added: one list, or none."""
-        self.size = int(one(connection.execute(total))[0]) if self.size is None else self.size + added
-        excess = self.size - self._most
-        if excess <= 0:
-            return ()
-        removed: list[int] = []
-        for id, size in connection.execute(oldest):
-            if excess <= 0:
-                break
-            removed.append(id)
-            excess -= size
-            self.size -= size
-        return (removed,)
 
 
 def _excess(connection: Connection, statement: sql.Composed, now: float, quota: Quota, count: int) -> list[int]:

@@ -121,6 +121,7 @@ CREATE INDEX records_kept ON {{schema}}.records (keep_until) WHERE keep_until > 
 CREATE INDEX records_removed ON {{schema}}.records (remove_at) WHERE remove_at > 0;
 
 CREATE TABLE {{schema}}.results (id bigint PRIMARY KEY, rest bytea NOT NULL) WITH ({_VACUUM});
+CREATE TABLE {{schema}}.logs (id bigint PRIMARY KEY, log bytea NOT NULL) WITH ({_VACUUM});
 CREATE TABLE {{schema}}.failed_jobs ({_JOB_COLUMNS}) WITH ({_VACUUM});
 CREATE TABLE {{schema}}.kept (
     name text PRIMARY KEY,

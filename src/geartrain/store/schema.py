@@ -149,6 +149,9 @@ CREATE INDEX records_failed ON records (finished_at) WHERE state = 4 AND keep_un
 CREATE INDEX records_removed ON records (remove_at) WHERE remove_at > 0;
 """
 
+# A log is of a job that has not ended, or that has a record.
+_LOGS: Final = "CREATE TABLE logs (id INTEGER PRIMARY KEY, log BLOB NOT NULL) STRICT;"
+
 MIGRATIONS: Final = (
     _JOBS,
     _RECORDS,
@@ -162,6 +165,7 @@ MIGRATIONS: Final = (
     _FAILED_JOBS,
     _USER_NAME,
     _REMOVE_AT,
+    _LOGS,
 )
 
 # What to select where a column is missing: for that column, and for others that differ without it. The newest migration

@@ -27,6 +27,7 @@ from geartrain.store import (
     schema,
     sqlite_failed_jobs,
     sqlite_jobs,
+    sqlite_logs,
     sqlite_records,
 )
 from geartrain.store.file_identity import StoreFiles
@@ -116,8 +117,10 @@ class SqliteStore:
         try:
             connection = self._check_files()
             with transaction(connection):
-                for id in batch.removed_records:
-                    self.record_table.remove(connection, id)
+                if batch.removed_records:
+                    revived = {row[0] for row in batch.revived}
+                    for id in batch.removed_records:
+                        self.record_table.remove(connection, id, keep_log=id in revived)
                 if saved:
                     connection.executemany(sqlite_jobs.SAVE, saved)
                 if batch.removed_jobs:
@@ -127,6 +130,8 @@ class SqliteStore:
                     self.record_table.add(connection, batch.finished)
                 if batch.failed:
                     self.record_table.failed_jobs.add(connection, batch.failed)
+                if batch.logs:
+                    self.record_table.logs.add(connection, batch.logs)
                 if batch.saved_values:
                     connection.executemany(_SAVE_VALUE, list(batch.saved_values.items()))
                 if batch.ids_until:
@@ -151,6 +156,11 @@ class SqliteStore:
             return record.result
         with self._reading() as connection:
             return record.result + sqlite_records.read_rest(connection, record.id)
+
+    def job_log(self, id: int) -> bytes:
+        """The log of a job."""
+        with self._reading() as connection:
+            return sqlite_logs.read(connection, id)
 
     def payloads(self, ids: Sequence[int], longest: int) -> dict[int, FailedPayload]:
         """The payloads of failed jobs."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 import apsw
 
 from geartrain.model import FailedPayload
-from geartrain.store import rows, schema
+from geartrain.store import rows, schema, sqlite_budget
 from geartrain.store.contract import COLUMNS, J
 
 _TABLE: Final = "failed_jobs"
@@ -33,8 +33,7 @@ class FailedJobTable:
         self.remove(connection, [row[0] for row in failed])
         connection.executemany(_ADD, failed)
         if self._bytes is None:
-            size: Any = connection.execute(f"SELECT coalesce(sum(length(payload)), 0) FROM {_TABLE}").get
-            self._bytes = int(size)
+            self._bytes = sqlite_budget.total(connection, _TABLE, "payload")
         else:
             self._bytes += sum(len(row[_PAYLOAD]) for row in failed)
         if self._bytes > self._most_bytes:
@@ -51,13 +50,7 @@ class FailedJobTable:
 
     def _remove_oldest(self, connection: apsw.Connection, excess: int) -> None:
         """Remove rows with payloads of at least this many bytes; their records say that the payload is not kept."""
-        removed: list[int] = []
-        sizes: Any = connection.execute(f"SELECT id, length(payload) FROM {_TABLE} ORDER BY id")
-        for id, size in sizes:
-            if excess <= 0:
-                break
-            removed.append(id)
-            excess -= size
+        removed, _ = sqlite_budget.oldest(connection, _TABLE, "payload", excess)
         self.remove(connection, removed)
 
 

@@ -1,7 +1,7 @@
 """Records and results in the SQLite file: adding, reading, and removing what exceeds the quotas.
 
-Whoever removes a record here removes all that is kept of the job: the rest of its result, and the job as a whole if it
-failed.
+Whoever removes a record here removes all that is kept of the job: the rest of its result, its log, and the job as a
+whole if it failed.
 
 A record is *ordinary* if its job did not fail and it has no time of its own (`keep_until`, `remove_at`). Ordinary
 records are added at the end and removed at the front. The others stay between them, so there is a place up to which all
@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import apsw
 
-from geartrain.store import schema
+from geartrain.store import schema, sqlite_budget
 from geartrain.store.contract import FAILED, RECORD_COLUMNS, Quota, Record, ResultLimits, Retention
 from geartrain.store.sqlite_failed_jobs import FailedJobTable
+from geartrain.store.sqlite_logs import LogTable
 from geartrain.store.transaction import transaction
 
 _PRUNE_BATCH: Final = 1000
@@ -52,6 +53,7 @@ class RecordTable:
         self._largest = largest
         self._total = limits.total
         self.failed_jobs = FailedJobTable(limits.failed)
+        self.logs = LogTable(limits.logs)
         self.reset()
 
     def reset(self) -> None:
@@ -61,6 +63,7 @@ class RecordTable:
         self._rest_bytes: int | None = None  # of all rows of `results`
         self._ordinary_after = 0  # all ordinary records have a higher `seq`
         self.failed_jobs.reset()
+        self.logs.reset()
 
     def add(self, connection: apsw.Connection, finished: Sequence[Record]) -> None:
         """Add records, within a transaction. A large result is divided between its record and a row of `results`."""
@@ -79,9 +82,11 @@ class RecordTable:
         self._ordinary += len(finished) - len(kept)
         self._failed += sum(not record.keep_until and not record.remove_at for record in kept)
 
-    def remove(self, connection: apsw.Connection, id: int) -> None:
+    def remove(self, connection: apsw.Connection, id: int, keep_log: bool = False) -> None:
         """Remove the record of one job with all that is kept of it, within a transaction."""
         self.failed_jobs.remove(connection, [id])
+        if not keep_log:
+            self.logs.remove(connection, [id])
         length: Any = connection.execute("SELECT length(rest) FROM results WHERE id = ?", (id,)).get
         if length is not None:
             connection.execute("DELETE FROM results WHERE id = ?", (id,))
@@ -118,8 +123,7 @@ class RecordTable:
         """Add the rests of large results, and remove the oldest ones that exceed the total."""
         connection.executemany(_ADD_REST, rests)
         if self._rest_bytes is None:
-            size: Any = connection.execute("SELECT coalesce(sum(length(rest)), 0) FROM results").get
-            self._rest_bytes = int(size)
+            self._rest_bytes = sqlite_budget.total(connection, "results", "rest")
         else:
             self._rest_bytes += sum(len(rest) for _, rest in rests)
         if self._rest_bytes > self._total:
@@ -127,14 +131,8 @@ class RecordTable:
 
     def _remove_oldest_rests(self, connection: apsw.Connection, excess: int) -> None:
         """Remove rests of at least this many bytes; their records say that only the beginning is kept."""
-        removed: list[tuple[int]] = []
-        size = 0
-        rows: Any = connection.execute("SELECT id, length(rest) FROM results ORDER BY id")
-        for id, length in rows:
-            if size >= excess:
-                break
-            removed.append((id,))
-            size += length
+        ids, size = sqlite_budget.oldest(connection, "results", "rest", excess)
+        removed = [(id,) for id in ids]
         connection.executemany("DELETE FROM results WHERE id = ?", removed)
         connection.executemany("UPDATE records SET result_kept = length(result) WHERE id = ?", removed)
         assert self._rest_bytes is not None
@@ -158,12 +156,14 @@ class RecordTable:
     def _remove_ordinary(self, connection: apsw.Connection, numbers: list[int]) -> None:
         if not numbers:
             return
-        where = f"FROM records WHERE seq BETWEEN ? AND ? AND {_IS_ORDINARY}"
+        where = f"seq BETWEEN ? AND ? AND {_IS_ORDINARY}"
         span = (numbers[0], numbers[-1])
-        connection.execute(f"DELETE FROM results WHERE id IN (SELECT id {where} AND result_size > 0)", span)
+        rests = f"SELECT id FROM records WHERE {where} AND result_size > 0"
+        connection.execute(f"DELETE FROM results WHERE id IN ({rests})", span)
         if connection.changes():
             self._rest_bytes = None
-        connection.execute(f"DELETE {where}", span)
+        self.logs.remove_with_records(connection, where, span)
+        connection.execute(f"DELETE FROM records WHERE {where}", span)
 
     def _remove(self, connection: apsw.Connection, numbers: list[int]) -> None:
         rows = [(number,) for number in numbers]
@@ -171,6 +171,7 @@ class RecordTable:
             self._rest_bytes = None
             ids: list[Any] = [connection.execute("SELECT id FROM records WHERE seq = ?", row).get for row in rows]
             self.failed_jobs.remove(connection, ids)
+            self.logs.remove(connection, ids)
             connection.executemany("DELETE FROM results WHERE id = (SELECT id FROM records WHERE seq = ?)", rows)
             connection.executemany("DELETE FROM records WHERE seq = ?", rows)
 

@@ -69,6 +69,7 @@ class FakeArchive:
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.kept: dict[int, bytes] = {}
+        self.logs: dict[int, bytes] = {}
 
     async def payloads(self, records: Sequence[Record], longest: int) -> dict[int, FailedPayload]:
         kept = {record.id: self.kept[record.id] for record in records if record.id in self.kept}
@@ -76,6 +77,9 @@ class FakeArchive:
 
     async def failed_jobs(self, records: Sequence[Record]) -> list[LiveJob | None]:
         return [_failed_job(record, self.kept[record.id]) if record.id in self.kept else None for record in records]
+
+    async def log(self, id: int) -> bytes:
+        return self.logs.get(id, b"")
 
     async def result(self, record: Record) -> bytes:
         return record.result

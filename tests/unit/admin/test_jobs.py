@@ -12,13 +12,14 @@ from geartrain.admin.service import Admin
 from geartrain.admin.verbs import VERBS
 from geartrain.admin.views import JobView, Page
 from geartrain.engine.engine import Engine
+from geartrain.engine.interfaces import Journal
 from geartrain.engine.job import LiveJob
 from geartrain.errors import AdminError
 from geartrain.job_query import JobQuery
 from geartrain.model import Attempt, JobState, Record, pack_attempts
 from geartrain.runtime.tick import TickLoop
 from tests.unit.admin.conftest import NOW, FakeArchive, FakeServer
-from tests.unit.engine.recording import claim, hire
+from tests.unit.engine.recording import RecordingWatcher, claim, hire
 
 T = TypeVar("T")
 
@@ -288,6 +289,52 @@ def test_a_running_job_by_every_kind_of_name(admin: Admin, engine: Engine, name:
     assert (job.state, job.reason) == (JobState.DEAD, "hopeless")
     with pytest.raises(AdminError) as refused:
         admin.bury(**ways[name])
+    assert refused.value.kind == "not-found"
+
+
+class LogJournal(Journal):
+    """Keeps what is added to logs."""
+
+    def __init__(self) -> None:
+        self.logs: list[tuple[int, bytes]] = []
+
+    def add_log(self, id: int, added: bytes) -> None:
+        self.logs.append((id, added))
+
+
+@pytest.mark.parametrize("name", ["handle", "unique", "id"])
+def test_lines_are_added_to_the_log_of_a_running_job(admin: Admin, engine: Engine, name: str) -> None:
+    journal = engine.journal = LogJournal()
+    worker = hire(engine, b"f")
+    job = engine.submit(b"f", b"key", background=True)
+    ways: dict[str, dict[str, Any]] = {
+        "handle": {"handle": job.handle},
+        "unique": {"function": b"f", "unique": b"key"},
+        "id": {"function": b"f", "id": job.id},
+    }
+    with pytest.raises(AdminError, match="queued, not running"):
+        admin.add_log(b"too early", **ways[name])
+    claim(engine, worker)
+    for lines in (b"one", b"two\nthree\n", b""):
+        admin.add_log(lines, **ways[name])
+    assert journal.logs == [(job.id, b"one\n"), (job.id, b"two\nthree\n")]
+
+
+def test_nothing_is_kept_of_foreground_jobs(admin: Admin, engine: Engine) -> None:
+    worker = hire(engine, b"f")
+    job = engine.submit(b"f", watcher=RecordingWatcher())
+    claim(engine, worker)
+    with pytest.raises(AdminError, match="foreground job") as refused:
+        admin.add_log(b"one", job.handle)
+    assert refused.value.kind == "conflict"
+
+
+def test_log_of_a_job_before_and_after_its_end(admin: Admin, engine: Engine, archive: FakeArchive) -> None:
+    job = engine.submit(b"f", background=True)
+    archive.logs[job.id] = b"one\n"
+    assert run(admin.log(job.handle)) == b"one\n"
+    with pytest.raises(AdminError, match="no job") as refused:
+        run(admin.log(b"H:nowhere:1"))
     assert refused.value.kind == "not-found"
 
 

@@ -26,8 +26,8 @@ CALLED = [verb for verb in verbs.VERBS.values() if not verb.streams]
 NAMES = {
     "overview", "history", "system", "ping", "reload", "tail", "audit", "users", "dump", "load",
     "functions", "function", "function_history", "pause", "resume", "limit", "configure", "drop",
-    "jobs", "failures", "job", "find", "submit", "watch", "payload", "result",
-    "cancel", "retry", "delete", "hasten", "bulk", "postpone", "bury",
+    "jobs", "failures", "job", "find", "submit", "watch", "payload", "result", "log",
+    "cancel", "retry", "delete", "hasten", "bulk", "postpone", "bury", "add_log",
     "workers",
     "nodes", "drain", "fence",
     "crons", "cron", "cron_set", "cron_remove", "cron_run", "cron_pause", "cron_resume",

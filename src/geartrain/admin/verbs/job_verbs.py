@@ -81,6 +81,10 @@ JOB_VERBS: Final = (
         ),
     ),
     Verb(
+        "log", JOB, "The log that the workers of a job have kept with it, as bytes",
+        (_HANDLE,), (READ, SUBMIT), http=Http("GET", "/jobs/{handle}/log"),
+    ),
+    Verb(
         "retry", JOB, "Queue a dead or failed job again",
         (_HANDLE,), (ADMIN,), changes=True, states=("dead", "failed"), action="retry", engine_method="retry",
         past="queued again",
@@ -137,5 +141,10 @@ JOB_VERBS: Final = (
     Verb(
         "bury", JOB, "Mark a running job as dead, on behalf of its worker",
         _RUNNING_JOB, (WORK,), changes=True, states=("running",),
+    ),
+    Verb(
+        "add_log", JOB, "Add lines to the log of a running background job, on behalf of its worker",
+        (Argument("lines", BYTES, "What to add", required=True, private=True), *_NAMED_JOB),
+        (WORK,), changes=True, states=("running",),
     ),
 )  # fmt: skip

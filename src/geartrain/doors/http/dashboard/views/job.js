@@ -1,4 +1,4 @@
-// One job: details, timeline, payload, traceback and result.
+// One job: details, timeline, log, payload, traceback and result.
 import { may } from "../lib/access.js";
 import { download, get } from "../lib/api.js";
 import { decode } from "../lib/bytes.js";
@@ -13,6 +13,7 @@ import { decoded, encoded, shown, textOfBytes } from "../lib/text.js";
 import { time } from "../lib/time.js";
 import { BytesPanel, isPart } from "./bytespanel.js";
 import { Follower } from "./follow.js";
+import { LogPanel } from "./logpanel.js";
 import { timeline } from "./timeline.js";
 
 const OVER = ["done", "failed", "cancelled", "expired", "dead"];
@@ -24,6 +25,7 @@ export function openJob(root, handle, signal) {
   const problem = problemBox();
   const details = make("div", { class: "job" });
   const payload = new BytesPanel("Payload", handle, signal);
+  const log = new LogPanel(handle, signal);
   const result = new BytesPanel("Result", handle, signal, (bytes) => tracebackOf(job, bytes));
   const parts = { head: make("div", { class: "head" }), facts: make("div"), timeline: make("div"), trace: make("div") };
   const follower = new Follower(handle, () => refresh(), signal);
@@ -36,6 +38,7 @@ export function openJob(root, handle, signal) {
     if (signature !== shownAs) {
       shownAs = signature;
       show(parts, job, () => job, refresh);
+      await log.load();
     }
     follower.follow(job);
     if (FAILED.includes(job.state)) payload.element.before(result.element); // what a worker sent with the failure
@@ -57,7 +60,7 @@ export function openJob(root, handle, signal) {
     ),
   );
   parts.head.append(make("h1", { class: "mono" }, decoded(handle)));
-  root.append(parts.head, problem.element, details, parts.trace, payload.element, follower.element, result.element);
+  root.append(parts.head, problem.element, details, parts.trace, log.element, payload.element, follower.element, result.element);
   const refresh = autoRefresh(load, signal, (error) => {
     problem.show(error);
     details.hidden = job === null;
