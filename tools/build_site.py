@@ -23,7 +23,9 @@ MARK: Final = ROOT / "src" / "geartrain" / "doors" / "http" / "dashboard" / "mar
 # The navigation, by heading: pages below `docs`, or made from files of the repository.
 NAVIGATION: Final = {
     "Start": ("install", "tutorial", "from-gearmand"),
-    "Guides": ("app", "library", "dashboard", "admin", "security", "operations", "cluster", "cluster-operations"),
+    "Guides": (
+        "app", "outbox", "library", "dashboard", "admin", "security", "operations", "cluster", "cluster-operations",
+    ),
     "Reference": (
         "command-line", "settings", "http", "metrics", "python-api", "rights-table", "dump-format",
         "protocols/gearman", "protocols/danga", "protocols/periodic", "protocols/memodb", "protocols/gearmonkey",

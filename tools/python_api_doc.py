@@ -34,6 +34,9 @@ SECTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
             "current_task", "Codec", "PickleCodec", "register_codec",
         ),
     ),
+    "Outbox": (
+        "geartrain.outbox", ("submit", "submit_async", "create_table", "create_table_async", "Relay"),
+    ),
     "Testing": ("geartrain.testing", ("InMemory", "Clock", "Submitted")),
     "Orders and events": ("geartrain.client.order", ("Order", "Status", "Capabilities")),
     "Events": ("geartrain.client.job_events", ("Progressed", "Data", "Warned", "Completed", "Failed")),
