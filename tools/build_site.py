@@ -24,7 +24,8 @@ MARK: Final = ROOT / "src" / "geartrain" / "doors" / "http" / "dashboard" / "mar
 NAVIGATION: Final = {
     "Start": ("install", "tutorial", "from-gearmand"),
     "Guides": (
-        "app", "outbox", "library", "dashboard", "admin", "security", "operations", "cluster", "cluster-operations",
+        "app", "web-frameworks", "outbox", "library", "dashboard", "admin", "security", "operations", "cluster",
+        "cluster-operations",
     ),
     "Reference": (
         "command-line", "settings", "http", "metrics", "python-api", "rights-table", "dump-format",

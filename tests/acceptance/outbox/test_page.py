@@ -10,18 +10,16 @@ from typing import Any
 import pytest
 
 from geartrain import outbox
-from tests.support import serving
+from tests.support import pages, serving
 from tests.support.http_peer import Peer
 from tests.support.outbox_database import OutboxDatabase
 from tests.support.waiting import wait_for
 
-PAGE = (Path(__file__).parents[3] / "docs" / "outbox.md").read_text()
 URL = "gearman://127.0.0.1:4730"
-BLOCK = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 def blocks(kind: str) -> list[str]:
-    return [text for found, _, text in BLOCK.findall(PAGE) if found == kind]
+    return [block.text for block in pages.blocks("outbox.md", kind)]
 
 
 def test_the_tour(server: serving.ServerProcess, peer: Peer, tmp_path: Path) -> None:
