@@ -99,6 +99,15 @@ PEERS = (
         "openapi-python-client>=0.26",
         "openapi-spec-validator>=0.7",
     ),
+    _environment(
+        "other-queues",
+        "celery, rq, dramatiq, procrastinate",
+        "celery[redis]>=5.4",
+        "dramatiq[redis]>=1.17",
+        "procrastinate>=3",
+        "psycopg[binary,pool]>=3.2",
+        "rq>=2",
+    ),
     _npm(
         "openapi-typescript",
         "openapi-typescript",
