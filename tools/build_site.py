@@ -22,9 +22,12 @@ MARK: Final = ROOT / "src" / "geartrain" / "doors" / "http" / "dashboard" / "mar
 
 # The navigation, by heading: pages below `docs`, or made from files of the repository.
 NAVIGATION: Final = {
-    "Start": ("install", "tutorial", "from-gearmand"),
+    "Start": (
+        "install", "tutorial", "from-gearmand", "from-celery", "from-rq", "from-dramatiq", "from-procrastinate",
+    ),
     "Guides": (
-        "app", "observability", "library", "dashboard", "admin", "security", "operations", "cluster",
+        "app", "observability", "web-frameworks", "outbox", "library", "dashboard", "admin", "security", "operations",
+        "cluster",
         "cluster-operations",
     ),
     "Reference": (

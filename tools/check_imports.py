@@ -46,9 +46,10 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "client": frozenset({"wire"}),
     "app": frozenset({"client"}),
     "otel": frozenset({"app"}),  # OpenTelemetry, for apps
+    "outbox": frozenset({"app", "client"}),
     "testing": frozenset({"app", "client"}),  # for users' own tests
     # The command line makes commands from the table of verbs, which is plain data and imports no other module.
-    "cli": frozenset({"client", "server", "maintenance", "app", "admin.verbs"}),
+    "cli": frozenset({"client", "server", "maintenance", "app", "outbox", "admin.verbs"}),
     **{plain: frozenset() for plain in PLAIN},
     "__init__": frozenset({"client", "app"}),  # the version, and the library's names for type checkers
     "__main__": frozenset({"cli"}),  # the way into the command

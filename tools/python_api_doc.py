@@ -35,6 +35,9 @@ SECTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "OpenTelemetry": ("geartrain.otel", ("Tracing", "Metrics")),
+    "Outbox": (
+        "geartrain.outbox", ("submit", "submit_async", "create_table", "create_table_async", "Relay"),
+    ),
     "Testing": ("geartrain.testing", ("InMemory", "Clock", "Submitted")),
     "Orders and events": ("geartrain.client.order", ("Order", "Status", "Capabilities")),
     "Events": ("geartrain.client.job_events", ("Progressed", "Data", "Warned", "Completed", "Failed")),

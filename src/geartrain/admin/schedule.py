@@ -70,7 +70,7 @@ class Schedule(msgspec.Struct):
             timezone=self.timezone,
             function=jsonbytes.encode(self.function),
             payload=jsonbytes.encode(self.payload),
-            priority=self.priority,
+            priority=PRIORITIES[PRIORITIES.index(self.priority)],
             unique=self.unique,
             missed=self.missed,
             expires=self.expires,

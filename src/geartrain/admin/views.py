@@ -4,14 +4,24 @@ Times are in seconds of the epoch, null where there is none. Bytes are written a
 where they are UTF-8, otherwise as `{"base64": "..."}`.
 """
 
-from typing import Final, Generic, TypeVar
+import typing
+from typing import Annotated, Final, Generic, Literal, TypeVar
 
 import msgspec
 
 from geartrain.jsonbytes import JsonBytes
-from geartrain.model import JobState, Priority
 
 V = TypeVar("V")
+
+# The names of the states and priorities, in the order of their numbers. OpenAPI has each as a schema of its own.
+StateWord = Literal[
+    "scheduled", "queued", "running", "done", "failed", "cancelled", "dead", "expired", "reserving"
+]  # fmt: skip
+PriorityWord = Literal["high", "normal", "low"]
+STATES: Final[tuple[StateWord, ...]] = typing.get_args(StateWord)
+PRIORITIES: Final[tuple[PriorityWord, ...]] = typing.get_args(PriorityWord)
+StateField = Annotated[StateWord, msgspec.Meta(title="JobState")]
+PriorityField = Annotated[PriorityWord, msgspec.Meta(title="Priority")]
 
 
 class Ping(msgspec.Struct, frozen=True):
@@ -89,8 +99,8 @@ class JobView(msgspec.Struct, frozen=True):
     handle: JsonBytes
     function: JsonBytes
     unique: JsonBytes
-    state: str  # scheduled, queued, running, done, failed, cancelled, dead, expired
-    priority: str  # high, normal, low
+    state: StateField
+    priority: PriorityField
     background: bool
     door: str  # the protocol that submitted it
     submitted_at: float
@@ -142,7 +152,7 @@ class ScheduleView(msgspec.Struct, frozen=True):
     timezone: str
     function: JsonBytes
     payload: JsonBytes
-    priority: str
+    priority: PriorityField
     unique: bool  # a run is skipped while the job of the previous run has not ended
     missed: str  # what becomes of missed runs: skip, once or all
     expires: float  # seconds that a job may wait for a worker; 0: no limit
@@ -366,7 +376,5 @@ class Problem(msgspec.Struct, frozen=True):
     text: str
 
 
-PRIORITIES: Final = tuple(priority.name.lower() for priority in Priority)
-STATES: Final = tuple(state.name.lower() for state in JobState)
 LISTED_BYTES: Final = 256  # of a payload or a result, in a list
 SHOWN_BYTES: Final = 64 * 1024  # of the same, in the view of one job; the verbs payload and result return all

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from geartrain.app import envelope
+from geartrain.client.order import Order
 from geartrain.errors import CodecError
 from geartrain.model import Priority
 
@@ -30,6 +31,19 @@ class Call(Generic[R]):
     keep_for: float = 0.0  # seconds that the server keeps the result at least; 0: as its settings say
     id: str = dataclasses.field(default_factory=envelope.new_id)
     meta: dict[str, Any] = dataclasses.field(default_factory=dict)  # sent to the worker with the call
+
+    def order(self) -> Order:
+        """The call as clients submit it."""
+        return Order(
+            function=self.task.function_name,
+            payload=self.payload(),
+            background=self.background,
+            priority=self.priority,
+            unique=self.unique,
+            run_at=self.run_at,
+            expires_at=self.expires_at,
+            keep_for=self.keep_for,
+        )
 
     def payload(self) -> bytes:
         """The envelope, encoded with the task's codec; a CodecError names the argument that cannot be encoded."""

@@ -84,16 +84,7 @@ class ServerTransport(Transport):
 
     def _order(self, call: Call[Any]) -> Order:
         """The library's order for a call; UnsupportedError if the protocol does not support it."""
-        order = Order(
-            function=call.task.function_name,
-            payload=call.payload(),
-            background=call.background,
-            priority=call.priority,
-            unique=call.unique,
-            run_at=call.run_at,
-            expires_at=call.expires_at,
-            keep_for=call.keep_for,
-        )
+        order = call.order()
         # Nothing else of a plain call can be unsupported, so equal plain calls are checked once.
         special = order.unique or order.run_at or order.expires_at or order.keep_for
         plain = None if special else (order.function, order.background, order.priority)

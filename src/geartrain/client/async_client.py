@@ -146,21 +146,22 @@ class AsyncClient:
 
     @overload
     async def submit_many(
-        self, orders: Iterable[Order], *, resubmit: bool = False, return_exceptions: Literal[False] = False
+        self, orders: Iterable[Order], *, resubmit: bool | None = False, return_exceptions: Literal[False] = False
     ) -> list[AsyncJob]: ...
 
     @overload
     async def submit_many(
-        self, orders: Iterable[Order], *, resubmit: bool = False, return_exceptions: Literal[True]
+        self, orders: Iterable[Order], *, resubmit: bool | None = False, return_exceptions: Literal[True]
     ) -> list[AsyncJob | Exception]: ...
 
     async def submit_many(
-        self, orders: Iterable[Order], *, resubmit: bool = False, return_exceptions: bool = False
+        self, orders: Iterable[Order], *, resubmit: bool | None = False, return_exceptions: bool = False
     ) -> list[AsyncJob] | list[AsyncJob | Exception]:
         """Submit many orders (made by `order`) as fast as the server takes them; returns when all are acknowledged.
 
         If some fail, the first error is raised after all have been answered; with `return_exceptions` the errors
-        stand in the list in place of their jobs.
+        stand in the list in place of their jobs. With `resubmit=None` no job is submitted again when the connection
+        breaks, not even one with a unique key that was not acknowledged: it may have run and ended.
         """
         submissions = self._submissions
         jobs: list[AsyncJob] = []

@@ -58,7 +58,7 @@ class AsyncJob:
         "acceptance", "assigned_to", "error", "order",
     )  # fmt: skip
 
-    def __init__(self, submissions: "Submissions", order: Order, resubmit: bool) -> None:
+    def __init__(self, submissions: "Submissions", order: Order, resubmit: bool | None) -> None:
         self.order = order
         self.acceptance: Acceptance | None = None  # the server's acknowledgement
         self.assigned_to: PooledServer | None = None  # the server that has the job
@@ -202,6 +202,8 @@ class AsyncJob:
     @property
     def may_be_resubmitted(self) -> bool:
         """Whether the caller allows a second run; with a unique key, only before the job was acknowledged."""
+        if self._resubmit is None:
+            return False
         return self._resubmit or (self.acceptance is None and bool(self.order.unique))
 
     async def acknowledged(self) -> None:

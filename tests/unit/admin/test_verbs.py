@@ -124,7 +124,7 @@ def test_a_new_row_is_a_route_and_is_described() -> None:
     operation = openapi.document(routes)["paths"][route.path]["post"]
     assert operation["summary"] == "Greet a function"
     schema = openapi.document(routes)["components"]["schemas"]["GreetRequest"]
-    assert schema["properties"]["times"]["default"] == 1
+    assert schema["properties"]["times"]["description"].endswith("Default: 1")
     assert operation["responses"]["200"]["content"]["application/json"]["schema"]["type"] == "array"
 
 

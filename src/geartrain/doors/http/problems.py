@@ -65,11 +65,16 @@ def kind_of(error: RequestError) -> str:
     return "unavailable" if isinstance(error, LimitError) else "bad-request"
 
 
-def body(kind: str, detail: str) -> bytes:
-    """The JSON of a problem."""
+def details(kind: str, detail: str) -> ProblemDetails:
+    """A problem of this kind."""
     status = STATUSES[kind]
     # RFC 9457: the type about:blank means that the title is the phrase of the status.
-    return msgspec.json.encode(ProblemDetails("about:blank", http.HTTPStatus(status).phrase, status, detail, kind))
+    return ProblemDetails("about:blank", http.HTTPStatus(status).phrase, status, detail, kind)
+
+
+def body(kind: str, detail: str) -> bytes:
+    """The JSON of a problem."""
+    return msgspec.json.encode(details(kind, detail))
 
 
 def answer(kind: str, detail: str, headers: dict[str, str] | None = None) -> Response:

@@ -6,7 +6,17 @@ The routes of the operators' verbs come from `admin/verbs`; the others are writt
 from typing import Any, Final
 
 from geartrain.admin import views
-from geartrain.doors.http import events, health, metrics, openapi, session, submit, verb_routes, worker_commands
+from geartrain.doors.http import (
+    batch,
+    events,
+    health,
+    metrics,
+    openapi,
+    session,
+    submit,
+    verb_routes,
+    worker_commands,
+)
 from geartrain.doors.http.route import (
     ANY_TOKEN,
     ANYBODY,
@@ -28,6 +38,10 @@ JOB_ROUTES: Final = (
         "POST", f"{API}/jobs", submit.submit, ANY_TOKEN, "Submit a job, and wait for its end if requested",
         views.JobView, status=201, body=submit.Submission, others=(200, 202),
         problems=("queue-full", "unavailable", "not-over"),
+    ),
+    Route(
+        "POST", f"{API}/jobs/batch", batch.submit, ANY_TOKEN, "Submit many background jobs", batch.SubmittedBatch,
+        body=batch.SubmissionBatch, problems=("unavailable",),
     ),
     Route(
         "GET", f"{API}/jobs/{{handle}}/events", events.job_events, FOLLOWERS,

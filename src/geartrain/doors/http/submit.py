@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import msgspec
 from starlette.responses import Response
@@ -32,7 +32,7 @@ class Submission(msgspec.Struct, forbid_unknown_fields=True):
     payload: JsonBytes = ""
     payload_base64: str | None = None  # instead of `payload`, for bytes that are not UTF-8
     background: bool = True  # durable, and runs whether a client waits or not
-    priority: Literal["high", "normal", "low"] = "normal"
+    priority: views.PriorityField = "normal"
     unique: JsonBytes = ""
     run_at: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None  # seconds of the epoch
     delay: Seconds | None = None  # seconds from now, instead of `run_at`
@@ -48,10 +48,10 @@ async def submit(request: ApiRequest) -> Response:
     """POST /jobs."""
     submission: Submission = request.body
     context = request.context
-    _check(request, submission)
+    check(submission)
     tick_loop = context.tick_loop
     watcher = EndWatcher(tick_loop.engine, tick_loop.loop) if submission.wait else None
-    job = _queue(request, submission, watcher)
+    job = queue(request, submission, watcher)
     view = presentation.job_view(job, views.SHOWN_BYTES)
     submitted = SubmittedHandle(tick_loop.engine, job)
     try:
@@ -79,7 +79,8 @@ def _ended(end: JobEnd) -> views.JobView:
     return msgspec.structs.replace(view, result=None if end.result is None else jsonbytes.encode(end.result))
 
 
-def _queue(request: ApiRequest, submission: Submission, watcher: EndWatcher | None) -> LiveJob:
+def queue(request: ApiRequest, submission: Submission, watcher: EndWatcher | None = None) -> LiveJob:
+    """Submit a job to the engine."""
     engine = request.begin_tick()
     run_at = submission.run_at or 0.0
     if submission.delay:
@@ -102,7 +103,7 @@ def _queue(request: ApiRequest, submission: Submission, watcher: EndWatcher | No
     )
 
 
-def _check(request: ApiRequest, submission: Submission) -> None:
+def check(submission: Submission) -> None:
     """Check what the types do not express."""
     function = jsonbytes.decode(submission.function)
     if not function:

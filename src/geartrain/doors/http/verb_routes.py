@@ -14,7 +14,7 @@ import msgspec
 from starlette.responses import Response
 
 from geartrain import jsonbytes
-from geartrain.admin import verbs
+from geartrain.admin import verbs, views
 from geartrain.admin.service import Admin
 from geartrain.admin.verbs import Argument, Http, Verb
 from geartrain.doors.http import request as api
@@ -32,6 +32,7 @@ _TYPES: Final[dict[str, Any]] = {
     verbs.BOOLEAN: bool,
     verbs.TEXTS: list[str],
 }
+_NAMED_CHOICES: Final[dict[tuple[str, ...], Any]] = {verbs.PRIORITIES: views.PriorityField}
 _CHANGE_PROBLEMS: Final = ("not-found", "conflict", "unavailable")
 _UNSAFE_IN_A_FILE_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -99,7 +100,7 @@ def _field_type(argument: Argument, is_query: bool) -> Any:
         allowed = argument.choices
         if argument.default is not None and argument.default not in allowed:
             allowed = (str(argument.default), *allowed)
-        type = Literal[allowed]
+        type = _NAMED_CHOICES.get(allowed) or Literal[allowed]
     if argument.longest is not None:
         type = Annotated[type, msgspec.Meta(max_length=argument.longest)]
     else:

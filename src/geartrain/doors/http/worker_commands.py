@@ -7,6 +7,7 @@ import msgspec
 from starlette.responses import Response
 
 from geartrain import jsonbytes
+from geartrain.admin.views import PRIORITIES, PriorityField
 from geartrain.doors.http import request as api
 from geartrain.doors.http.door import CONTROL
 from geartrain.doors.http.problems import Refusal
@@ -14,7 +15,6 @@ from geartrain.doors.http.request import ApiRequest
 from geartrain.doors.http.worker import HttpWorker
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.jsonbytes import JsonBytes
-from geartrain.model import Priority
 
 LONGEST_WAIT: Final = 300.0
 LONGEST_LEASE: Final = 86400.0
@@ -68,7 +68,7 @@ class ClaimedJob(msgspec.Struct, frozen=True):
     function: JsonBytes
     unique: JsonBytes
     payload: JsonBytes
-    priority: str
+    priority: PriorityField
     background: bool
     attempts: int  # this one included
     submitted_at: float
@@ -230,7 +230,7 @@ def _claimed_job(job: LiveJob) -> ClaimedJob:
         function=jsonbytes.encode(job.function),
         unique=jsonbytes.encode(job.unique),
         payload=jsonbytes.encode(job.payload),
-        priority=Priority(job.priority).name.lower(),
+        priority=PRIORITIES[job.priority],
         background=job.background,
         attempts=job.attempts,
         submitted_at=job.submitted_at,

@@ -1,12 +1,14 @@
 """A client of the HTTP API.
 
 A foreground job is one request, which the server answers when the job has ended, so there are no events before. The
-server waits for five minutes; a job that takes longer is better submitted in the background.
+server waits for five minutes; a job that takes longer is better submitted in the background. Background jobs that are
+submitted in the same turn of the event loop share a request.
 """
 
 import asyncio
+import functools
 import urllib.parse
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -17,7 +19,7 @@ from geartrain.client import job_events
 from geartrain.client.job_events import Completed, Event, Failed
 from geartrain.client.order import Acceptance, Capabilities, Order, Status
 from geartrain.client.protocols.base import ClientProtocol, JobListener, Lost
-from geartrain.client.protocols.http.connections import API, HttpClientPool, quoted
+from geartrain.client.protocols.http.connections import API, HttpAnswer, HttpClientPool, quoted
 from geartrain.errors import ClientError, ResultGoneError, ServerGoneError
 from geartrain.wire.event_stream import EventStream
 
@@ -28,12 +30,17 @@ CLIENT: Final = Capabilities(
 
 _LONGEST_WAIT: Final = 300  # seconds; the server allows no more
 _NOT_THERE: Final = (404, 409)
+# Of one request for many jobs. The server takes a thousand; with more bytes, others would wait for it to be read.
+_BATCH_JOBS: Final = 500
+_BATCH_BYTES: Final = 1024 * 1024
+_NO_BATCHES: Final = (404, 405, 413)  # an older server, or one that takes only smaller requests
 
-Submit = Callable[[Order, JobListener], Awaitable[None]]
+Submit = Callable[[], Awaitable[None]]
+Orders = dict[JobListener, Order]
 
 
 class Client(ClientProtocol):
-    """A client that sends one request for each job."""
+    """A client that sends a request for each foreground job, and one for the background jobs of a turn of the loop."""
 
     capabilities = CLIENT
     has_states = is_geartrain = True
@@ -42,6 +49,7 @@ class Client(ClientProtocol):
         super().__init__(address, lost)
         self._http = HttpClientPool(address)
         self._submissions: dict[JobListener, asyncio.Task[None]] = {}
+        self._gathered: Orders = {}  # of this turn of the event loop
         self._over = False
 
     @classmethod
@@ -59,10 +67,13 @@ class Client(ClientProtocol):
 
     def submit(self, order: Order, listener: JobListener) -> None:
         """POST /jobs. A foreground job is answered at its end only, so it is accepted at once."""
-        if not order.background:
+        if order.background:
+            if not self._gathered:
+                asyncio.get_running_loop().call_soon(self._submit_gathered)
+            self._gathered[listener] = order
+        else:
             listener.accepted(Acceptance(b"", order.function, order.unique))
-        submit = self._background if order.background else self._foreground
-        self._submissions[listener] = asyncio.get_running_loop().create_task(self._run(submit, order, listener))
+            self._start(functools.partial(self._foreground, order, listener), [listener])
 
     async def status(self, acceptance: Acceptance) -> Status:
         """GET /jobs/{handle}."""
@@ -119,8 +130,10 @@ class Client(ClientProtocol):
 
     def forget(self, listener: JobListener) -> None:
         """Close the connection of this request, which tells the server that the client no longer waits."""
+        if self._gathered.pop(listener, None) is not None:
+            return
         submission = self._submissions.pop(listener, None)
-        if submission is not None:
+        if submission is not None and submission not in self._submissions.values():
             submission.cancel()
 
     async def close(self) -> None:
@@ -128,25 +141,59 @@ class Client(ClientProtocol):
         self._over = True
         submissions = list(self._submissions.values())
         self._submissions.clear()
+        self._gathered.clear()
         for submission in submissions:
             submission.cancel()
         await asyncio.gather(*submissions, return_exceptions=True)
         await self._http.close()
 
-    async def _run(self, submit: Submit, order: Order, listener: JobListener) -> None:
+    def _submit_gathered(self) -> None:
+        gathered, self._gathered = self._gathered, {}
+        for orders in _batches(gathered):
+            [first, *others] = orders.items()
+            submit = functools.partial(self._batch, orders) if others else functools.partial(self._single, *first)
+            self._start(submit, orders)
+
+    def _start(self, submit: Submit, listeners: Iterable[JobListener]) -> None:
+        listeners = tuple(listeners)
+        task = asyncio.get_running_loop().create_task(self._run(submit, listeners))
+        self._submissions.update(dict.fromkeys(listeners, task))
+
+    async def _run(self, submit: Submit, listeners: Iterable[JobListener]) -> None:
         try:
-            await submit(order, listener)
+            await submit()
         except ServerGoneError as error:
             self._broken(error)
         finally:
-            self._submissions.pop(listener, None)
+            for listener in listeners:
+                self._submissions.pop(listener, None)
 
-    async def _background(self, order: Order, listener: JobListener) -> None:
+    async def _single(self, listener: JobListener, order: Order) -> None:
         answer = await self._http.ask("POST", f"{API}/jobs", _submission(order))
         if answer.status == 201:
-            listener.accepted(Acceptance(jsonbytes.decode(answer.json()["handle"]), order.function, order.unique))
+            self._accepted(listener, order, answer.json()["handle"])
         else:
             listener.refused(answer.error())
+
+    async def _batch(self, orders: Orders) -> None:
+        answer = await self._http.ask("POST", f"{API}/jobs/batch", {"jobs": list(map(_submission, orders.values()))})
+        if answer.status in _NO_BATCHES:
+            await asyncio.gather(*(self._single(listener, order) for listener, order in orders.items()))
+            return
+        items = answer.json()["items"] if answer.status == 200 else [None] * len(orders)
+        for (listener, order), item in zip(orders.items(), items, strict=True):
+            if listener not in self._submissions:  # its client does not wait any more
+                continue
+            if item is None:
+                listener.refused(answer.error())
+            elif item["problem"] is None:
+                self._accepted(listener, order, item["handle"])
+            else:
+                listener.refused(HttpAnswer(item["problem"]["status"], msgspec.json.encode(item["problem"])).error())
+
+    @staticmethod
+    def _accepted(listener: JobListener, order: Order, handle: Any) -> None:
+        listener.accepted(Acceptance(jsonbytes.decode(handle), order.function, order.unique))
 
     async def _foreground(self, order: Order, listener: JobListener) -> None:
         submission = {**_submission(order), "background": False, "wait": _LONGEST_WAIT}
@@ -158,13 +205,30 @@ class Client(ClientProtocol):
             return
         self._over = True
         self._http.abandon()
+        gathered, self._gathered = self._gathered, {}
         submissions, self._submissions = self._submissions, {}
         this = asyncio.current_task()
         for listener, submission in submissions.items():
             if submission is not this:
                 submission.cancel()
             listener.gone(error)
+        for listener in gathered:
+            listener.gone(error)
         self.lost(error)
+
+
+def _batches(gathered: Orders) -> Iterator[Orders]:
+    """Parts of these orders that fit into a request each."""
+    batch: Orders = {}
+    size = 0
+    for listener, order in gathered.items():
+        if batch and (len(batch) >= _BATCH_JOBS or size + len(order.payload) > _BATCH_BYTES):
+            yield batch
+            batch, size = {}, 0
+        batch[listener] = order
+        size += len(order.payload)
+    if batch:
+        yield batch
 
 
 def _submission(order: Order) -> dict[str, Any]:
