@@ -27,8 +27,7 @@ NAVIGATION: Final = {
     ),
     "Guides": (
         "app", "observability", "web-frameworks", "outbox", "library", "dashboard", "admin", "security", "operations",
-        "cluster",
-        "cluster-operations",
+        "cluster", "cluster-operations",
     ),
     "Reference": (
         "command-line", "settings", "http", "metrics", "python-api", "rights-table", "dump-format",

@@ -186,6 +186,9 @@ class SimulatedStore:
     def kept_result(self, record: contract.Record) -> bytes:
         raise NotImplementedError
 
+    def job_log(self, id: int) -> bytes:
+        raise NotImplementedError
+
     def payloads(self, ids: Any, longest: int) -> Any:
         raise NotImplementedError
 
