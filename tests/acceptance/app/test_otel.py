@@ -1,18 +1,20 @@
 """Traces over a real server: from the request that submits a task to the attempts in a worker."""
 
 import asyncio
+import contextlib
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
-from opentelemetry import trace
+from opentelemetry import propagate, trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from geartrain import App, AsyncClient
+from geartrain import App, AsyncClient, outbox
 from geartrain.app import current_task
 from geartrain.errors import JobFailedError
 from geartrain.otel import Tracing
@@ -21,7 +23,7 @@ from tests.support import apps, process, serving
 # A worker that prints what its exporter has when it stops.
 WORKER = """
 import json
-from opentelemetry import trace
+from opentelemetry import propagate, trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -156,3 +158,37 @@ def test_plain_client_can_send_the_context(
     assert int(asyncio.run(scenario())) == 0x0AF7651916CD43DD8448EB211C80319C
     [ran] = exporter.get_finished_spans()
     assert parent(ran) == 0xB7AD6B7169203331
+
+
+def test_call_in_an_outbox_has_the_context_that_is_put_into_it(
+    app: App, server: serving.ServerProcess, provider: TracerProvider, exporter: InMemorySpanExporter, tmp_path: Path
+) -> None:
+    """It passes no middleware, as docs/observability.md says."""
+
+    @app.task
+    async def receipt(order: int) -> None: ...
+
+    path = tmp_path / "shop.db"
+
+    async def scenario() -> None:
+        with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+            outbox.create_table(connection)
+            with provider.get_tracer("web").start_as_current_span("request"):
+                call = receipt.bind(7)
+                propagate.inject(call.meta)
+                outbox.submit(connection, call)
+        async with apps.working(app):
+            relay = outbox.Relay(f"sqlite://{path}", url_of_http(server))
+            assert await relay.drain() == 1
+            await relay.close()
+            while len(exporter.get_finished_spans()) < 2:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(scenario())
+    requested, ran = exporter.get_finished_spans()
+    assert ran.name == f"run {app.name}.receipt"
+    assert parent(ran) == requested.context.span_id
+
+
+def url_of_http(server: serving.ServerProcess) -> str:
+    return next(url for url in server.urls if url.startswith("http:"))
