@@ -7,6 +7,7 @@ LONGEST = (
     "tests/chaos/test_failover.py",
     "tests/crash/test_kill.py",
     "tests/crash/test_kept_after_kill.py",
+    "tests/crash/test_outbox_after_kill.py",
     "tests/property/test_engine_machine.py",
     "tests/acceptance/test_maintenance.py",
     "tests/acceptance/cli/test_job_verbs.py",

@@ -26,8 +26,12 @@ KINDS = [
 class OutboxDatabase:
     """A database of a program, with a table of the program's own beside that of the outbox."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, create: bool = True) -> None:
         self.url = url
+        if create:
+            self._create_tables()
+
+    def _create_tables(self) -> None:
         connection = self.connect()
         with connection:
             outbox.create_table(connection)

@@ -131,7 +131,6 @@ def _check_outbox(folder: Path) -> None:
         "    pass\n"
     )
     assert django(folder, "shell", "-c", create).splitlines()[-1] == "bob@example.org"
-    database = OutboxDatabase.__new__(OutboxDatabase)
-    database.url = f"sqlite://{folder}/project.db"
+    database = OutboxDatabase(f"sqlite://{folder}/project.db", create=False)
     assert database.waiting == 1
     assert database.query("SELECT email FROM shop_order ORDER BY id") == [("ada@example.org",), ("bob@example.org",)]
