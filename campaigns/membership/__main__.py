@@ -60,7 +60,7 @@ class Totals:
         return f"{self.schedules} schedules, {self.steps} steps, {seconds:.0f} s"
 
     def print(self) -> None:
-        print(f"{self.progress()}: {self.servers} starts of servers, {self.simulated / 86400:.1f} simulated days")
+        print(f"{self.progress()}: {self.servers} starts of servers, {self.simulated:.0f} simulated seconds")
         for title, counter in (("faults", self.faults), ("counted", self.counts)):
             print(f"  {title}: " + ", ".join(f"{name} {number}" for name, number in sorted(counter.items())))
 
@@ -104,7 +104,11 @@ def main(words: Sequence[str] | None = None) -> int:
     logging.getLogger("geartrain").setLevel(logging.CRITICAL)  # what servers log in a fault is no news here
     print(f"seed {seed}; {len(numbers)} schedules; the core is {compiled.form()}", flush=True)
     totals = Totals()
-    is_faultless = run(numbers, seed, options.nodes, MUTANTS.get(options.mutant, HEALTHY), totals)
+    try:
+        is_faultless = run(numbers, seed, options.nodes, MUTANTS.get(options.mutant, HEALTHY), totals)
+    except KeyboardInterrupt:
+        print("interrupted")
+        is_faultless = True
     totals.print()
     return 0 if is_faultless else 1
 
