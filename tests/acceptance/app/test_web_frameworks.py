@@ -1,23 +1,21 @@
 """docs/web-frameworks.md: its applications run as they are written, each with its own server and worker."""
 
-import contextlib
 import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support import pages, process, serving
+from tests.support import pages, serving
 from tests.support.http_peer import Peer, Stream
 from tests.support.outbox_database import OutboxDatabase
 from tests.support.waiting import wait_for
+from tests.support.web_programs import UVICORN, task_worker, web_server
 
 PAGE = "web-frameworks.md"
-RUNNING = re.compile(r"http://127\.0\.0\.1:\d+")
 DJANGO = ("env", "DJANGO_SETTINGS_MODULE=project.settings", sys.executable, "-m")
 
 
@@ -31,31 +29,6 @@ def folder(server: serving.ServerProcess, tmp_path_factory: pytest.TempPathFacto
     return folder
 
 
-@contextlib.contextmanager
-def running(folder: Path, *command: str) -> Iterator[process.Process]:
-    program = process.Process(command, folder, merge_stderr=True)
-    try:
-        yield program
-    finally:
-        program.kill()
-
-
-@contextlib.contextmanager
-def web(folder: Path, *command: str) -> Iterator[Peer]:
-    """A web server, once it says where it listens."""
-    with running(folder, *command) as program:
-        program.wait_until(lambda lines: bool(RUNNING.search("\n".join(lines))), "where it listens")
-        address = RUNNING.search("\n".join(program.lines))
-        assert address is not None
-        yield Peer(address[0])
-
-
-@contextlib.contextmanager
-def worker(folder: Path, target: str) -> Iterator[process.Process]:
-    with running(folder, str(serving.installed_command()), "work", target) as program:
-        yield program
-
-
 def ask(peer: Peer, method: str, path: str) -> Any:
     answer = peer.ask(method, path)
     assert answer.status in (200, 202), answer
@@ -63,10 +36,10 @@ def ask(peer: Peer, method: str, path: str) -> Any:
 
 
 def test_fastapi(folder: Path) -> None:
-    with web(folder, sys.executable, "-m", "uvicorn", "images:api", "--port", "0") as peer:
+    with web_server(folder, *UVICORN, "images:api") as peer:
         job = ask(peer, "POST", "/images/cat")["job"]
         assert ask(peer, "GET", f"/jobs/{job}") == {"state": "queued", "result": None}
-        with Stream(peer.send("GET", f"/jobs/{job}/events")) as stream, worker(folder, "images:tasks"):
+        with Stream(peer.send("GET", f"/jobs/{job}/events")) as stream, task_worker(folder, "images:tasks"):
             lines = [line.decode().strip() for line in stream.response]
         events = [line for line in lines if line]
         assert events[-2:] == ["event: done", 'data: "cat.small"']
@@ -76,10 +49,10 @@ def test_fastapi(folder: Path) -> None:
 
 
 def test_flask(folder: Path) -> None:
-    with web(folder, sys.executable, "-m", "flask", "--app", "reports:web", "run", "--port", "0") as peer:
+    with web_server(folder, sys.executable, "-m", "flask", "--app", "reports:web", "run", "--port", "0") as peer:
         jobs = [ask(peer, "POST", f"/reports/{year}")["job"] for year in (2024, 1900)]
         assert ask(peer, "GET", f"/jobs/{jobs[0]}") == {"state": "queued"}
-        with worker(folder, "reports:tasks"):
+        with task_worker(folder, "reports:tasks"):
             for job in jobs:
                 wait_for(lambda job=job: ask(peer, "GET", f"/jobs/{job}")["state"] in ("done", "dead"), "it has run")
         done, failed = (ask(peer, "GET", f"/jobs/{job}") for job in jobs)
@@ -100,7 +73,7 @@ def test_django(folder: Path) -> None:
     django(folder, "makemigrations", "shop")
     django(folder, "migrate")
     application = ("--factory", "django.core.asgi:get_asgi_application", "--port", "0", "--lifespan", "off")
-    with web(folder, *DJANGO, "uvicorn", *application) as peer:
+    with web_server(folder, *DJANGO, "uvicorn", *application) as peer:
         order = ask(peer, "GET", "/orders?email=ada@example.org")["order"]
         assert ask(peer, "GET", f"/orders/{order}") == {"sent": False, "job": "queued"}
         django(folder, "work", "--burst")
