@@ -78,7 +78,8 @@ def test_operators_through_the_pooler(tmp_path: Path, pooler: pgbouncer.PgBounce
         assert (report["jobs"], report["present"]) == (0, 3)
         findings = json.loads(serving.run_command(tmp_path, "doctor", "--store", url, "--json").stdout)["findings"]
         assert {each["check"]: each["level"] for each in findings}["orphans"] == "ok"
-        assert [each for each in findings if each["level"] == "problem" and each["check"] != "ports"] == []
+        expected = {"ports", "safety"}  # the servers have others, and this PostgreSQL does not wait for the disk
+        assert {each["check"] for each in findings if each["level"] == "problem"} <= expected
         geartrain(tmp_path, "cluster", "drain", "one", "--server", two.url)
         assert one.wait() == 0
         wait_for(lambda: HttpPeer(two.urls[1]).get("/overview")["queued"] == 3, "the other one has the jobs")
