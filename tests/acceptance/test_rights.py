@@ -187,13 +187,13 @@ def test_revoked_user_is_disconnected_and_others_stay(users: Path) -> None:
         assert boss.text(f"auth {TOKEN}2").line() == b"OK\r\n"
         users.write_text(users.read_text().partition("[boss]")[1] + users.read_text().partition("[boss]")[2])
         server.signal(signal.SIGHUP)
-        server.wait_until(lambda lines: "users reloaded" in server.stderr, "the users are reloaded")
+        assert server.says("users reloaded")
         mailer.closed()
         boss.text("status")
         assert boss.line() == b".\n"
         users.write_text("nonsense = 1\n")
         server.signal(signal.SIGHUP)
-        server.wait_until(lambda lines: "users not reloaded" in server.stderr, "the file is refused")
+        assert server.says("users not reloaded")
         assert boss.text("getpid").line() == b"OK %d\n" % server.pid
 
 
