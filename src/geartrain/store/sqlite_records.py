@@ -68,11 +68,12 @@ class RecordTable:
     def add(self, connection: apsw.Connection, finished: Sequence[Record]) -> None:
         """Add records, within a transaction. A large result is divided between its record and a row of `results`."""
         limit = self._result_limit
-        large = [record for record in finished if len(record.result) > limit]
-        if large:
-            self._add_rests(connection, [(record.id, record.result[limit : self._largest]) for record in large])
+        rests = [(record.id, record.result[limit : self._largest]) for record in finished if len(record.result) > limit]
+        if rests:
             finished = [self._shortened(record) if len(record.result) > limit else record for record in finished]
         connection.executemany(_ADD_RECORD, finished)
+        if rests:  # after the records, which say how much is kept: the rest of one of them may have to go at once
+            self._add_rests(connection, rests)
 
     def count_added(self, finished: Sequence[Record]) -> None:
         """Count records that were committed."""

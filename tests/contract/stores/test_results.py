@@ -67,7 +67,7 @@ def test_oldest_rests_are_removed_when_the_total_is_exceeded(store: Store, reope
 
 
 def test_a_batch_may_exceed_the_total_by_itself(store: Store) -> None:
-    finish(store, 1, 2, 3, 4, result=result(100))
+    store.commit(batch(finished=[record(id, result=result(100)) for id in (1, 2, 3, 4)]))
     assert [kept(store, id)[1:] for id in (1, 2, 3, 4)] == [(10, 100), *[(100, 100)] * 3]
 
 
