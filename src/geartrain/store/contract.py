@@ -60,18 +60,7 @@ class Batch:
         self.ids_until = 0  # ids below this are reserved: no later start hands them out; 0: no change
 
     def __bool__(self) -> bool:
-        return bool(
-            self.accepted
-            or self.changed
-            or self.finished
-            or self.revived
-            or self.removed_jobs
-            or self.removed_records
-            or self.logs
-            or self.saved_values
-            or self.ids_until
-            or self.is_whole
-        )
+        return bool(self.finished or self.is_whole or not self.only_ends_jobs)
 
     @property
     def saved_jobs(self) -> list[tuple[object, ...]]:
@@ -82,6 +71,7 @@ class Batch:
 
     @property
     def only_ends_jobs(self) -> bool:
+        """Whether nothing but `finished`, and `failed` with it, is in it."""
         return not (
             self.accepted
             or self.changed
