@@ -20,7 +20,9 @@ DEFAULT_PORTS = {
     "memodb+ws": 12704,
     "gearmonkey": 6379,
     "http": 4780,
+    "peer": 4740,
 }
+PEER = "peer"  # between the servers of a cluster
 PATH_SCHEMES = frozenset({"periodic+unix", "memodb+ipc"})
 # The schemes of encrypted connections, by the scheme of the same protocol without TLS. They share a default port.
 TLS_SCHEMES = {
@@ -31,6 +33,7 @@ TLS_SCHEMES = {
     "memodb+ws": "memodb+wss",
     "gearmonkey": "gearmonkeys",
     "http": "https",
+    "peer": "peers",
 }
 _WITHOUT_TLS = {secure: plain for plain, secure in TLS_SCHEMES.items()}
 SCHEMES = (*DEFAULT_PORTS, *sorted(PATH_SCHEMES), *_WITHOUT_TLS)

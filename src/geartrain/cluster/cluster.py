@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from geartrain.cluster import liveness
 from geartrain.cluster.membership import REAL, Environment, Membership, Sight
 from geartrain.cluster.membership_thread import MembershipLoop, MembershipThread
+from geartrain.cluster.peers import Peers
 from geartrain.engine.job import LiveJob
 from geartrain.errors import StoreError
 from geartrain.runtime.committer import Committer
@@ -58,6 +59,7 @@ class Cluster:
         self._options = options
         self._drain = drain
         self._looks = looks(Membership(store, options.lease, options.machine, self._tell, environment))
+        self.peers: Peers | None = None  # set when the peer door is open
         self._taking: asyncio.Task[None] | None = None
         self._is_taking = False  # until a takeover has ended without an error
         self._unread: IdRange | None = None  # what was taken, and is not restored yet
@@ -193,6 +195,8 @@ class Cluster:
         values = {name: value for name, value in view.values.items() if self._committer.is_older(name, view.version)}
         if values:
             self._tick_loop.values.publish(values)
+        if self.peers is not None:
+            self.peers.see([node for node in self.servers if node.id != self._store.node])
         if sight.leads != self.leads:
             self._lead(sight.leads)
         own = self.own
@@ -236,6 +240,8 @@ class Cluster:
         loop = asyncio.get_running_loop()
         parts: Iterator[list[LiveJob]] = self._store.jobs_of(ids, LiveJob)
         low = ids.low
+        if self.peers is not None:
+            await self.peers.find_loans(ids)
         while True:
             jobs = await loop.run_in_executor(None, next, parts, None)
             if jobs is None:
@@ -244,9 +250,13 @@ class Cluster:
             jobs.sort(key=_run_at)
             for start in range(0, len(jobs), _JOBS_PER_STEP):
                 engine = self._tick_loop.begin_tick()
-                for job in jobs[start : start + _JOBS_PER_STEP]:
-                    engine.restore(job)
-                    self.taken_jobs += 1
+                step = jobs[start : start + _JOBS_PER_STEP]
+                if self.peers is not None:
+                    self.peers.restore(step)
+                else:
+                    for job in step:
+                        engine.restore(job)
+                self.taken_jobs += len(step)
                 await asyncio.sleep(0)
             self._unread = IdRange(low, ids.high)
 

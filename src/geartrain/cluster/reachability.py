@@ -26,7 +26,7 @@ def this_machine() -> str:
 
 def refuses(node: Node, machine: str) -> bool:
     """Whether the address of a node refuses connections. A loopback address means something on its own machine only."""
-    host, _, port = node.link.rpartition(":")
+    host, _, port = node.link.rpartition("://")[2].rpartition(":")
     host = host.strip("[]")
     if not host or not port.isdigit() or (_is_loopback(host) and node.machine != machine):
         return False

@@ -120,6 +120,19 @@ class OutcomeCounts:
         else:
             self.dead += 1
 
+    def uncount(self, state: JobState) -> None:
+        """Undo `count`."""
+        if state is DONE:
+            self.done -= 1
+        elif state is FAILED:
+            self.failed -= 1
+        elif state is CANCELLED:
+            self.cancelled -= 1
+        elif state is EXPIRED:
+            self.expired -= 1
+        else:
+            self.dead -= 1
+
     def add(self, other: "OutcomeCounts") -> None:
         """Add the counts of another one."""
         self.done += other.done

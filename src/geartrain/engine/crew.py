@@ -12,11 +12,14 @@ corrected only by the verb that finds it outdated:
   jobs. A claim that finds the queue empty parks it at the queue, and the next job unparks it.
 - A function has an `IdleCrew` for each of its crews. It is in the function's list `idle_crews` while the crew may have
   an idle worker. A wake-up that finds none parks it at the crew, and the next worker that becomes idle unparks it.
+  Workers of other servers (`loans.py`) are in crews of their own, and in the list `distant_crews`, which comes second.
 
 Nor must a worker that changes its functions again and again cost what its number of functions costs. From the first
 change after it has asked for jobs it has a crew of its own, and each further change adds or removes one function of
 that crew. So a crew is built at most twice for every worker that announces its functions.
 """
+
+from mypy_extensions import i64
 
 from geartrain.engine.function import Function
 from geartrain.engine.queue import JobQueue, LinkedList, LinkedNode
@@ -58,18 +61,18 @@ class ReadyQueue(LinkedNode):
 class IdleCrew(LinkedNode):
     """A crew in the list of a function, or parked at the crew while none of its workers is idle."""
 
-    __slots__ = ("crew", "function", "is_parked")
+    __slots__ = ("crew", "idle_crews", "is_parked")
 
     def __init__(self, crew: "Crew", function: Function) -> None:
         super().__init__()
         self.crew = crew
-        self.function = function
+        self.idle_crews = function.distant_crews if crew.is_distant else function.idle_crews
         self.is_parked = True
         crew.parked.append(self)
 
     def end(self) -> None:
         """The crew no longer offers the function."""
-        members = self.crew.parked if self.is_parked else self.function.idle_crews
+        members = self.crew.parked if self.is_parked else self.idle_crews
         members.remove(self)
 
 
@@ -92,12 +95,28 @@ class CrewFunction:
 class Crew:
     """The workers of one distinct set of functions, or one worker that changed its set; it exists while it has any."""
 
-    __slots__ = ("functions", "idle", "key", "last_claim_at", "parked", "ready", "size")
+    __slots__ = (
+        "changed_crews",
+        "functions",
+        "idle",
+        "idle_size",
+        "is_changed",
+        "is_distant",
+        "key",
+        "last_claim_at",
+        "parked",
+        "ready",
+        "size",
+    )
 
-    def __init__(self, key: frozenset[bytes] | None, functions: list[Function]) -> None:
+    def __init__(self, key: frozenset[bytes] | None, functions: list[Function], is_distant: bool = False) -> None:
         self.key = key  # the names of the functions; None: no other worker may join
+        self.is_distant = is_distant  # its workers are at another server: those of this one are woken first
         self.functions: dict[Function, CrewFunction] = {}
         self.size = 0  # how many workers it has
+        self.changed_crews: list[Crew] | None = None  # see `note_change`
+        self.is_changed = False  # it is in that list
+        self.idle_size: i64 = 0  # how many of its workers are idle
         self.idle: LinkedList[Worker] = LinkedList()
         self.ready: list[LinkedList[ReadyQueue]] = [LinkedList(), LinkedList(), LinkedList()]  # by priority
         self.parked: LinkedList[IdleCrew] = LinkedList()  # those of functions that consider it busy
@@ -108,6 +127,7 @@ class Crew:
     def add(self, function: Function) -> None:
         """Offer one more function; if it has jobs, its turn comes after the others."""
         entry = self.functions[function] = CrewFunction(self, function)
+        self.note_change()
         for ready_queue in entry.ready_queues:
             if ready_queue.queue.size and not function.resting:
                 ready_queue.unpark()
@@ -115,6 +135,14 @@ class Crew:
     def remove(self, function: Function) -> None:
         """No longer offer a function."""
         self.functions.pop(function).end()
+        self.note_change()
+
+    def note_change(self) -> None:
+        """Other servers, if there are any, hear of its functions and idle workers at the end of the tick."""
+        changed_crews = self.changed_crews
+        if changed_crews is not None and not self.is_changed:
+            self.is_changed = True
+            changed_crews.append(self)
 
     def disband(self) -> None:
         """The last worker left."""
@@ -126,25 +154,31 @@ class Crew:
         """A worker becomes idle."""
         worker.idle = True
         self.idle.append(worker)
+        self.idle_size += 1
+        if self.changed_crews is not None:
+            self.note_change()
         while not self.parked.is_empty:
             entry = self.parked.first
             assert entry is not None
             self.parked.remove(entry)
             entry.is_parked = False
-            entry.function.idle_crews.append(entry)
+            entry.idle_crews.append(entry)
 
     def remove_idle(self, worker: Worker) -> None:
         """An idle worker is no longer idle."""
         worker.idle = False
         self.idle.remove(worker)
+        self.idle_size -= 1
+        if self.changed_crews is not None:
+            self.note_change()
 
     def has_work(self) -> bool:
         """Whether `next_ready` would return a queue."""
-        return self._first_ready() is not None
+        return self.first_ready() is not None
 
     def next_ready(self) -> ReadyQueue | None:
         """Return the queue of the next job: the highest priority first, and within it each function in turn."""
-        entry = self._first_ready()
+        entry = self.first_ready()
         if entry is not None:
             ready = self.ready[entry.priority]
             if ready.last is not entry:
@@ -152,7 +186,8 @@ class Crew:
                 ready.append(entry)
         return entry
 
-    def _first_ready(self) -> ReadyQueue | None:
+    def first_ready(self) -> ReadyQueue | None:
+        """Return the queue of the next job; its function keeps its turn."""
         for ready in self.ready:
             while not ready.is_empty:
                 entry = ready.first
@@ -171,9 +206,8 @@ def announce(queue: JobQueue) -> None:
         entry.unpark()
 
 
-def pop_idle_worker(function: Function) -> Worker | None:
+def pop_idle_worker(idle_crews: LinkedList[IdleCrew]) -> Worker | None:
     """Remove and return the worker that has been idle longest, in the crew whose turn it is."""
-    idle_crews = function.idle_crews
     while not idle_crews.is_empty:
         entry = idle_crews.first
         assert entry is not None

@@ -150,6 +150,10 @@ class Engine(WorkerVerbs):
         if job.owner is None:
             return False
         job.owner.forgive_late(job.handle)
+        if job.id in self.borrowed:
+            worker = job.owner
+            self.end_loan(job).postponed(job, worker, run_at, reason)
+            return True
         self._record_retry(job, reason)
         self._reschedule(job, run_at, reason)
         return True
@@ -159,6 +163,10 @@ class Engine(WorkerVerbs):
         if job.owner is None:
             return False
         job.owner.forgive_late(job.handle)
+        if job.id in self.borrowed:
+            worker = job.owner
+            self.end_loan(job).gave_up(job, worker, reason)
+            return True
         self._record_attempt(job, reason)
         self._mark_dead(job, reason)
         return True

@@ -18,6 +18,8 @@ class Function:
 
     __slots__ = (
         "broadcast",
+        "distant_crews",
+        "distant_workers",
         "ended_before",
         "has_limits",
         "idle_crews",
@@ -45,7 +47,9 @@ class Function:
         self.has_limits = False  # whether any of `limits` is set
         self.limits = (UNLIMITED, UNLIMITED, UNLIMITED)  # by the priority of a new job
         self.idle_crews: LinkedList[IdleCrew] = LinkedList()  # crews that may have idle workers
+        self.distant_crews: LinkedList[IdleCrew] = LinkedList()  # the same, of other servers
         self.workers = 0  # how many workers offer it
+        self.distant_workers = 0  # how many of them are at other servers
         self.running = 0
         self.scheduled = 0
         self.broadcast = False  # a job goes to every idle worker

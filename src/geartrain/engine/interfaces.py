@@ -1,4 +1,4 @@
-"""The interfaces through which the engine calls out: Watcher, Observer, Timer and Journal.
+"""The interfaces through which the engine calls out: Watcher, Loan, Observer, Timer and Journal.
 
 All calls come from inside engine verbs, at a moment when the engine's state is consistent. An implementation writes to
 its own buffers and returns; it may call further engine verbs.
@@ -43,6 +43,40 @@ class Watcher:
 
     def expired(self, job: LiveJob) -> None:
         """The job timed out and is about to be requeued. Calling `unwatch` here may cancel it instead."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Loan(Watcher):
+    """The way home for borrowed jobs; one for each server that lends.
+
+    When one of these methods is called, the engine has forgotten the job; `worker` is the one that had it.
+    """
+
+    __slots__ = ()
+
+    def failed(self, job: LiveJob, worker: Worker, reason: str) -> None:
+        """The attempt failed, and the job may run again after a delay."""
+        raise NotImplementedError
+
+    def lost(self, job: LiveJob, worker: Worker, reason: str) -> None:
+        """The worker will not answer for the job."""
+        raise NotImplementedError
+
+    def handed_back(self, job: LiveJob) -> None:
+        """The worker returns the job; the attempt does not count."""
+        raise NotImplementedError
+
+    def rescheduled(self, job: LiveJob, run_at: float, step: int, reset_attempts: bool) -> None:
+        """The worker wants the job to run again at that time; see `reschedule`."""
+        raise NotImplementedError
+
+    def postponed(self, job: LiveJob, worker: Worker, run_at: float, reason: str) -> None:
+        """The attempt failed, and the job is to run again at that time."""
+        raise NotImplementedError
+
+    def gave_up(self, job: LiveJob, worker: Worker, reason: str) -> None:
+        """The job is to be dead."""
+        raise NotImplementedError
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

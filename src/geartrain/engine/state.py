@@ -27,7 +27,7 @@ from geartrain.engine.counters import DurationHistogram, OutcomeCounts
 from geartrain.engine.crew import Crew
 from geartrain.engine.deadlines import NEVER, ExpiringJobs, Leases, ScheduledJobs
 from geartrain.engine.function import Function
-from geartrain.engine.interfaces import Journal, Observer, Timer, Watcher
+from geartrain.engine.interfaces import Journal, Loan, Observer, Timer, Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.job_table import JobTable
 from geartrain.engine.lifecycle import DEAD, QUEUED, RESERVING, RUNNING, SCHEDULED, enter
@@ -76,6 +76,11 @@ class EngineState(Permissions):
         self.wait_times = DurationHistogram()  # from ready to run until assigned, for every attempt
         self.run_times = DurationHistogram()  # from the last assignment until the end
         self.lapsed = False  # the lease of this server is over: background jobs are not assigned
+        self.borrowed: dict[int, Loan] = {}  # by id: jobs of other servers, see `loans.py`
+        self.ended_by: Worker | None = (
+            None  # who ended the foreground job that ended last, while there are borrowed ones
+        )
+        self.changed_crews: list[Crew] | None = None  # of which other servers must hear; None: there are none
         self.observer: Observer | None = None  # receives the events of every job
         self.timers: list[Timer] = []
         self._observers: list[Observer] = []
@@ -87,8 +92,11 @@ class EngineState(Permissions):
 
     # Restart
 
-    def restore(self, job: LiveJob) -> None:
-        """Add a background job from the store. Call it in the order of `run_at`."""
+    def restore(self, job: LiveJob, holder: Worker | None = None) -> None:
+        """Add a background job from the store. Call it in the order of `run_at`.
+
+        `holder` has it already: it stands for a server that runs the job, whose home was another one.
+        """
         function = self.kept_function(job.function)
         job.function = function.name
         self.restored += 1
@@ -113,7 +121,20 @@ class EngineState(Permissions):
             self.unique_jobs.add(job)
         if job.expires_at:
             self.expiring.add(job.expires_at, job)
-        self._schedule_or_enqueue(function, job)
+        if holder is None:
+            self._schedule_or_enqueue(function, job)
+        else:
+            job.state = RUNNING
+            self._entrust(function, job, holder)
+
+    def _entrust(self, function: Function, job: LiveJob, holder: Worker) -> None:
+        """A worker has had a job, which is in no queue, from before this server knew of it."""
+        job.owner = holder
+        job.attempts += 1
+        job.started_at = self.now
+        holder.running.add(job)
+        function.running += 1
+        self.running += 1
 
     def cede(self, job: LiveJob, handle: bytes) -> None:
         """Another job with this unique key, with that handle, stands for this one."""
@@ -155,11 +176,17 @@ class EngineState(Permissions):
 
     def _join_crew(self, worker: Worker) -> Crew:
         """Add a worker to the crew of its abilities, when it first asks for jobs."""
+        if worker.is_distant:
+            own_crew = worker.crew = Crew(None, self._offered_functions(worker), is_distant=True)
+            own_crew.size = 1
+            return own_crew
         key = frozenset(worker.abilities)
         crew = self.crews.get(key)
         if crew is None:
             crew = self.crews[key] = Crew(key, self._offered_functions(worker))
+            crew.changed_crews = self.changed_crews
         crew.size += 1
+        crew.note_change()
         worker.crew = crew
         return crew
 
@@ -173,7 +200,9 @@ class EngineState(Permissions):
                 crew.key = None
             return False
         crew.size -= 1
+        crew.note_change()
         worker.crew = own_crew = Crew(None, self._offered_functions(worker))
+        own_crew.changed_crews = self.changed_crews
         own_crew.size = 1
         own_crew.last_claim_at = crew.last_claim_at
         return True
@@ -187,6 +216,7 @@ class EngineState(Permissions):
         if worker.idle:
             crew.remove_idle(worker)
         crew.size -= 1
+        crew.note_change()
         if not crew.size:
             if crew.key is not None:
                 del self.crews[crew.key]
@@ -200,14 +230,26 @@ class EngineState(Permissions):
     def _wake(self, function: Function, count: int) -> None:
         """Wake up to `count` idle workers; if jobs are still queued then, plan to look again."""
         for _ in range(count):
-            worker = crews.pop_idle_worker(function)
+            worker = crews.pop_idle_worker(function.idle_crews)
             if worker is None:
+                if not function.distant_crews.is_empty:
+                    self._wake_distant(function)
                 break
             worker.wake()
             if not function.next_wake_at and function.queued:
                 function.next_wake_at = self.now + self.policy.wake_grace
                 self._planned_wakes.append((function.next_wake_at, function))
                 self._has_planned_wakes = True
+
+    def _wake_distant(self, function: Function) -> None:
+        """Let other servers have jobs for which no worker of this one is idle. Each takes what it has room for."""
+        while function.queued:
+            worker = crews.pop_idle_worker(function.distant_crews)
+            if worker is None:
+                return
+            worker.wake()
+            if worker.idle:  # it has room, and may not have the next job
+                return
 
     def _wake_more(self) -> None:
         """Where jobs are still queued some time after a worker was woken, wake one more worker per job.
@@ -245,7 +287,7 @@ class EngineState(Permissions):
             crews.announce(queue)
         if taken_from is not None:
             taken_from.revoked(job)
-        if not function.resting and not function.idle_crews.is_empty:
+        if not (function.resting or (function.idle_crews.is_empty and function.distant_crews.is_empty)):
             self._wake(function, self.policy.wake_count)
 
     def _rest(self, function: Function) -> None:
@@ -312,7 +354,7 @@ class EngineState(Permissions):
                 self.uncount_job(job)
         else:
             job.progress = None  # other jobs keep it for their record
-        if len(job.unique) > 0:
+        if len(job.unique) > 0 and not (self.borrowed and job.id in self.borrowed):
             self.unique_jobs.remove(job)
         if not len(self.jobs) and self.next_id - self._memory_released_at > _RELEASE_MEMORY_AFTER:
             self._release_memory()
@@ -355,6 +397,8 @@ class EngineState(Permissions):
                 self.journal.failed(job, result, worker)
             else:
                 self.journal.finished(job, result, worker)
+        elif self.borrowed:
+            self.ended_by = worker
         if self.observer is not None:
             self.observer.finished(job, result)
         return watchers

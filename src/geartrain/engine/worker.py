@@ -38,6 +38,7 @@ class Worker(LinkedNode):
         "forgiven",
         "idle",
         "inbox",
+        "is_distant",
         "leaving_reason",
         "name",
         "number",
@@ -58,6 +59,7 @@ class Worker(LinkedNode):
         self.crew: Crew | None = None  # None until it asks for jobs
         self.idle = False  # waits for `wake`
         self.inbox: list[LiveJob] | None = None  # copies of broadcast jobs that it has yet to claim
+        self.is_distant = False  # stands for workers of another server; set before it asks for jobs
         self.forgiven: set[bytes] | None = None  # see `forgive_late`
         self.leaving_reason = "worker disconnected"  # why its jobs are requeued when it is removed
 

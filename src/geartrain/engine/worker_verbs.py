@@ -3,13 +3,13 @@
 import math
 
 from geartrain.engine import crew as crews
-from geartrain.engine.client_verbs import ClientVerbs
 from geartrain.engine.crew import Crew
 from geartrain.engine.failed_jobs import LONGEST_REASON, cut_reason
 from geartrain.engine.function import Function
 from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.engine.lifecycle import CANCELLED, DONE, FAILED, QUEUED, RUNNING, SCHEDULED, enter
+from geartrain.engine.loans import LoanVerbs
 from geartrain.engine.queue import JobQueue
 from geartrain.engine.worker import Ability, Worker
 from geartrain.errors import LimitError
@@ -17,7 +17,7 @@ from geartrain.model import Expiry
 from geartrain.rights import WORK
 
 
-class WorkerVerbs(ClientVerbs):
+class WorkerVerbs(LoanVerbs):
     """The engine's verbs for workers.
 
     Verbs that report on a job require that the worker has it (see `worker.running`); doors refuse other reports.
@@ -234,6 +234,8 @@ class WorkerVerbs(ClientVerbs):
             return
         if not retry or job.owner is not worker:
             self._fail(job, FAILED, reason, worker)
+        elif self.borrowed and job.id in self.borrowed:
+            self.end_loan(job).failed(job, worker, reason)
         elif self._attempts_exhausted(job) and not self._is_abandoned(job):
             self._give_up(job, reason)
         else:
@@ -263,6 +265,9 @@ class WorkerVerbs(ClientVerbs):
         if job.owner is not worker:
             self._lose_jobs(worker, [job], "worker returned the job")
             return
+        if self.borrowed and job.id in self.borrowed:
+            self.end_loan(job).handed_back(job)
+            return
         job.attempts -= 1
         if self._is_abandoned(job):
             self._finish(job, CANCELLED, b"")
@@ -278,6 +283,9 @@ class WorkerVerbs(ClientVerbs):
         """
         if job.owner is not worker:
             self.fail(worker, job)
+            return
+        if self.borrowed and job.id in self.borrowed:
+            self.end_loan(job).rescheduled(job, run_at, step, reset_attempts)
             return
         job.attempts = 0 if reset_attempts else job.attempts - 1
         job.count += step
@@ -312,8 +320,9 @@ class WorkerVerbs(ClientVerbs):
         """Give copies of a job that `first` claimed to all idle workers of its function."""
         job.owner = None
         others: list[Worker] = []
-        while (other := crews.pop_idle_worker(function)) is not None:
-            others.append(other)
+        for idle_crews in (function.idle_crews, function.distant_crews):
+            while (other := crews.pop_idle_worker(idle_crews)) is not None:
+                others.append(other)
         self.broadcasts.share(job, first, others)
         for other in others:
             other.wake()
@@ -321,10 +330,6 @@ class WorkerVerbs(ClientVerbs):
     def _attempts_exhausted(self, job: LiveJob) -> bool:
         limit = self.policy.max_attempts
         return limit > 0 and job.attempts >= limit
-
-    def _is_abandoned(self, job: LiveJob) -> bool:
-        """Whether no client waits for a foreground job any more."""
-        return not job.background and not job.watchers
 
     def _assigned_jobs(self, worker: Worker) -> list[LiveJob]:
         """The jobs that a worker runs, and the broadcast copies that it has yet to claim."""
@@ -340,7 +345,9 @@ class WorkerVerbs(ClientVerbs):
 
     def _lose_job(self, worker: Worker, job: LiveJob, reason: str, revoked: bool = False) -> None:
         """Take a job from its owner, which will not answer for it; with `revoked`, inform the owner."""
-        if self._is_abandoned(job):
+        if self.borrowed and job.id in self.borrowed:
+            self.end_loan(job).lost(job, worker, reason)
+        elif self._is_abandoned(job):
             self._finish(job, CANCELLED, b"")
         elif self._attempts_exhausted(job):
             self._give_up(job, reason)

@@ -46,6 +46,8 @@ class Durability:
         self._gathering = False  # whether there is a change in it
         self._waiters: set[CommitWaiter] = set()  # for that batch
         self._writing: set[CommitWaiter] | None = None  # for the batch that is being written
+        # Called after each commit with its ticket, and whether it failed; unlike a waiter, they hurry no commit.
+        self.followers: list[Callable[[int, bool], None]] = []
 
     def ticket(self, waiter: CommitWaiter) -> int:
         """The ticket of the last change so far; 0 if every change is durable, and `waiter` will not be called."""
@@ -56,6 +58,13 @@ class Durability:
             self._writing.add(waiter)
             return self._ticket - 1
         return 0
+
+    @property
+    def last_ticket(self) -> int:
+        """The ticket of the last change so far; 0 if every change is durable. For `followers`."""
+        if self._gathering:
+            return self._ticket
+        return self._ticket - 1 if self._writing is not None else 0
 
     def call_when_durable(self, callback: Callable[[bool], object]) -> None:
         """Call back when every change so far is durable, with whether the commit failed; at once if all are."""
@@ -104,3 +113,5 @@ class Durability:
                 waiter.commit_ended(ticket, failed)
             except Exception:  # the others wait as well
                 _log.exception("end of a commit could not be handled")
+        for follower in self.followers:
+            follower(ticket, failed)

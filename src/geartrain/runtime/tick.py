@@ -60,6 +60,7 @@ class TickLoop:
         self.timers = Timers(loop, self.begin_tick)
         self.longest_wait = LONGEST_WAIT
         self.after: list[Callable[[], None]] = []  # called at the end of each tick, when everything has been flushed
+        self.before_flush: list[Callable[[], None]] = []  # called at the end of each tick, before that
         self.inflight_bytes = 0  # of incomplete packets, of all peers
         self._dirty: list[Writer] = []  # have something to write
         self._suspended: deque[Writer] = deque()  # are to be continued, the one that waits longest first
@@ -127,6 +128,8 @@ class TickLoop:
         self._due = False
         engine.actor = engine.peer = None
         try:
+            for call in self.before_flush:
+                call()
             self._flush()
             for call in self.after:
                 call()

@@ -14,7 +14,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from geartrain.address import DEFAULT_PORTS, PATH_SCHEMES, Address
+from geartrain.address import DEFAULT_PORTS, PATH_SCHEMES, PEER, Address
 from geartrain.admin.service import Admin
 from geartrain.doors.access import Access
 from geartrain.doors.connection_limit import LOG_SECONDS, ConnectionLimit
@@ -27,6 +27,8 @@ from geartrain.doors.gearmonkey.door import GearmonkeyDoor
 from geartrain.doors.http.door import HttpDoor
 from geartrain.doors.http.tokens import Tokens
 from geartrain.doors.memodb.door import MemodbDoor
+from geartrain.doors.peer.door import Options as PeerOptions
+from geartrain.doors.peer.door import PeerDoor
 from geartrain.doors.periodic import config
 from geartrain.doors.periodic.door import PeriodicDoor
 from geartrain.errors import StartError
@@ -57,6 +59,7 @@ class DoorContext(NamedTuple):
     saved_values: Mapping[str, bytes]  # that doors saved before the last stop
     admin: Admin
     access: Access
+    peer: PeerOptions | None = None  # of a server that shares its store with others
 
     @property
     def limits(self) -> Limits:
@@ -97,6 +100,12 @@ def _http(context: DoorContext) -> Door:
     return HttpDoor(context.tick_loop, context.limits, http_options, context.admin)
 
 
+def _peer(context: DoorContext) -> Door:
+    if context.peer is None:
+        raise StartError("peer:// is for servers that share a store: use --store postgresql://...")
+    return PeerDoor(context.tick_loop, context.limits, context.peer)
+
+
 # By protocol: the part of a scheme before `+`. A protocol has one door, however many addresses it has.
 FACTORIES: Mapping[str, Callable[[DoorContext], Door]] = {
     "gearman": _gearman,
@@ -105,6 +114,7 @@ FACTORIES: Mapping[str, Callable[[DoorContext], Door]] = {
     "memodb": _memodb,
     "gearmonkey": _gearmonkey,
     "http": _http,
+    "peer": _peer,
 }
 
 
@@ -138,11 +148,23 @@ class Doors:
 
     async def open(self, addresses: Sequence[Address]) -> None:
         """Listen on these addresses, or on the default ports if there are none; StartError if that fails."""
+        if self._context.peer is not None:  # before any worker comes, of which others have to hear
+            for address in [address for address in addresses if address.scheme == PEER] or [_peer_address(addresses)]:
+                await self._open(address)
+        for_peers, self.addresses = self.addresses, []
         for address in addresses:
-            await self._open(address)
+            if address.scheme != PEER or self._context.peer is None:
+                await self._open(address)
         if not addresses:
             await self._open_defaults()
+        self.addresses += for_peers
         self._check_descriptors()
+
+    @property
+    def peer_door(self) -> PeerDoor | None:
+        """The door for the other servers of the cluster; None: there are none."""
+        found = self._doors.get(PEER)
+        return found if isinstance(found, PeerDoor) else None
 
     def end(self, identities: frozenset[Identity], caller: Identity | None = None) -> int:
         """Close the connections of these identities, and those whose certificate is revoked; returns how many."""
@@ -217,7 +239,19 @@ class Doors:
 def default_addresses(tls: bool) -> Iterator[Address]:
     """Every protocol's default port, on this machine only."""
     for scheme, port in DEFAULT_PORTS.items():
-        yield Address(scheme, DEFAULT_HOST, port, "", tls)
+        if scheme != PEER:
+            yield Address(scheme, DEFAULT_HOST, port, "", tls)
+
+
+def _peer_address(addresses: Sequence[Address]) -> Address:
+    """Where other servers of the cluster connect if the settings name no address for them.
+
+    On any port, since they find it in the store; on the interface of the first other address, with TLS if that has it.
+    """
+    for address in addresses:
+        if address.scheme not in PATH_SCHEMES:
+            return Address(PEER, address.host, 0, "", address.tls, tls_parameters=address.tls_parameters)
+    return Address(PEER, DEFAULT_HOST, 0, "")
 
 
 def _protocol(scheme: str) -> str:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 import geartrain
-from geartrain.address import DEFAULT_PORTS, PATH_SCHEMES, Address
+from geartrain.address import DEFAULT_PORTS, PATH_SCHEMES, PEER, Address
 from geartrain.cluster import reachability
 from geartrain.cluster.cluster import ClusterOptions
 from geartrain.doors.door import Limits, SocketOptions
@@ -14,15 +14,17 @@ from geartrain.doors.gearmonkey import door as gearmonkey
 from geartrain.doors.http import door as http
 from geartrain.doors.http import tokens
 from geartrain.doors.memodb import door as memodb
+from geartrain.doors.peer.door import Options as PeerOptions
 from geartrain.doors.periodic import door as periodic
 from geartrain.engine.policy import Policy
 from geartrain.job_query import ENDED
 from geartrain.model import JobState
+from geartrain.server import peers
 from geartrain.server.config import settings as settings_table
 from geartrain.server.config.settings import Settings
 from geartrain.server.process import machine
 from geartrain.store.contract import Quota, ResultLimits, Retention
-from geartrain.store.shared import Member
+from geartrain.store.shared import Member, SharedStore
 
 
 def policy(settings: Settings) -> Policy:
@@ -160,20 +162,30 @@ def node_name(settings: Settings) -> str:
     """The name of this server: that of the settings, or the host with the port of the first address."""
     if settings.node_name:
         return settings.node_name
-    ports = (address.port for address in settings.listen if address.scheme not in PATH_SCHEMES)
+    ports = (address.port for address in settings.listen if address.scheme not in (*PATH_SCHEMES, PEER))
     port = next(ports, 0) if settings.listen else DEFAULT_PORTS["gearman"]
     return f"{os.uname().nodename}:{port or os.getpid()}"
 
 
 def link(settings: Settings, addresses: Sequence[Address]) -> str:
-    """Where other servers reach this one: as the settings say, or at its first TCP address."""
-    if settings.advertise:
-        return settings.advertise
+    """Where other servers reach this one: at its peer door, or where the settings say that this is found."""
     for address in addresses:
-        if address.scheme not in PATH_SCHEMES:
+        if address.scheme == PEER:
+            if settings.advertise:
+                return f"{address.url_scheme}://{settings.advertise.rpartition('://')[2]}"
             host = os.uname().nodename if address.host in ("0.0.0.0", "::") else address.host
-            return f"[{host}]:{address.port}" if ":" in host else f"{host}:{address.port}"
+            return str(address._replace(host=host))
     return ""
+
+
+def peer(settings: Settings, shared: SharedStore) -> PeerOptions:
+    return PeerOptions(
+        node=shared.node,
+        name=node_name(settings),
+        secret=shared.secret,
+        grace=settings.link_grace,
+        tls=lambda: peers.client_context(settings),
+    )
 
 
 def result_limits(settings: Settings) -> ResultLimits:

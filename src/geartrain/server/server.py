@@ -40,6 +40,7 @@ from geartrain.server.config import settings as table
 from geartrain.server.config.settings import Settings
 from geartrain.server.info import RunningServer
 from geartrain.server.listeners import DoorContext, Doors, default_addresses
+from geartrain.server.peers import LinkedServers
 from geartrain.server.process import pid_file, privileges, signals
 from geartrain.server.process.log import Log
 from geartrain.server.process.systemd import Notifier
@@ -165,6 +166,7 @@ class Server:
             saved_values=saved_values,
             admin=admin,
             access=self._access,
+            peer=options.peer(settings, shared) if shared is not None else None,
         )
         self._doors = info.doors = Doors(context, options.sockets(settings), self._tls)
         if self._cluster is None:  # else jobs are taken over while it serves
@@ -185,6 +187,9 @@ class Server:
             self._serving = True
             await self._doors.open(self._settings.listen)
             if self._cluster is not None:
+                peer_door = self._doors.peer_door
+                if peer_door is not None:
+                    self._cluster.peers = LinkedServers(peer_door)
                 await self._cluster.serve(options.link(self._settings, self._doors.addresses))
             self._tls.watch(self._loop, lambda: self._doors.end(frozenset()))
             with pid_file.written(self._settings.pid_file):
@@ -311,6 +316,8 @@ class Server:
         self._doors.stop_listening()
         if self._cluster is not None:
             self._cluster.stop_assigning()
+        if self._doors.peer_door is not None:
+            self._doors.peer_door.offers.withdraw()
         if self._control is not None:
             self._control.rest()
         self._notifier.stopping("waiting for running jobs")

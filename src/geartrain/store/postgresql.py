@@ -32,7 +32,7 @@ from geartrain.store.postgresql_commit import BatchWriter, LostRaceError, Plan
 from geartrain.store.postgresql_connection import Connection, Readers, Target, connect, describe
 from geartrain.store.postgresql_nodes import NodeInfo, NodeTable, is_lost
 from geartrain.store.postgresql_records import RecordTable
-from geartrain.store.postgresql_schema import IS_COMMITTED, IS_FENCED, NODE_BITS, migrate
+from geartrain.store.postgresql_schema import IS_COMMITTED, IS_FENCED, NODE_BITS, migrate, read_secret
 from geartrain.store.shared import SERVING, ClusterView, FencedError, IdRange, Member, Node, WentBackError
 
 _FIRST_PAUSE: Final = 0.02
@@ -68,6 +68,7 @@ class PostgresqlStore:
         self.lease = member.lease
         self.handle_prefix = member.handle_prefix
         self.node = 0
+        self.secret = b""
         self.state = SERVING
         self.renewed_at = 0.0
         self.in_doubt = {"committed": 0, "repeated": 0}
@@ -91,6 +92,7 @@ class PostgresqlStore:
             connection = self._connected()
             prefix = migrate(connection, self.target.schema, self.handle_prefix.decode("utf-8", "surrogateescape"))
             self.handle_prefix = prefix.encode("utf-8", "surrogateescape")
+            self.secret = read_secret(connection, self.target.schema)
             began = time.monotonic()
             self.node, self.state, place = self._nodes.join(connection, self._info, self.lease, self._is_gone)
             self.renewed_at = began

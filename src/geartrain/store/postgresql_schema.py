@@ -10,6 +10,7 @@ Nobody claims jobs from these tables: a job belongs to the server that accepted 
 is there for the day on which that server is lost. Hence there is no index on function, state or time.
 """
 
+import secrets
 from typing import Any, Final
 
 import psycopg
@@ -26,6 +27,7 @@ OLDEST_SERVER: Final = 150000  # PostgreSQL 15
 NODE_BITS: Final = 32
 FIRST_NODE: Final = 2**20
 
+SECRET_BYTES: Final = 32
 # SQLSTATEs that `fence` raises.
 IS_FENCED: Final = "GT001"
 IS_COMMITTED: Final = "GT002"
@@ -189,6 +191,15 @@ def migrate(connection: psycopg.Connection[Any], schema: str, handle_prefix: str
             _upgrade(connection, schema, layout, handle_prefix)
         row = connection.execute(_named("SELECT words FROM {schema}.meta WHERE name = 'handle_prefix'", schema))
         return str(one(row)[0])
+
+
+def read_secret(connection: psycopg.Connection[Any], schema: str) -> bytes:
+    """The secret by which the servers of a cluster know each other; the first server makes it."""
+    with connection.transaction():
+        statement = "INSERT INTO {schema}.meta (name, words) VALUES ('secret', %s) ON CONFLICT (name) DO NOTHING"
+        connection.execute(_named(statement, schema), (secrets.token_hex(SECRET_BYTES),))
+        row = connection.execute(_named("SELECT words FROM {schema}.meta WHERE name = 'secret'", schema))
+        return bytes.fromhex(str(one(row)[0]))
 
 
 def read_layout(connection: psycopg.Connection[Any], schema: str) -> int:

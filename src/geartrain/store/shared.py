@@ -85,6 +85,7 @@ class SharedStore(Store, Protocol):
     is_shared: bool  # true; other stores need not have it
     node: int  # of this server, from `open` on
     handle_prefix: bytes  # of all servers, from `open` on
+    secret: bytes  # that only servers of this cluster know, from `open` on
     renewed_at: float  # when the last successful commit began, by the monotonic clock
     in_doubt: dict[str, int]  # how often the answer to a commit was lost, by what had become of it
     patience: float  # seconds for which a commit is repeated while the store does not answer

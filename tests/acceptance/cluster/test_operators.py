@@ -65,7 +65,7 @@ def test_both_servers_list_both(pair: Pair) -> None:
         assert found[other]["lease_left"] is None
         assert found[other]["jobs"] is None
         assert sum(node["leader"] for node in found.values()) == 1
-        assert found["one"]["address"] == pair[0].address
+        assert found["one"]["address"] == pair[0].urls[-1]
         assert found["one"]["node"] < found["two"]["node"]
         assert all(node["commit_age"] >= 0 for node in found.values())
 

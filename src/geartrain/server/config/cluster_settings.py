@@ -24,8 +24,9 @@ class ClusterSettings:
         str,
         Description(
             types.TEXT,
-            "Where the other servers find this one, as `host:port`: they try it before they take this server for dead.",
-            "the first TCP address that it listens on",
+            "Where the other servers find the peer door of this one, as `host:port`. They link to it, and they try it "
+            "before they take this server for dead.",
+            "the `peer://` address that it listens on",
         ),
     ] = ""
     lease: Annotated[
@@ -50,6 +51,14 @@ class ClusterSettings:
             "Whether the unique keys of background jobs hold in the whole cluster, or at each server alone.",
         ),
     ] = "cluster"
+    link_grace: Annotated[
+        float,
+        Description(
+            types.DURATION,
+            "How long jobs that run at another server stay there while the link to it is lost. Then they run again "
+            "elsewhere.",
+        ),
+    ] = 2.0
     takeover_jobs: Annotated[
         int, Description(types.COUNT, "How many jobs of other servers this one takes over at most; the rest waits.")
     ] = 2_000_000

@@ -1,0 +1,161 @@
+"""A job that is submitted at one server is run by a worker that is connected to another one."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.acceptance.cluster.conftest import POSTGRESQL, Pair, member
+from tests.support import serving
+from tests.support.gearman_peer import Assignment, Kind, Peer, worker
+from tests.support.http_peer import Peer as HttpPeer
+from tests.support.waiting import wait_for
+
+pytestmark = POSTGRESQL
+
+FUNCTION = b"f"
+
+
+@contextmanager
+def idle_worker(server: serving.ServerProcess, *functions: bytes) -> Iterator[Peer]:
+    """A worker that sleeps."""
+    with worker(server.port, *functions or (FUNCTION,)) as taker:
+        taker.send(Kind.PRE_SLEEP)
+        yield taker
+
+
+def woken(taker: Peer) -> Assignment:
+    """The job for which a worker that sleeps is woken. Another one may have been quicker."""
+    while True:
+        taker.expect(Kind.NOOP)
+        job = taker.take()
+        if job is not None:
+            return job
+        taker.send(Kind.PRE_SLEEP)
+
+
+def record(server: serving.ServerProcess, handle: bytes) -> dict[str, object]:
+    """What is known of a job that has ended, from the server that was its home."""
+    found: dict[str, object] = {}
+
+    def ended() -> bool:
+        nonlocal found
+        found = HttpPeer(server.urls[1]).get(f"/jobs/{handle.decode()}")
+        return found["state"] not in ("queued", "running", "scheduled")
+
+    wait_for(ended, "the job has ended")
+    return found
+
+
+def test_foreground(pair: Pair) -> None:
+    one, two = pair
+    for home, other in ((one, two), (two, one)):
+        with idle_worker(other) as taker, Peer(home.port) as client:
+            handle = client.submit(FUNCTION, b"", b"payload")
+            job = woken(taker)
+            assert (job.handle, job.data) == (handle, b"payload")
+            taker.send(Kind.WORK_STATUS, handle, b"1", b"2")
+            taker.send(Kind.WORK_DATA, handle, b"part")
+            taker.send(Kind.WORK_WARNING, handle, b"careful")
+            taker.send(Kind.WORK_COMPLETE, handle, b"result")
+            client.expect(Kind.WORK_STATUS, handle, b"1", b"2")
+            client.expect(Kind.WORK_DATA, handle, b"part")
+            client.expect(Kind.WORK_WARNING, handle, b"careful")
+            client.expect(Kind.WORK_COMPLETE, handle, b"result")
+
+
+@pytest.mark.parametrize("word", [Kind.WORK_FAIL, Kind.WORK_EXCEPTION])
+def test_failure(pair: Pair, word: Kind) -> None:
+    one, two = pair
+    with idle_worker(two) as taker, Peer(one.port) as client:
+        client.send(Kind.OPTION_REQ, b"exceptions").expect(Kind.OPTION_RES, b"exceptions")
+        handle = client.submit(FUNCTION)
+        woken(taker)
+        arguments = (handle,) if word is Kind.WORK_FAIL else (handle, b"why")
+        taker.send(word, *arguments)
+        client.expect(word, *arguments)
+
+
+def test_background_job_is_recorded_at_home_with_its_worker(pair: Pair) -> None:
+    one, two = pair
+    with idle_worker(two) as taker, Peer(one.port) as client:
+        taker.send(Kind.SET_CLIENT_ID, b"bob")
+        handle = client.submit(FUNCTION, b"key", b"payload", kind=Kind.SUBMIT_JOB_BG)
+        taker.expect(Kind.NOOP)
+        job = taker.grab(Kind.GRAB_JOB_UNIQ)
+        assert (job.handle, job.unique, job.data) == (handle, b"key", b"payload")
+        taker.send(Kind.WORK_COMPLETE, handle, b"result")
+        ended = record(one, handle)
+    assert (ended["state"], ended["worker"], ended["attempts"]) == ("done", "bob", 1)
+
+
+def test_worker_of_the_same_server_is_first(pair: Pair) -> None:
+    one, two = pair
+    with idle_worker(two) as far, idle_worker(one) as near, Peer(one.port) as client:
+        for _ in range(3):
+            handle = client.submit(FUNCTION)
+            assert woken(near).handle == handle
+            near.send(Kind.WORK_COMPLETE, handle, b"").send(Kind.PRE_SLEEP)
+            client.expect(Kind.WORK_COMPLETE, handle, b"")
+        far.silence()
+
+
+def test_busy_worker_gets_nothing_ahead(pair: Pair) -> None:
+    """The second job waits at its home, where the next free worker gets it, whoever that is."""
+    one, two = pair
+    with idle_worker(two) as taker, Peer(one.port) as client:
+        first = client.submit(FUNCTION)
+        assert woken(taker).handle == first
+        second = client.submit(FUNCTION)
+        with worker(one.port, FUNCTION) as near:
+            assert near.grab().handle == second
+            near.send(Kind.WORK_COMPLETE, second, b"")
+            client.expect(Kind.WORK_COMPLETE, second, b"")
+        taker.send(Kind.WORK_COMPLETE, first, b"")
+        client.expect(Kind.WORK_COMPLETE, first, b"")
+
+
+def test_job_of_a_lost_worker_runs_again(pair: Pair) -> None:
+    one, two = pair
+    with Peer(one.port) as client:
+        with idle_worker(two) as lost:
+            handle = client.submit(FUNCTION, b"", b"payload", kind=Kind.SUBMIT_JOB_BG)
+            assert woken(lost).handle == handle
+        with idle_worker(two) as taker:
+            assert woken(taker).handle == handle
+            taker.send(Kind.WORK_COMPLETE, handle, b"")
+            ended = record(one, handle)
+    assert (ended["state"], ended["attempts"]) == ("done", 2)
+
+
+def test_timeout_of_the_worker(pair: Pair) -> None:
+    one, two = pair
+    with Peer(two.port) as taker, Peer(one.port) as client:
+        taker.send(Kind.CAN_DO_TIMEOUT, FUNCTION, b"1").send(Kind.PRE_SLEEP)
+        handle = client.submit(FUNCTION)
+        assert woken(taker).handle == handle
+        client.expect(Kind.WORK_FAIL, handle)
+
+
+def test_cancelled_job_is_revoked(pair: Pair) -> None:
+    one, two = pair
+    with idle_worker(two) as taker, Peer(one.port) as client:
+        handle = client.submit(FUNCTION, kind=Kind.SUBMIT_JOB_BG)
+        assert woken(taker).handle == handle
+        HttpPeer(one.urls[1]).post(f"/jobs/{handle.decode()}/cancel")
+        assert record(one, handle)["state"] == "cancelled"
+        wait_for(lambda: HttpPeer(two.urls[1]).get("/overview")["running"] == 0, "the other server has forgotten it")
+
+
+def test_home_dies_and_the_job_goes_on(schema_url: str) -> None:
+    with member(schema_url, "two", "--lease", "2s") as two:
+        with member(schema_url, "one", "--lease", "2s") as one, idle_worker(two) as taker, Peer(one.port) as client:
+            handle = client.submit(FUNCTION, b"", b"payload", kind=Kind.SUBMIT_JOB_BG)
+            assert woken(taker).handle == handle
+            one.kill()
+            wait_for(lambda: HttpPeer(two.urls[1]).get("/overview")["restored"] == 1, "its job was taken over")
+            with worker(two.port, FUNCTION) as other:
+                other.send(Kind.GRAB_JOB).expect(Kind.NO_JOB)
+            taker.send(Kind.WORK_COMPLETE, handle, b"")
+            ended = record(two, handle)
+    assert (ended["state"], ended["attempts"]) == ("done", 1)
