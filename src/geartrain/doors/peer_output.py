@@ -67,6 +67,26 @@ class _HeldHandle(KeyWaiter):
         self._output.replace(number, self._encode(handle))
 
 
+class _DeferredHandle(KeyWaiter):
+    """An answer with the handle of a job, which is held until it is certain which job has the unique key."""
+
+    __slots__ = ("_encode", "_held", "_output")
+
+    def __init__(self, output: "PeerOutput", held: HeldOutput, encode: Callable[[bytes], bytes]) -> None:
+        self._output = output
+        self._held = held
+        self._encode = encode
+
+    def key_taken(self, handle: bytes) -> None:
+        """Send the handle of that job instead."""
+        self._output.replace(self._held.start, self._encode(handle))
+        self._output.release(self._held)
+
+    def key_free(self) -> None:
+        """Send the answer as it is."""
+        self._output.release(self._held)
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class PeerOutput(Writer):
     """The output of one connection, and whether its input has to wait for it. `Connection` is the rest."""
@@ -127,6 +147,26 @@ class PeerOutput(Writer):
         self.acknowledge(encode(job.handle), instead)
         if job.state is RESERVING and self._held:
             self.engine.wait_for_key(job, _HeldHandle(self, self._held[-1], encode))
+
+    def write_handle(self, job: LiveJob, encode: Callable[[bytes], bytes]) -> None:
+        """As `write`, with an answer that contains the handle of a foreground job.
+
+        While another server of the cluster may have a job with its unique key, the answer waits, and all that follows.
+        """
+        if job.state is RESERVING:
+            held = HeldOutput(_NO_COMMIT, self._sent + len(self.out))
+            self._held.append(held)
+            self.engine.wait_for_key(job, _DeferredHandle(self, held, encode))
+        self.write(encode(job.handle))
+
+    def release(self, held: HeldOutput) -> None:
+        """Send what was held for `write_handle`."""
+        if held not in self._held:
+            return  # the peer is gone
+        self._held.remove(held)
+        self.tick_loop.flush_later(self)
+        if self._close_after_commit and not self._held:
+            self.close()
 
     def replace(self, number: int, data: bytes) -> None:
         """Send something else instead of a piece that is held."""

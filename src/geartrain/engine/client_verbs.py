@@ -125,7 +125,7 @@ class ClientVerbs(FailedJobs):
             self.journal.accepted(job)
         if self.observer is not None:
             self.observer.created(job)
-        if unique and background and self.reserves_keys:
+        if unique and self.reserves_keys:
             self._reserve(function, job)
         else:
             self._schedule_or_enqueue(function, job)
@@ -252,7 +252,11 @@ class ClientVerbs(FailedJobs):
         """Coalesce a submission with an existing job, which becomes a background job if either is one."""
         if background and not job.background:
             job.background = True
-            self.journal.accepted(job)
+            if job.id in self.held_keys:  # the store has a row of it already
+                self.held_keys.discard(job.id)
+                self.journal.changed(job)
+            else:
+                self.journal.accepted(job)
         if watcher is not None:
             watcher.watching.add(job)
             if job.watchers is None:
@@ -276,6 +280,8 @@ class ClientVerbs(FailedJobs):
         It counts for the quota of the user that replaces it.
         """
         watchers, is_reserving = old.watchers, old.state is RESERVING
+        has_key = old.id in self.held_keys
+        self.held_keys.discard(old.id)
         self._remove(function, old, CANCELLED)
         self.free_bytes -= len(payload) + JOB_BYTES
         job = LiveJob(
@@ -298,8 +304,13 @@ class ClientVerbs(FailedJobs):
             watcher.watching.add(job)
         if job.background:
             self.journal.changed(job)
-        if is_reserving:
+        if has_key:
+            self.held_keys.add(job.id)
+        if is_reserving and not has_key:
             self._reserve(function, job)
+        elif is_reserving:  # the store is being asked for the key
+            job.state = RESERVING
+            function.reserving += 1
         else:
             self._schedule_or_enqueue(function, job)
         return job

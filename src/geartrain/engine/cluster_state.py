@@ -1,8 +1,9 @@
 """What a cluster asks of the engine: unique keys that hold at all its servers, and a lease that may lapse.
 
-**Keys.** While other servers may have a job with the same unique key, a new background job with a key is *reserving*:
-it is in no queue until the store has accepted the key. Then it is confirmed, or ceded, if another server has a job with
-that key: its submitters get the handle of that one (`KeyWaiter`).
+**Keys.** While other servers may have a job with the same unique key, a new job with a key is *reserving*: it is in no
+queue until the store has accepted the key. Then it is confirmed, or ceded, if another server has a job with that key:
+its submitters get the handle of that one (`KeyWaiter`), and those who wait for its result watch it there. Of a
+foreground job the store has the key and nothing else, until it ends.
 
 **Lease.** A server that cannot reach the store may have been taken for dead, and others may have its background jobs.
 From `lapse_at` on, functions with background jobs in their queues rest. Those with foreground jobs alone go on.
@@ -13,7 +14,7 @@ from typing import NamedTuple
 from geartrain.engine import crew
 from geartrain.engine.deadlines import NEVER
 from geartrain.engine.function import Function
-from geartrain.engine.interfaces import Journal, KeyWaiter
+from geartrain.engine.interfaces import Journal, KeyWaiter, Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RESERVING, RUNNING, SCHEDULED, enter
 from geartrain.engine.policy import Policy
@@ -56,8 +57,10 @@ class ClusterState(EngineState):
 
     def confirm(self, job: LiveJob) -> None:
         """The key of a job is its own: it may run."""
-        self._key_waiters.pop(job.id, None)
+        waiters = self._key_waiters.pop(job.id, ())
         self._revived.pop(job.id, None)
+        for waiter in waiters:
+            waiter.key_free()
         if job.state is not RESERVING:
             return
         function = self.functions[job.function]
@@ -87,11 +90,40 @@ class ClusterState(EngineState):
         elif self.jobs.get(job.id) is job:
             self._finish(job, CANCELLED, b"")
 
+    def yield_to(self, job: LiveJob, other: LiveJob) -> list[Watcher]:
+        """This server has become the home of the job that has the key of one that is reserving."""
+        if job.id not in self._revived:
+            return self.withdraw(job, other.handle)
+        self.cede(job, other.handle)
+        return []
+
     def _reserve(self, function: Function, job: LiveJob) -> None:
         """The first place of a job whose key may be in use elsewhere."""
         job.state = RESERVING
         function.reserving += 1
-        self.journal.reserving(job)
+        if job.background:
+            self.journal.reserving(job)
+        else:
+            self.held_keys.add(job.id)
+            self.journal.reserve_key(job)
+
+    def reserve_again(self, job: LiveJob) -> None:
+        """Another server has had the key of a foreground job, and cannot be reached: ask the store again."""
+        if job.state is RESERVING and self.jobs.get(job.id) is job:
+            self.journal.reserve_key(job)
+
+    def give_up_key(self, job: LiveJob) -> None:
+        """The store cannot be asked for the key of a foreground job: let it run, as if it had the key."""
+        self.held_keys.discard(job.id)
+        self.confirm(job)
+
+    def withdraw(self, job: LiveJob, handle: bytes) -> list[Watcher]:
+        """Another server has a job that stands for this one, with that handle; return the watchers of this one."""
+        for waiter in self._key_waiters.pop(job.id, ()):
+            waiter.key_taken(handle)
+        self.held_keys.discard(job.id)
+        self.journal.withdrawn(job)
+        return self._remove(self.functions[job.function], job, CANCELLED) or []
 
     def _undo_retry(self, job: LiveJob, before: RevivedJob) -> None:
         """A job stays dead, or failed, as the store has it."""

@@ -89,6 +89,9 @@ class KeyWaiter:
         """The job with this handle has the key, and stands for the one that was submitted."""
         raise NotImplementedError
 
+    def key_free(self) -> None:
+        """The job that was submitted has the key."""
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Observer:
@@ -193,6 +196,12 @@ class Journal:
 
     def reserving(self, job: LiveJob) -> None:
         """A job was accepted, revived or retried that must not run until its unique key is known to be free."""
+
+    def reserve_key(self, job: LiveJob) -> None:
+        """A foreground job must not run until its unique key is known to be free at all servers."""
+
+    def release_key(self, job: LiveJob) -> None:
+        """A foreground job has ended whose key was reserved, or was to be."""
 
     def withdrawn(self, job: LiveJob) -> None:
         """What was said of a job since the last commit is not to be saved, because another job has its unique key."""

@@ -77,6 +77,7 @@ class EngineState(Permissions):
         self.run_times = DurationHistogram()  # from the last assignment until the end
         self.lapsed = False  # the lease of this server is over: background jobs are not assigned
         self.borrowed: dict[int, Loan] = {}  # by id: jobs of other servers, see `loans.py`
+        self.held_keys: set[int] = set()  # foreground jobs whose unique keys the store has, or will have
         self.ended_by: Worker | None = (
             None  # who ended the foreground job that ended last, while there are borrowed ones
         )
@@ -110,7 +111,12 @@ class EngineState(Permissions):
             return
         other = self.unique_jobs.get(function.name, job.unique) if job.unique else None
         if other is not None and other.state is RESERVING:
-            self.cede(other, job.handle)  # while it waited for the store, this server became the home of the other one
+            # While it waited for the store, this server became the home of the other one.
+            watchers = self.yield_to(other, job)
+            if watchers:
+                job.watchers = watchers
+                for watcher in watchers:
+                    watcher.watching.add(job)
             other = self.unique_jobs.get(function.name, job.unique)
         if other is not None:
             job.unique = b""  # a file that was repaired or edited may have a key twice; both jobs must run
@@ -136,8 +142,8 @@ class EngineState(Permissions):
         function.running += 1
         self.running += 1
 
-    def cede(self, job: LiveJob, handle: bytes) -> None:
-        """Another job with this unique key, with that handle, stands for this one."""
+    def yield_to(self, job: LiveJob, other: LiveJob) -> list[Watcher]:
+        """Another job with this unique key stands for one that is reserving; return the watchers of that one."""
         raise NotImplementedError
 
     def _remember_handle(self, job: LiveJob) -> None:
@@ -356,6 +362,10 @@ class EngineState(Permissions):
             job.progress = None  # other jobs keep it for their record
         if len(job.unique) > 0 and not (self.borrowed and job.id in self.borrowed):
             self.unique_jobs.remove(job)
+            if self.held_keys and job.id in self.held_keys:
+                self.held_keys.discard(job.id)
+                if not job.background:
+                    self.journal.release_key(job)
         if not len(self.jobs) and self.next_id - self._memory_released_at > _RELEASE_MEMORY_AFTER:
             self._release_memory()
         watchers = job.watchers

@@ -88,6 +88,8 @@ class Committer(GatheringJournal):
         self.prunes = True  # whether this server removes old records
         self.on_renewed: Callable[[], None] | None = None  # called after each commit
         self.on_fenced: Callable[[], None] | None = None  # called when others have taken this server for dead
+        # Called with a job that clients wait for and another server's job with the same unique key.
+        self.on_twin: Callable[[LiveJob, contract.Twin], None] | None = None
         self._committed_at = 0.0  # when the last batch was handed to the thread, by the loop's clock
         self._beat_timer: DelayedCall | None = None
         self._is_fenced = False
@@ -301,6 +303,8 @@ class Committer(GatheringJournal):
             twin = ceded.get(id)
             if twin is None:
                 engine.confirm(job)
+            elif job.watchers and not job.background and self.on_twin is not None:
+                self.on_twin(job, twin)
             else:
                 engine.cede(job, twin.handle)
         if outcome.version:
@@ -317,6 +321,8 @@ class Committer(GatheringJournal):
         writing.batch.rejoin(everything, frozenset())
         everything.accepted, everything.revived = [], []
         everything.changed = list(map(contract.row, jobs))
+        held = [job for id in engine.held_keys if (job := engine.jobs.get(id)) is not None]
+        everything.changed += map(contract.key_row, held)
         everything.is_whole = True
         writing.batch = everything
         gathering = self._batch  # its rows are among them
@@ -337,8 +343,11 @@ class Committer(GatheringJournal):
             _log.error("commit failed; refusing new background jobs", extra={"fields": fields})
         accepted = [*writing.accepted, *self._accepted]
         self._accepted = []
+        retracted = {job.id for job in accepted} | self._engine.held_keys
         self._reserving = [*writing.reserving, *self._reserving]
-        retracted = {job.id for job in accepted}
+        for job in [job for id in self._reserving if (job := self._engine.jobs.get(id)) is not None]:
+            if job.id in self._engine.held_keys:
+                self._engine.give_up_key(job)
         for job in accepted:
             self.uncommitted.records.pop(job.handle, None)
             self.uncommitted.payloads.pop(job.id, None)

@@ -40,6 +40,15 @@ class GatheringJournal(Journal):
     def reserving(self, job: LiveJob) -> None:
         self._reserving.append(job.id)
 
+    def reserve_key(self, job: LiveJob) -> None:
+        self._batch.accepted.append(contract.key_row(job))
+        self._reserving.append(job.id)
+        self._note_change()
+
+    def release_key(self, job: LiveJob) -> None:
+        self._batch.removed_jobs.append(job.id)
+        self._note_change()
+
     def withdrawn(self, job: LiveJob) -> None:
         batch, id = self._batch, job.id
         batch.accepted = [row for row in batch.accepted if row[0] != id]

@@ -20,6 +20,7 @@ from geartrain.admin.control import ControlWorker
 from geartrain.admin.service import Admin
 from geartrain.admin.views import ReloadView
 from geartrain.cluster.cluster import Cluster
+from geartrain.doors.peer import mirrors
 from geartrain.engine.engine import Engine
 from geartrain.engine.idle_functions import IdleFunctions
 from geartrain.engine.interfaces import Journal
@@ -190,6 +191,8 @@ class Server:
                 peer_door = self._doors.peer_door
                 if peer_door is not None:
                     self._cluster.peers = LinkedServers(peer_door)
+                    if self._committer is not None:
+                        self._committer.on_twin = mirrors.handler(peer_door.mirrors)
                 await self._cluster.serve(options.link(self._settings, self._doors.addresses))
             self._tls.watch(self._loop, lambda: self._doors.end(frozenset()))
             with pid_file.written(self._settings.pid_file):

@@ -128,6 +128,7 @@ COMMITTED: Final = CommitOutcome({})
 
 
 FAILED: Final = int(JobState.FAILED)
+RESERVED: Final = int(JobState.RESERVING)  # of a row that only has the unique key of a foreground job
 
 
 class ResultLimits(NamedTuple):
@@ -273,6 +274,14 @@ COLUMNS: Final[tuple[str, ...]] = (
 # The columns of a record: the fields of Record in their order, two of them under older names.
 _COLUMN_OF = {"unique": "unique_key", "failed_attempts": "trials"}
 RECORD_COLUMNS: Final[tuple[str, ...]] = tuple(_COLUMN_OF.get(name, name) for name in Record._fields)
+
+
+def key_row(job: Job) -> tuple[object, ...]:
+    """What other servers must know of a foreground job with a unique key: not its payload, nor what it is about."""
+    return (
+        job.id, job.handle, job.function, job.unique, b"", job.priority, RESERVED, 0.0,
+        job.submitted_at, 0, 0, 0.0, b"", job.door, "", b"", False, 0.0, 0.0, "",
+    )  # fmt: skip
 
 
 def row(job: Job) -> tuple[object, ...]:

@@ -57,6 +57,10 @@ T = TypeVar("T")
 _log = logging.getLogger("geartrain.store")
 
 
+# Rows that only have the unique key of a foreground job are nobody's jobs.
+_JOBS: Final = f"AND state <> {contract.RESERVED}"
+
+
 class PostgresqlStore:
     """Jobs, records and values in one schema of a database, and this server as one of its nodes."""
 
@@ -117,7 +121,7 @@ class PostgresqlStore:
     def jobs_of(self, ids: IdRange, kind: type[contract.J]) -> Iterator[list[contract.J]]:
         """The jobs in a range, in parts; invalid rows are moved to the table `broken`."""
         names = ", ".join(contract.COLUMNS)
-        statement = self._sql(f"SELECT {names} FROM {{s}}.jobs WHERE id BETWEEN %s AND %s ORDER BY id LIMIT %s")
+        statement = self._sql(f"SELECT {names} FROM {{s}}.jobs WHERE id BETWEEN %s AND %s {_JOBS} ORDER BY id LIMIT %s")
         low = ids.low
         while True:
             with self._readers.borrow() as connection:

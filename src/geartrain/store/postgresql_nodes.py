@@ -11,6 +11,7 @@ import psycopg
 from psycopg import errors, sql
 
 from geartrain.errors import StoreError
+from geartrain.store.contract import RESERVED
 from geartrain.store.postgresql_connection import Connection
 from geartrain.store.postgresql_schema import MIGRATIONS, NODE_BITS, one
 from geartrain.store.shared import FENCED, JOINING, LEFT, SERVING, ClusterView, FencedError, IdRange, Node
@@ -109,6 +110,7 @@ class NodeTable:
             f"WHERE r.low = %s AND (n.id IS NULL OR n.state IN {_GONE}))"
         )
         self._cut = self._sql("SELECT id FROM {s}.jobs WHERE id >= %s AND id < %s ORDER BY id OFFSET %s LIMIT 1")
+        self._free_keys = self._sql(f"DELETE FROM {{s}}.jobs WHERE id >= %s AND id < %s AND state = {RESERVED}")
         self._has_jobs = self._sql("SELECT EXISTS (SELECT 1 FROM {s}.jobs WHERE id >= %s AND id < %s)")
         self._drop_range = self._sql("DELETE FROM {s}.ranges WHERE low = %s")
         self._take_range = self._sql("UPDATE {s}.ranges SET node = %s WHERE low = %s")
@@ -232,6 +234,8 @@ class NodeTable:
         """Take an orphan range, or its first part; within a transaction that has passed the fence."""
         while (ids := self._lock_orphan(connection)) is not None:
             cut = connection.execute(self._cut, (ids.low, ids.high, most_jobs)).fetchone()
+            taken = IdRange(ids.low, cut[0]) if cut is not None else ids
+            connection.execute(self._free_keys, taken)
             if cut is not None:
                 connection.execute(self._cut_range, (cut[0], ids.low))
                 connection.execute(self._insert_range, (ids.low, cut[0], node))

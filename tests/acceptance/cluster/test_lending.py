@@ -1,7 +1,7 @@
 """A job that is submitted at one server is run by a worker that is connected to another one."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -147,15 +147,29 @@ def test_cancelled_job_is_revoked(pair: Pair) -> None:
         wait_for(lambda: HttpPeer(two.urls[1]).get("/overview")["running"] == 0, "the other server has forgotten it")
 
 
-def test_home_dies_and_the_job_goes_on(schema_url: str) -> None:
-    with member(schema_url, "two", "--lease", "2s") as two:
-        with member(schema_url, "one", "--lease", "2s") as one, idle_worker(two) as taker, Peer(one.port) as client:
-            handle = client.submit(FUNCTION, b"", b"payload", kind=Kind.SUBMIT_JOB_BG)
-            assert woken(taker).handle == handle
-            one.kill()
-            wait_for(lambda: HttpPeer(two.urls[1]).get("/overview")["restored"] == 1, "its job was taken over")
-            with worker(two.port, FUNCTION) as other:
-                other.send(Kind.GRAB_JOB).expect(Kind.NO_JOB)
+@pytest.mark.parametrize("taker_over", ["two", "three"])
+@pytest.mark.parametrize("ends", ["before", "after"])
+def test_home_dies_and_the_job_goes_on(schema_url: str, taker_over: str, ends: str) -> None:
+    """A job that runs elsewhere is not run again, whether its end comes before or after its home has been replaced."""
+    none = ("--lease", "2s", "--takeover-jobs", "0")
+    some = ("--lease", "2s")
+    with ExitStack() as stack:
+        two = stack.enter_context(member(schema_url, "two", *(some if taker_over == "two" else none)))
+        three = stack.enter_context(member(schema_url, "three", *(some if taker_over == "three" else none)))
+        one = stack.enter_context(member(schema_url, "one", *none))
+        taker = stack.enter_context(idle_worker(two))
+        client = stack.enter_context(Peer(one.port))
+        handle = client.submit(FUNCTION, b"", b"payload", kind=Kind.SUBMIT_JOB_BG)
+        assert woken(taker).handle == handle
+        one.kill()
+        if ends == "before":
             taker.send(Kind.WORK_COMPLETE, handle, b"")
-            ended = record(two, handle)
+        new_home = {"two": two, "three": three}[taker_over]
+        assert new_home.says("took over jobs")
+        if ends == "after":
+            for server in (two, three):
+                with worker(server.port, FUNCTION) as other:
+                    other.send(Kind.GRAB_JOB).expect(Kind.NO_JOB)
+            taker.send(Kind.WORK_COMPLETE, handle, b"")
+        ended = record(new_home, handle)
     assert (ended["state"], ended["attempts"]) == ("done", 1)

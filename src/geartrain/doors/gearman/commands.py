@@ -93,8 +93,11 @@ class Submit(Handler):
         except QueueFullError:
             connection.error("QUEUE_ERROR", "Job queue is full")
             return
-        if job.state is RESERVING and background:
-            connection.acknowledge_job(job, _created, _NOT_DURABLE)
+        if job.state is RESERVING:
+            if background:
+                connection.acknowledge_job(job, _created, _NOT_DURABLE)
+            else:
+                connection.write_handle(job, _created)
             return
         created = wire.CREATED_HEADERS[len(job.handle)] + job.handle
         if background:
@@ -197,7 +200,7 @@ def _create(
     if background:
         connection.acknowledge_job(job, _created, _NOT_DURABLE)
     else:
-        connection.write(_created(job.handle))
+        connection.write_handle(job, _created)
 
 
 def _created(handle: bytes) -> bytes:

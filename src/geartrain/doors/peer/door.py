@@ -14,11 +14,13 @@ from geartrain.address import Address
 from geartrain.doors import door
 from geartrain.doors.peer.connection import PeerConnection
 from geartrain.doors.peer.link import PeerLink
+from geartrain.doors.peer.mirrors import Mirrors
 from geartrain.doors.peer.offers import Offers
 from geartrain.runtime import tick
 from geartrain.runtime.timers import DelayedCall
 from geartrain.wire import peer as wire
 
+_NODE_BITS: Final = 32  # of an id: the number of a node is above them
 _PING_SECONDS: Final = 1.0
 _SILENT_SECONDS: Final = 3.0  # after which a link is dropped
 _CONNECT_SECONDS: Final = 3.0
@@ -49,7 +51,7 @@ class PeerError(Exception):
     """A question to another server has no answer."""
 
 
-Answerer = Callable[[bytes], Awaitable[bytes]]
+Answerer = Callable[[PeerLink, bytes], Awaitable[bytes]]
 Hearer = Callable[[PeerLink, bytes], None]
 
 
@@ -57,6 +59,7 @@ class PeerDoor(door.Door):
     """The links of this server."""
 
     name = "peer"
+    Error = PeerError
 
     def __init__(self, tick_loop: tick.TickLoop, limits: door.Limits, options: Options) -> None:
         super().__init__(tick_loop, limits)
@@ -67,6 +70,7 @@ class PeerDoor(door.Door):
         self.answerers: dict[str, Answerer] = {}  # by what may be asked
         self.hearers: dict[str, Hearer] = {}  # by what may be told
         self.on_link: list[Callable[[PeerLink], None]] = []  # called when a link has a new connection
+        self.mirrors = Mirrors(self)
         self._others: dict[int, OtherServer] = {}  # that live
         self._gone: set[int] = set()
         self._dials: dict[int, asyncio.Task[None]] = {}  # by node
@@ -113,6 +117,13 @@ class PeerDoor(door.Door):
         link.name = name
         return link
 
+    def link_to(self, id: int) -> PeerLink | None:
+        """The link to the server that gave out an id; to any other one, which can find its home, if that is gone."""
+        link = self.links.get(id >> _NODE_BITS)
+        if link is not None and link.is_open:
+            return link
+        return next((link for link in self.links.values() if link.is_open), None)
+
     def _is_linked(self, node: int) -> bool:
         link = self.links.get(node)
         return link is not None and link.is_open
@@ -155,6 +166,7 @@ class PeerDoor(door.Door):
         self._ping_timer = self.tick_loop.timers.call_later(_PING_SECONDS, self._ping)
         for id in [id for id in self.returns if id not in self.tick_loop.engine.jobs]:
             del self.returns[id]
+        self.mirrors.sweep()
         now = self.tick_loop.loop.time()
         for connection in list(self.connections):
             if isinstance(connection, PeerConnection):
@@ -166,9 +178,9 @@ class PeerDoor(door.Door):
     def close(self) -> None:
         """Close every connection, and dial no more."""
         self._closed = True
-        for timer in (self._ping_timer,):
-            if timer is not None:
-                timer.cancel()
+        if self._ping_timer is not None:
+            self._ping_timer.cancel()
+        self.mirrors.close()
         for task in [*self._dials.values(), *self._answers]:
             task.cancel()
         super().close()
@@ -250,7 +262,7 @@ class PeerDoor(door.Door):
         answer = wire.Answer(frame.number, b"", f"there is no question {frame.what!r}")
         if answerer is not None:
             try:
-                answer = wire.Answer(frame.number, await answerer(frame.content))
+                answer = wire.Answer(frame.number, await answerer(link, frame.content))
             except PeerError as error:
                 answer = wire.Answer(frame.number, b"", str(error))
             except Exception:

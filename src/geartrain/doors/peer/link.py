@@ -54,6 +54,7 @@ class PeerLink:
         self.door.offers.announce(self)
         self.send(wire.Loans(self.loan.held()))
         self.door.offers.announce_room(self)
+        self.door.mirrors.resumed(self)
         for call in self.door.on_link:
             call(self)
 
@@ -64,6 +65,7 @@ class PeerLink:
         self._connection = None
         self.round_trip = None
         self.lending.suspend()
+        self.door.mirrors.interrupted(self)
         self.door.fail_questions(self)
         self._grace = self.timers.call_later(self.door.options.grace, self._end_grace)
 
@@ -76,10 +78,12 @@ class PeerLink:
             self._grace.cancel()
             self._grace = None
         self.lending.end()
+        self.door.mirrors.lost(self)
 
     def _end_grace(self) -> None:
         self._grace = None
         self.lending.end()
+        self.door.mirrors.lost(self)
 
     def settle(self, verdicts: int) -> None:
         """What the other server has said of its loans is durable."""
