@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from geartrain.doors.peer.lending import DistantWorker
 from geartrain.engine.engine import Engine
 from geartrain.engine.failed_jobs import ATTEMPTS_KEPT
 from geartrain.engine.function import Function
@@ -95,7 +96,9 @@ def _functions(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> No
         assert function.oldest_ready_at() == min(
             (max(job.run_at, job.submitted_at) for job in _heads(function)), default=0.0
         )
-        assert function.workers == sum(name in worker.abilities for worker in workers)
+        offering = [worker for worker in workers if name in worker.abilities]
+        assert function.workers == sum(_counted(worker) for worker in offering)
+        assert function.distant_workers == sum(_counted(worker) for worker in offering if worker.is_distant)
         for priority, queue in enumerate(function.queues):
             line = list(queue)
             assert queue.size == len(line)
@@ -105,7 +108,13 @@ def _functions(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> No
             assert all(job.run_at <= engine.now for job in line), "nothing runs before its time"
 
 
+def _counted(worker: Worker) -> int:
+    """For how many workers this one counts."""
+    return worker.workers if isinstance(worker, DistantWorker) else 1
+
+
 def _unique_keys(engine: Engine, jobs: list[LiveJob]) -> None:
+    jobs = [job for job in jobs if job.id not in engine.borrowed]
     keyed = [(job.function, job.unique) for job in jobs if job.unique]
     assert len(keyed) == len(set(keyed))
     assert len(engine.unique_jobs) == len(keyed)
@@ -133,13 +142,15 @@ def _crews(engine: Engine, workers: list[Worker]) -> None:
                 assert [entry.is_parked for entry in (*ready, *parked)] == [bool(parked)]
                 if queue.size and not function.paused:
                     assert ready
-            idle = [entry for entry in function.idle_crews if entry.crew is crew]
+            idle_crews = function.distant_crews if crew.is_distant else function.idle_crews
+            idle = [entry for entry in idle_crews if entry.crew is crew]
             busy = [entry for entry in crew.parked if entry.function is function]
             assert [entry.is_parked for entry in (*idle, *busy)] == [bool(busy)]
             if list(crew.idle):
                 assert idle
     for function in engine.functions.values():
-        assert {entry.crew for entry in function.idle_crews} <= set(members), "no crew that was disbanded"
+        listed = {entry.crew for entry in (*function.idle_crews, *function.distant_crews)}
+        assert listed <= set(members), "no crew that was disbanded"
         assert {entry.crew for queue in function.queues for entry in queue.parked} <= set(members)
     for worker in workers:
         assert worker.crew is None or {function.name for function in worker.crew.functions} == worker.abilities.keys()
@@ -155,6 +166,9 @@ def _sleepers(engine: Engine, workers: list[Worker]) -> None:
         assert worker.crew is not None
         assert worker in worker.crew.idle
         assert not worker.inbox
+        assert worker.crew.idle_size == len(list(worker.crew.idle))
+        if worker.is_distant:
+            continue
         for function in worker.crew.functions:
             if function.queued and not function.paused:
                 assert function in looked_after, "somebody was woken, and the next one will be"

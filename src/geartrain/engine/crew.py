@@ -61,11 +61,12 @@ class ReadyQueue(LinkedNode):
 class IdleCrew(LinkedNode):
     """A crew in the list of a function, or parked at the crew while none of its workers is idle."""
 
-    __slots__ = ("crew", "idle_crews", "is_parked")
+    __slots__ = ("crew", "function", "idle_crews", "is_parked")
 
     def __init__(self, crew: "Crew", function: Function) -> None:
         super().__init__()
         self.crew = crew
+        self.function = function
         self.idle_crews = function.distant_crews if crew.is_distant else function.idle_crews
         self.is_parked = True
         crew.parked.append(self)
