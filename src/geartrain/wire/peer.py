@@ -83,6 +83,17 @@ class Room(Frame):
     room: int
 
 
+class Waiting(Frame):
+    """From the home: the first of its jobs that wait, of functions that the borrower's workers offer.
+
+    So the borrower can ask for those that come before its own.
+    """
+
+    functions: list[bytes]
+    priorities: list[int]
+    run_at: list[float]
+
+
 class Lend(Frame):
     """From the home: a job for a crew."""
 
@@ -293,6 +304,7 @@ KINDS: Final[dict[int, type[Frame]]] = {
     16: Data,
     17: Warn,
     18: Overdue,
+    19: Waiting,
     30: Done,
     31: Failed,
     32: Lost,

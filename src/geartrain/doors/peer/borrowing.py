@@ -111,7 +111,8 @@ class LinkLoan(Loan):
             frame.door,
         )
         job.attempts, job.count, job.timeout, job.reducer = frame.attempts, frame.count, frame.timeout, frame.reducer
-        seconds = _WOKEN_SECONDS if engine.has_idle_worker(job.function) else _AHEAD_SECONDS
+        is_asked_for = self._link.door.offers.comes_first(self._link, frame)
+        seconds = _WOKEN_SECONDS if is_asked_for or engine.has_idle_worker(job.function) else _AHEAD_SECONDS
         self.jobs[job.id] = _Borrowed(frame.crew, engine.now + seconds * 2 ** min(frame.returns, _MOST_DOUBLED))
         if not engine.borrow(job, self):
             del self.jobs[job.id]

@@ -22,6 +22,7 @@ from geartrain.wire import peer as wire
 
 _NODE_BITS: Final = 32  # of an id: the number of a node is above them
 _PING_SECONDS: Final = 1.0
+_WAITING_SECONDS: Final = 0.05  # between two looks for jobs that wait, of which others should hear
 _SILENT_SECONDS: Final = 3.0  # after which a link is dropped
 _CONNECT_SECONDS: Final = 3.0
 _FORGET_SECONDS: Final = 60.0  # after which nobody takes over the jobs of a server that is gone
@@ -78,6 +79,7 @@ class PeerDoor(door.Door):
         self._next_question = 1
         self._answers: set[asyncio.Task[None]] = set()  # that are being made
         self._ping_timer: DelayedCall | None = None
+        self._waiting_timer: DelayedCall | None = None
         self._closed = False
         tick_loop.before_flush.append(self.offers.tell_changes)
         tick_loop.durability.followers.append(self._commit_ended)
@@ -104,6 +106,7 @@ class PeerDoor(door.Door):
                 self._dial(other.node, other.address)
         if self._ping_timer is None and not self._closed:
             self._ping_timer = self.tick_loop.timers.call_later(_PING_SECONDS, self._ping)
+            self._tell_waiting()
 
     def is_gone(self, node: int) -> bool:
         """Whether a server has lived, and does no longer."""
@@ -175,11 +178,18 @@ class PeerDoor(door.Door):
                 elif connection.link is not None:
                     connection.ping(now)
 
+    def _tell_waiting(self) -> None:
+        self._waiting_timer = self.tick_loop.timers.call_later(_WAITING_SECONDS, self._tell_waiting)
+        for link in self.links.values():
+            if link.is_open:
+                link.lending.tell_waiting()
+
     def close(self) -> None:
         """Close every connection, and dial no more."""
         self._closed = True
-        if self._ping_timer is not None:
-            self._ping_timer.cancel()
+        for timer in (self._ping_timer, self._waiting_timer):
+            if timer is not None:
+                timer.cancel()
         self.mirrors.close()
         for task in [*self._dials.values(), *self._answers]:
             task.cancel()

@@ -8,6 +8,7 @@ a frame, and becomes the verb that a worker of this server would have called.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from geartrain.doors.peer.offers import Place, first_place
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.engine.lifecycle import QUEUED
 from geartrain.engine.worker import Worker
@@ -102,6 +103,7 @@ class Lending:
         self.crews: dict[int, DistantWorker] = {}  # by the other server's number
         self.lent: dict[int, DistantWorker] = {}  # by job
         self.holder = DistantWorker(link, 0)  # offers nothing, and has jobs that the other server had before
+        self._told: dict[bytes, Place] = {}  # what the other server knows of jobs that wait
         self.returned = 0  # jobs that came back and had not been started
         self._verdicts = 0  # that arrived over this connection
         self._unsettled: list[tuple[int, int]] = []  # ticket, and how many verdicts had arrived then
@@ -112,6 +114,7 @@ class Lending:
         """There is a new connection: what is on its way over the old one is lost."""
         self._verdicts = 0
         self._unsettled.clear()
+        self._told = {}
         for worker in self.crews.values():
             worker.sent = worker.limit = 0
 
@@ -158,6 +161,22 @@ class Lending:
         worker = self.crews.get(frame.crew)
         if worker is not None and worker.workers:
             worker.allow(frame.received, frame.room)
+
+    def tell_waiting(self) -> None:
+        """Tell the other server which jobs wait for which its workers could be."""
+        engine = self._link.engine
+        waiting: dict[bytes, Place] = {}
+        for worker in self.crews.values():
+            for name in worker.abilities:
+                function = engine.functions[name]
+                if function.queued and not function.resting and name not in waiting:
+                    place = first_place(function)
+                    if place is not None:
+                        waiting[name] = place
+        if waiting != self._told:
+            self._told = waiting
+            places = list(waiting.values())
+            self._link.send(wire.Waiting(list(waiting), [place[0] for place in places], [place[1] for place in places]))
 
     # Jobs
 

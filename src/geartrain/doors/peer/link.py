@@ -106,6 +106,9 @@ class PeerLink:
     def _revoke(self, frame: wire.Revoke) -> None:
         self.loan.revoke(frame.id)
 
+    def _waiting(self, frame: wire.Waiting) -> None:
+        self.door.offers.waits(self, frame)
+
     def _settle(self, frame: wire.Settled) -> None:
         self.loan.settle(frame.verdicts, self._settled)
         self._settled = frame.verdicts
@@ -142,6 +145,7 @@ class PeerLink:
 _HANDLERS: dict[type, Any] = {
     wire.CrewOffer: PeerLink._offer,
     wire.Room: PeerLink._allow,
+    wire.Waiting: PeerLink._waiting,
     wire.Lend: PeerLink._lend,
     wire.Revoke: PeerLink._revoke,
     wire.Settled: PeerLink._settle,

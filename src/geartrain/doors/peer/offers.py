@@ -4,6 +4,10 @@ A server with idle workers says how many jobs it has *room* for. That is one for
 the crew has finished in the last hundredth of a second, so that workers with short jobs need not wait for the next one.
 Workers with long jobs get none ahead: nothing is hoarded.
 
+Where jobs wait at several servers, those of the highest priority and, among equals, the oldest come first. A server
+says which of its jobs wait (`Waiting`), and one with jobs of its own for the same workers asks for one job for each
+worker if they come before its own. So of jobs that come later, at most one per worker starts before it.
+
 The engine notes which crews have changed, and at the end of each tick the others hear of those alone.
 """
 
@@ -12,6 +16,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from geartrain.engine.crew import Crew
+from geartrain.engine.function import Function
 from geartrain.wire import peer as wire
 
 if TYPE_CHECKING:
@@ -21,15 +26,19 @@ if TYPE_CHECKING:
 AHEAD_SECONDS: Final = 0.01  # for so long there may be jobs waiting for a crew
 
 
+Place = tuple[int, float]  # of a job among those of its function: its priority and its time
+
+
 class _LinkCounts:
     """What one other server was told of a crew."""
 
-    __slots__ = ("limit", "outstanding", "received")
+    __slots__ = ("limit", "outstanding", "received", "waiting")
 
     def __init__(self) -> None:
         self.received = 0  # jobs that came over this connection
         self.limit = 0  # up to which jobs may be sent, as it was told
         self.outstanding = 0  # jobs that have not ended
+        self.waiting: dict[bytes, Place] = {}  # the first jobs that wait there, by function
 
 
 class _Offer:
@@ -68,11 +77,29 @@ class _Offer:
         """Jobs that were sent ahead had to wait for too long."""
         self._burst = 0
 
-    def room(self) -> int:
-        """How many jobs this server would take for the crew."""
+    def room(self, counts: _LinkCounts) -> int:
+        """How many jobs this server would take for the crew, from one other server."""
         outstanding = sum(counts.outstanding for counts in self.links.values())
         waiting = max(outstanding - self.crew.size, 0)
-        return self.crew.idle_size + max(self._burst - waiting, 0)
+        room = self.crew.idle_size + max(self._burst - waiting, 0)
+        if not room and counts.waiting and waiting < self.crew.size and self._comes_first(counts.waiting):
+            room = self.crew.size - waiting
+        return room
+
+    def _comes_first(self, waiting: "dict[bytes, Place]") -> bool:
+        """Whether a job that waits elsewhere comes before all that wait here for the same workers."""
+        own = [place for function in self.crew.functions if (place := first_place(function)) is not None]
+        theirs = [waiting[function.name] for function in self.crew.functions if function.name in waiting]
+        return bool(theirs) and (not own or min(theirs) < min(own))
+
+
+def first_place(function: Function) -> Place | None:
+    """The place of the first job of a function that waits."""
+    for priority, queue in enumerate(function.queues):
+        if queue.size:
+            first = queue.first()
+            return (priority, first.run_at) if first is not None else None
+    return None
 
 
 class Offers:
@@ -124,6 +151,24 @@ class Offers:
             counts.outstanding = max(counts.outstanding - 1, 0)
             offer.count_ended(self._engine.now)
             offer.crew.note_change()
+
+    def waits(self, link: "PeerLink", frame: wire.Waiting) -> None:
+        """Another server tells which jobs wait there."""
+        places = {
+            name: (priority, run_at)
+            for name, priority, run_at in zip(frame.functions, frame.priorities, frame.run_at, strict=False)
+        }
+        for offer in self._by_number.values():
+            mine = {name: place for name, place in places.items() if name in offer.functions}
+            counts = offer.counts(link)
+            if mine or counts.waiting:
+                counts.waiting = mine
+                offer.crew.note_change()
+
+    def comes_first(self, link: "PeerLink", frame: wire.Lend) -> bool:
+        """Whether a job is here because it comes before those that wait for the same workers."""
+        offer = self._by_number.get(frame.crew)
+        return offer is not None and frame.function in offer.counts(link).waiting
 
     def slow_down(self, number: int) -> None:
         """A job of this crew waited for too long."""
@@ -178,7 +223,7 @@ class Offers:
         if self.is_withdrawn:
             return
         counts = offer.counts(link)
-        room = offer.room()
+        room = offer.room(counts)
         limit = counts.received + room
         if limit != counts.limit:
             counts.limit = limit
