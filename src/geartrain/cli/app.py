@@ -40,6 +40,7 @@ VERBS: Final = {
     "load": "load",
     "import": "import_jobs",
     "move": "move",
+    "bridge": "bridge",
     "outbox": "outbox",
     "doctor": "doctor",
     "compact": "compact",
