@@ -41,6 +41,7 @@ VERBS: Final = {
     "import": "import_jobs",
     "move": "move",
     "bridge": "bridge",
+    "mcp": "mcp",
     "outbox": "outbox",
     "doctor": "doctor",
     "compact": "compact",
