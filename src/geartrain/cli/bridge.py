@@ -66,7 +66,7 @@ def bridge(
         float, typer.Option(metavar="SECONDS", min=0, help="How long jobs wait for busy workers of their own side.")
     ] = 2.0,
     lease: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.5, help="After which Redis has the jobs of a killed bridge again.")
+        float, typer.Option(metavar="SECONDS", min=1, help="After which Redis has the jobs of a killed bridge again.")
     ] = 30.0,
     redis_password_file: Annotated[
         Path | None,

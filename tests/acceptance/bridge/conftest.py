@@ -7,7 +7,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -15,7 +15,8 @@ from tests.acceptance.gearmonkey import redis_py_peer
 from tests.support import process, redis_server, serving
 
 GEARMAND = pytest.param("gearmand", marks=pytest.mark.peer("gearmand"))
-LISTEN = ("--store", "memory", "--listen", "gearman://127.0.0.1:0", "--listen", "http://127.0.0.1:0")
+PROTOCOLS = ("gearman", "http", "gearmonkey", "periodic", "danga", "memodb+tcp")  # of our server, in this order
+LISTEN = [word for protocol in PROTOCOLS for word in ("--listen", f"{protocol}://127.0.0.1:0")]
 
 _serial = itertools.count(1)
 
@@ -34,16 +35,35 @@ class BridgeProcess(process.Process):
         assert "Traceback" not in self.stderr, self.account()
 
 
+class Scene(NamedTuple):
+    """Two sides, what starts a bridge between them, and a function of the test's own."""
+
+    redis: redis_server.RedisProcess
+    server: serving.ServerProcess
+    bridge: Callable[..., BridgeProcess]
+    function: str
+
+
 @pytest.fixture(scope="package")
 def redis() -> Iterator[redis_server.RedisProcess]:
     with redis_server.serve() as running:
         yield running
 
 
+@pytest.fixture(scope="package")
+def geartrain() -> Iterator[serving.ServerProcess]:
+    """A server of ours with all its protocols."""
+    with serving.serve("--store", "memory", *LISTEN) as running:
+        yield running
+
+
 @pytest.fixture(scope="package", params=["geartrain", GEARMAND])
 def server(request: pytest.FixtureRequest) -> Iterator[serving.ServerProcess]:
-    """The first URL is a Gearman one."""
-    with serving.gearmand() if request.param == "gearmand" else serving.serve(*LISTEN) as running:
+    """A server whose first URL is a Gearman one."""
+    if request.param == "geartrain":
+        yield request.getfixturevalue("geartrain")
+        return
+    with serving.gearmand() as running:
         yield running
 
 
@@ -65,6 +85,17 @@ def bridge(redis: redis_server.RedisProcess) -> Iterator[Callable[..., BridgePro
             return running
 
         yield start
+
+
+@pytest.fixture
+def scene(
+    redis: redis_server.RedisProcess,
+    server: serving.ServerProcess,
+    bridge: Callable[..., BridgeProcess],
+    function: str,
+) -> Scene:
+    """With each kind of server in turn."""
+    return Scene(redis, server, bridge, function)
 
 
 @pytest.fixture

@@ -17,12 +17,13 @@ from geartrain.client.bridge.redis_side import RedisSide
 from geartrain.client.bridge.server_side import ServerSide
 from geartrain.client.job_control import FUNCTION as CONTROL_FUNCTION
 from geartrain.client.redis import connection
-from geartrain.errors import ClientError
+from geartrain.errors import GeartrainError
 
 LOOK_SECONDS: Final = 0.5
 DISCOVER_SECONDS: Final = 10.0
 _SERVER_PATIENCE: Final = 5.0
 _RENEWALS_PER_LEASE: Final = 3
+_SHORTEST_ROUND: Final = 1.0  # seconds that a round may take, however short the lease is
 
 
 class BridgeOptions(NamedTuple):
@@ -46,7 +47,7 @@ class Bridge:
         self._server = ServerSide(server, _SERVER_PATIENCE)
         self._arrivals = Arrivals(redis, options.password, self._arrived)
         self._functions: dict[str, FunctionBridge] = {}
-        self._waiting_since: dict[tuple[str, str], float] = {}  # by side and function
+        self._since: dict[tuple[str, str], float] = {}  # since when something is so, by its name and a function
         self._stop_requests = 0
         self._stopping = asyncio.Event()
         self._aborting = asyncio.Event()
@@ -99,9 +100,9 @@ class Bridge:
     async def _try_round(self) -> None:
         """Renew, discover and look. A side that does not answer stops the traffic until it does."""
         try:
-            async with asyncio.timeout(self._options.lease / (_RENEWALS_PER_LEASE + 1)):
+            async with asyncio.timeout(max(self._options.lease / (_RENEWALS_PER_LEASE + 1), _SHORTEST_ROUND)):
                 await self._round()
-        except (ClientError, *connection.CONNECTION_ERRORS) as error:
+        except (GeartrainError, *connection.CONNECTION_ERRORS) as error:
             for function in self._functions.values():
                 await function.allow(0, 0)
             problem = str(error) or "a side does not answer in time"
@@ -149,7 +150,7 @@ class Bridge:
             held = function.held.get(job.number)
             if held is not None and held.task is not None:
                 held.task.cancel()
-        for key in list(function.origins):
+        for key in list(function.brought):
             await self._redis.keep_origin(function.name, key)
         await self._redis.return_lost(function.name)
 
@@ -173,22 +174,33 @@ class Bridge:
 
     async def _decide(self, function: FunctionBridge, redis: SideState, server: SideState) -> None:
         way, grace = self._options.direction, self._options.grace
-        to_server = direction.most_under_way(redis, server, grace) if way != direction.TO_REDIS else 0
-        to_redis = direction.most_under_way(server, redis, grace) if way != direction.TO_SERVER else 0
+        before_to_server, before_to_redis = function.limits
+        to_server = to_redis = 0
+        if way != direction.TO_REDIS:
+            to_server = direction.most_under_way(redis, server, grace, before_to_server)
+        if way != direction.TO_SERVER:
+            to_redis = direction.most_under_way(server, redis, grace, before_to_redis)
         is_worker = way != direction.TO_REDIS and server.workers > 0
         if is_worker != function.registered:
             await self._redis.register(function.name, is_worker)
             function.registered = is_worker
         await function.allow(to_server, to_redis)
+        if self._has_lasted(("stranded", function.name), direction.is_stranded(server, redis)) >= max(
+            grace, LOOK_SECONDS
+        ):
+            function.recall()
 
     def _with_wait(self, side: str, function: str, state: SideState) -> SideState:
         """The state with the time for which jobs have waited without a break."""
-        key = (side, function)
-        if not state.waiting:
-            self._waiting_since.pop(key, None)
-            return state
+        return state._replace(waited=self._has_lasted((side, function), state.waiting > 0))
+
+    def _has_lasted(self, what: tuple[str, str], is_so: bool) -> float:
+        """For how many seconds it has been so at every look."""
+        if not is_so:
+            self._since.pop(what, None)
+            return 0.0
         now = asyncio.get_running_loop().time()
-        return state._replace(waited=now - self._waiting_since.setdefault(key, now))
+        return now - self._since.setdefault(what, now)
 
     def _arrived(self, function: str) -> None:
         joined = self._functions.get(function)

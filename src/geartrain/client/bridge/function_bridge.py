@@ -13,7 +13,6 @@ import hashlib
 from collections.abc import Callable
 from typing import Final
 
-from geartrain.client.async_job import AsyncJob
 from geartrain.client.async_worker import AsyncWorker
 from geartrain.client.bridge.direction import SideState
 from geartrain.client.bridge.redis_side import RedisSide
@@ -23,7 +22,7 @@ from geartrain.client.job_events import Completed, Failed, Progressed
 from geartrain.client.protocols.base import whole_numbers
 from geartrain.client.redis import connection
 from geartrain.client.redis.plain_worker import TakenJob
-from geartrain.errors import ClientError, JobFailedError, ResultGoneError, ServerGoneError
+from geartrain.errors import AdminError, ClientError, JobFailedError, ResultGoneError, ServerGoneError
 from geartrain.model import Priority
 
 _RETRY_SECONDS: Final = 1.0  # until Redis is asked again
@@ -55,6 +54,23 @@ class SentJob:
     task: asyncio.Task[None] | None = None
 
 
+@dataclasses.dataclass
+class BroughtJob:
+    """A job of the server that is in Redis."""
+
+    key: str  # its name there
+    number: int = 0  # 0: not known yet
+    recall: asyncio.Task[bool] | None = None  # whether it could be withdrawn
+
+    @property
+    def may_be_recalled(self) -> bool:
+        """Whether it is in Redis, and neither withdrawn nor about to be."""
+        last = self.recall
+        return self.number > 0 and (
+            last is None or (last.done() and (last.exception() is not None or not last.result()))
+        )
+
+
 class FunctionBridge:
     """A function. `tell` is called with a line for the person who runs the bridge."""
 
@@ -63,7 +79,7 @@ class FunctionBridge:
         self.has_lock = False  # no other bridge serves this function
         self.registered = False  # in Redis' count of workers
         self.held: dict[int, SentJob] = {}  # jobs of Redis at the server, by number
-        self.origins: set[str] = set()  # names of the server's jobs that are in Redis
+        self.brought: dict[str, BroughtJob] = {}  # jobs of the server in Redis, by name
         self.unsettled = True  # what is counted may still miss a change that this bridge made
         self._redis = redis
         self._server = server
@@ -100,6 +116,18 @@ class FunctionBridge:
             if most and way not in self._told:
                 self._told.add(way)
                 self._tell(f"{self.name}: jobs go from {way}")
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """How many jobs may be under way to the server, and to Redis."""
+        return self._most_to_server, self._most_to_redis
+
+    def recall(self) -> None:
+        """Take the jobs of the server that no worker in Redis has begun back there, if it can take them."""
+        for brought in self.brought.values():
+            if self._server.takes_back and brought.may_be_recalled:
+                withdrawing = self._redis.withdraw(self.name, brought.number, brought.key)
+                brought.recall = asyncio.create_task(withdrawing)
 
     def wake(self) -> None:
         """Take jobs now, if some are allowed."""
@@ -213,21 +241,35 @@ class FunctionBridge:
         if job.details.unique.startswith(self._unique_prefix):
             return await self._came_back(int(job.details.unique.removeprefix(self._unique_prefix)))
         key = _origin_key(job)
-        self.origins.add(key)
-        brought: list[AsyncJob] = []
+        brought = self.brought[key] = BroughtJob(key)
         try:
-            ending = await self._bring(job, key, brought)
-        except asyncio.CancelledError:
-            await self._withdraw(key, brought)
+            while (ending := await self._bring(job, brought)) is None:
+                if await self._given_back(job):
+                    return b""
+        except asyncio.CancelledError:  # the server took its job back
+            with contextlib.suppress(*connection.CONNECTION_ERRORS):
+                await self._redis.withdraw(self.name, brought.number, key)
             raise
         finally:
-            self.origins.discard(key)
+            self.brought.pop(key, None)
         with contextlib.suppress(*connection.CONNECTION_ERRORS):  # then it expires
             await self._redis.forget_origin(self.name, key)
         self._count(to_server=False, failed=isinstance(ending, Failed))
         if isinstance(ending, Completed):
             return ending.result
         raise JobFailedError(ending.reason, ending.reason, ending.code, ending.data)
+
+    async def _given_back(self, job: Job) -> bool:
+        """Give a job that was withdrawn from Redis back to the server; false if it does not take it."""
+        try:
+            await self._server.give_back(job.details.handle, "no worker in Redis has begun it")
+        except AdminError as error:
+            if error.kind != "not-found":
+                self._tell(f"{self.name}: the server does not take a job back: {error}")
+                return False
+        self._summary.sent_back += 1
+        job.revoked = True  # it is no longer this worker's: nothing is reported
+        return True
 
     async def _came_back(self, number: int) -> bytes:
         """Answer a job that a bridge sent from this Redis; without a job here, its bridge was killed meanwhile."""
@@ -236,27 +278,21 @@ class FunctionBridge:
             await self._go_home(held)
         return b""
 
-    async def _bring(self, job: Job, key: str, brought: list[AsyncJob]) -> Completed | Failed:
+    async def _bring(self, job: Job, brought: BroughtJob) -> Completed | Failed | None:
+        """How a job of the server ended in Redis; None if it was withdrawn."""
         while True:
-            copy = await self._redis.bring(self.name, job.payload, key)
-            brought[:] = [copy]
+            copy = await self._redis.bring(self.name, job.payload, brought.key)
+            brought.number, brought.recall = int(copy.handle), None
             try:
                 async for event in copy.events():
-                    if isinstance(event, Completed | Failed):
-                        return event
                     if isinstance(event, Progressed):
                         job.progress(event.numerator, event.denominator)
+                    elif isinstance(event, Completed | Failed):
+                        return None if brought.recall is not None and await brought.recall else event
             except ResultGoneError:
                 pass  # Redis lost the job: it was restarted, or emptied
             except ServerGoneError:
                 await asyncio.sleep(_RETRY_SECONDS)
-
-    async def _withdraw(self, key: str, brought: list[AsyncJob]) -> None:
-        """The server took its job back. The name is forgotten first: a job that is withdrawn must not end another."""
-        with contextlib.suppress(*connection.CONNECTION_ERRORS):
-            await self._redis.forget_origin(self.name, key)
-            for copy in brought:
-                await self._redis.withdraw(self.name, int(copy.handle))
 
     def _count(self, to_server: bool, failed: bool) -> None:
         if to_server:

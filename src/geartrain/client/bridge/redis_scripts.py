@@ -7,7 +7,7 @@ job that is brought twice is one job.
 
 from typing import Final
 
-from geartrain.client.redis.scripts import NOW, script
+from geartrain.client.redis.scripts import END_JOB, NOW, script
 
 KEYS_PER_FUNCTION: Final = 7
 
@@ -93,6 +93,18 @@ redis.call('SET', KEYS[1], id, 'PX', ARGV[3])
 redis.call('PUBLISH', KEYS[5], 'create:' .. id)
 redis.call('LPUSH', KEYS[3], id)
 return id
+"""
+)
+
+# KEYS origin, queue, job, channel, lock; ARGV id, output, seconds until the hash and the lock expire.
+# Ends a job that was brought and still waits, and forgets its origin in the same step: the next job of that origin is
+# a new one. Returns 0 if it does not wait.
+WITHDRAW: Final = script(
+    END_JOB
+    + """
+if redis.call('LREM', KEYS[2], 0, ARGV[1]) == 0 then return 0 end
+redis.call('DEL', KEYS[1])
+return end_job(KEYS[3], KEYS[4], KEYS[5], ARGV[1], 'error', ARGV[2], ARGV[3], ARGV[4])
 """
 )
 

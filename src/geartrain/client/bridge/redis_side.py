@@ -9,7 +9,7 @@ from geartrain.client.async_client import AsyncClient
 from geartrain.client.async_job import AsyncJob
 from geartrain.client.bridge import redis_scripts
 from geartrain.client.bridge.direction import SideState
-from geartrain.client.redis import client_flow, connection, flow, names
+from geartrain.client.redis import connection, flow, names, plain_worker
 from geartrain.client.redis.connection import RedisConnection
 from geartrain.client.redis.flow import Flow
 from geartrain.client.redis.leased_worker import LeasedWorker
@@ -160,9 +160,17 @@ class RedisSide:
         """The job has ended."""
         await self.run(_ask("DEL", names.origin(function, key)))
 
-    async def withdraw(self, function: str, number: int) -> None:
-        """Cancel a job that was brought, if it still waits."""
-        await self.run(client_flow.cancel(function, number))
+    async def withdraw(self, function: str, number: int, key: str) -> bool:
+        """End a job that was brought, and forget its origin; false if it does not wait any more."""
+        keys = [
+            names.origin(function, key),
+            names.queue(function, "normal"),
+            names.job(function, number),
+            names.channel(function),
+            names.lock(function, number),
+        ]
+        arguments = [number, "the server has it again", plain_worker.HASH_SECONDS, plain_worker.LOCK_SECONDS]
+        return bool(await self.run(flow.evaluate(redis_scripts.WITHDRAW, keys, arguments)))
 
     @property
     def _origin_milliseconds(self) -> int:

@@ -13,6 +13,7 @@ from geartrain.errors import AdminError
 # A few functions are asked for one by one, more by pages of all.
 _FEW_FUNCTIONS: Final = 50
 _PAGE: Final = 1000
+_WITH_HANDLES: Final = ("gearman", "http")  # protocols that tell workers the server's own name of a job
 
 
 class ServerSide:
@@ -29,6 +30,15 @@ class ServerSide:
         self._is_gearmand = await gearmand.is_gearmand(self.url)
         if not self._is_gearmand:
             await control.ask(self.client, "ping")
+
+    @property
+    def takes_back(self) -> bool:
+        """Whether a worker can give a job back; gearmand takes it only from a worker that disconnects."""
+        return not self._is_gearmand and self.client.protocol in _WITH_HANDLES
+
+    async def give_back(self, handle: bytes, reason: str) -> None:
+        """Put a job that this bridge has as a worker into its queue again; an AdminError if the server refuses."""
+        await control.ask(self.client, "postpone", handle=jsonbytes.encode(handle), seconds=0, reason=reason)
 
     async def close(self) -> None:
         """Close the connection."""

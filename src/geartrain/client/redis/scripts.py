@@ -35,6 +35,18 @@ local t = redis.call('TIME')
 local now = t[1] + t[2] / 1000000
 """
 
+# Writes down how a job ended, as in the document.
+END_JOB: Final = """
+local function end_job(job, channel, lock, id, status, output, hash_seconds, lock_seconds)
+  redis.call('HMSET', job, 'status', status, 'output', output)
+  redis.call('EXPIRE', job, hash_seconds)
+  redis.call('PUBLISH', channel, 'finish:' .. id)
+  redis.call('LPUSH', lock, 'OK')
+  redis.call('EXPIRE', lock, lock_seconds)
+  return 1
+end
+"""
+
 # KEYS workers, count; ARGV worker, lease. A worker that is registered already is not counted again.
 REGISTER: Final = script(
     NOW
@@ -120,14 +132,10 @@ return 1
 # KEYS taken, job, channel, lock; ARGV entry, id, status, output, seconds until the hash and the lock expire.
 # Ends a job as in the document; returns 0 and does nothing if it was given to another worker meanwhile.
 FINISH: Final = script(
-    """
+    END_JOB
+    + """
 if redis.call('ZREM', KEYS[1], ARGV[1]) == 0 then return 0 end
-redis.call('HMSET', KEYS[2], 'status', ARGV[3], 'output', ARGV[4])
-redis.call('EXPIRE', KEYS[2], ARGV[5])
-redis.call('PUBLISH', KEYS[3], 'finish:' .. ARGV[2])
-redis.call('LPUSH', KEYS[4], 'OK')
-redis.call('EXPIRE', KEYS[4], ARGV[6])
-return 1
+return end_job(KEYS[2], KEYS[3], KEYS[4], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6])
 """
 )
 
@@ -189,15 +197,11 @@ return {back, #gone}
 # ARGV id, output, seconds until the hash and the lock expire.
 # Ends a waiting job with an error; 0 if it does not wait.
 CANCEL: Final = script(
-    """
+    END_JOB
+    + """
 local removed = redis.call('ZREM', KEYS[1], ARGV[1])
 for place = 2, 4 do removed = removed + redis.call('LREM', KEYS[place], 0, ARGV[1]) end
 if removed == 0 then return 0 end
-redis.call('HMSET', KEYS[5], 'status', 'error', 'output', ARGV[2])
-redis.call('EXPIRE', KEYS[5], ARGV[3])
-redis.call('PUBLISH', KEYS[6], 'finish:' .. ARGV[1])
-redis.call('LPUSH', KEYS[7], 'OK')
-redis.call('EXPIRE', KEYS[7], ARGV[4])
-return 1
+return end_job(KEYS[5], KEYS[6], KEYS[7], ARGV[1], 'error', ARGV[2], ARGV[3], ARGV[4])
 """
 )
