@@ -23,11 +23,12 @@ MARK: Final = ROOT / "src" / "geartrain" / "doors" / "http" / "dashboard" / "mar
 # The navigation, by heading: pages below `docs`, or made from files of the repository.
 NAVIGATION: Final = {
     "Start": (
-        "install", "tutorial", "from-gearmand", "from-celery", "from-rq", "from-dramatiq", "from-procrastinate",
+        "install", "tutorial", "from-gearmand", "from-gearmonkey", "from-celery", "from-rq", "from-dramatiq",
+        "from-procrastinate",
     ),
     "Guides": (
-        "app", "observability", "web-frameworks", "outbox", "library", "dashboard", "admin", "security", "operations",
-        "cluster", "cluster-operations",
+        "app", "observability", "web-frameworks", "outbox", "library", "dashboard", "admin", "assistants", "security",
+        "operations", "cluster", "cluster-operations",
     ),
     "Reference": (
         "command-line", "settings", "http", "metrics", "python-api", "rights-table", "dump-format",

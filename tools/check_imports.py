@@ -42,7 +42,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "cluster": frozenset({"engine", "store", "runtime"}),
     "doors": frozenset({"wire", "engine", "runtime", "admin"}),
     "server": frozenset({"wire", "engine", "store", "runtime", "admin", "doors", "cluster"}),
-    "maintenance": frozenset({"engine", "store", "server"}),
+    "maintenance": frozenset({"wire", "engine", "store", "server"}),
     "client": frozenset({"wire"}),
     "app": frozenset({"client"}),
     "otel": frozenset({"app"}),  # OpenTelemetry, for apps

@@ -40,6 +40,8 @@ VERBS: Final = {
     "load": "load",
     "import": "import_jobs",
     "move": "move",
+    "bridge": "bridge",
+    "mcp": "mcp",
     "outbox": "outbox",
     "doctor": "doctor",
     "compact": "compact",

@@ -9,8 +9,8 @@ import typer
 
 from geartrain.cli import formatting, local_store, progress, tables
 from geartrain.maintenance import store_file
-from geartrain.maintenance.queue_import import gearmand_queue, store_import
-from geartrain.maintenance.queue_import.gearmand_queue import QueuedJob
+from geartrain.maintenance.queue_import import gearmand_queue, periodic_dump, store_import
+from geartrain.maintenance.queue_import.queued_job import QueuedJob
 from geartrain.server.process import log
 
 GEARMAND_EPILOG: Final = """
@@ -33,6 +33,29 @@ belong to a job of the store is skipped, as if a client had submitted it again; 
 - `geartrain import gearmand queue.db --store sqlite:///srv/new/jobs.db` creates a new store
 """
 
+PERIODIC_EPILOG: Final = """
+**What it reads.** The file that `periodic dump FILE` of the original Periodic server (periodicd) writes: all jobs
+that wait or run. Files of 2018, before jobs had a version, are read too. A `DUMP` of Geartrain over Periodic's
+protocol has the same form. go-periodic's server has no such command.
+
+**Before.** Let the workers of the old server finish, dump, and stop it, so that no job runs at both servers; stop
+Geartrain if the store is its own. The file is only read. With `--dry-run` the command prints what it found, and no
+store is opened.
+
+**What stays the same.** Function, name, payload, time to run, timeout, and the count of a job that its worker
+rescheduled. The name is the unique key. Jobs that are due run at once.
+
+**All or nothing.** The whole file is checked first, and added in one transaction. A job whose function and name
+belong to a job of the store, or of the file before it, is skipped; so the command can be repeated. A running server
+takes the same file without this command, by `periodic load FILE`; there a job replaces the one of its name.
+
+**Examples**
+
+- `periodic -H tcp://old:5000 dump jobs.dump`, then `geartrain import periodic jobs.dump --dry-run`
+
+- `geartrain import periodic jobs.dump --store sqlite:///srv/new/jobs.db` creates a new store
+"""
+
 _HEAD: Final = ("FUNCTION", "HIGH", "NORMAL", "LOW", "SCHEDULED")
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what the file has; change nothing.")]
@@ -48,6 +71,7 @@ def add(app: typer.Typer) -> None:
     )
     group.callback()(lambda: None)  # without it, typer makes a group of one command that command
     group.command("gearmand", epilog=GEARMAND_EPILOG)(import_gearmand)
+    group.command("periodic", epilog=PERIODIC_EPILOG)(import_periodic)
     app.add_typer(group)
 
 
@@ -64,11 +88,24 @@ def import_gearmand(
     """Add the jobs of a queue that gearmand wrote. The server must be stopped."""
     with local_store.plain_errors(str(file)):
         queue = list(gearmand_queue.read(file, table))
-    _import(file, queue, store, config, dry_run, json)
+    _import(file, queue, store_import.GEARMAN, store, config, dry_run, json)
+
+
+def import_periodic(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `periodic dump` wrote.")],
+    store: local_store.Store = None,
+    config: local_store.Config = None,
+    dry_run: DryRun = False,
+    json: local_store.Json = False,
+) -> None:
+    """Add the jobs of a dump of a Periodic server. Geartrain must be stopped."""
+    with local_store.plain_errors(str(file)):
+        queue = periodic_dump.read(file)
+    _import(file, queue, store_import.PERIODIC, store, config, dry_run, json)
 
 
 def _import(
-    file: Path, queue: list[QueuedJob], store: str | None, config: str | None, dry_run: bool, json: bool
+    file: Path, queue: list[QueuedJob], door: str, store: str | None, config: str | None, dry_run: bool, json: bool
 ) -> None:
     if dry_run:
         _print_contents(file, queue, json)
@@ -78,7 +115,7 @@ def _import(
     line = progress.ProgressLine("importing")
     with local_store.plain_errors(str(location.path)), log.opened(log.STDERR, "warning", "text"):
         try:
-            summary = store_import.add(location, queue, settings, line)
+            summary = store_import.add(location, queue, door, settings, line)
         finally:
             line.end()
     if json:

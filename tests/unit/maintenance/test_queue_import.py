@@ -11,7 +11,7 @@ import pytest
 
 from geartrain.errors import StoreError
 from geartrain.maintenance.queue_import import gearmand_queue
-from geartrain.maintenance.queue_import.gearmand_queue import QueuedJob
+from geartrain.maintenance.queue_import.queued_job import QueuedJob
 from geartrain.model import Priority
 
 FIXTURES = Path(__file__).with_name("fixtures")

@@ -40,14 +40,16 @@ def parse(url: str) -> Address:
 class RedisConnection:
     """Runs flows. Each command has a connection to itself; with `single` all share one, as a worker's must."""
 
-    def __init__(self, url: str, single: bool = False, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, url: str, single: bool = False, tls: ssl.SSLContext | None = None, token: str | None = None
+    ) -> None:
         self.breaks = 0  # how many connections were lost
         self._address = parse(url)
         self._single = single
         self._idle: list[Pipeline] = []
         self._opening = asyncio.Lock()  # of the single connection
         self._busy: set[Pipeline] = set()
-        self._credentials = credentials_for(self._address, tls, None)
+        self._credentials = credentials_for(self._address, tls, token)
         self._pops = BlockingPops(self._address, self._unblock)
         self._pops.tls, self._pops.token = self._credentials.tls, self._credentials.token
 

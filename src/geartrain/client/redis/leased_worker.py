@@ -113,16 +113,25 @@ class LeasedWorker(PlainWorker):
         """
         for function in functions:
             yield from self.register(function)
+        lost = yield from self.hold(tasks)
+        for function in functions:
+            yield from self.return_lost(function)
+        return lost
+
+    def hold(self, tasks: Sequence[TakenJob]) -> Flow[list[TakenJob]]:
+        """Renew the leases of jobs; returns those that were given to other workers."""
         lost = []
         for task in tasks:
             arguments = [self._entry(task), self._lease]
             if not (yield from flow.evaluate(scripts.HOLD, [names.taken(task.function)], arguments)):
                 lost.append(task)
-        for function in functions:
-            keys = [names.taken(function), names.workers(function), names.count(function)]
-            keys += [*_queues(function), *_popped(function)]
-            yield from flow.evaluate(scripts.RETURN_LOST, keys, [function, self._lease])
         return lost
+
+    def return_lost(self, function: str) -> Flow[None]:
+        """Put back the jobs of dead workers, and subtract these from the count."""
+        keys = [names.taken(function), names.workers(function), names.count(function)]
+        keys += [*_queues(function), *_popped(function)]
+        yield from flow.evaluate(scripts.RETURN_LOST, keys, [function, self._lease])
 
     def _entry(self, task: TakenJob) -> str:
         return f"{task.priority} {task.number} {self._token}"

@@ -49,3 +49,21 @@ def of_queue(key: bytes) -> tuple[str, str]:
     """The function and priority of a queue; functions may have colons in their names."""
     function, _, priority = key.decode("utf-8", "surrogateescape").removeprefix("queue:").rpartition(":")
     return function, priority
+
+
+def brought(function: str) -> str:
+    """Jobs that a bridge has brought from another server, by the time at which it did."""
+    return f"geartrain:brought:{function}"
+
+
+def origin(function: str, key: str) -> str:
+    """The number of the job that a bridge has brought for a job of another server."""
+    return f"geartrain:origin:{function}:{key}"
+
+
+def bridge(function: str) -> str:
+    """The lock of the bridge that serves a function."""
+    return f"geartrain:bridge:{function}"
+
+
+IDENTITY: Final = "geartrain:identity"  # of this Redis, for bridges

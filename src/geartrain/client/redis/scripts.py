@@ -18,7 +18,8 @@ class Script(NamedTuple):
     sha1: str
 
 
-def _script(text: str) -> Script:
+def script(text: str) -> Script:
+    """A script with its hash."""
     return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
@@ -29,14 +30,26 @@ _DUE_TEXT: Final = (
 # Takes a job that is due: KEYS queue:{FN}:scheduled, ARGV the time.
 DUE: Final = Script(_DUE_TEXT, "5231827cd49b540660ef44969b38cc858f157824")
 
-_NOW: Final = """
+NOW: Final = """
 local t = redis.call('TIME')
 local now = t[1] + t[2] / 1000000
 """
 
+# Writes down how a job ended, as in the document.
+END_JOB: Final = """
+local function end_job(job, channel, lock, id, status, output, hash_seconds, lock_seconds)
+  redis.call('HMSET', job, 'status', status, 'output', output)
+  redis.call('EXPIRE', job, hash_seconds)
+  redis.call('PUBLISH', channel, 'finish:' .. id)
+  redis.call('LPUSH', lock, 'OK')
+  redis.call('EXPIRE', lock, lock_seconds)
+  return 1
+end
+"""
+
 # KEYS workers, count; ARGV worker, lease. A worker that is registered already is not counted again.
-REGISTER: Final = _script(
-    _NOW
+REGISTER: Final = script(
+    NOW
     + """
 local new = redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
 if new == 1 then redis.call('INCR', KEYS[2]) end
@@ -45,7 +58,7 @@ return new
 )
 
 # KEYS workers, count; ARGV worker.
-UNREGISTER: Final = _script(
+UNREGISTER: Final = script(
     """
 local known = redis.call('ZREM', KEYS[1], ARGV[1])
 if known == 1 then redis.call('DECR', KEYS[2]) end
@@ -60,8 +73,8 @@ return known
 # the document, in one step: a job is always recorded somewhere, a second worker finds nothing to take, and the jobs
 # that go back do not end the wait of another worker, which would put them back as well.
 # Returns the function's number, the priority, the id and the input; no input if the hash is gone or finished.
-TAKE: Final = _script(
-    _NOW
+TAKE: Final = script(
+    NOW
     + """
 local count = tonumber(ARGV[4])
 local names = {'high', 'normal', 'low'}
@@ -99,7 +112,7 @@ return false
 )
 
 # KEYS taken, popped, queue; ARGV priority, id. Puts back a job that ended a wait.
-PUT_BACK: Final = _script(
+PUT_BACK: Final = script(
     """
 if redis.call('LREM', KEYS[2], 1, ARGV[2]) == 1 then redis.call('RPUSH', KEYS[3], ARGV[2]) end
 return redis.call('ZREM', KEYS[1], ARGV[1] .. ' ' .. ARGV[2] .. ' ')
@@ -107,8 +120,8 @@ return redis.call('ZREM', KEYS[1], ARGV[1] .. ' ' .. ARGV[2] .. ' ')
 )
 
 # KEYS taken; ARGV entry, lease. Renews a lease; 0 if the job was given to another worker meanwhile.
-HOLD: Final = _script(
-    _NOW
+HOLD: Final = script(
+    NOW
     + """
 if not redis.call('ZSCORE', KEYS[1], ARGV[1]) then return 0 end
 redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
@@ -118,15 +131,11 @@ return 1
 
 # KEYS taken, job, channel, lock; ARGV entry, id, status, output, seconds until the hash and the lock expire.
 # Ends a job as in the document; returns 0 and does nothing if it was given to another worker meanwhile.
-FINISH: Final = _script(
-    """
+FINISH: Final = script(
+    END_JOB
+    + """
 if redis.call('ZREM', KEYS[1], ARGV[1]) == 0 then return 0 end
-redis.call('HMSET', KEYS[2], 'status', ARGV[3], 'output', ARGV[4])
-redis.call('EXPIRE', KEYS[2], ARGV[5])
-redis.call('PUBLISH', KEYS[3], 'finish:' .. ARGV[2])
-redis.call('LPUSH', KEYS[4], 'OK')
-redis.call('EXPIRE', KEYS[4], ARGV[6])
-return 1
+return end_job(KEYS[2], KEYS[3], KEYS[4], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6])
 """
 )
 
@@ -142,8 +151,8 @@ end
 """
 
 # KEYS taken, queue, job; ARGV entry, priority, id. Gives back a job that this worker has taken.
-GIVE_BACK: Final = _script(
-    _NOW
+GIVE_BACK: Final = script(
+    NOW
     + _PUT_BACK
     + """
 if redis.call('ZREM', KEYS[1], ARGV[1]) == 0 then return 0 end
@@ -156,8 +165,8 @@ return put_back(KEYS[2], ARGV[2], KEYS[3], ARGV[3])
 # A popped job that was marked a lease ago and is still in its list has lost its worker. Such jobs, and taken jobs whose
 # lease has expired, go back to their queues; workers whose lease has expired are subtracted from the count.
 # Returns the numbers of jobs and workers.
-RETURN_LOST: Final = _script(
-    _NOW
+RETURN_LOST: Final = script(
+    NOW
     + _PUT_BACK
     + """
 local queues = {scheduled = KEYS[4], high = KEYS[5], normal = KEYS[6], low = KEYS[7]}
@@ -187,16 +196,12 @@ return {back, #gone}
 # KEYS queue:{FN}:scheduled, :high, :normal, :low, job, channel, lock;
 # ARGV id, output, seconds until the hash and the lock expire.
 # Ends a waiting job with an error; 0 if it does not wait.
-CANCEL: Final = _script(
-    """
+CANCEL: Final = script(
+    END_JOB
+    + """
 local removed = redis.call('ZREM', KEYS[1], ARGV[1])
 for place = 2, 4 do removed = removed + redis.call('LREM', KEYS[place], 0, ARGV[1]) end
 if removed == 0 then return 0 end
-redis.call('HMSET', KEYS[5], 'status', 'error', 'output', ARGV[2])
-redis.call('EXPIRE', KEYS[5], ARGV[3])
-redis.call('PUBLISH', KEYS[6], 'finish:' .. ARGV[1])
-redis.call('LPUSH', KEYS[7], 'OK')
-redis.call('EXPIRE', KEYS[7], ARGV[4])
-return 1
+return end_job(KEYS[5], KEYS[6], KEYS[7], ARGV[1], 'error', ARGV[2], ARGV[3], ARGV[4])
 """
 )

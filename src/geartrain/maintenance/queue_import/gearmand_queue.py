@@ -6,41 +6,27 @@ ended. The source is opened for reading only.
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import apsw
 
 from geartrain.errors import StoreError
-from geartrain.maintenance.queue_import import sql_dump
+from geartrain.maintenance.queue_import import queued_job, sql_dump
+from geartrain.maintenance.queue_import.queued_job import QueuedJob
 from geartrain.model import Priority
 from geartrain.store import schema
 
 COLUMNS: Final = ("unique_key", "function_name", "priority", "data")
 RUN_AT: Final = "when_to_run"  # a time; older versions of gearmand do not have the column
 _BUSY_MILLISECONDS: Final = 5000
-_HEAD_SIZE: Final = 64
-_SQLITE: Final = b"SQLite format 3\0"
 _MOVE: Final = "start gearmand with it and use `geartrain move`"
 
 # How files begin that are not a queue, and what to do with them.
-_OTHERS: Final[tuple[tuple[bytes, str], ...]] = (
+_OTHERS: Final[queued_job.OtherFiles] = (
     (b"PGDMP", "a dump of PostgreSQL in its custom format; write it as text with `pg_restore -f queue.sql FILE`"),
     (b"REDIS", f"a file of Redis; {_MOVE}"),
     (b"ToKyO CaBiNeT", f"a Tokyo Cabinet file; {_MOVE}"),
-    (b"\x1f\x8b", "compressed with gzip; unpack it first"),
-    (b"(\xb5/\xfd", "compressed with zstd; unpack it first"),
-    (b'{"geartrain":"dump"', "a dump of Geartrain; use `geartrain load`"),
 )
-
-
-class QueuedJob(NamedTuple):
-    """A job of another server that waits."""
-
-    function: bytes
-    unique: bytes  # as its client gave it
-    payload: bytes
-    priority: Priority = Priority.NORMAL
-    run_at: float = 0.0  # epoch seconds; 0: at once
 
 
 def read(path: Path, table: str = "") -> Iterator[QueuedJob]:
@@ -48,17 +34,8 @@ def read(path: Path, table: str = "") -> Iterator[QueuedJob]:
 
     `table` is the name of the table, for a file that has several of this form.
     """
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD_SIZE)
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror}") from None
-    for magic, description in _OTHERS:
-        if head.startswith(magic):
-            raise StoreError(f"{path} is not a queue of gearmand: it is {description}")
-    if not head:
-        raise StoreError(f"{path} is empty")
-    rows = _sqlite_rows(path, table) if head.startswith(_SQLITE) else _dump_rows(path, table)
+    head = queued_job.head_of(path, "a queue of gearmand", _OTHERS)
+    rows = _sqlite_rows(path, table) if head.startswith(queued_job.SQLITE) else _dump_rows(path, table)
     for number, row in enumerate(rows, start=1):
         yield _job(row, f"{path}: row {number}")
 

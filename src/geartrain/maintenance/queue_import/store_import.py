@@ -5,15 +5,16 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from geartrain.maintenance.dump_writer import Progress
-from geartrain.maintenance.queue_import.gearmand_queue import QueuedJob
+from geartrain.maintenance.queue_import.queued_job import QueuedJob
 from geartrain.model import Job
 from geartrain.server.config import settings as table
 from geartrain.server.config.settings import Settings
 from geartrain.store import loader
 from geartrain.store.sqlite import SqliteStore
 
-_DOOR: Final = "gearman"
-# The unique ID of jobs that are the same if their payloads are. gearmand's table has at most one of them per function.
+GEARMAN: Final = "gearman"
+PERIODIC: Final = "periodic"
+# Gearman's unique ID of jobs that are the same if their payloads are. gearmand has at most one of them per function.
 _BY_PAYLOAD: Final = b"-"
 
 
@@ -49,18 +50,21 @@ def count(jobs: Iterable[QueuedJob], now: float) -> list[FunctionCount]:
     return [FunctionCount(function, *numbers) for function, numbers in sorted(counts.items())]
 
 
-def add(store: SqliteStore, queue: list[QueuedJob], settings: Settings, progress: Progress) -> ImportSummary:
-    """Add the jobs. Handles are new; priority, unique key, payload and time to run stay."""
+def add(store: SqliteStore, queue: list[QueuedJob], door: str, settings: Settings, progress: Progress) -> ImportSummary:
+    """Add the jobs, as if they had come by this door. Handles are new; everything else stays."""
     prefix = table.handle_prefix(settings)
     now = time.time()
-    summary = loader.add_jobs(store, lambda next_id: _jobs(queue, next_id, prefix, now), lambda _: None, progress)
+    summary = loader.add_jobs(store, lambda next_id: _jobs(queue, door, next_id, prefix, now), lambda _: None, progress)
     return ImportSummary(summary.jobs, summary.clashing)
 
 
-def _jobs(queue: list[QueuedJob], next_id: int, prefix: bytes, now: float) -> Iterator[Job]:
+def _jobs(queue: list[QueuedJob], door: str, next_id: int, prefix: bytes, now: float) -> Iterator[Job]:
+    no_key = _BY_PAYLOAD if door == GEARMAN else b""
     for id, queued in enumerate(queue, start=next_id):
-        key = queued.unique if queued.unique != _BY_PAYLOAD else b""
-        yield Job(
+        key = queued.unique if queued.unique != no_key else b""
+        job = Job(
             id, b"%b:%d" % (prefix, id), queued.function, key, queued.payload, queued.priority, True,
-            queued.run_at or now, now, _DOOR,
+            queued.run_at or now, now, door,
         )  # fmt: skip
+        job.timeout, job.count = queued.timeout, queued.steps
+        yield job
