@@ -67,6 +67,7 @@ class SimulatedStore:
     durable = True
     is_shared = True
     handle_prefix = b"H:sim"
+    secret = b""
 
     def __init__(
         self, database: Database, machine: Machine, network: Network, audit: Audit, node: Node, patience: float
@@ -178,6 +179,12 @@ class SimulatedStore:
         raise NotImplementedError
 
     def fence_named(self, name: str) -> bool:
+        raise NotImplementedError
+
+    def change_locks(self, changes: Any) -> Any:
+        raise NotImplementedError
+
+    def lock_uses(self, names: Any) -> Any:
         raise NotImplementedError
 
     def records(self, query: contract.Query) -> list[contract.Record]:
