@@ -73,6 +73,7 @@ COLD = (
     "doors/periodic/first_due.py",
     "doors/periodic/config.py",
     "doors/periodic/locks.py",
+    "doors/periodic/shared_locks.py",
     "doors/http/*.py",
     "doors/tls_listener.py",
     "doors/web_access.py",

@@ -2,6 +2,7 @@
 
     python -m campaigns.membership --schedules 100000            two to four servers each
     python -m campaigns.membership --schedules 3 --nodes 1000    large clusters
+    python -m campaigns.membership --schedules 3 --nodes 1000 --episodes 2000      with thousands of faults in each
     python -m campaigns.membership --seed 7                      the schedules of an earlier run
     python -m campaigns.membership --seed 7 --only 4711          one of them
     python -m campaigns.membership --mutant lapses-late          break something, and see it found
@@ -13,11 +14,12 @@ import argparse
 import collections
 import gc
 import logging
+import math
 import random
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from campaigns.membership.mutants import MUTANTS
 from campaigns.membership.schedule import HEALTHY, Mutant, Schedule
@@ -33,7 +35,8 @@ class Totals:
     """Sums over schedules."""
 
     def __init__(self) -> None:
-        self.schedules = 0
+        self.schedules = 0  # whole clusters
+        self.episodes = 0  # faults in clusters that have many
         self.servers = 0
         self.steps = 0
         self.simulated = 0.0  # seconds
@@ -43,6 +46,8 @@ class Totals:
 
     def add(self, schedule: Schedule) -> None:
         self.schedules += 1
+        if schedule.has_episodes:
+            self.episodes += sum(schedule.counts.values())
         self.servers += schedule.starts
         self.steps += schedule.world.steps
         self.simulated += schedule.world.now
@@ -57,7 +62,8 @@ class Totals:
 
     def progress(self) -> str:
         seconds = time.monotonic() - self.began
-        return f"{self.schedules} schedules, {self.steps} steps, {seconds:.0f} s"
+        episodes = f" with {self.episodes} episodes" if self.episodes else ""
+        return f"{self.schedules} schedules{episodes}, {self.steps} steps, {seconds:.0f} s"
 
     def print(self) -> None:
         print(f"{self.progress()}: {self.servers} starts of servers, {self.simulated:.0f} simulated seconds")
@@ -65,29 +71,47 @@ class Totals:
             print(f"  {title}: " + ", ".join(f"{name} {number}" for name, number in sorted(counter.items())))
 
 
-def run(numbers: Iterable[int], seed: int, nodes: int, mutant: Mutant, totals: Totals) -> bool:
-    """Run schedules until one breaks a rule; whether none did."""
+class Size(NamedTuple):
+    """Of the clusters."""
+
+    nodes: int = 0  # two to four at random
+    episodes: int = 0  # a few faults
+
+    def words(self) -> str:
+        return f"--nodes {self.nodes}" + (f" --episodes {self.episodes}" if self.episodes else "")
+
+
+def run(
+    numbers: Iterable[int], seed: int, size: Size, mutant: Mutant, totals: Totals, seconds: float = math.inf
+) -> bool:
+    """Run schedules until one breaks a rule, or the time is over; whether none broke one."""
     shown = time.monotonic()
+    end = shown + seconds
+    gc.collect()
+    gc.freeze()  # what is there already would be looked at in every collection
     gc.disable()
     try:
         for number in numbers:
-            schedule = Schedule(f"{seed}/{number}", nodes, mutant)
+            if time.monotonic() > end:
+                break
+            schedule = Schedule(f"{seed}/{number}", size.nodes, mutant, size.episodes)
             try:
                 schedule.run()
             except FaultError as fault:
                 print(f"FAULT in schedule {number} of seed {seed}: {fault}")
                 print(f"  faults: {schedule.counts}; lease {schedule.lease:g} s")
-                print(f"  repeat: python -m campaigns.membership --seed {seed} --nodes {nodes} --only {number}")
+                print(f"  repeat: python -m campaigns.membership --seed {seed} {size.words()} --only {number}")
                 return False
             finally:
                 totals.add(schedule)
-            if totals.schedules % _COLLECT_EVERY == 0 or nodes > _COLLECT_EVERY:
+            if totals.schedules % _COLLECT_EVERY == 0 or size.nodes > _COLLECT_EVERY:
                 gc.collect()
             if time.monotonic() - shown > _PROGRESS_SECONDS:
                 shown = time.monotonic()
                 print(totals.progress(), file=sys.stderr, flush=True)
     finally:
         gc.enable()
+        gc.unfreeze()
     return True
 
 
@@ -95,6 +119,8 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--schedules", type=int, default=SCHEDULES)
     parser.add_argument("--nodes", type=int, default=0, help="servers of each; without it, two to four at random")
+    parser.add_argument("--episodes", type=int, default=0, help="faults in each; without it, a few")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no schedule after this time")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--only", type=int, default=None, metavar="NUMBER", help="one schedule of that seed")
     parser.add_argument("--mutant", choices=sorted(MUTANTS), help="break this on purpose")
@@ -105,7 +131,8 @@ def main(words: Sequence[str] | None = None) -> int:
     print(f"seed {seed}; {len(numbers)} schedules; the core is {compiled.form()}", flush=True)
     totals = Totals()
     try:
-        is_faultless = run(numbers, seed, options.nodes, MUTANTS.get(options.mutant, HEALTHY), totals)
+        size = Size(options.nodes, options.episodes)
+        is_faultless = run(numbers, seed, size, MUTANTS.get(options.mutant, HEALTHY), totals, options.seconds)
     except KeyboardInterrupt:
         print("interrupted")
         is_faultless = True

@@ -18,7 +18,6 @@ from campaigns.membership.world import World
 from geartrain.admin.schedule import ScheduleRun
 from geartrain.engine.job import LiveJob
 from geartrain.store.contract import Batch, CommitOutcome
-from geartrain.store.shared import SERVING
 
 if TYPE_CHECKING:
     from campaigns.membership.server import SimulatedServer
@@ -32,9 +31,10 @@ _RUNS: Final = "cron-run"
 class Audit:
     """Knows everything, unlike any server."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, database: Database) -> None:
         self._fail = world.fail
-        self.database: Database = Database.__new__(Database)  # set before anything happens
+        self.database = database
+        database.on_fenced = self.fenced
         self.servers: dict[int, SimulatedServer] = {}  # that live, by node
         self.acknowledged_jobs: set[int] = set()
         self.finished_jobs: set[int] = set()
@@ -95,7 +95,7 @@ class Audit:
         for id, twin in outcome.twins.items():
             if id in self.assigned_jobs:
                 self._fail(f"node {node} assigned job {id}, and job {twin.id} had its key")
-        if sum(other.leader and other.state == SERVING for other in self.database.nodes.values()) > 1:
+        if len(self.database.leaders) > 1:
             self._fail("two nodes lead")
 
     def _check_runs(self, node: int, batch: Batch, undone: list[int]) -> None:
@@ -117,8 +117,8 @@ class Audit:
         """What is still to be done when no more faults happen; empty: nothing."""
         database = self.database
         if database.orphans:
-            return f"{database.orphans} ranges have no home"
-        if sum(node.leader and node.state == SERVING for node in database.nodes.values()) != 1:
+            return f"{len(database.orphans)} ranges have no home"
+        if len(database.leaders) != 1:
             return "nobody leads"
         for id in self.acknowledged_jobs - self.finished_jobs:
             if id not in database.jobs:

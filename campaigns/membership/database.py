@@ -7,8 +7,12 @@
 - One node leads, by the unique index `nodes_leader`.
 
 `Rules` says which of these hold, so that a test can break one of them.
+
+Clusters of 1,000 servers need every statement to cost as much as it changes. What a statement would search for is
+therefore kept at hand (who lives, who leads, which ranges have no home), and `problems` compares it with a whole scan.
 """
 
+import bisect
 import collections
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
@@ -20,6 +24,7 @@ NODE_BITS: Final = 32
 FIRST_NODE: Final = 2**20
 _LIVING: Final = (SERVING, JOINING)
 _IDLE_SECONDS: Final = 10.0  # idle_in_transaction_session_timeout
+_NONE: Final[set[int]] = set()
 
 Row = tuple[Any, ...]
 Snapshot = Callable[[int], ClusterView]  # what a look shows, by the version of the values that are known
@@ -52,62 +57,141 @@ class Transaction:
         self.low = -1  # of the range that it has locked
 
 
+class Ranges(dict[int, tuple[int, int]]):
+    """The table `ranges`: the upper end and the node of each, by its lower end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lows: list[int] = []  # in order
+        self._by_node: dict[int, set[int]] = {}
+
+    def put(self, low: int, high: int, node: int) -> None:
+        """Insert or update a row."""
+        before = self.get(low)
+        if before is None:
+            bisect.insort(self._lows, low)
+        else:
+            self._by_node[before[1]].discard(low)
+        self[low] = (high, node)
+        self._by_node.setdefault(node, set()).add(low)
+
+    def remove(self, low: int) -> None:
+        self._by_node[self.pop(low)[1]].discard(low)
+        del self._lows[bisect.bisect_left(self._lows, low)]
+
+    def of(self, node: int) -> set[int]:
+        """The lower ends of the ranges of a node."""
+        return self._by_node.get(node, _NONE)
+
+    def home_of(self, id: int) -> int:
+        """The node whose range has this id; 0: nobody's."""
+        place = bisect.bisect_right(self._lows, id)
+        if not place:
+            return 0
+        high, node = self[self._lows[place - 1]]
+        return node if id < high else 0
+
+    def problems(self) -> list[str]:
+        """What a whole scan finds otherwise than what is kept at hand."""
+        by_node = {(node, low) for node, lows in self._by_node.items() for low in lows}
+        is_right = self._lows == sorted(self) and by_node == {(node, low) for low, (_, node) in self.items()}
+        return [] if is_right else ["ranges"]
+
+
 class Database:
     """One schema."""
 
-    def __init__(self, rules: Rules, time: Callable[[], float], on_fenced: Callable[[int], None]) -> None:
+    def __init__(self, rules: Rules, time: Callable[[], float]) -> None:
         self.rules = rules
         self._time = time
-        self._on_fenced = on_fenced
+        self.on_fenced: Callable[[int], object] = bool  # called with the node
         self.nodes: dict[int, Node] = {}
-        self.ranges: dict[int, tuple[int, int]] = {}  # high and node, by low
+        self.ranges = Ranges()
         self.jobs: dict[int, Row] = {}
         self.keys: dict[tuple[bytes, bytes], int] = {}  # job by function and unique key
         self.values: dict[str, tuple[int, bytes]] = {}  # with their versions
         self.version = 0
         self.open: dict[int, Transaction] = {}  # by the node whose row they lock
         self.counts: collections.Counter[str] = collections.Counter()
+        self.leaders: set[int] = set()  # that serve
+        self.orphans: set[int] = set()  # lower ends of ranges that no living node has
         self._next_node = FIRST_NODE
-        self._homes: set[int] | None = None  # nodes that have a range; None: to be computed again, and so is
-        self._orphans = 0
+        self._names: dict[str, int] = {}  # of nodes that live
+        self._shown: dict[int, Node] = {}  # nodes that a look shows: that live or have a range
+        self._ids: dict[int, set[int]] = {}  # of jobs, by the node that gave them out
 
     # Nodes
 
     def join(self, name: str, machine: str) -> Node:
         """`NodeTable.join`, after a namesake is gone."""
-        alone = not any(node.state in _LIVING for node in self.nodes.values())
         id = self._next_node
         self._next_node += 1
+        alone = not self._names
         state = SERVING if alone else JOINING
-        self.nodes[id] = node = Node(id, name, "", machine, "1", 1, state, alone, False, 0, 0, 0.0, 0.0)
-        self.ranges[id << NODE_BITS] = ((id + 1) << NODE_BITS, id)
-        self._homes = None
+        self.ranges.put(id << NODE_BITS, (id + 1) << NODE_BITS, id)
+        node = Node(id, name, "", machine, "1", 1, state, alone, False, 0, 0, 0.0, 0.0)
+        self._put(node)
         return node
 
     def named(self, name: str) -> Node | None:
-        return next((node for node in self.nodes.values() if node.name == name and node.state in _LIVING), None)
+        id = self._names.get(name)
+        return self.nodes[id] if id is not None else None
 
     def snapshot(self) -> Snapshot:
         """`NodeTable.look`, as of now, for whichever version is asked."""
-        homes = self._homes
-        if homes is None:
-            homes = self._homes = {home for _, home in self.ranges.values()}
-            self._orphans = sum(not self.is_living(home) for _, home in self.ranges.values())
-        nodes = [node for node in self.nodes.values() if node.state in _LIVING or node.id in homes]
-        saved, newest, orphans = list(self.values.items()), self.version, self._orphans
-        self.counts["looks"] += 1
-        self.counts["rows read"] += len(nodes) + len(self.ranges)
+        nodes = list(self._shown.values())
+        saved, newest, orphans = list(self.values.items()), self.version, len(self.orphans)
+        counts = self.counts
+        counts["looks"] += 1
+        counts["rows read"] += len(nodes) + len(self.ranges)
 
         def view(version: int) -> ClusterView:
             values = {name: value for name, (since, value) in saved if since > version}
-            self.counts["rows read"] += len(values)
+            counts["rows read"] += len(values)
             return ClusterView(nodes, orphans, newest, values)
 
         return view
 
-    @property
-    def orphans(self) -> int:
-        return sum(not self.is_living(home) for _, home in self.ranges.values())
+    def _put(self, node: Node) -> None:
+        """Write the row of a node."""
+        id = node.id
+        before, self.nodes[id] = self.nodes.get(id), node
+        if before is not None and before.state == node.state and before.leader == node.leader:
+            if id in self._shown:  # a beat: only its counters have changed
+                self._shown[id] = node
+            return
+        if node.leader and node.state == SERVING:
+            self.leaders.add(id)
+        else:
+            self.leaders.discard(id)
+        if node.state in _LIVING:
+            self._names[node.name] = id
+            self._shown[id] = node
+            return
+        if self._names.get(node.name) == id:
+            del self._names[node.name]
+        self.orphans.update(self.ranges.of(id))
+        self._show(id)
+
+    def _show(self, id: int) -> None:
+        """A node that is gone is shown as long as it has a range."""
+        if id in self.nodes and not self.is_living(id):
+            if self.ranges.of(id):
+                self._shown[id] = self.nodes[id]
+            else:
+                self._shown.pop(id, None)
+
+    def problems(self) -> list[str]:
+        """What a whole scan finds otherwise than what is kept at hand."""
+        homes = {home for _, home in self.ranges.values()}
+        scans: dict[str, tuple[object, object]] = {
+            "leaders": (self.leaders, {n.id for n in self.nodes.values() if n.leader and n.state == SERVING}),
+            "orphans": (self.orphans, {low for low, (_, home) in self.ranges.items() if not self.is_living(home)}),
+            "names": (self._names, {n.name: n.id for n in self.nodes.values() if n.state in _LIVING}),
+            "shown": (self._shown, {n.id: n for n in self.nodes.values() if n.state in _LIVING or n.id in homes}),
+            "ids": ({id for ids in self._ids.values() for id in ids}, set(self.jobs)),
+        }
+        return [name for name, (kept, scanned) in scans.items() if kept != scanned] + self.ranges.problems()
 
     def is_living(self, id: int) -> bool:
         node = self.nodes.get(id)
@@ -124,30 +208,28 @@ class Database:
         node = self.nodes[seen.id]
         if node.state not in _LIVING or (self.rules.compares_counters and node.batch != seen.batch):
             return False
-        self.nodes[seen.id] = node._replace(state=FENCED, leader=False)
-        self._homes = None
+        self._put(node._replace(state=FENCED, leader=False))
         self.counts["fenced"] += 1
-        self._on_fenced(seen.id)
+        self.on_fenced(seen.id)
         return True
 
     def serve(self, id: int, link: str) -> None:
         node = self.nodes[id]
         if node.state not in _LIVING:
             raise FencedError(f"node {id} is fenced")
-        self.nodes[id] = node._replace(state=SERVING, link=link)
+        self._put(node._replace(state=SERVING, link=link))
 
     def lead(self, id: int) -> bool:
         node = self.nodes[id]
-        has_leader = any(other.leader and other.state == SERVING for other in self.nodes.values())
-        if node.state == SERVING and not (has_leader and self.rules.has_one_leader):
-            self.nodes[id] = node = node._replace(leader=True)
+        if node.state == SERVING and not (self.leaders and self.rules.has_one_leader):
+            node = node._replace(leader=True)
+            self._put(node)
         return node.leader and node.state == SERVING
 
     def leave(self, id: int) -> None:
         node = self.nodes[id]
         if node.state in _LIVING:
-            self.nodes[id] = node._replace(state=LEFT, leader=False)
-            self._homes = None
+            self._put(node._replace(state=LEFT, leader=False))
 
     # Transactions
 
@@ -189,7 +271,7 @@ class Database:
                 self._insert(row, twins)
         for row in batch.changed:
             if row[0] not in ended and row[0] not in rows:
-                self.jobs[row[0]] = row  # type: ignore[index]
+                self._write_job(row)
         if batch.saved_values:
             self.version += 1
             self.values.update({name: (self.version, value) for name, value in batch.saved_values.items()})
@@ -202,42 +284,60 @@ class Database:
 
     def lock_orphan(self, transaction: Transaction) -> int | None:
         """Lock the first range that no living node has, and that no other transaction has locked; its lower end."""
-        locked = {other.low for other in self.open.values()} if self.rules.rechecks_ranges else set()
-        found = (low for low in sorted(self.ranges) if low not in locked and not self.is_living(self.ranges[low][1]))
-        transaction.low = next(found, -1)
+        locked = {other.low for other in self.open.values()} if self.orphans and self.rules.rechecks_ranges else set()
+        transaction.low = min((low for low in self.orphans if low not in locked), default=-1)
         return transaction.low if transaction.low >= 0 else None
 
     def take(self, transaction: Transaction, most_jobs: int) -> IdRange | None:
         """Take the range that is locked, or its first part; `NodeTable.take`."""
         self._pass(transaction, 0)
         self.counts["takes"] += 1
-        self._homes = None
         while transaction.low in self.ranges:
-            low, (high, _) = transaction.low, self.ranges[transaction.low]
-            ids = sorted(id for id in self.jobs if low <= id < high)
+            low, (high, home) = transaction.low, self.ranges[transaction.low]
+            ids = self.ids_between(low, high)
             if len(ids) > most_jobs:
-                self.ranges[ids[most_jobs]] = self.ranges[low]
-                self.ranges[low] = (ids[most_jobs], transaction.node)
-                return IdRange(low, ids[most_jobs])
+                cut = ids[most_jobs]
+                self.ranges.put(cut, high, home)
+                if low in self.orphans:
+                    self.orphans.add(cut)
+                high = cut
             if ids:
-                self.ranges[low] = (high, transaction.node)
+                self._move(low, high, transaction.node)
                 return IdRange(low, high)
-            del self.ranges[low]
+            self.ranges.remove(low)
+            self.orphans.discard(low)
+            self._show(home)
             self.lock_orphan(transaction)
         return None
 
+    def _move(self, low: int, high: int, node: int) -> None:
+        """Give a range to a node that has passed its fence."""
+        home = self.ranges[low][1]
+        self.ranges.put(low, high, node)
+        if self.is_living(node):
+            self.orphans.discard(low)
+        else:
+            self.orphans.add(low)
+        self._show(home)
+        self._show(node)
+
+    def ids_between(self, low: int, high: int) -> list[int]:
+        """The jobs of a range. Ranges are parts of what one node has given out."""
+        return sorted(id for id in self._ids.get(low >> NODE_BITS, ()) if low <= id < high)
+
     def own_ranges(self, node: int) -> set[IdRange]:
-        return {IdRange(low, high) for low, (high, home) in self.ranges.items() if home == node}
+        return {IdRange(low, self.ranges[low][0]) for low in self.ranges.of(node)}
 
     def home_of(self, id: int) -> int:
         """The node whose range has this id; 0: nobody's."""
-        return next((home for low, (high, home) in self.ranges.items() if low <= id < high), 0)
+        return self.ranges.home_of(id)
 
     def _pass(self, transaction: Transaction, known: int) -> None:
         """The update of the node's row becomes visible."""
         self.rollback(transaction)
         node = self.nodes[transaction.node]
-        self.nodes[node.id] = node._replace(batch=max(transaction.number, node.batch), seen=max(node.seen, known))
+        seen = known if known > node.seen else node.seen
+        self._put(Node(*node[:9], seen, max(transaction.number, node.batch), 0.0, 0.0))
 
     def _locking(self, id: int) -> Transaction | None:
         transaction = self.open.get(id)
@@ -253,9 +353,16 @@ class Database:
             if twin != id:
                 twins[id] = Twin(twin, self.jobs[twin][1])
                 return
+        self._write_job(row)
+
+    def _write_job(self, row: Row) -> None:
+        id = row[0]
         self.jobs[id] = row
+        self._ids.setdefault(id >> NODE_BITS, set()).add(id)
 
     def _remove(self, id: int) -> None:
         row = self.jobs.pop(id, None)
+        if row is not None:
+            self._ids[id >> NODE_BITS].discard(id)
         if row is not None and row[3] and self.keys.get((row[2], row[3])) == id:
             del self.keys[row[2], row[3]]

@@ -1,4 +1,8 @@
-"""One random schedule: a few servers, load, and faults at random times; then peace, in which everything must settle."""
+"""One random schedule: a few servers, load, and faults at random times; then peace, in which everything must settle.
+
+In a large cluster there may be thousands of faults instead of a few, one after another and at once. Each of them is an
+*episode*: its time, its kind, its server and its length are drawn independently of all others.
+"""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -6,7 +10,7 @@ from typing import Final, NamedTuple
 from campaigns.membership.audit import Audit
 from campaigns.membership.database import Database, Rules
 from campaigns.membership.server import ServerOptions, SimulatedServer
-from campaigns.membership.world import EPOCH, FaultError, Machine, World
+from campaigns.membership.world import EPOCH, FaultError, Machine, Site, World
 from geartrain.cluster import liveness
 from geartrain.cluster.cluster import Cluster
 from geartrain.errors import StoreError
@@ -27,6 +31,10 @@ _LEASES_AWAY: Final = (0.05, 0.2, 0.2, 0.6, 0.8, 1.0, 1.2, 1.6)
 _RESTART_SECONDS: Final = 1.0  # a service manager's pause
 _NAME_POLL: Final = 0.1
 _SETTLE_LEASES: Final = 12.0
+_JOIN_BEATS: Final = 8.0  # in which most servers of a large cluster have joined
+_EPISODE_BEATS: Final = 20.0  # between two episodes of a server, on average: it needs about as many to recover
+_EPISODES_OF_ALL: Final = 2.0  # within the time in which each server has one
+_DRAWS: Final = 20  # of a server that runs, for an episode
 
 
 class Mutant(NamedTuple):
@@ -39,29 +47,27 @@ class Mutant(NamedTuple):
 HEALTHY: Final = Mutant()
 
 
-class Place:
+class Place(Site):
     """Where a server runs under a name: it is started again there."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.machine: Machine | None = None
         self.server: SimulatedServer | None = None
-        self.is_cut_off = False  # from the database
         self.wants_to_run = True
 
 
 class Schedule:
     """Everything that happens is decided by the seed."""
 
-    def __init__(self, seed: str, servers: int = 0, mutant: Mutant = HEALTHY) -> None:
+    def __init__(self, seed: str, servers: int = 0, mutant: Mutant = HEALTHY, episodes: int = 0) -> None:
         self.world = World(seed)
         self.chance = self.world.chance
         self.lease = self.chance.choice(LEASES)
         self.beat = liveness.beat_seconds(self.lease)
         self.world.slowest = _SLOW_LEASES * self.lease
-        self.audit = Audit(self.world)
-        self.database = Database(mutant.rules, lambda: self.world.now, self.audit.fenced)
-        self.audit.database = self.database
+        self.database = Database(mutant.rules, lambda: self.world.now)
+        self.audit = Audit(self.world, self.database)
         self.options = ServerOptions(self.lease, self.chance.uniform(0.3, 6.0) * self.lease, mutant.cluster)
         servers = servers or self.chance.choice(_SERVERS)
         self.places = [Place(f"server{number}") for number in range(servers)]
@@ -71,15 +77,14 @@ class Schedule:
         self._is_up = True  # the database
         self._is_calm = False  # no more faults
         self._has_schedule = False
-        self._faults = self.chance.choice(_FAULT_COUNTS) + servers // 10
+        self._faults = episodes or self.chance.choice(_FAULT_COUNTS) + servers // 10
+        self.has_episodes = episodes > 0
         self._over_at = 0.0  # when the last fault is over
 
     # Network
 
     def reaches(self, machine: Machine) -> bool:
-        if not self._is_up:
-            return False
-        return not any(place.machine is machine and place.is_cut_off for place in self.places)
+        return self._is_up and not machine.site.is_cut_off
 
     def fate(self) -> str:
         if self._is_calm:
@@ -95,7 +100,7 @@ class Schedule:
         """Start a process under the name of the place."""
         rate = self.chance.uniform(1.0 - _DRIFT, 1.0 + _DRIFT)
         offset = EPOCH + self.chance.uniform(-1.0, 1.0)
-        place.machine = machine = Machine(self.world, rate, offset)
+        place.machine = machine = Machine(self.world, rate, offset, place)
         machine.wall_offset -= machine.monotonic()
         self._open(place, machine, None, 0.0)
 
@@ -146,6 +151,8 @@ class Schedule:
 
     def crash(self, place: Place) -> None:
         """The process is gone, whatever it was doing."""
+        if not place.wants_to_run and place in self.places:
+            self.places.remove(place)
         if place.machine is not None:
             place.machine.is_up = False
         if place.server is not None:
@@ -189,6 +196,17 @@ class Schedule:
         self.counts[name] = self.counts.get(name, 0) + 1
         fault(self, self.chance.choice(self.places))
 
+    def _episode(self) -> None:
+        """A fault of a server that runs, or seldom one of many servers at once."""
+        is_of_all = self.chance.random() < _EPISODES_OF_ALL / len(self.places)
+        name, fault = self.chance.choice(_FAULTS_OF_ALL if is_of_all else _FAULTS_OF_ONE)
+        for _ in range(_DRAWS):
+            place = self.chance.choice(self.places)
+            if place.server is not None and place.machine is not None and place.machine.paused_until <= self.world.now:
+                self.counts[name] = self.counts.get(name, 0) + 1
+                fault(self, place)
+                return
+
     def _some_time(self) -> float:
         """Mostly around the lease, since that is where it matters."""
         seconds = self.lease * self.chance.choice(_LEASES_AWAY) * self.chance.uniform(0.8, 1.2)
@@ -222,6 +240,8 @@ class Schedule:
         """The server is started elsewhere under the same name, while the first process may go on."""
         old = Place(place.name)
         old.machine, old.server, old.wants_to_run = place.machine, place.server, False
+        if old.machine is not None:
+            old.machine.site = old
         self.places.append(old)
         self._cut([old])
         place.machine = place.server = None
@@ -269,9 +289,9 @@ class Schedule:
         for place in list(self.places):
             delay = self.chance.uniform(0.0, _START_BEATS) * self.beat
             self.world.after(delay, lambda place=place: self.start(place))  # type: ignore[misc]
-        end = (_START_BEATS + _FAULT_BEATS * min(self._faults, _MOST_APART) ** 0.5) * self.beat
+        begin, end = self._fault_times()
         for _ in range(self._faults):
-            self.world.after(self.chance.uniform(_START_BEATS * self.beat, end), self._fault)
+            self.world.after(self.chance.uniform(begin, end), self._episode if self.has_episodes else self._fault)
         self.world.run(end)
         self._is_calm = True
         self.world.run(max(self._over_at, self.world.now))
@@ -282,8 +302,18 @@ class Schedule:
                 return
         raise FaultError(f"it does not settle: {self.audit.unsettled()}")
 
+    def _fault_times(self) -> tuple[float, float]:
+        """When the first fault may begin, and when the last."""
+        if self.has_episodes:
+            begin = _JOIN_BEATS * self.beat
+            return begin, begin + self._faults / len(self.places) * _EPISODE_BEATS * self.beat
+        begin = _START_BEATS * self.beat
+        return begin, begin + _FAULT_BEATS * min(self._faults, _MOST_APART) ** 0.5 * self.beat
 
-_FAULTS: Final[tuple[tuple[str, Callable[[Schedule, Place], None]], ...]] = (
+
+_Faults = tuple[tuple[str, Callable[[Schedule, Place], None]], ...]
+
+_FAULTS_OF_ONE: Final[_Faults] = (
     ("pause", Schedule._pause),
     ("pause", Schedule._pause),
     ("suspend", Schedule._suspend),
@@ -294,7 +324,10 @@ _FAULTS: Final[tuple[tuple[str, Callable[[Schedule, Place], None]], ...]] = (
     ("start elsewhere", Schedule._move),
     ("cut off", Schedule._cut_off),
     ("cut off", Schedule._cut_off),
-    ("cut off many", Schedule._cut_off_many),
-    ("failover", Schedule._fail_over),
     ("set clock", Schedule._set_clock),
 )
+_FAULTS_OF_ALL: Final[_Faults] = (
+    ("cut off many", Schedule._cut_off_many),
+    ("failover", Schedule._fail_over),
+)
+_FAULTS: Final = _FAULTS_OF_ONE + _FAULTS_OF_ALL

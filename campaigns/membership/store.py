@@ -67,6 +67,7 @@ class SimulatedStore:
     durable = True
     is_shared = True
     handle_prefix = b"H:sim"
+    secret = b""
 
     def __init__(
         self, database: Database, machine: Machine, network: Network, audit: Audit, node: Node, patience: float
@@ -165,7 +166,7 @@ class SimulatedStore:
 
     def jobs_of(self, ids: IdRange, kind: type[contract.J]) -> Iterator[list[contract.J]]:
         self._require_contact()
-        found = sorted(id for id in self._database.jobs if ids.low <= id < ids.high)
+        found = self._database.ids_between(ids.low, ids.high)
         middle = len(found) // 2  # in two parts, between which the database may fail
         for part in (found[:middle], found[middle:]):
             self._require_contact()
@@ -178,6 +179,12 @@ class SimulatedStore:
         raise NotImplementedError
 
     def fence_named(self, name: str) -> bool:
+        raise NotImplementedError
+
+    def change_locks(self, changes: Any) -> Any:
+        raise NotImplementedError
+
+    def lock_uses(self, names: Any) -> Any:
         raise NotImplementedError
 
     def records(self, query: contract.Query) -> list[contract.Record]:
@@ -359,6 +366,7 @@ class SimulatedMembershipThread:
         self._database = database
         self._store = store
         self._membership = membership
+        self.pause = membership.pause
         self._is_stopped = False
         self._is_looking = False
         self._turn = 0  # a look that was planned before another one has begun is not made
@@ -394,5 +402,5 @@ class SimulatedMembershipThread:
         self._membership.look()
         self._turn += 1
         turn = self._turn
-        seconds = self._membership.pause / self._machine.rate
+        seconds = self.pause / self._machine.rate
         self._machine.world.after(seconds, lambda: self._begin(turn), self._machine)

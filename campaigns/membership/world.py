@@ -66,11 +66,18 @@ class World:
         self.fault = self.fault or f"at {self.now:.3f} s: {text}"
 
 
+class Site:
+    """Where machines stand: what is cut off is cut off together."""
+
+    is_cut_off = False  # from the database
+
+
 class Machine:
     """One process on a machine: its clocks, and whether it runs."""
 
-    def __init__(self, world: World, rate: float, wall_offset: float) -> None:
+    def __init__(self, world: World, rate: float, wall_offset: float, site: Site) -> None:
         self.world = world
+        self.site = site
         self.is_up = True
         self.paused_until = 0.0
         self.rate = rate  # of its clocks: seconds per true second
@@ -80,7 +87,8 @@ class Machine:
         self._monotonic = world.chance.uniform(0.0, 1e6)
 
     def monotonic(self) -> float:
-        return self._monotonic + max(self.world.now - self._since, 0.0) * self.rate
+        seconds = self.world.now - self._since
+        return self._monotonic + seconds * self.rate if seconds > 0.0 else self._monotonic
 
     def wall(self) -> float:
         return self.monotonic() + self.wall_offset

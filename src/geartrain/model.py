@@ -191,6 +191,21 @@ class FailedPayload(NamedTuple):
     data: bytes
 
 
+class LockChange(NamedTuple):
+    """A job asks for a lock, or releases it."""
+
+    name: bytes
+    job: int
+    limit: int  # how many jobs may hold it at once; 0: the job releases it
+
+
+class LockUse(NamedTuple):
+    """How much of a lock is in use."""
+
+    holders: int
+    limit: int  # the largest that one of them asked for
+
+
 def pack_progress(numerator: int, denominator: int, seconds_left: int) -> str:
     """Encode the last progress of a job for a store; empty means that there was none.
 

@@ -23,7 +23,8 @@ from geartrain.store.shared import JOINING, SERVING, ClusterView, IdRange, Node,
 
 _PIECE: Final = 20_000  # jobs that are taken over at a time
 _JOBS_PER_STEP: Final = 500  # that are restored before others have their turn
-_JOIN_POLL: Final = 0.05
+_JOIN_POLL: Final = 0.05  # seconds between the first looks of a server that joins
+_JOIN_POLL_GROWTH: Final = 1.25  # each look of a large cluster is as expensive as the cluster is large
 
 _log = logging.getLogger("geartrain.cluster")
 
@@ -133,6 +134,7 @@ class Cluster:
         """Wait until every server that serves knows of this one: from then on they let jobs with keys wait."""
         self._looks.start()
         waits_logged = False
+        poll = _JOIN_POLL
         while not stopped.is_set():
             self._looked.clear()
             await self._looked.wait()
@@ -143,8 +145,10 @@ class Cluster:
                 waits_logged = True
                 fields = {"servers": ", ".join(waiting)}
                 _log.info("joining: waiting until the other servers know this one", extra={"fields": fields})
-            await asyncio.sleep(_JOIN_POLL)
-            self._looks.hurry()
+            if poll < self._looks.pause:  # later, the ordinary looks are frequent enough
+                await asyncio.sleep(poll)
+                self._looks.hurry()
+                poll *= _JOIN_POLL_GROWTH
 
     async def serve(self, link: str) -> None:
         """Tell the others that this server can be reached there."""
@@ -186,8 +190,9 @@ class Cluster:
         self._looked_at = self._monotonic()
         self.fenced += sight.fenced
         self._tick_loop.begin_tick()
-        newest = max((node.id for node in view.nodes), default=0)
-        others = any(node.id != self._store.node for node in self.servers)
+        newest = max([node.id for node in view.nodes], default=0)
+        me = self._store.node
+        others = any(node.id != me and node.state in (SERVING, JOINING) for node in view.nodes)
         if self._options.unique_scope == "cluster":
             self._engine.reserves_keys = others or view.orphans > 0 or self._is_taking
         # After `reserves_keys`: the batch that gathers now is the first that says so, and has every key before it.

@@ -75,9 +75,10 @@ class Membership:
 
     def _look(self) -> Sight:
         view = self._store.look(self._version)
-        others = [node for node in view.nodes if node.state in _LIVING and node.id != self._store.node]
+        me = self._store.node
+        others = [node for node in view.nodes if node.state in _LIVING and node.id != me]
         gone = self._liveness.overdue(others, self._monotonic())
-        gone += [node for node in others if node not in gone and self._is_gone(node)]
+        gone += self._refusing([node for node in self._liveness.late if node not in gone])
         fenced = sum(self._fence(node) for node in gone)
         own = self._own(view)
         has_leader = any(node.leader and node.state == SERVING and node not in gone for node in view.nodes)
@@ -100,17 +101,15 @@ class Membership:
             self._measure_at = now + _MEASURE_SECONDS
         return self._measured
 
+    def _refusing(self, late: list[Node]) -> list[Node]:
+        """Of the servers that have missed their beats, those that have refused connections often enough."""
+        before = self._refusals
+        self._refusals = {node.id: before.get(node.id, 0) + 1 for node in late if self._refuses(node, self._machine)}
+        return [node for node in late if self._is_gone(node)]
+
     def _is_gone(self, node: Node) -> bool:
-        """Whether a server that has missed its beats has refused connections often enough."""
-        if self._liveness.still_for(node) < self._beat:
-            self._refusals.pop(node.id, None)
-            return False
-        if not self._refuses(node, self._machine):
-            self._refusals.pop(node.id, None)
-            return False
-        self._refusals[node.id] = self._refusals.get(node.id, 0) + 1
         is_still = self._liveness.still_for(node) >= liveness.QUICK_BEATS * self._beat
-        return is_still and self._refusals[node.id] >= _REFUSALS
+        return is_still and self._refusals.get(node.id, 0) >= _REFUSALS
 
     def _fence(self, node: Node) -> bool:
         if not self._store.accuse(node):

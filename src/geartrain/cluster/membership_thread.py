@@ -9,6 +9,8 @@ from geartrain.cluster.membership import Membership
 class MembershipLoop(Protocol):
     """Has a membership look regularly, from `start` to `stop`."""
 
+    pause: float  # seconds between two looks
+
     def start(self) -> None: ...
 
     def hurry(self) -> None:
@@ -23,6 +25,7 @@ class MembershipThread:
 
     def __init__(self, membership: Membership) -> None:
         self._membership = membership
+        self.pause = membership.pause
         self._stopping = threading.Event()
         self._hurry = threading.Event()
         self._thread = threading.Thread(target=self._run, name="membership", daemon=True)
@@ -41,5 +44,5 @@ class MembershipThread:
     def _run(self) -> None:
         while not self._stopping.is_set():
             self._membership.look()
-            self._hurry.wait(self._membership.pause)
+            self._hurry.wait(self.pause)
             self._hurry.clear()

@@ -31,6 +31,7 @@ from geartrain.doors.peer.door import Options as PeerOptions
 from geartrain.doors.peer.door import PeerDoor
 from geartrain.doors.periodic import config
 from geartrain.doors.periodic.door import PeriodicDoor
+from geartrain.doors.periodic.shared_locks import LockStore, SharedLocks
 from geartrain.errors import StartError
 from geartrain.rights import Identity
 from geartrain.runtime.records import RecordArchive
@@ -60,6 +61,7 @@ class DoorContext(NamedTuple):
     admin: Admin
     access: Access
     peer: PeerOptions | None = None  # of a server that shares its store with others
+    lock_store: LockStore | None = None  # of such a server
 
     @property
     def limits(self) -> Limits:
@@ -78,7 +80,14 @@ def _danga(context: DoorContext) -> DangaDoor:
 
 def _periodic(context: DoorContext) -> Door:
     periodic_options = options.periodic_options(context.settings)
-    door = PeriodicDoor(context.tick_loop, context.limits, periodic_options, context.control, context.saved_values)
+    door = PeriodicDoor(
+        context.tick_loop,
+        context.limits,
+        periodic_options,
+        context.control,
+        context.saved_values,
+        context.lock_store,
+    )
     context.admin.value_loaders[config.KIND] = door.config.load
     return door
 
@@ -165,6 +174,12 @@ class Doors:
         """The door for the other servers of the cluster; None: there are none."""
         found = self._doors.get(PEER)
         return found if isinstance(found, PeerDoor) else None
+
+    @property
+    def shared_locks(self) -> SharedLocks | None:
+        """The locks of a server that shares its store with others; None: no worker can ask for one."""
+        found = self._doors.get("periodic")
+        return found.shared_locks if isinstance(found, PeriodicDoor) else None
 
     def end(self, identities: frozenset[Identity], caller: Identity | None = None) -> int:
         """Close the connections of these identities, and those whose certificate is revoked; returns how many."""

@@ -45,6 +45,7 @@ from geartrain.server.peers import LinkedServers
 from geartrain.server.process import pid_file, privileges, signals
 from geartrain.server.process.log import Log
 from geartrain.server.process.systemd import Notifier
+from geartrain.server.stored_locks import StoredLocks
 from geartrain.server.tls import ServerTls
 from geartrain.server.users import UserSources
 from geartrain.store import url
@@ -168,6 +169,7 @@ class Server:
             admin=admin,
             access=self._access,
             peer=options.peer(settings, shared) if shared is not None else None,
+            lock_store=StoredLocks(shared) if shared is not None else None,
         )
         self._doors = info.doors = Doors(context, options.sockets(settings), self._tls)
         if self._cluster is None:  # else jobs are taken over while it serves

@@ -24,12 +24,13 @@ from psycopg import errors
 
 import geartrain
 from geartrain.errors import StoreError
-from geartrain.model import FailedPayload
+from geartrain.model import FailedPayload, LockChange, LockUse
 from geartrain.store import contract, postgresql_records, postgresql_xmin, rows
 from geartrain.store import postgresql_rows as packed
 from geartrain.store.commit_numbers import CommitNumbers
 from geartrain.store.postgresql_commit import BatchWriter, LostRaceError, Plan
 from geartrain.store.postgresql_connection import Connection, Readers, Target, connect, describe
+from geartrain.store.postgresql_locks import LockTable
 from geartrain.store.postgresql_nodes import NodeInfo, NodeTable, is_lost
 from geartrain.store.postgresql_records import RecordTable
 from geartrain.store.postgresql_schema import IS_COMMITTED, IS_FENCED, NODE_BITS, migrate, read_secret
@@ -85,6 +86,7 @@ class PostgresqlStore:
         self.patience = member.patience  # seconds for which a commit is repeated
         self._is_gone = member.is_gone
         self._nodes = NodeTable(self.target.schema)
+        self._locks = LockTable(self.target.schema)
         self._readers = Readers(self.target, member.lease)
         self._connection: Connection | None = None  # of the committer's thread
         self._numbers = CommitNumbers(0)
@@ -220,6 +222,16 @@ class PostgresqlStore:
         """The age of the oldest transaction in the database, in seconds."""
         with self._readers.borrow() as connection:
             return postgresql_xmin.oldest_age(connection)
+
+    def change_locks(self, changes: Sequence[LockChange]) -> list[bool]:
+        """Grant and release locks, in one transaction."""
+        with self._readers.borrow() as connection:
+            return self._locks.change(connection, self.node, changes)
+
+    def lock_uses(self, names: Sequence[bytes]) -> dict[bytes, LockUse]:
+        """The use of those of these locks that a job of a living node holds."""
+        with self._readers.borrow() as connection:
+            return self._locks.uses(connection, names)
 
     def ask_to_drain(self, name: str) -> bool:
         """Ask the node of that name to stop when its running jobs are done; whether there is one."""

@@ -119,6 +119,12 @@ class NodeTable:
             f"DELETE FROM {{s}}.nodes n WHERE n.state IN {_GONE} AND n.beat < clock_timestamp() - interval '{_KEPT}' "
             "AND NOT EXISTS (SELECT 1 FROM {s}.ranges r WHERE r.node = n.id)"
         )
+        # Locked rows are left to whoever has them: that transaction removes them too, and two of these do not wait
+        # for each other.
+        self._forget_locks = self._sql(
+            "DELETE FROM {s}.locks WHERE (name, job) IN (SELECT l.name, l.job FROM {s}.locks l WHERE NOT EXISTS "
+            f"(SELECT 1 FROM {{s}}.nodes n WHERE n.id = l.node AND n.state IN {_LIVING}) FOR UPDATE SKIP LOCKED)"
+        )
         self._leave = self._sql(
             f"UPDATE {{s}}.nodes SET state = {LEFT}, leader = false WHERE id = %s AND state IN {_LIVING}"
         )
@@ -244,6 +250,7 @@ class NodeTable:
                 connection.execute(self._take_range, (node, ids.low))
                 return ids
             connection.execute(self._drop_range, (ids.low,))
+        connection.execute(self._forget_locks)
         connection.execute(self._forget)
         return None
 

@@ -165,7 +165,58 @@ BEGIN
 END $$;
 """
 
-MIGRATIONS: Final = (_TABLES + _FENCE,)
+# A row for each job that holds a lock; `most` is the limit that it asked for.
+_LOCKS: Final = f"""
+CREATE TABLE {{schema}}.locks (
+    name bytea NOT NULL,
+    job bigint NOT NULL,
+    node bigint NOT NULL,
+    most integer NOT NULL,
+    PRIMARY KEY (name, job)
+) WITH ({_VACUUM});
+"""
+
+# Grants and releases locks (a limit of 0) in the order of the arrays. Those who ask for the same lock do so one after
+# another, so that each sees the rows of those before it; they take the advisory locks in the same order, so that none
+# waits for another in a circle. The advisory locks are those of the whole database: another schema only waits longer.
+_CHANGE_LOCKS: Final = f"""
+CREATE FUNCTION {{schema}}.change_locks(me bigint, names bytea[], jobs bigint[], limits integer[])
+RETURNS boolean[] LANGUAGE plpgsql AS $$
+DECLARE granted boolean[] := ARRAY[]::boolean[];
+BEGIN
+    PERFORM set_config('lock_timeout', '2s', true), set_config('statement_timeout', '20s', true);
+    IF current_setting('synchronous_commit') = 'off' THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    PERFORM pg_advisory_xact_lock(key) FROM (
+        SELECT DISTINCT hashtextextended('geartrain lock ' || encode(asked.name, 'hex'), 0) AS key
+        FROM unnest(names, limits) AS asked(name, most) WHERE asked.most > 0 ORDER BY 1
+    ) AS keys;
+    PERFORM 1 FROM {{schema}}.nodes WHERE id = me AND state IN ({SERVING}, {JOINING});
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'node % is fenced', me USING ERRCODE = '{IS_FENCED}';
+    END IF;
+    FOR i IN 1 .. cardinality(names) LOOP
+        IF limits[i] = 0 THEN
+            DELETE FROM {{schema}}.locks WHERE name = names[i] AND job = jobs[i] AND node = me;
+            granted := granted || true;
+            CONTINUE;
+        END IF;
+        DELETE FROM {{schema}}.locks AS held WHERE name = names[i] AND NOT EXISTS (
+            SELECT 1 FROM {{schema}}.nodes WHERE id = held.node AND state IN ({SERVING}, {JOINING}));
+        INSERT INTO {{schema}}.locks AS own (name, job, node, most)
+            SELECT names[i], jobs[i], me, limits[i] FROM (
+                SELECT count(*) AS holders, max(most) AS most, coalesce(bool_or(job = jobs[i]), false) AS is_holder
+                FROM {{schema}}.locks WHERE name = names[i]
+            ) AS held WHERE is_holder OR holders < greatest(limits[i], held.most)
+            ON CONFLICT (name, job) DO UPDATE SET node = excluded.node, most = greatest(own.most, excluded.most);
+        granted := granted || FOUND;
+    END LOOP;
+    RETURN granted;
+END $$;
+"""
+
+MIGRATIONS: Final = (_TABLES + _FENCE, _LOCKS + _CHANGE_LOCKS)
 # The oldest layout whose servers can run beside servers of the current one.
 OLDEST: Final = 1
 

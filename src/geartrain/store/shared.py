@@ -8,10 +8,11 @@ take its ranges. Each commit counts, so that the counter of a node shows that it
 `jobs_of` are called by the thread of the membership (`cluster/membership.py`), and use a connection of their own.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol, cast
 
 from geartrain.errors import StoreError
+from geartrain.model import LockChange, LockUse
 from geartrain.store.contract import J, Store
 
 # States of a node.
@@ -111,6 +112,16 @@ class SharedStore(Store, Protocol):
 
     def xmin_age(self) -> float:
         """The age of the oldest transaction in the database, in seconds: what it may see cannot be cleaned up."""
+
+    def change_locks(self, changes: Sequence[LockChange]) -> list[bool]:
+        """Make these changes in this order, all or none; for each, whether the job got the lock or released it.
+
+        A lock is granted to a job that has it already, and as long as fewer jobs of living nodes have it than the
+        largest limit that one of them asked for. The same changes may be made again, after an error.
+        """
+
+    def lock_uses(self, names: Sequence[bytes]) -> dict[bytes, LockUse]:
+        """The use of those of these locks that a job of a living node holds."""
 
     def ask_to_drain(self, name: str) -> bool:
         """Ask the node of that name to stop when its running jobs are done; whether there is one."""

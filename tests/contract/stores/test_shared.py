@@ -4,7 +4,6 @@ import contextlib
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
@@ -17,6 +16,8 @@ from geartrain.store.contract import Quota as Quota
 from geartrain.store.postgresql import PostgresqlStore
 from geartrain.store.shared import FencedError, IdRange, Member, Node, WentBackError
 from tests.contract.stores.factories import job, record
+from tests.contract.stores.members import Join
+from tests.contract.stores.members import join as join
 from tests.support import postgres_pair, postgres_programs, postgres_proxy
 from tests.support.postgres import Cluster
 from tests.support.postgres_fixtures import Clusters
@@ -27,22 +28,6 @@ from tests.support.postgres_fixtures import schema_url as schema_url
 from tests.support.postgres_proxy import CuttingProxy, Message, Moment
 
 pytestmark = pytest.mark.peer(*postgres_programs.PEERS.values())
-
-Join = Callable[..., PostgresqlStore]
-
-
-@pytest.fixture
-def join(schema_url: str) -> Iterator[Join]:
-    """Opens a store as one more server of the cluster."""
-    with contextlib.ExitStack() as stack:
-
-        def join(name: str, url: str = schema_url, **member: object) -> PostgresqlStore:
-            store = PostgresqlStore(url, member=Member(name=name, **member))  # type: ignore[arg-type]
-            store.first_id = store.open()  # type: ignore[attr-defined]
-            stack.callback(store.close, 0)
-            return store
-
-        yield join
 
 
 def accepted(*jobs: Job) -> Batch:

@@ -54,7 +54,7 @@ def test_a_store_that_is_well(cluster: postgres.Cluster, schema_url: str) -> Non
     assert {name: finding for name, finding in found.items() if finding.level is not Level.OK} == {}
     assert found["server"].text.startswith(f"PostgreSQL {cluster.programs.version}")
     assert found["servers"].text.startswith("one (serving, leader")
-    assert found["layout"].text == f"layout 1 in schema {schema_url.rpartition('=')[2]}"
+    assert found["layout"].text == f"layout 2 in schema {schema_url.rpartition('=')[2]}"
 
 
 def test_before_the_first_start(schema_url: str) -> None:

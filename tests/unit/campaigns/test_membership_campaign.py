@@ -27,13 +27,47 @@ def _quiet() -> Iterator[None]:
 
 def test_no_rule_is_broken() -> None:
     totals = campaign.Totals()
-    assert campaign.run(range(150), SEED, 0, campaign.HEALTHY, totals)
+    assert campaign.run(range(150), SEED, campaign.Size(), campaign.HEALTHY, totals)
     assert len(totals.faults) == 10, "every kind of fault has occurred"
     assert min(totals.counts[name] for name in ("fenced", "takes", "commits in doubt", "runs of schedules")) > 0
 
 
 def test_more_servers() -> None:
-    assert campaign.run(range(2), SEED, 12, campaign.HEALTHY, campaign.Totals())
+    assert campaign.run(range(2), SEED, campaign.Size(12), campaign.HEALTHY, campaign.Totals())
+
+
+def test_episodes_of_a_larger_cluster() -> None:
+    """Each of them is counted, and every kind of fault of a single server occurs."""
+    totals = campaign.Totals()
+    assert campaign.run(range(1), SEED, campaign.Size(30, 150), campaign.HEALTHY, totals)
+    assert totals.episodes == sum(totals.faults.values())
+    assert totals.episodes > 140, "of 150, some find no server that runs"
+    assert len(totals.faults) >= 8
+    assert " with 1" in totals.progress()
+
+
+def test_a_bug_is_found_by_episodes(capsys: pytest.CaptureFixture[str]) -> None:
+    size = campaign.Size(30, 150)
+    assert not campaign.run(range(20), SEED, size, MUTANTS["lapses-late"], campaign.Totals())
+    assert "--nodes 30 --episodes 150 --only " in capsys.readouterr().out
+
+
+def test_no_schedule_begins_when_the_time_is_over() -> None:
+    totals = campaign.Totals()
+    assert campaign.run(range(5), SEED, campaign.Size(), campaign.HEALTHY, totals, seconds=-1.0)
+    assert not totals.schedules
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_what_the_database_keeps_at_hand_is_what_a_whole_scan_finds(number: int) -> None:
+    schedule = Schedule(f"{SEED}/{number}", servers=12, episodes=40)
+
+    def scan() -> None:
+        assert schedule.database.problems() == []
+        schedule.world.after(schedule.beat / 3, scan)
+
+    schedule.world.after(0.0, scan)
+    schedule.run()
 
 
 def test_a_schedule_can_be_repeated() -> None:
@@ -45,7 +79,7 @@ def test_a_schedule_can_be_repeated() -> None:
 
 @pytest.mark.parametrize("name", QUICKLY_FOUND)
 def test_a_bug_is_found(name: str) -> None:
-    assert not campaign.run(range(MOST_SCHEDULES), SEED, 0, MUTANTS[name], campaign.Totals())
+    assert not campaign.run(range(MOST_SCHEDULES), SEED, campaign.Size(), MUTANTS[name], campaign.Totals())
 
 
 def test_a_fault_says_how_to_repeat_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,11 +5,13 @@ A handler reads the arguments, calls one verb of the engine, and answers.
 
 import logging
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from geartrain.doors.periodic import job_names
 from geartrain.doors.periodic.long_request import DropRequest, LoadRequest
 from geartrain.doors.periodic.operator_command import OperatorCommand
+from geartrain.doors.periodic.shared_locks import LockRequest
 from geartrain.doors.periodic.watcher import DataWatcher, RunWatcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.worker import Worker
@@ -20,6 +22,7 @@ from geartrain.wire import periodic as wire
 
 if TYPE_CHECKING:
     from geartrain.doors.periodic.connection import PeriodicConnection
+    from geartrain.doors.periodic.worker import PeriodicWorker
 
 Handler = Callable[["PeriodicConnection", bytes, wire.Arguments], None]
 
@@ -315,10 +318,24 @@ def acquire(connection: "PeriodicConnection", message_id: bytes, arguments: wire
         worker = connection.work()
         door = connection.periodic
         longest_wait = max(float(door.config.get(b"lock-timeout")), _SHORTEST_LOCK_WAIT)
+        if door.shared_locks is not None:
+            answer = partial(_answer_lock, connection, message_id, worker, job)
+            door.shared_locks.request(LockRequest(name, limit, worker, job, longest_wait, answer))
+            return
         granted = door.locks.acquire(name, limit, worker, job, longest_wait)
         if not granted:
             worker.done(job)
     connection.answer(message_id, wire.ACQUIRED, bytes((granted,)))
+
+
+def _answer_lock(
+    connection: "PeriodicConnection", message_id: bytes, worker: "PeriodicWorker", job: LiveJob, granted: bool
+) -> None:
+    """The servers of the cluster have decided. The worker may be gone by now."""
+    if not granted:
+        worker.done(job)
+    if not connection.closing:
+        connection.answer(message_id, wire.ACQUIRED, bytes((granted,)))
 
 
 def release(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:

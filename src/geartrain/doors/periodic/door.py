@@ -13,6 +13,7 @@ from geartrain.doors.periodic.config import PeriodicConfig
 from geartrain.doors.periodic.connection import PeriodicConnection
 from geartrain.doors.periodic.first_due import FirstDueTimes
 from geartrain.doors.periodic.locks import Locks
+from geartrain.doors.periodic.shared_locks import LockStore, SharedLocks
 from geartrain.doors.periodic.watcher import DataWatcher
 from geartrain.runtime import tick
 from geartrain.runtime.tick import LONGEST_WAIT
@@ -43,13 +44,16 @@ class PeriodicDoor(door.Door):
         options: Options,
         control: door.ProcessControl,
         kept: Mapping[str, bytes],
+        lock_store: LockStore | None = None,
     ) -> None:
         super().__init__(tick_loop, limits)
         self.options = options
         self.control = control
         self.config = PeriodicConfig(kept, tick_loop.engine.journal.save_value)
         tick_loop.values.subscribe(self.config.use)
-        self.locks = Locks(tick_loop.engine)
+        # Of a server that shares its store with others; None: its own are all there are.
+        self.shared_locks = SharedLocks(tick_loop, lock_store) if lock_store is not None else None
+        self.locks = self.shared_locks if self.shared_locks is not None else Locks(tick_loop.engine)
         self.first_due = FirstDueTimes(tick_loop.engine)
         self.omitted_functions = 0  # functions that the last STATUS omitted
         self._expected: dict[tuple[bytes, bytes], list[DataWatcher]] = {}
@@ -109,6 +113,8 @@ class PeriodicDoor(door.Door):
     def close(self) -> None:
         """Close every connection."""
         self._cancel_keepalive_check()
+        if self.shared_locks is not None:
+            self.shared_locks.close()
         super().close()
 
     def _check_keepalive_later(self) -> None:

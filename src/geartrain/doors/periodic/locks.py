@@ -42,30 +42,17 @@ class Locks:
         if job in lock.holders:
             return True
         if len(lock.holders) < lock.limit:
-            lock.holders.add(job)
-            self._held.setdefault(job, set()).add(name)
+            self._add_holder(lock, name, job)
             return True
-        until = self._engine.now + longest_wait
-        lock.waiting.pop(job, None)
-        lock.waiting[job] = until
-        self.release_all(job)
-        self._engine.reschedule(worker, job, until, reset_attempts=False)
+        self._wait(lock, worker, job, longest_wait)
         return False
 
     def release(self, name: bytes, job: LiveJob) -> None:
         """Give a lock back, and let the next job run."""
-        lock = self._locks.get(name)
-        if lock is None or job not in lock.holders:
-            return
-        lock.holders.discard(job)
-        held = self._held.get(job)
-        if held is not None:
-            held.discard(name)
-            if not held:
-                del self._held[job]
-        self._wake_next(lock)
-        if not lock.holders and not lock.waiting:
-            del self._locks[name]
+        lock = self._remove_holder(name, job)
+        if lock is not None:
+            self._wake_next(lock)
+            self._forget_unused(name, lock)
 
     def release_all(self, job: LiveJob) -> None:
         """Give all locks of a job back."""
@@ -80,6 +67,35 @@ class Locks:
             for job, until in lock.waiting.items()
             if self._waits(job, until)
         )
+
+    def _add_holder(self, lock: Lock, name: bytes, job: LiveJob) -> None:
+        lock.holders.add(job)
+        self._held.setdefault(job, set()).add(name)
+
+    def _remove_holder(self, name: bytes, job: LiveJob) -> Lock | None:
+        """The lock, if the job held it."""
+        lock = self._locks.get(name)
+        if lock is None or job not in lock.holders:
+            return None
+        lock.holders.discard(job)
+        held = self._held.get(job)
+        if held is not None:
+            held.discard(name)
+            if not held:
+                del self._held[job]
+        return lock
+
+    def _wait(self, lock: Lock, worker: Worker, job: LiveJob, longest_wait: float) -> None:
+        """Take the job from its worker until the lock is free."""
+        until = self._engine.now + longest_wait
+        lock.waiting.pop(job, None)
+        lock.waiting[job] = until
+        self.release_all(job)
+        self._engine.reschedule(worker, job, until, reset_attempts=False)
+
+    def _forget_unused(self, name: bytes, lock: Lock) -> None:
+        if not lock.holders and not lock.waiting:
+            self._locks.pop(name, None)
 
     def _wake_next(self, lock: Lock) -> None:
         while lock.waiting:

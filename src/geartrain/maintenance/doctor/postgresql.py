@@ -23,7 +23,19 @@ _OLD_SECONDS: Final = 600.0  # of a transaction
 _OLD_TRANSACTIONS: Final = 10_000_000  # that a replication slot holds back
 _MANY_DEAD: Final = 100_000  # rows: less than that is vacuumed soon
 _FEW_CONNECTIONS: Final = 10
-_TABLES: Final = ("jobs", "records", "results", "logs", "failed_jobs", "nodes", "ranges", "kept", "meta", "broken")
+_TABLES: Final = (
+    "jobs",
+    "records",
+    "results",
+    "logs",
+    "failed_jobs",
+    "nodes",
+    "ranges",
+    "kept",
+    "locks",
+    "meta",
+    "broken",
+)
 _SEE_ALL: Final = "as a superuser: GRANT pg_read_all_stats TO this role; then doctor sees the transactions of others"
 
 
