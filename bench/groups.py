@@ -44,6 +44,7 @@ class Row(NamedTuple):
     unit: str
     contenders: tuple[Contender, ...]
     less_is_better: bool = False
+    notes: Mapping[str, str] = {}  # what a contender cannot do in this row, or does otherwise than the others
 
 
 class Turn(NamedTuple):

@@ -14,9 +14,9 @@ TABLE = f"{{:{NAME}}} {{:>12}} {{:>7}} {{:>11}} {{:>9}} {{:>9}} {{:>6}} {{:>16}}
 HEAD = TABLE.format("", "median", "spread", "server us", "p50 us", "p99 us", "load", "Geartrain is")
 LEGEND = (
     "Medians over the rounds. spread: the best round over the worst. server us: processor time of the server for each",
-    "job. p50, p99: waits of single requests. load: how busy the load was; near 100%, the server could do more.",
-    "Geartrain is: so many times better than this one, in the same round; above 1 it is ahead. Where Geartrain takes",
-    "part twice, the figures are in the order of its lines.",
+    "job; with the task queues, of its programs too. p50, p99: waits of single requests. load: how busy the load was;",
+    "near 100%, the server could do more. Geartrain is: so many times better than this one, in the same round; above 1",
+    "it is ahead. Where Geartrain takes part twice, the figures are in the order of its lines.",
 )
 
 
@@ -88,6 +88,7 @@ def _lines(board: Board, row: Row) -> Iterator[str]:
             "" if busy is None else f"{busy:.0%}",
             ", ".join(against),
         ).rstrip()
+    yield from (f"    {name} {note}" for name, note in row.notes.items() if name in board.of(row))
 
 
 def _number(value: float | None, scale: float = 1) -> str:
@@ -123,6 +124,7 @@ def _row(board: Board, group: Group, row: Row) -> dict[str, Any]:
         "what": row.what,
         "unit": row.unit,
         "less_is_better": row.less_is_better,
+        "notes": dict(row.notes),
         "contenders": [
             {
                 "name": each.name,

@@ -16,6 +16,7 @@ import pathlib
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
@@ -28,7 +29,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="WORD", action="append", default=[], help="may be given several times")
     parser.add_argument("--rounds", metavar="N", type=int, help=f"{groups.FULL.rounds}, or 1 if quick")
-    parser.add_argument("--quick", action="store_true", help="see that everything runs, in a minute or two")
+    parser.add_argument("--quick", action="store_true", help="see that everything runs, in a few minutes")
     parser.add_argument("--json", metavar="FILE", type=pathlib.Path, help="write everything that was found there")
     parser.add_argument("--svg", metavar="DIR", type=pathlib.Path, help="draw a picture for each group there")
     parser.add_argument("--list", action="store_true", help="say what is measured, on what, and measure nothing")
@@ -62,12 +63,13 @@ def listing(keys: frozenset[str]) -> str:
         for row in (row for row in group.rows if row.key in keys):
             lines += [f"{row.key}: {row.title} ({row.unit})", f"    {row.what}"]
             lines += [f"    - {each.name}: {each.on}" for each in row.contenders]
+            lines += [f"    {name} {note}" for name, note in row.notes.items()]
     return "\n".join(lines)
 
 
-def absent_peers(keys: frozenset[str]) -> dict[str, str]:
-    """The peers that these rows need and this machine has not, and why."""
-    rows = [row for group in catalogue.GROUPS for row in group.rows if row.key in keys]
+def absent_peers(board: report.Board) -> dict[str, str]:
+    """The peers that its rows need and this machine has not, and why."""
+    rows = [row for group in board.groups for row in board.rows(group)]
     needed = {each.needs for row in rows for each in row.contenders if each.needs}
     found = {peer.name: peers.why_missing(peer) for peer in (*peers.PEERS, *peers.BENCH) if peer.name in needed}
     return {name: reason for name, reason in found.items() if reason}
@@ -121,14 +123,20 @@ def main(words: Sequence[str] | None = None) -> int:
         return 0
     effort = groups.QUICK if asked.quick else groups.FULL
     effort = effort._replace(rounds=asked.rounds or effort.rounds)
-    absent = absent_peers(keys)
+    board = report.Board(catalogue.GROUPS, keys)
+    found = compare(board, effort, asked)
+    return 1 if board.failures or found["missing"] else 0
+
+
+def compare(board: report.Board, effort: Effort, asked: argparse.Namespace) -> dict[str, Any]:
+    """Measure what is on the board, write the files that were asked for, and print the table."""
+    absent = absent_peers(board)
     for name, reason in absent.items():
         print(
             f"THE PEER {name.upper()} IS MISSING, and what it would be compared with stands alone: {reason}",
             file=sys.stderr,
         )
     began, host = time.time(), machine.facts()
-    board = report.Board(catalogue.GROUPS, keys)
     measure(board, effort, absent)
     found = report.document(board, effort, asked.quick, absent, began)
     found["machine"] = host
@@ -137,7 +145,7 @@ def main(words: Sequence[str] | None = None) -> int:
     print(f"\n{_subject(found)}")
     for warning in warnings(board, found, asked.quick):
         print(warning)
-    return 1 if board.failures or absent else 0
+    return found
 
 
 def _subject(found: Mapping[str, Mapping[str, object]]) -> str:

@@ -1,63 +1,129 @@
-"""The Python task queues of `queues.py` as rows of the front: each takes its turn in every round."""
+"""The Python task queues of `queue_runs.py` as rows of the front: each takes its turn in every round."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from bench import queues
+from bench import queue_runs
 from bench.contenders import Contender
 from bench.figures import Sample
-from bench.groups import Effort, Finding, Group, Row, Step, Steps, Turn, present, rotated
+from bench.groups import Finding, Group, Row, Step, Steps, Turn, present, rotated
+from bench.queue_runs import PROCESSES, QUEUES, Queue
 
-FIGURES = {"queues-submit": "submitted", "queues-work": "finished"}
-SHORTEST = 1.0  # seconds of submitting; with less, a worker is done before it can be timed
+Run = Callable[[Queue, float, str], Mapping[str, Sample]]
+OFF = "off"  # Redis without a log; the other words are those of its setting appendfsync
+WHERE = {
+    OFF: "in Redis' memory (appendonly no)",
+    "everysec": "on disk within a second (appendfsync everysec)",
+    "always": "on disk when Redis answers (appendfsync always)",
+}
+OWN = {
+    queue_runs.DURABLE: "on disk when a submission returns (SQLite)",
+    queue_runs.MEMORY: "in the server's memory",
+}
+
+
+class Line(NamedTuple):
+    """A row before it is known who takes part."""
+
+    key: str
+    title: str
+    what: str
+    notes: Mapping[str, str]
+
+
+LINES = {
+    "submit": Line(
+        "queues-submit",
+        "empty tasks submitted",
+        "Empty tasks by one process, each library used in the quickest way that its documentation shows.",
+        {},
+    ),
+    "work": Line(
+        "queues-work",
+        "empty tasks finished by one worker process",
+        "The queue that was filled so is emptied by one worker process.",
+        {},
+    ),
+    "results": Line(
+        "queues-results",
+        "tasks whose results are fetched",
+        f"One process submits {queue_runs.FETCHED} tasks and fetches their results, again and again; one worker "
+        "process.",
+        {"arq": "has nothing that waits for a result: the job is asked again every 10 ms (default: 500)"},
+    ),
+    "retries": Line(
+        "queues-retries",
+        "tasks that fail once and are retried",
+        "Filled before, emptied by one worker process; the first attempt at each task fails, and the delay before the "
+        "second is the shortest that each library can be told, which is none.",
+        {
+            "arq": "does not retry an exception: the task raises arq.Retry(defer=0)",
+            "Dramatiq": "a retry without delay passes through its delay queue",
+        },
+    ),
+    "processes": Line(
+        "queues-processes",
+        f"empty tasks finished by {PROCESSES} worker processes",
+        f"The queue that was filled as in the first row is emptied by {PROCESSES} processes, which the library's own "
+        "command starts.",
+        {"arq": f"cannot: it has no command for several processes; {PROCESSES} were started one by one"},
+    ),
+}
+# A run brings the figures of one or two rows.
+RUNS: Sequence[tuple[Run, tuple[str, ...]]] = (
+    (queue_runs.plain, ("submit", "work")),
+    (queue_runs.results, ("results",)),
+    (queue_runs.retries, ("retries",)),
+    (queue_runs.processes, ("processes",)),
+)
 
 
 class TaskQueues(Group):
-    """One measurement of each queue brings both rows."""
+    """Every queue, one after the other, in each run."""
 
-    def __init__(self) -> None:
-        taking_part = tuple(_contender(queue) for queue in reversed(queues.QUEUES))  # ours is the last one there
-        super().__init__(
-            "queues",
-            "Beside the Python task queues",
-            [
-                Row(
-                    "queues-submit",
-                    "empty tasks submitted",
-                    "Empty tasks by one process, each library used in the quickest way that its documentation shows; "
-                    "on disk for Geartrain, in Redis' memory for the others.",
-                    "tasks/s",
-                    taking_part,
-                ),
-                Row(
-                    "queues-work",
-                    "empty tasks finished by one worker process",
-                    "The queue that was filled so is emptied by one worker process, started as its documentation says.",
-                    "tasks/s",
-                    taking_part,
-                ),
-            ],
-        )
+    def __init__(self, queues: Sequence[Queue] = QUEUES, appendfsync: str = OFF) -> None:
+        self.queues = queues
+        self.appendfsync = appendfsync
+        taking_part = tuple(_contender(queue, appendfsync) for queue in queues)
+        rows = [
+            Row(line.key, line.title, line.what, "tasks/s", taking_part, notes=line.notes) for line in LINES.values()
+        ]
+        super().__init__("queues", "Beside the Python task queues", rows)
 
     def steps(self, turn: Turn) -> Steps:
-        keys = [row.key for row in self.rows if row.key in turn.keys]
-        names = {contender.name for contender in present(self.rows[0], turn)}
-        for queue in rotated(queues.QUEUES, turn.number) if keys else []:
-            if queue.name in names:
-                yield _step(queue, keys, turn.effort)
+        names = self._names(turn)
+        for run, figures in self._runs(turn):
+            for queue in rotated(self.queues, turn.number):
+                if queue.name in names:
+                    yield self._step(run, figures, queue, turn)
 
     def count(self, turn: Turn) -> int:
-        return len(present(self.rows[0], turn)) if any(row.key in turn.keys for row in self.rows) else 0
+        return len(self._names(turn)) * len(self._runs(turn))
+
+    def _names(self, turn: Turn) -> set[str]:
+        return {contender.name for contender in present(self.rows[0], turn)}
+
+    def _runs(self, turn: Turn) -> list[tuple[Run, tuple[str, ...]]]:
+        """Those that bring a wanted figure, and which."""
+        wanted = [(run, tuple(figure for figure in figures if LINES[figure].key in turn.keys)) for run, figures in RUNS]
+        return [(run, figures) for run, figures in wanted if figures]
+
+    def _step(self, run: Run, figures: Iterable[str], queue: Queue, turn: Turn) -> Step:
+        def measure() -> list[Finding]:
+            found = run(queue, turn.effort.seconds, self.appendfsync)
+            return [Finding(LINES[figure].key, queue.name, found[figure]) for figure in figures]
+
+        keys = tuple((LINES[figure].key, queue.name) for figure in figures)
+        return Step(f"{' and '.join(LINES[figure].title for figure in figures)}: {queue.name}", keys, measure)
 
 
-def _step(queue: queues.Queue, keys: Iterable[str], effort: Effort) -> Step:
-    def measure() -> list[Finding]:
-        found = queues.measure(queue, queues.environment(queue), max(effort.seconds, SHORTEST))
-        return [Finding(key, queue.name, Sample(getattr(found, FIGURES[key]))) for key in keys]
-
-    return Step(f"empty tasks: {queue.name}", tuple((key, queue.name) for key in keys), measure)
+def where(name: str, appendfsync: str) -> str:
+    """Where the tasks of a queue are when their submission has returned."""
+    return OWN.get(name) or WHERE[appendfsync]
 
 
-def _contender(queue: queues.Queue) -> Contender:
-    if queue.keys:
-        return Contender(queue.name, "redis-server, in memory", needs="redis-server")
-    return Contender(queue.name, "geartrain serve --store sqlite", ours=True)
+def _contender(queue: Queue, appendfsync: str) -> Contender:
+    tasks = f"tasks {where(queue.name, appendfsync)}"
+    if queue.ours:
+        return Contender(queue.name, f"geartrain serve --store {queue.store.partition(':')[0]}; {tasks}", ours=True)
+    return Contender(queue.name, f"redis-server; {tasks}", needs="redis-server")

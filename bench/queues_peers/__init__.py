@@ -1,1 +1,1 @@
-"""One small program for each queue that `bench/queues.py` measures: it submits empty tasks, or works."""
+"""One small program for each queue that `bench/queues.py` measures: it submits tasks, fetches results, or works."""

@@ -1,27 +1,59 @@
 """Celery: one producer for all; the solo pool, which does not hand tasks to another process."""
 
-import celery
-import submitting
+from typing import Any
 
-app = celery.Celery("bench", broker=submitting.URL)
-app.conf.task_ignore_result = True
+import asked
+import celery
+import tasks
+from celery.result import ResultSet
+
+app = celery.Celery("bench", broker=asked.URL, backend=asked.URL if asked.RESULTS else None)
 app.conf.worker_prefetch_multiplier = 100
 app.conf.broker_connection_retry_on_startup = True
+QUIET = ("--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel=CRITICAL")
 
 
 @app.task(name="empty", ignore_result=True)
 def empty() -> None:
-    """Nothing."""
+    tasks.empty()
 
 
-def batch(size: int) -> None:
+@app.task(name="echo")
+def echo(number: int) -> int:
+    return tasks.echo(number)
+
+
+@app.task(name="fail_first", bind=True, ignore_result=True, max_retries=1)
+def fail_first(self: Any) -> None:
+    try:
+        tasks.fail_first(self.request.retries + 1)
+    except tasks.FirstAttemptError as error:
+        raise self.retry(exc=error, countdown=0) from error
+
+
+def submit(size: int) -> None:
+    _submit(empty, size)
+
+
+def submit_failing(size: int) -> None:
+    _submit(fail_first, size)
+
+
+def _submit(task: Any, size: int) -> None:
     with app.producer_or_acquire() as producer:
         for _ in range(size):
-            empty.apply_async(producer=producer)
+            task.apply_async(producer=producer)
 
 
-if submitting.ACTION == "submit":
-    submitting.report(batch)
-else:
-    quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel=ERROR"]
-    app.worker_main(["worker", "--pool=solo", *quiet])
+def fetch(size: int) -> Any:
+    with app.producer_or_acquire() as producer:
+        results = [echo.apply_async((number,), producer=producer) for number in range(size)]
+    return ResultSet(results).join_native(timeout=60)
+
+
+def work() -> None:
+    app.worker_main(["worker", "--pool=solo", *QUIET])
+
+
+def work_many(processes: str) -> None:
+    app.worker_main(["worker", "--pool=prefork", f"--concurrency={processes}", *QUIET])

@@ -1,25 +1,48 @@
-"""huey: one worker thread, no results."""
+"""huey: one worker thread, or worker processes; a notification for each result, where there are results."""
 
-import logging
+from typing import Any
 
+import asked
 import huey
-import submitting
+import tasks
 
-queue = huey.RedisHuey("bench", url=submitting.URL, results=False)
+queue = huey.RedisHuey("bench", url=asked.URL, results=asked.RESULTS, notify_result=asked.RESULTS)
 
 
 @queue.task()
 def empty() -> None:
-    """Nothing."""
+    tasks.empty()
 
 
-def batch(size: int) -> None:
+@queue.task()
+def echo(number: int) -> int:
+    return tasks.echo(number)
+
+
+@queue.task(retries=1, retry_delay=0, context=True)
+def fail_first(task: Any = None) -> None:
+    tasks.fail_first(2 - task.retries)
+
+
+def submit(size: int) -> None:
     for _ in range(size):
         empty()
 
 
-if submitting.ACTION == "submit":
-    submitting.report(batch)
-else:
-    logging.getLogger("huey").setLevel(logging.ERROR)
+def submit_failing(size: int) -> None:
+    for _ in range(size):
+        fail_first()
+
+
+def fetch(size: int) -> list[Any]:
+    results: list[Any] = echo.map(range(size)).get(blocking=True, timeout=60)
+    return results
+
+
+def work() -> None:
     queue.create_consumer(workers=1, periodic=False, initial_delay=0.01).run()
+
+
+def work_many(processes: str) -> None:
+    options = {"workers": int(processes), "worker_type": "process", "periodic": False, "initial_delay": 0.01}
+    queue.create_consumer(**options).run()

@@ -1,1 +1,1 @@
-"""What `bench/queues.py` shows of what it found."""
+"""What `bench/queues.py` shows of what it found, beyond what every comparison shows."""

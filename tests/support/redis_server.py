@@ -1,4 +1,4 @@
-"""A real Redis on a free port, with nothing on disk.
+"""A real Redis on a free port, with nothing on disk unless its options say so.
 
     with redis_server.serve() as redis:
         socket.create_connection(("127.0.0.1", redis.port))
@@ -12,7 +12,7 @@ import random
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.support import process, serving
@@ -31,10 +31,10 @@ def program(name: str) -> str:
 class RedisProcess(process.Process):
     """A running Redis."""
 
-    def __init__(self, port: int, home: Path) -> None:
+    def __init__(self, port: int, home: Path, options: Sequence[str] = ()) -> None:
         self.port = port
         own = ["--port", str(port), "--bind", serving.HOST, "--save", "", "--appendonly", "no"]
-        super().__init__([program("redis-server"), *own], home)
+        super().__init__([program("redis-server"), *own, *options], home)
 
     @property
     def url(self) -> str:
@@ -50,12 +50,12 @@ class RedisProcess(process.Process):
 
 
 @contextlib.contextmanager
-def serve(port: int = 0) -> Iterator[RedisProcess]:
-    """A Redis on this port or a free one."""
+def serve(port: int = 0, options: Sequence[str] = ()) -> Iterator[RedisProcess]:
+    """A Redis on this port or a free one; later options win."""
     account = ""
     for candidate in [port] if port else random.sample(serving.PORTS, 5):
         with tempfile.TemporaryDirectory(prefix="geartrain-redis-") as folder:
-            running = RedisProcess(candidate, Path(folder))
+            running = RedisProcess(candidate, Path(folder), options)
             try:
                 if running.wait_until_ready():
                     yield running

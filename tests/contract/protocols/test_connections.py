@@ -11,7 +11,7 @@ from geartrain import address
 from geartrain.client.job_events import Completed
 from geartrain.client.order import Acceptance
 from geartrain.client.server_pool import CONNECTION_ERRORS
-from geartrain.errors import ClientError
+from geartrain.errors import ClientError, ServerGoneError
 from tests.contract.protocols import targets
 from tests.contract.protocols.targets import Target, Urls, only
 from tests.support import certificates
@@ -183,8 +183,23 @@ async def test_lost_connection_of_an_idle_client(url: str, tmp_path: Path) -> No
         client = ClientEnd(relay.url)
         await client.open()
         await relay.cut()
-        client.submit(new_name())
+        if client.lost.empty():
+            client.submit(new_name())
         assert str(await client.lost.next())
+
+
+@only(lambda target: target.scheme == "danga")
+@async_test
+async def test_submission_after_the_connection_is_lost(url: str, tmp_path: Path) -> None:
+    """Nobody else tells its listener."""
+    async with relayed(url, tmp_path) as relay:
+        client = ClientEnd(relay.url)
+        await client.open()
+        await relay.cut()
+        await client.lost.next()
+        for background in (False, True):
+            with pytest.raises(ServerGoneError):
+                await client.submit(new_name(), background=background).acceptance()
 
 
 @only(lambda target: target.can.status or target.can.cancel or target.can.result_later)

@@ -61,7 +61,9 @@ class Client(ClientProtocol):
 
     def submit(self, order: Order, listener: JobListener) -> None:
         """job_create_req, for a foreground job on a connection of its own."""
-        if order.background:
+        if self._over:
+            listener.gone(ServerGoneError(f"the connection to {self.address} has ended"))
+        elif order.background:
             self._requests.create(order, listener)
         elif self._idle:
             self._submit_on(self._idle.pop(), order, listener)
