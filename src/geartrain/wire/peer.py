@@ -194,6 +194,7 @@ class Reschedule(Frame):
     run_at: float
     step: int
     reset_attempts: bool
+    door: str = ""  # of the worker
 
 
 class Postpone(Frame):
