@@ -15,6 +15,7 @@ from geartrain.engine.job import LiveJob
 from geartrain.errors import RequestError
 from geartrain.model import Duplicate, Priority
 from geartrain.rights import ADMIN, READ, SUBMIT
+from geartrain.runtime.other_servers import JobName, UnreachableError
 from geartrain.wire import periodic as wire
 
 if TYPE_CHECKING:
@@ -107,9 +108,28 @@ def remove_job(connection: "PeriodicConnection", message_id: bytes, arguments: w
     function, name = arguments.short(), arguments.short()
     connection.engine.require(SUBMIT, function)  # whoever may submit a job may replace one of the same name as well
     job = job_names.find(connection.engine, function, name)
+    others = connection.tick_loop.others
+    if others.exist and (job is None or job.id in connection.engine.borrowed):
+        others.start(_remove_elsewhere(connection, message_id, JobName(name, name, function)))
+        return
     if job is not None:
         connection.engine.cancel(job, "removed")
     connection.answer_durably(message_id)
+
+
+async def _remove_elsewhere(connection: "PeriodicConnection", message_id: bytes, name: JobName) -> None:
+    """REMOVE_JOB of a job that another server may have. Answers need not come in the order of their requests."""
+    others = connection.tick_loop.others
+    word = wire.SUCCESS
+    try:
+        job = await others.find(name)
+        if job is not None:
+            await others.cancel(job, "removed")
+    except UnreachableError:
+        word = wire.UNKNOWN
+    connection.begin_tick()
+    if not connection.closing:
+        connection.answer(message_id, word)
 
 
 def dump(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> str:
@@ -177,7 +197,8 @@ def submit(connection: "PeriodicConnection", request: wire.PeriodicJob, watcher:
     try:
         job = connection.engine.submit(
             request.function, request.name, request.payload, _NORMAL, watcher is None, watcher,
-            float(max(request.run_at, 0)), failed_attempts.DOOR, float(max(request.timeout, 0)), Duplicate.REPLACE, request.steps,
+            float(max(request.run_at, 0)), failed_attempts.DOOR, float(max(request.timeout, 0)), Duplicate.REPLACE,
+            request.steps,
         )  # fmt: skip
     except RequestError as error:
         connection.log(logging.WARNING, "job refused", str(error))
