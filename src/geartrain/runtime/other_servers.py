@@ -6,7 +6,7 @@ alone has an `OtherServers` that knows nobody, so it never asks.
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, NamedTuple
 
 from mypy_extensions import mypyc_attr
@@ -14,6 +14,9 @@ from mypy_extensions import mypyc_attr
 from geartrain.model import JobState
 
 _log = logging.getLogger("geartrain.cluster")
+
+Answerer = Callable[[bytes], Awaitable[bytes]]
+Hearer = Callable[[int, bytes], None]  # gets the number of the server that tells
 
 
 class JobName(NamedTuple):
@@ -53,7 +56,19 @@ class OtherServers:
 
     def __init__(self) -> None:
         self.exist = False  # whether there is somebody to ask
+        # What doors can be asked and told by their like at other servers, by names that are the same at all of them.
+        # They are set before there are links.
+        self.answerers: dict[str, Answerer] = {}
+        self.hearers: dict[str, Hearer] = {}
+        self.on_link: list[Callable[[int], None]] = []  # called with the number of a server that can be reached now
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def tell(self, what: str, content: bytes, node: int = 0) -> None:
+        """Tell one other server something, or all of them; who cannot be reached does not hear it."""
+
+    async def ask_home(self, id: int, what: str, content: bytes) -> bytes:
+        """The answer of the server that has a job; empty if there is none."""
+        return b""
 
     async def find(self, name: JobName) -> DistantJob | None:
         """The live or dead job of that name, if another server has it."""

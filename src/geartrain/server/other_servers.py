@@ -5,10 +5,13 @@ have been taken over by another one, or wait in the store to be taken over.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
+from geartrain.doors.peer.door import Answerer as PeerAnswerer
+from geartrain.doors.peer.door import Hearer as PeerHearer
 from geartrain.doors.peer.door import PeerDoor, PeerError
 from geartrain.doors.peer.link import PeerLink
 from geartrain.doors.periodic import job_names
@@ -17,8 +20,9 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import RUNNING
 from geartrain.errors import NotDurableError, StoreError
 from geartrain.model import id_from_handle
-from geartrain.runtime.other_servers import DistantJob, JobName, OtherServers, UnreachableError
+from geartrain.runtime.other_servers import Answerer, DistantJob, Hearer, JobName, OtherServers, UnreachableError
 from geartrain.store.shared import IdRange, SharedStore
+from geartrain.wire import peer as wire
 
 PATIENCE: Final = 1.0  # seconds for which a peer waits for another server
 _NODE_BITS: Final = 32  # of an id; the others are the number of the server that gave it out
@@ -34,16 +38,38 @@ _encoder = msgspec.msgpack.Encoder()
 class LinkedOtherServers(OtherServers):
     """Those that this server has links to."""
 
-    def __init__(self, door: PeerDoor, store: SharedStore) -> None:
+    def __init__(self, door: PeerDoor, store: SharedStore, before: OtherServers) -> None:
         super().__init__()
         self._door = door
         self._store = store
         self._tick_loop = door.tick_loop
         door.answerers[_FIND] = self._answer_find
         door.answerers[_CANCEL] = self._answer_cancel
+        for what, answerer in before.answerers.items():
+            door.answerers[what] = _without_link(answerer)
+        for told, hearer in before.hearers.items():
+            door.hearers[told] = _with_node(hearer)
+        for call in before.on_link:
+            door.on_link.append(_of_link(call))
         self.exist = True
 
+    def tell(self, what: str, content: bytes, node: int = 0) -> None:
+        """Tell one other server something, or all of them."""
+        self._tick_loop.schedule_tick()
+        if not node:
+            self._door.tell(what, content)
+        elif node in self._door.links:
+            self._door.links[node].send(wire.Tell(what, content))
+
     # Questions of this server
+
+    async def ask_home(self, id: int, what: str, content: bytes) -> bytes:
+        """The answer of the server that gave an id out; of the first that has one if that is gone."""
+        links = [link for link in self._door.links.values() if link.is_open]
+        giver = [link for link in links if link.node == id >> _NODE_BITS]
+        questions = [self._door.ask(link, what, content, PATIENCE) for link in giver or links]
+        answers = await asyncio.gather(*questions, return_exceptions=True)
+        return next((answer for answer in answers if isinstance(answer, bytes) and answer), b"")
 
     async def find(self, name: JobName) -> DistantJob | None:
         """The live or dead job of that name, if another server has it, or nobody yet."""
@@ -107,6 +133,18 @@ class LinkedOtherServers(OtherServers):
         except NotDurableError as error:
             raise PeerError("the change could not be written to the store") from error
         return b"cancelled"
+
+
+def _without_link(answerer: Answerer) -> PeerAnswerer:
+    return lambda link, content: answerer(content)
+
+
+def _with_node(hearer: Hearer) -> PeerHearer:
+    return lambda link, content: hearer(link.node, content)
+
+
+def _of_link(call: Callable[[int], None]) -> Callable[[PeerLink], None]:
+    return lambda link: call(link.node)
 
 
 def _find(engine: Engine, name: JobName) -> LiveJob | None:

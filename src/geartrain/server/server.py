@@ -209,7 +209,7 @@ class Server:
         """Let the doors ask the other servers of the cluster."""
         shared = as_shared(self._store)
         if shared is not None:
-            self._tick_loop.others = LinkedOtherServers(door, shared)
+            self._tick_loop.others = LinkedOtherServers(door, shared, self._tick_loop.others)
 
     def shutdown(self, graceful: bool) -> None:
         """Stop at once, or when the running jobs are finished. A second call can only make it sooner."""
