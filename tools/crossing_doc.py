@@ -37,7 +37,8 @@ HEAD = """\
 # Crossing
 
 A job that enters by any door can be run by a worker behind any other. To choose a protocol is to choose a URL; the rest
-of a program stays the same. What one of the two protocols has no word for is lost on the way, and this page says
+of a program stays the same, also where client and worker are connected to different servers of a
+[cluster](../cluster.md). What one of the two protocols has no word for is lost on the way, and this page says
 what that is. It was written by the tests that submit by each protocol and run by each: they fail when it is not true.
 
 **Never lost, between no pair:** the payload and the result, byte by byte, also when they are empty or have eight

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crossing.parties import ATTEMPTS, DOORS, House
+from tests.crossing.parties import SETTINGS, House
 from tests.crossing.scenarios import Outcome
 from tests.support import serving
 
@@ -19,10 +19,7 @@ REPORT = "GEARTRAIN_CROSSING_REPORT"
 
 @pytest.fixture(scope="session")
 def house() -> Iterator[House]:
-    listens = [word for door in DOORS.values() for word in ("--listen", door)]
-    # By HTTP a lost worker is noticed by its silence, and by nothing else.
-    settings = ["--store", "memory", "--max-attempts", str(ATTEMPTS), "--http-worker-lease", "2s"]
-    with serving.serve(*settings, *listens) as server:
+    with serving.serve("--store", "memory", *SETTINGS) as server:
         house = House(server)
         try:
             yield house

@@ -24,15 +24,21 @@ DOORS = {
 PROTOCOLS = tuple(DOORS)
 PATIENCE = 60.0  # seconds until a missing word is a failure; a passing test never waits this long
 ATTEMPTS = 2  # workers that may fail to finish a job before the server gives it up
+# Of a server whose doors are those above, in this order. By HTTP a lost worker is noticed by its silence alone.
+SETTINGS = (
+    "--max-attempts", str(ATTEMPTS), "--http-worker-lease", "2s",
+    *(word for door in DOORS.values() for word in ("--listen", door)),
+)  # fmt: skip
 
 _serial = itertools.count(1)
 
 
 class House:
-    """The server, with a door for each protocol."""
+    """A server with a door for each protocol, or two of one cluster: the second one is then the workers'."""
 
-    def __init__(self, server: serving.ServerProcess) -> None:
-        self.urls = dict(zip(DOORS, server.urls, strict=True))
+    def __init__(self, server: serving.ServerProcess, workers: serving.ServerProcess | None = None) -> None:
+        self.urls = dict(zip(DOORS, server.urls, strict=False))
+        self.worker_urls = dict(zip(DOORS, (workers or server).urls, strict=False))
         self._observer = periodic_peer.Peer(int(self.urls["periodic"].rpartition(":")[2]))
 
     def close(self) -> None:

@@ -44,7 +44,7 @@ class Pair(NamedTuple):
 
     @property
     def worker_url(self) -> str:
-        return self.house.urls[self.worker]
+        return self.house.worker_urls[self.worker]
 
     @property
     def client_can(self) -> Capabilities:

@@ -76,13 +76,15 @@ class App:
         token: str | None = None,
         lifespan: Lifespan | None = None,
         keep_logs: task_log.Level = None,
+        cluster: bool = False,
     ) -> None:
         """`tls` is for a URL like gearmans:// if the default context (see `geartrain.client.tls`) does not fit.
 
         `token` is for a server with users if it is not in the environment (see `geartrain.client.credentials`).
         `lifespan` makes an async context manager that each worker process enters before its first task and leaves
         after its last one. `keep_logs` is a level, such as "INFO": what the tasks log from that level on is kept with
-        their jobs. By default nothing is, since it may contain secrets.
+        their jobs. By default nothing is, since it may contain secrets. With `cluster`, the URLs are of servers of one
+        cluster: another one is asked for a result whose server cannot be reached.
         """
         if not name or any(letter.isspace() for letter in name):
             raise ValueError(f"the name of an app must be a word without spaces, not {name!r}")
@@ -90,6 +92,7 @@ class App:
         self.urls = urls or tuple(os.environ.get(VARIABLE, DEFAULT_URL).split(","))
         self.tls = tls
         self.token = token
+        self.cluster = cluster
         self.codec = codecs.find_codec(codec)
         self.log_level = task_log.parse_level(keep_logs)
         self.tasks: dict[str, Task[Any, Any]] = {}
@@ -309,7 +312,7 @@ class App:
     def _to_servers(self) -> Transport:
         from geartrain.app.server_transport import ServerTransport
 
-        return ServerTransport(self.urls, self.tls, self.token)
+        return ServerTransport(self.urls, self.tls, self.token, self.cluster)
 
     # Programs without an event loop
 

@@ -61,8 +61,10 @@ class ServerJob(SubmittedJob):
 class ServerTransport(Transport):
     """A client of the library."""
 
-    def __init__(self, urls: Sequence[str], tls: ssl.SSLContext | None, token: str | None) -> None:
-        self.client = AsyncClient(*urls, tls=tls, token=token)
+    def __init__(
+        self, urls: Sequence[str], tls: ssl.SSLContext | None, token: str | None, cluster: bool = False
+    ) -> None:
+        self.client = AsyncClient(*urls, cluster=cluster, tls=tls, token=token)
         self._protocol = registry.client_class(address.parse(urls[0]))
         self._allowed: set[tuple[bytes, bool, Priority]] = set()  # plain calls that the protocol supports
 

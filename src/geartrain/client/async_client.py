@@ -43,7 +43,8 @@ class AsyncClient:
         async with AsyncClient("gearman://127.0.0.1:4730") as client:
             print(await client.run("reverse", "hello"))
 
-    A call waits up to `patience` seconds for a server that cannot be reached. `tls` is for a URL like gearmans://
+    A call waits up to `patience` seconds for a server that cannot be reached. With `cluster`, the servers are those of
+    one cluster: another one is asked about a job whose server cannot be reached. `tls` is for a URL like gearmans://
     if the default context (see `geartrain.client.tls`) does not fit, and `token` for a server with users if it is
     not in the environment (see `geartrain.client.credentials`). A server that does not accept it is an
     AuthenticationError.
@@ -53,6 +54,7 @@ class AsyncClient:
         self,
         *urls: str,
         patience: float = DEFAULT_PATIENCE,
+        cluster: bool = False,
         tls: ssl.SSLContext | None = None,
         token: str | None = None,
     ) -> None:
@@ -68,7 +70,7 @@ class AsyncClient:
                 for address in addresses
             ]
         )
-        self._submissions = Submissions(self._servers, self.protocol, self.capabilities, patience)
+        self._submissions = Submissions(self._servers, self.protocol, self.capabilities, patience, cluster)
 
     @property
     def patience(self) -> float:

@@ -92,9 +92,10 @@ class PooledServer:
 class ServerPool:
     """All servers of a client."""
 
-    def __init__(self, servers: Sequence[PooledServer]) -> None:
+    def __init__(self, servers: Sequence[PooledServer], first: int | None = None) -> None:
         self._servers = list(servers)
-        self._current = random.randrange(len(self._servers))  # for jobs without a unique key
+        # For jobs without a unique key.
+        self._current = random.randrange(len(self._servers)) if first is None else first
 
     @property
     def servers(self) -> Sequence[PooledServer]:
@@ -118,6 +119,14 @@ class ServerPool:
             if next_attempt > deadline:
                 raise self._unreachable(patience)
             await asyncio.sleep(max(next_attempt - loop.time(), 0.0))
+
+    def beginning_with(self, server: PooledServer) -> "ServerPool":
+        """The same servers, of which this one is the first to be used."""
+        return ServerPool(self._servers, self._servers.index(server))
+
+    def after(self, server: PooledServer) -> PooledServer:
+        """The next one in turn."""
+        return self._servers[(self._servers.index(server) + 1) % len(self._servers)]
 
     async def close(self) -> None:
         """Close every connection."""

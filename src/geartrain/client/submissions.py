@@ -5,7 +5,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from geartrain.client import arguments
 from geartrain.client.async_job import AsyncJob
@@ -19,6 +19,7 @@ from geartrain.errors import (
     ClientError,
     JobTimeoutError,
     RefusedError,
+    ResultGoneError,
     ServerGoneError,
     UncertainError,
     UnsupportedError,
@@ -26,15 +27,22 @@ from geartrain.errors import (
 
 T = TypeVar("T")
 
+# In a cluster, for so long a job of a server that is gone may be unknown to the others. Longer than the default lease.
+_TAKEOVER_SECONDS: Final = 15.0
+_PAUSE_SECONDS: Final = 0.2
+
 
 class Submissions:
     """Hands jobs to servers, submits them again when a connection breaks, and asks their servers about them."""
 
-    def __init__(self, servers: ServerPool, protocol: str, capabilities: Capabilities, patience: float) -> None:
+    def __init__(
+        self, servers: ServerPool, protocol: str, capabilities: Capabilities, patience: float, cluster: bool = False
+    ) -> None:
         self.servers = servers
         self.protocol = protocol  # its name
         self.capabilities = capabilities
         self.patience = patience  # seconds that a call waits for a server
+        self.cluster = cluster  # the servers share their jobs
         self.closed = False
         self._open: set[AsyncJob] = set()  # whose last event has not arrived
         self._submitting: set[asyncio.Task[None]] = set()
@@ -105,7 +113,7 @@ class Submissions:
             arguments.require("status", self.capabilities, self.protocol)
             return await protocol.status(acceptance)
 
-        return await self._ask(job, ask)
+        return await self._ask(job, ask, lambda status: not status.known and status.state == "unknown")
 
     async def log(self, job: AsyncJob) -> bytes:
         """Ask the server that has the job for what its workers have logged."""
@@ -126,7 +134,7 @@ class Submissions:
             arguments.require("cancel", self.capabilities, self.protocol)
             return await _open_protocol(server).cancel(acceptance)
 
-        return await self._ask(job, ask)
+        return await self._ask(job, ask, lambda cancelled: not cancelled)
 
     async def result(self, job: AsyncJob) -> Event:
         """Wait for the end of a background job."""
@@ -152,22 +160,43 @@ class Submissions:
         async for event in await self._ask(job, ask):
             yield event
 
-    async def _ask(self, job: AsyncJob, question: Callable[[PooledServer, Acceptance], Awaitable[T]]) -> T:
-        """The answer of the server that has the job; asked again if the connection breaks before the answer."""
-        server, acceptance = job.assigned_to, job.acceptance
-        if server is None or acceptance is None:
+    async def _ask(
+        self,
+        job: AsyncJob,
+        question: Callable[[PooledServer, Acceptance], Awaitable[T]],
+        is_unknown: Callable[[T], bool] = lambda _: False,
+    ) -> T:
+        """The answer of the server that has the job; asked again if the connection breaks before the answer.
+
+        In a cluster another server is asked if that one cannot be reached. It may take a moment until one has taken
+        over its jobs: until then they say that they do not know the job.
+        """
+        home, acceptance = job.assigned_to, job.acceptance
+        if home is None or acceptance is None:
             raise ClientError("the server has not acknowledged this job")
+        loop = asyncio.get_running_loop()
+        known_by = loop.time() + _TAKEOVER_SECONDS
+        server = home
         while True:
             if self.closed:
                 raise ClientError("the client is closed")
             if server.protocol is None:
-                await ServerPool([server]).reach(b"", self.patience)
+                pool = self.servers.beginning_with(server) if self.cluster else ServerPool([server])
+                server = await pool.reach(b"", self.patience)
             protocol = server.protocol
+            is_certain = server is home or not self.cluster or loop.time() > known_by
             try:
-                return await question(server, acceptance)
+                answer = await question(server, acceptance)
+                if is_certain or not is_unknown(answer):
+                    return answer
             except CONNECTION_ERRORS as error:
-                if isinstance(error, UnsupportedError) or server.protocol is protocol or self.closed:
+                if isinstance(error, UnsupportedError) or self.closed:
                     raise
+                if server.protocol is protocol and (is_certain or not isinstance(error, ResultGoneError)):
+                    raise
+            if server.protocol is protocol:
+                await asyncio.sleep(_PAUSE_SECONDS)
+                server = self.servers.after(server)
 
     def _start(self, submission: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(submission)

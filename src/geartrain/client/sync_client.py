@@ -101,10 +101,11 @@ class Client:
         self,
         *urls: str,
         patience: float = DEFAULT_PATIENCE,
+        cluster: bool = False,
         tls: ssl.SSLContext | None = None,
         token: str | None = None,
     ) -> None:
-        self._client = AsyncClient(*urls, patience=patience, tls=tls, token=token)
+        self._client = AsyncClient(*urls, patience=patience, cluster=cluster, tls=tls, token=token)
         self._loop = LoopThread()
         # Closes a client that is garbage-collected without having been closed.
         self._finalizer = weakref.finalize(self, _close, self._client, self._loop)

@@ -28,6 +28,8 @@ HIGH_WATER: Final = 256 * 1024
 _JOIN_UP_TO: Final = 256 * 1024
 # The ticket of what is held until a long answer ends. No commit has such a number.
 _NO_COMMIT: Final = 2**62
+# What a place for a later answer counts as: so many of them, and no packet of the peer is handled.
+_PLACE_BYTES: Final = 4096
 
 
 class HeldOutput:
@@ -160,7 +162,7 @@ class PeerOutput(Writer):
         self.write(encode(job.handle))
 
     def release(self, held: HeldOutput) -> None:
-        """Send what was held for `write_handle`."""
+        """Send what was held for `write_handle` or `answer_later`."""
         if held not in self._held:
             return  # the peer is gone
         self._held.remove(held)
@@ -190,6 +192,21 @@ class PeerOutput(Writer):
             self._continue_later()
         if self._close_after_commit and not self._held:
             self.close()
+
+    def answer_later(self) -> HeldOutput:
+        """Keep a place for an answer that is not known yet; what is written after it waits. `answer_now` fills it."""
+        place = HeldOutput(_NO_COMMIT, self._sent + len(self.out))
+        self._held.append(place)
+        self.write(b"")
+        self.unsent += _PLACE_BYTES
+        return place
+
+    def answer_now(self, place: HeldOutput, data: bytes) -> None:
+        """Send what a place was kept for, and what has waited behind it."""
+        if place in self._held:  # else the peer is gone
+            self.unsent -= _PLACE_BYTES
+            self.replace(place.start, data)
+            self.release(place)
 
     def answer_in_steps(self, answer: LongAnswer) -> None:
         """Make an answer piece by piece, in this turn as far as it goes. No packet is handled until it ends."""

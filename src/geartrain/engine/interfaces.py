@@ -66,7 +66,7 @@ class Loan(Watcher):
         """The worker returns the job; the attempt does not count."""
         raise NotImplementedError
 
-    def rescheduled(self, job: LiveJob, run_at: float, step: int, reset_attempts: bool) -> None:
+    def rescheduled(self, job: LiveJob, worker: Worker, run_at: float, step: int, reset_attempts: bool) -> None:
         """The worker wants the job to run again at that time; see `reschedule`."""
         raise NotImplementedError
 

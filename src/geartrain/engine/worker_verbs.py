@@ -285,7 +285,7 @@ class WorkerVerbs(LoanVerbs):
             self.fail(worker, job)
             return
         if self.borrowed and job.id in self.borrowed:
-            self.end_loan(job).rescheduled(job, run_at, step, reset_attempts)
+            self.end_loan(job).rescheduled(job, worker, run_at, step, reset_attempts)
             return
         job.attempts = 0 if reset_attempts else job.attempts - 1
         job.count += step

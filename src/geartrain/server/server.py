@@ -21,6 +21,7 @@ from geartrain.admin.service import Admin
 from geartrain.admin.views import ReloadView
 from geartrain.cluster.cluster import Cluster
 from geartrain.doors.peer import mirrors
+from geartrain.doors.peer.door import PeerDoor
 from geartrain.engine.engine import Engine
 from geartrain.engine.idle_functions import IdleFunctions
 from geartrain.engine.interfaces import Journal
@@ -41,6 +42,7 @@ from geartrain.server.config import settings as table
 from geartrain.server.config.settings import Settings
 from geartrain.server.info import RunningServer
 from geartrain.server.listeners import DoorContext, Doors, default_addresses
+from geartrain.server.other_servers import LinkedOtherServers
 from geartrain.server.peers import LinkedServers
 from geartrain.server.process import pid_file, privileges, signals
 from geartrain.server.process.log import Log
@@ -195,6 +197,7 @@ class Server:
                     self._cluster.peers = LinkedServers(peer_door)
                     if self._committer is not None:
                         self._committer.on_twin = mirrors.handler(peer_door.mirrors)
+                    self._link_others(peer_door)
                 await self._cluster.serve(options.link(self._settings, self._doors.addresses))
             self._tls.watch(self._loop, lambda: self._doors.end(frozenset()))
             with pid_file.written(self._settings.pid_file):
@@ -203,6 +206,12 @@ class Server:
                 self._notifier.stopping("stopping")
         finally:
             await self._close()
+
+    def _link_others(self, door: PeerDoor) -> None:
+        """Let the doors ask the other servers of the cluster."""
+        shared = as_shared(self._store)
+        if shared is not None:
+            self._tick_loop.others = LinkedOtherServers(door, shared, self._tick_loop.others)
 
     def shutdown(self, graceful: bool) -> None:
         """Stop at once, or when the running jobs are finished. A second call can only make it sooner."""
@@ -351,6 +360,7 @@ class Server:
         # attempts: it restores these jobs at the next start as they were.
         self._engine.journal = Journal()
         self._engine.timers.clear()
+        self._tick_loop.others.close()
         if self._control is not None:
             await self._control.close()
         self._doors.close()

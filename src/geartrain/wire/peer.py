@@ -205,6 +205,7 @@ class Reschedule(Frame):
     run_at: float
     step: int
     reset_attempts: bool
+    door: str = ""  # of the worker
 
 
 class Postpone(Frame):

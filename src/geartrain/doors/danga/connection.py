@@ -14,6 +14,7 @@ from geartrain.doors.danga.worker import DangaWorker
 from geartrain.doors.peer_output import HIGH_WATER
 from geartrain.errors import RequestError, StoreError, WireError
 from geartrain.model import Record, unpack_progress
+from geartrain.runtime.other_servers import DistantJob, JobName
 from geartrain.wire import danga as wire
 
 if TYPE_CHECKING:
@@ -83,10 +84,14 @@ class DangaConnection(Connection):
 
     async def _answer(self, handle: bytes, status: bool) -> None:
         try:
-            record = await self.danga.archive.find(handle)
-            if record is not None and not self._may_follow(record):
+            distant = await self._find_elsewhere(handle)
+            record = await self.danga.archive.find(handle) if distant is None else None
+            if record is not None and not self._may_follow(record.function):
                 record = None
-            if status:
+            if distant is not None:
+                self.begin_tick()
+                self._send_distant(distant, status)
+            elif status:
                 self.begin_tick()
                 self._send_last_status(record)
             else:
@@ -100,9 +105,22 @@ class DangaConnection(Connection):
         except Exception:
             self.handle_bug()
 
-    def _may_follow(self, record: Record) -> bool:
-        """Whether the peer may know of this job."""
-        return self.begin_tick().may_follow(record.function)
+    async def _find_elsewhere(self, handle: bytes) -> DistantJob | None:
+        """The job, if another server of the cluster has it and the peer may know of it."""
+        others = self.tick_loop.others
+        job = await others.find(JobName(handle=handle)) if others.exist else None
+        return job if job is not None and self._may_follow(job.function) else None
+
+    def _may_follow(self, function: bytes) -> bool:
+        """Whether the peer may know of jobs of this function."""
+        return self.begin_tick().may_follow(function)
+
+    def _send_distant(self, job: DistantJob, status: bool) -> None:
+        """Of a job that another server has: its progress, or that it has not ended, or was given up."""
+        if status:
+            self.write(wire.job_status_res(job.numerator, job.denominator, job.seconds_left))
+        else:
+            self.write(completion.GIVEN_UP_PACKET if job.is_dead else wire.INCOMPLETE_PACKET)
 
     def _send_last_status(self, record: Record | None) -> None:
         """Of a job that has ended: as its worker last announced it."""

@@ -17,14 +17,18 @@ from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.errors import DuplicateKeyError, LineError, RequestError
 from geartrain.rights import ADMIN, READ
+from geartrain.runtime.other_servers import JobName, UnreachableError
 from geartrain.wire.gearman import number
 
 if TYPE_CHECKING:
     from geartrain.doors.gearman.connection import GearmanConnection
 
-Command = Callable[["GearmanConnection", list[bytes]], bytes | LongAnswer]
+# None: the command answers later.
+Command = Callable[["GearmanConnection", list[bytes]], bytes | LongAnswer | None]
 
 _OK: Final = b"OK\r\n"
+_UNKNOWN_JOB: Final = b"ERR UNKNOWN_JOB\r\n"
+_UNREACHABLE: Final = b"ERR UNREACHABLE The+server+that+has+this+job+does+not+answer;+try+again\r\n"
 
 
 def handle(connection: "GearmanConnection", line: bytes) -> None:
@@ -44,6 +48,8 @@ def handle(connection: "GearmanConnection", line: bytes) -> None:
         raise LineError(error.code, str(error), fatal=False) from None
     finally:
         connection.command = ""
+    if answer is None:
+        return
     if name in AUDITED:
         _record(connection, name.decode(), words, answer)
     if isinstance(answer, LongAnswer):
@@ -52,6 +58,11 @@ def handle(connection: "GearmanConnection", line: bytes) -> None:
         connection.acknowledge(answer, b"ERR QUEUE_ERROR QUEUE_ERROR\r\n")
     else:
         connection.write(answer)
+
+
+def error_line(code: str, text: str) -> bytes:
+    """The answer to a line that is refused."""
+    return f"ERR {code} {text.replace(' ', '+')}\r\n".encode()
 
 
 def _record(connection: "GearmanConnection", name: str, words: list[bytes], answer: bytes | LongAnswer) -> None:
@@ -214,17 +225,50 @@ def _dead_job(connection: "GearmanConnection", words: list[bytes]) -> LiveJob | 
     return job
 
 
-def _cancel(connection: "GearmanConnection", words: list[bytes]) -> bytes:
+def _cancel(connection: "GearmanConnection", words: list[bytes]) -> bytes | None:
     if len(words) < 2:
         return _unknown(b"cancel")
     if words[0].lower() != b"job" or len(words) > 2:
         return b"ERR UNKNOWN_ERROR\r\n"
     job = connection.engine.find(words[1])
+    if connection.tick_loop.others.exist and (job is None or job.id in connection.engine.borrowed):
+        _cancel_elsewhere(connection, words)
+        return None
     if job is None:
-        return b"ERR UNKNOWN_JOB\r\n"
+        return _UNKNOWN_JOB
     connection.engine.require(ADMIN, job.function)
     connection.engine.cancel(job)
     return _OK
+
+
+def _cancel_elsewhere(connection: "GearmanConnection", words: list[bytes]) -> None:
+    """Cancel a job of another server, and answer when that is durable there."""
+    place = connection.answer_later()
+
+    async def cancel() -> None:
+        line = _UNREACHABLE
+        try:
+            line = await _cancelled_elsewhere(connection, words[1])
+        except UnreachableError:
+            pass
+        except RequestError as error:  # the refusal is recorded
+            connection.answer_now(place, error_line(error.code, str(error)))
+            return
+        finally:
+            connection.begin_tick()
+        _record(connection, "cancel", words, line)
+        connection.answer_now(place, line)
+
+    connection.tick_loop.others.start(cancel())
+
+
+async def _cancelled_elsewhere(connection: "GearmanConnection", handle: bytes) -> bytes:
+    others = connection.tick_loop.others
+    job = await others.find(JobName(handle=handle))
+    if job is None or job.is_dead:
+        return _UNKNOWN_JOB
+    connection.begin_tick().require(ADMIN, job.function)
+    return _OK if await others.cancel(job, "cancelled") else _UNKNOWN_JOB
 
 
 def _create(connection: "GearmanConnection", words: list[bytes]) -> bytes:

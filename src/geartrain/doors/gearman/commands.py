@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from geartrain import escape
+from geartrain.doors import distant_job
 from geartrain.doors.gearman import scheduled_time, unique
 from geartrain.engine import names
 from geartrain.engine.interfaces import Watcher
@@ -19,6 +20,7 @@ from geartrain.engine.job import LiveJob, Progress
 from geartrain.engine.lifecycle import RESERVING
 from geartrain.errors import QueueFullError, WireError
 from geartrain.model import Priority
+from geartrain.runtime.other_servers import DistantJob, JobName
 from geartrain.wire import gearman as wire
 
 if TYPE_CHECKING:
@@ -138,7 +140,15 @@ def get_status(connection: "GearmanConnection", data: bytes, start: int, end: in
     handle = wire.only_argument(data, start, end)
     if len(handle) > wire.MAX_HANDLE:
         raise WireError("ARGUMENT_TOO_LARGE", f"A handle has at most {wire.MAX_HANDLE} bytes", fatal=False)
-    job = connection.engine.visible(connection.engine.find(handle))
+    job = connection.engine.find(handle)
+    if job is None and connection.tick_loop.others.exist:
+        distant_job.answer(
+            connection,
+            JobName(handle=handle),
+            lambda found: wire.about_job(wire.STATUS_RES, handle, _distant_status(found)),
+        )
+        return
+    job = connection.engine.visible(job)
     connection.write(wire.about_job(wire.STATUS_RES, handle, _status(job)))
 
 
@@ -150,9 +160,20 @@ def get_status_unique(connection: "GearmanConnection", data: bytes, start: int, 
     job = connection.engine.find_unique(key) if key else None
     if job is None and b"%00" in key:  # perhaps the escaped form of a key that another protocol's client chose
         job = connection.engine.find_unique(escape.unescape(key))
+    if job is None and key and connection.tick_loop.others.exist:
+        distant_job.answer(
+            connection,
+            JobName(unique=key),
+            lambda found: _status_of_key(key, _distant_status(found), found.clients if found is not None else 0),
+        )
+        return
     job = connection.engine.visible(job)
     clients = len(job.watchers or ()) if job is not None else 0
-    connection.write(wire.about_job(wire.STATUS_RES_UNIQUE, key, b"%b\0%d" % (_status(job), clients)))
+    connection.write(_status_of_key(key, _status(job), clients))
+
+
+def _status_of_key(key: bytes, status: bytes, clients: int) -> bytes:
+    return wire.about_job(wire.STATUS_RES_UNIQUE, key, b"%b\0%d" % (status, clients))
 
 
 def echo(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:
@@ -214,6 +235,13 @@ def _status(job: LiveJob | None) -> bytes:
     progress = job.progress
     numerator, denominator = (progress.numerator, progress.denominator) if progress else (0, 0)
     return b"1\0%d\0%d\0%d" % (job.owner is not None, numerator, denominator)
+
+
+def _distant_status(job: DistantJob | None) -> bytes:
+    """The same of a job that another server has."""
+    if job is None or job.is_dead:
+        return _status(None)
+    return b"1\0%d\0%d\0%d" % (job.is_running, job.numerator, job.denominator)
 
 
 def can_do(connection: "GearmanConnection", data: bytes, start: int, end: int) -> None:

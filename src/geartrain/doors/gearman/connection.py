@@ -83,7 +83,7 @@ class GearmanConnection(Connection):
     def send_error(self, error: WireError) -> None:
         """ERROR for a packet, an ERR line for a line."""
         if isinstance(error, LineError):
-            self.write(f"ERR {error.code} {error.text.replace(' ', '+')}\r\n".encode())
+            self.write(admin_commands.error_line(error.code, error.text))
         else:
             self.error(error.code, error.text)
 

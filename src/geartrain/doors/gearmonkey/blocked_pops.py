@@ -8,6 +8,7 @@ checked again after each tick instead.
 from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.gearmonkey import keys
+from geartrain.doors.gearmonkey.distant_subscribers import DistantSubscribers, Kind
 from geartrain.engine.job import LiveJob
 from geartrain.wire import resp
 
@@ -85,6 +86,7 @@ class BlockedPops:
 
     def __init__(self, tick_loop: "TickLoop") -> None:
         self._tick_loop = tick_loop
+        self.distant: DistantSubscribers | None = None  # of a server in a cluster
         self._for_locks: dict[tuple[bytes, int], dict[BlockedPop, None]] = {}
         self.rechecked: dict[BlockedPop, None] = {}  # there are jobs of their functions, but of other priorities
         self.count = 0
@@ -95,6 +97,7 @@ class BlockedPops:
         for key in pop.keys:
             if key.kind is keys.Kind.LOCK:
                 self._for_locks.setdefault((key.function, key.id), {})[pop] = None
+                self._listen(key, 1)
         if seconds:
             pop.timer = self._tick_loop.timers.call_later(seconds, pop.expire)
 
@@ -108,7 +111,8 @@ class BlockedPops:
         for key in pop.keys:
             lock = (key.function, key.id) if key.kind is keys.Kind.LOCK else None
             if lock in self._for_locks:
-                self._for_locks[lock].pop(pop, None)
+                if self._for_locks[lock].pop(pop, pop) is None:
+                    self._listen(key, -1)
                 if not self._for_locks[lock]:
                     del self._for_locks[lock]
 
@@ -116,10 +120,19 @@ class BlockedPops:
         """Whether a pop waits for the end of this job."""
         return (job.function, job.id) in self._for_locks
 
+    def _listen(self, key: keys.Key, by: int) -> None:
+        """Have other servers say when their jobs of this function end, as long as a pop waits for one."""
+        if self.distant is not None:
+            self.distant.add(Kind.END, b"channel:" + key.function, by)
+
     def job_ended(self, job: LiveJob) -> None:
         """Answer the pops that wait for the end of this job."""
-        for pop in list(self._for_locks.get((job.function, job.id), ())):
-            raw = next(key.raw for key in pop.keys if key.kind is keys.Kind.LOCK and key.id == job.id)
+        self.end_of(job.function, job.id)
+
+    def end_of(self, function: bytes, id: int) -> None:
+        """The same for a job that another server may have."""
+        for pop in list(self._for_locks.get((function, id), ())):
+            raw = next(key.raw for key in pop.keys if key.kind is keys.Kind.LOCK and key.id == id)
             pop.connection.answer_pop([raw, ENDED])
 
     def recheck(self) -> None:

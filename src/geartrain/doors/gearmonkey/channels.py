@@ -1,9 +1,12 @@
 """Publish and subscribe: `channel:{FN}` has events of all jobs of a function, from every door."""
 
+import functools
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.gearmonkey import glob, keys
+from geartrain.doors.gearmonkey.distant_subscribers import DistantSubscribers, Kind
 from geartrain.engine.interfaces import Observer
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.model import JobState
@@ -26,6 +29,7 @@ class ChannelSubscribers:
 
     def __init__(self) -> None:
         self._by_name: dict[bytes, Connections] = {}
+        self.on_change: Callable[[bytes, int], None] | None = None  # called with a name and how many listen to it
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -38,7 +42,9 @@ class ChannelSubscribers:
         """Raise an error if one of these cannot be subscribed to."""
 
     def add(self, name: bytes, connection: "GearmonkeyConnection") -> None:
-        self._by_name.setdefault(name, {})[connection] = None
+        connections = self._by_name.setdefault(name, {})
+        connections[connection] = None
+        self._changed(name, len(connections))
 
     def remove(self, name: bytes, connection: "GearmonkeyConnection") -> None:
         connections = self._by_name.get(name)
@@ -46,6 +52,11 @@ class ChannelSubscribers:
             connections.pop(connection, None)
             if not connections:
                 del self._by_name[name]
+            self._changed(name, len(connections))
+
+    def _changed(self, name: bytes, count: int) -> None:
+        if self.on_change is not None:
+            self.on_change(name, count)
 
 
 class ChannelPatterns(ChannelSubscribers):
@@ -92,12 +103,24 @@ class Channels:
     def __init__(self) -> None:
         self.by_name = ChannelSubscribers()
         self.by_pattern = ChannelPatterns()
+        self.distant: DistantSubscribers | None = None  # of a server in a cluster
+
+    def use(self, distant: DistantSubscribers) -> None:
+        """Publish to subscribers at other servers too, and tell them who listens here."""
+        self.distant = distant
+        self.by_name.on_change = functools.partial(distant.note, Kind.CHANNEL)
+        self.by_pattern.on_change = functools.partial(distant.note, Kind.PATTERN)
 
     def __bool__(self) -> bool:
-        return bool(self.by_name or self.by_pattern)
+        return bool(self.by_name or self.by_pattern or self.distant)
 
     def publish(self, channel: bytes, message: bytes) -> int:
-        """Send a message to the subscribers of a channel; returns their number."""
+        """Send a message to the subscribers of a channel, at every server; returns their number."""
+        count = self.deliver(channel, message)
+        return count + self.distant.publish(channel, message) if self.distant else count
+
+    def deliver(self, channel: bytes, message: bytes) -> int:
+        """Send a message to the subscribers at this server; returns their number."""
         connections = self.by_name.get(channel)
         for connection in connections:
             connection.push([b"message", channel, message])
@@ -113,7 +136,8 @@ class Channels:
     def receivers(self, channel: bytes) -> int:
         """The number of subscribers of a channel."""
         patterns = self.by_pattern.matching(channel) if self.by_pattern else []
-        return len(self.by_name.get(channel)) + sum(len(self.by_pattern.get(pattern)) for pattern in patterns)
+        count = len(self.by_name.get(channel)) + sum(len(self.by_pattern.get(pattern)) for pattern in patterns)
+        return count + (self.distant.receivers(channel) if self.distant else 0)
 
     def relay(self, channel: bytes, message: bytes) -> int:
         """PUBLISH from a program. Job events are dropped, because the engine publishes each of them itself."""
@@ -182,5 +206,5 @@ class JobEventPublisher(Observer):
 
     def _publish(self, job: LiveJob, event: bytes) -> None:
         channels = self._door.channels
-        if channels:
+        if channels and job.id not in self._door.tick_loop.engine.borrowed:  # its home publishes what happens to it
             channels.publish(b"channel:" + job.function, b"%b:%d" % (event, job.id))

@@ -45,6 +45,7 @@ class Command(NamedTuple):
     inside_multi: bool = False  # runs at once between MULTI and EXEC, instead of being queued
     subscribers: bool = False  # allowed for subscribers in version 2
     in_transaction: bool = True
+    deletes: bool = False  # its keys
 
 
 _FIRST, _ALL = JobKeys.FIRST, JobKeys.ALL
@@ -80,8 +81,8 @@ COMMANDS: Final[dict[bytes, Command]] = {
     b"ZSCORE": Command(queue_lists.zscore, 3, 3),
     b"ZRANGE": Command(queue_lists.zrange, 4, 5),
     b"ZRANGEBYSCORE": Command(queue_lists.zrangebyscore, 4, 8),
-    b"DEL": Command(key_commands.delete, 2, ANY, _ALL),
-    b"UNLINK": Command(key_commands.delete, 2, ANY, _ALL),
+    b"DEL": Command(key_commands.delete, 2, ANY, _ALL, deletes=True),
+    b"UNLINK": Command(key_commands.delete, 2, ANY, _ALL, deletes=True),
     b"EXISTS": Command(key_commands.exists, 2, ANY, _ALL),
     b"TYPE": Command(key_commands.type_, 2, 2, _FIRST),
     b"EXPIRE": Command(key_commands.expire, 3, 4, _FIRST),

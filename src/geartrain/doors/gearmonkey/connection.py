@@ -141,42 +141,47 @@ class GearmonkeyConnection(Connection):
 
     # Jobs that only the records have
 
-    def _unknown_jobs(self, row: "Command", arguments: list[bytes]) -> dict[bytes, None]:
-        """Handles of the jobs that a command, or a whole transaction, names and that only the records may have."""
-        unknown: dict[bytes, None] = {}
+    def _unknown_jobs(self, row: "Command", arguments: list[bytes]) -> dict[bytes, keys.Key]:
+        """By handle, the jobs that a command, or a whole transaction, names and that only the records may have."""
+        unknown: dict[bytes, keys.Key] = {}
         if row.handler is transaction.execute and self.transaction is not None:
             for command, words in self.transaction.commands:
                 unknown.update(self._unknown_jobs(command, words))
         elif row.keys is not commands.JobKeys.NONE:
             for raw in arguments[row.keys.value][:_MOST_RECORDS]:
-                handle = self._unknown_job(raw)
-                if handle:
-                    unknown[handle] = None
+                key = self._unknown_job(raw)
+                if key is not None:
+                    unknown[self.jobs.handle(key.id)] = key
         return unknown
 
-    def _unknown_job(self, raw: bytes) -> bytes:
+    def _unknown_job(self, raw: bytes) -> keys.Key | None:
         if not raw.startswith((b"job:", b"lock:")):
-            return b""
+            return None
         try:
             key = keys.parse(raw)
         except WireError:
-            return b""
-        return self.jobs.handle(key.id) if self.jobs.is_unknown(key) else b""
+            return None
+        return key if self.jobs.is_unknown(key) else None
 
-    def _look_up(self, handles: dict[bytes, None], row: "Command", arguments: list[bytes]) -> None:
+    def _look_up(self, unknown: dict[bytes, keys.Key], row: "Command", arguments: list[bytes]) -> None:
         self.blocked = True
-        lookup = self._read_records(list(handles)[:_MOST_RECORDS], row, arguments)
+        lookup = self._read_records(list(unknown.items())[:_MOST_RECORDS], row, arguments)
         self._lookup = self.tick_loop.loop.create_task(lookup)
 
-    async def _read_records(self, handles: list[bytes], row: "Command", arguments: list[bytes]) -> None:
+    async def _read_records(self, jobs: list[tuple[bytes, keys.Key]], row: "Command", arguments: list[bytes]) -> None:
         try:
             try:
-                await self._add_records(handles)
+                await self._add_records([handle for handle, _ in jobs])
+                elsewhere = await self.gearmonkey.hashes.read(self, jobs, row, arguments)
             finally:
                 self.blocked = False  # the command may block again
             if not self.input_ended:
                 self.begin_tick()
-                self._run(row, arguments)
+                self.jobs.elsewhere = elsewhere
+                try:
+                    self._run(row, arguments)
+                finally:
+                    self.jobs.elsewhere = {}
             self.jobs.finished.trim()
         except StoreError as error:
             self.reply(resp.ErrorReply("ERR", f"the records cannot be read: {error}"))
@@ -208,6 +213,7 @@ class GearmonkeyConnection(Connection):
         self.gearmonkey.blocked_pops.add(pop, seconds)
         if pop.for_jobs:
             self.work().try_pop()
+        self.gearmonkey.hashes.check_locks(pop)
 
     def answer_pop(self, value: resp.Value | WireError) -> None:
         """End the blocking pop with this reply. Called inside verbs of the engine."""

@@ -8,9 +8,12 @@ from geartrain.address import Address
 from geartrain.doors import door
 from geartrain.doors.gearmonkey import commands
 from geartrain.doors.gearmonkey.blocked_pops import BlockedPops
-from geartrain.doors.gearmonkey.channels import Channels, JobEventPublisher
+from geartrain.doors.gearmonkey.channels import FINISH, Channels, JobEventPublisher
 from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
 from geartrain.doors.gearmonkey.detached_workers import DetachedWorkers
+from geartrain.doors.gearmonkey.distant_counts import DistantCounts
+from geartrain.doors.gearmonkey.distant_hashes import HashReader
+from geartrain.doors.gearmonkey.distant_subscribers import DistantSubscribers
 from geartrain.doors.gearmonkey.ending_jobs import EndingJobs
 from geartrain.doors.gearmonkey.job_hashes import JobHashes
 from geartrain.doors.gearmonkey.worker_counts import WorkerCounts
@@ -50,10 +53,33 @@ class GearmonkeyDoor(door.Door):
         self.detached = DetachedWorkers(tick_loop, options.grace)
         self.scheduled: set[bytes] = set()  # handles of live jobs that were queued for a time
         self.popped: set[bytes] = set()  # handles of jobs that workers of this door run
+        self.hashes = HashReader(tick_loop, self.jobs)
+        if tick_loop.values.is_shared:
+            self._join_cluster()
         self.command_count = len(commands.COMMANDS)
         self._numbers = itertools.count(1)
         tick_loop.engine.subscribe(JobEventPublisher(self))
         tick_loop.after.append(self.blocked_pops.recheck)
+
+    def _join_cluster(self) -> None:
+        """Share channels and counts with the other servers."""
+        distant = DistantSubscribers(lambda: self.tick_loop.others, self._hear)
+        self.channels.use(distant)
+        self.blocked_pops.distant = distant
+        self.counts.distant = DistantCounts(self.tick_loop, self.counts)
+
+    def _hear(self, channel: bytes, message: bytes) -> None:
+        """Another server has published a message."""
+        self.channels.deliver(channel, message)
+        finish = FINISH.fullmatch(message)
+        if finish is not None:
+            self.blocked_pops.end_of(channel.removeprefix(b"channel:"), int(finish[1]))
+
+    def close(self) -> None:
+        """Close every connection."""
+        if self.counts.distant is not None:
+            self.counts.distant.close()
+        super().close()
 
     def connect(self, address: Address) -> GearmonkeyConnection:
         """A connection for a new peer."""

@@ -118,6 +118,8 @@ def _check(fields: Fields) -> None:
 def _prepare(connection: "GearmonkeyConnection", key: keys.Key, fields: Fields) -> None:
     """Write the hash of a job that is not queued yet."""
     prepared = connection.jobs.prepared.get(key)
+    if prepared is None and key.id in connection.jobs.elsewhere:
+        raise keys.refusal(f"job {key.id} is at another server of the cluster: write to it there")
     if prepared is None:
         raise keys.refusal(f"there is no job {key.id}; take an id with INCR uid:{keys.text(key.function)} first")
     if fields.get(STATUS, b"idle") != b"idle" or OUTPUT in fields:

@@ -6,6 +6,7 @@ A job's id is its number in the engine, so jobs of every door have one.
 from collections.abc import Mapping
 
 from geartrain.doors.gearmonkey import keys
+from geartrain.doors.gearmonkey.distant_hashes import DistantHash
 from geartrain.doors.gearmonkey.finished_jobs import FinishedJobs
 from geartrain.doors.gearmonkey.prepared_jobs import PreparedJobs
 from geartrain.doors.gearmonkey.written_fields import DIVIDEND, DIVISOR, INPUT, OUTPUT, STATUS, Fields, WrittenFields
@@ -25,6 +26,7 @@ class JobHashes:
         self.finished = FinishedJobs()
         self.written = WrittenFields(engine, saved_values, values)
         self._is_shared = values is not None and values.is_shared
+        self.elsewhere: dict[int, DistantHash] = {}  # by id: of jobs of other servers, for the current command
         self._first_own = engine.next_id
         # Restored jobs whose handles have another prefix, because the setting was changed; found on first use.
         self._others: dict[int, bytes] | None = None
@@ -53,7 +55,9 @@ class JobHashes:
         """Whether the job is known to have ended."""
         if self.live(key) is not None:
             return False
-        return self.dead(key) is not None or self.finished.get(key, self._engine.now) is not None
+        if self.dead(key) is not None or self.finished.get(key, self._engine.now) is not None:
+            return True
+        return key.id in self.elsewhere and self.elsewhere[key.id].has_ended
 
     def is_unknown(self, key: keys.Key) -> bool:
         """Whether only the records may have the job."""
@@ -78,6 +82,8 @@ class JobHashes:
         if prepared is not None:
             return prepared.fields
         finished = self.finished.get(key, self._engine.now)
+        if finished is None and key.id in self.elsewhere:
+            return self.elsewhere[key.id].fields
         return finished.fields if finished is not None else {}
 
     def check_output(self, key: keys.Key) -> None:

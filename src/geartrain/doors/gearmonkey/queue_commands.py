@@ -74,8 +74,10 @@ def llen(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Val
     key = keys.expect(arguments[1], *keys.LISTS)
     if key.kind is keys.Kind.LOCK:
         return int(connection.jobs.has_ended(key))
-    function = _function(connection, key)
-    return function.queues[keys.priority(key)].size if function is not None else 0
+    function, priority = _function(connection, key), keys.priority(key)
+    distant = connection.gearmonkey.counts.distant
+    elsewhere = distant.queued(key.function, priority) if distant is not None else 0
+    return elsewhere + (function.queues[priority].size if function is not None else 0)
 
 
 def lrem(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:

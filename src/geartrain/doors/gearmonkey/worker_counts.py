@@ -11,6 +11,7 @@ from geartrain.engine.engine import Engine
 
 if TYPE_CHECKING:
     from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
+    from geartrain.doors.gearmonkey.distant_counts import DistantCounts
 
 _MOST_FUNCTIONS: Final = 10_000  # that one connection counts
 
@@ -21,6 +22,7 @@ class WorkerCounts:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.most_functions = _MOST_FUNCTIONS
+        self.distant: DistantCounts | None = None  # of a server in a cluster
         # By function; a connection is in it, perhaps with 0, from its first change on until it closes.
         self._counted: dict[bytes, dict[GearmonkeyConnection, int]] = {}
         # Connections that pop are workers of the engine as well, and must not count twice.
@@ -33,9 +35,17 @@ class WorkerCounts:
             del self.registered[function]
 
     def value(self, function: bytes) -> int:
-        """The number of workers."""
-        others = self._engine.worker_count(function) - self.registered[function]
-        return others + sum(self._counted.get(function, {}).values())
+        """The number of workers, also of those at other servers."""
+        distant = self.distant.counted(function) if self.distant is not None else 0
+        return self._engine.worker_count(function) + self.beyond_engine(function) + distant
+
+    def beyond_engine(self, function: bytes) -> int:
+        """The workers that programs have counted, less those of them that the engine knows."""
+        return sum(self._counted.get(function, {}).values()) - self.registered[function]
+
+    def functions(self) -> list[bytes]:
+        """Functions whose workers programs have counted."""
+        return list(self._counted)
 
     def exists(self, function: bytes) -> bool:
         """Whether there are workers, or a program has counted some."""

@@ -200,8 +200,8 @@ class LinkLoan(Loan):
     def handed_back(self, job: LiveJob) -> None:
         self._end(job, wire.Back(job.id, True))
 
-    def rescheduled(self, job: LiveJob, run_at: float, step: int, reset_attempts: bool) -> None:
-        self._end(job, wire.Reschedule(job.id, run_at, step, reset_attempts))
+    def rescheduled(self, job: LiveJob, worker: Worker, run_at: float, step: int, reset_attempts: bool) -> None:
+        self._end(job, wire.Reschedule(job.id, run_at, step, reset_attempts, worker.door))
 
     def postponed(self, job: LiveJob, worker: Worker, run_at: float, reason: str) -> None:
         self._end(job, wire.Postpone(job.id, run_at, reason, worker.door, worker.name))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from geartrain.doors.peer.offers import Place, first_place
+from geartrain.doors.periodic import failed_attempts
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.engine.lifecycle import QUEUED
 from geartrain.engine.worker import Worker
@@ -328,6 +329,9 @@ class Lending:
         if frame.data is not None:
             engine.raise_exception(worker, job, frame.data, frame.code)
             return
+        if frame.again and frame.door == failed_attempts.DOOR:
+            failed_attempts.fail(engine, worker, job, frame.reason)
+            return
         if not frame.again:
             job.code = frame.code
         engine.fail(worker, job, frame.reason, frame.again)
@@ -347,7 +351,10 @@ class Lending:
             engine.take_back(worker, job)
 
     def _reschedule(self, worker: DistantWorker, job: LiveJob, frame: wire.Reschedule) -> None:
-        self._link.engine.reschedule(worker, job, frame.run_at, frame.step, frame.reset_attempts)
+        if frame.door == failed_attempts.DOOR:
+            failed_attempts.reschedule(self._link.engine, worker, job, frame.run_at, frame.step)
+        else:
+            self._link.engine.reschedule(worker, job, frame.run_at, frame.step, frame.reset_attempts)
 
     def _postpone(self, worker: DistantWorker, job: LiveJob, frame: wire.Postpone) -> None:
         _impersonate(worker, frame)

@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from geartrain.doors.periodic import job_names
+from geartrain.doors.periodic import failed_attempts, job_names
 from geartrain.doors.periodic.long_request import DropRequest, LoadRequest
 from geartrain.doors.periodic.operator_command import OperatorCommand
 from geartrain.doors.periodic.shared_locks import LockRequest
 from geartrain.doors.periodic.watcher import DataWatcher, RunWatcher
 from geartrain.engine.job import LiveJob
-from geartrain.engine.worker import Worker
 from geartrain.errors import RequestError
 from geartrain.model import Duplicate, Priority
 from geartrain.rights import ADMIN, READ, SUBMIT
+from geartrain.runtime.other_servers import JobName, UnreachableError
 from geartrain.wire import periodic as wire
 
 if TYPE_CHECKING:
@@ -111,9 +111,28 @@ def remove_job(connection: "PeriodicConnection", message_id: bytes, arguments: w
     function, name = arguments.short(), arguments.short()
     connection.engine.require(SUBMIT, function)  # whoever may submit a job may replace one of the same name as well
     job = job_names.find(connection.engine, function, name)
+    others = connection.tick_loop.others
+    if others.exist and (job is None or job.id in connection.engine.borrowed):
+        others.start(_remove_elsewhere(connection, message_id, JobName(name, name, function)))
+        return
     if job is not None:
         connection.engine.cancel(job, "removed")
     connection.answer_durably(message_id)
+
+
+async def _remove_elsewhere(connection: "PeriodicConnection", message_id: bytes, name: JobName) -> None:
+    """REMOVE_JOB of a job that another server may have. Answers need not come in the order of their requests."""
+    others = connection.tick_loop.others
+    word = wire.SUCCESS
+    try:
+        job = await others.find(name)
+        if job is not None:
+            await others.cancel(job, "removed")
+    except UnreachableError:
+        word = wire.UNKNOWN
+    connection.begin_tick()
+    if not connection.closing:
+        connection.answer(message_id, word)
 
 
 def dump(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> str:
@@ -181,7 +200,8 @@ def submit(connection: "PeriodicConnection", request: wire.PeriodicJob, watcher:
     try:
         job = connection.engine.submit(
             request.function, request.name, request.payload, _NORMAL, watcher is None, watcher,
-            float(max(request.run_at, 0)), "periodic", float(max(request.timeout, 0)), Duplicate.REPLACE, request.steps,
+            float(max(request.run_at, 0)), failed_attempts.DOOR, float(max(request.timeout, 0)), Duplicate.REPLACE,
+            request.steps,
         )  # fmt: skip
     except RequestError as error:
         connection.log(logging.WARNING, "job refused", str(error))
@@ -266,37 +286,24 @@ def work_done(connection: "PeriodicConnection", message_id: bytes, arguments: wi
 
 
 def work_fail(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
-    """WORK_FAIL: retry the job later.
-
-    As with the original server, a foreground job ends, and its clients get an answer. Only clients of the document
-    wait on: they know no other answer than a result.
-    """
+    """WORK_FAIL: retry the job later, or end it."""
     job = connection.job_of(arguments)
     connection.confirm(wire.WORK_FAIL, message_id)
     if job is not None:
         worker = connection.work()
-        retry = job.background or _has_document_client(job)
-        if retry:
-            _answer_failed(worker, job)
-        connection.engine.fail(worker, job, retry=retry)
+        failed_attempts.fail(connection.engine, worker, job)
         worker.done(job)
 
 
 def schedule_later(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
-    """SCHED_LATER: run the job again after a delay, and add a step to its count. Confirmed when it is on disk.
-
-    As with the original server, a foreground job for which only today's clients wait ends instead.
-    """
+    """SCHED_LATER: run the job again after a delay, and add a step to its count. Confirmed when it is on disk."""
     job = connection.job_of(arguments)
     delay, step = arguments.later()
     confirmed = connection.confirms(wire.SCHED_LATER, message_id)
     if job is not None:
         worker = connection.work()
-        if not job.background and _has_only_today_s_clients(job):
-            connection.engine.fail(worker, job, "rescheduled by its worker")
-        else:
-            _answer_failed(worker, job)
-            connection.engine.reschedule(worker, job, connection.engine.now + max(delay, 0), step)
+        run_at = connection.engine.now + max(delay, 0)
+        failed_attempts.reschedule(connection.engine, worker, job, run_at, step)
         worker.done(job)
     if confirmed:
         connection.answer_durably(message_id, otherwise=wire.SUCCESS)
@@ -357,33 +364,6 @@ def job_unassigned(connection: "PeriodicConnection", message_id: bytes, argument
     if job is not None:
         worker.done(job)
         connection.engine.hand_back(worker, job)
-
-
-def _answer_failed(worker: Worker, job: LiveJob) -> None:
-    """Before a job is retried or rescheduled: today's clients that wait for its result get `failed`.
-
-    A broadcast job, which has no single owner, still runs elsewhere: its clients wait on.
-    """
-    if job.owner is not worker:
-        return
-    for watcher in list(job.watchers or ()):
-        if isinstance(watcher, RunWatcher) and watcher.fails_on_retry():
-            watcher.connection.engine.unwatch(job, watcher)
-            watcher.fail(job, "")
-
-
-def _has_document_client(job: LiveJob) -> bool:
-    """Whether a client of the document waits for the job."""
-    watchers = [watcher for watcher in job.watchers or () if isinstance(watcher, RunWatcher)]
-    return any(watcher.connection.dialect is wire.DOCUMENT for watcher in watchers)
-
-
-def _has_only_today_s_clients(job: LiveJob) -> bool:
-    """Whether clients wait for the job, all of them of today's dialect."""
-    watchers = job.watchers or ()
-    return bool(watchers) and all(
-        isinstance(watcher, RunWatcher) and watcher.connection.dialect is wire.TODAY for watcher in watchers
-    )
 
 
 class Command(NamedTuple):

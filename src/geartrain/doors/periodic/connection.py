@@ -153,8 +153,16 @@ class PeriodicConnection(Connection):
         running = self.work().running
         if self.dialect.opaque_handle:
             return running.get(arguments.short())
-        job = job_names.find(self.engine, arguments.short(), arguments.short())
-        return job if job is not None and job.handle in running else None
+        function, name = arguments.short(), arguments.short()
+        job = job_names.find(self.engine, function, name)
+        if job is not None and job.handle in running:
+            return job
+        return self._borrowed_job(function, name) if self.engine.borrowed else None
+
+    def _borrowed_job(self, function: bytes, name: bytes) -> LiveJob | None:
+        """The job of that name if its worker runs it and another server has lent it: its key is not known here."""
+        jobs = [job for job in self.work().running.jobs() if job.function == function]
+        return next((job for job in jobs if job.id in self.engine.borrowed and job_names.name(job) == name), None)
 
     def submit(self, request: wire.PeriodicJob) -> bool:
         """Submit a background job; false if it was refused."""
