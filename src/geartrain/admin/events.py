@@ -74,7 +74,7 @@ class JobEvents(Observer):
         self._emit(STATES[job.state], job, job.reason)
 
     def _emit(self, what: str, job: LiveJob, reason: str = "") -> None:
-        if job.function in self._hidden:
+        if job.function in self._hidden or job.id in self._engine.borrowed:  # whose events come from its home
             return
         event = JobEvent(
             at=self._engine.now,
@@ -93,9 +93,15 @@ class Tail:
     """A control job that receives events, and which of them."""
 
     def __init__(
-        self, job: LiveJob, identity: Identity | None = None, function: bytes = b"", what: Sequence[str] = ()
+        self,
+        job: LiveJob,
+        identity: Identity | None = None,
+        function: bytes = b"",
+        what: Sequence[str] = (),
+        local: bool = False,
     ) -> None:
         self.job = job
+        self.local = local  # events of this server alone, where it is one of a cluster
         self.identity = identity  # of its client
         self.function = jsonbytes.encode(function) if function else ""
         self.what = event_names(what)

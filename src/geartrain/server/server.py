@@ -21,6 +21,7 @@ from geartrain.admin.service import Admin
 from geartrain.admin.views import ReloadView
 from geartrain.cluster.cluster import Cluster
 from geartrain.doors.peer import mirrors
+from geartrain.doors.peer.door import PeerDoor
 from geartrain.engine.engine import Engine
 from geartrain.engine.idle_functions import IdleFunctions
 from geartrain.engine.interfaces import Journal
@@ -37,6 +38,7 @@ from geartrain.server import options, restore
 from geartrain.server.access import ServerAccess
 from geartrain.server.audit_log import AuditLog
 from geartrain.server.cluster_info import RunningCluster
+from geartrain.server.cluster_links import LinkedAdmins
 from geartrain.server.config import settings as table
 from geartrain.server.config.settings import Settings
 from geartrain.server.info import RunningServer
@@ -144,6 +146,7 @@ class Server:
                 lambda: self.shutdown(graceful=True),
             )
             self._committer.on_fenced = self._stop_fenced
+        self._cluster_info = RunningCluster(self._cluster) if self._cluster is not None else None
         archive = StoreArchive(self._store, uncommitted)
         kept_seconds = options.kept_seconds(settings, isinstance(self._store, MemoryStore))
         info = RunningServer(
@@ -155,9 +158,9 @@ class Server:
             kept_seconds=kept_seconds,
             access=self._access,
             archive=archive,
-            cluster=RunningCluster(self._cluster) if self._cluster is not None else None,
+            cluster=self._cluster_info,
         )
-        admin = Admin(self._tick_loop, info, archive, saved_values)
+        admin = self._admin = Admin(self._tick_loop, info, archive, saved_values)
         self._control = ControlWorker(self._tick_loop, admin) if settings.control else None
         context = DoorContext(
             tick_loop=self._tick_loop,
@@ -193,6 +196,7 @@ class Server:
                     self._cluster.peers = LinkedServers(peer_door)
                     if self._committer is not None:
                         self._committer.on_twin = mirrors.handler(peer_door.mirrors)
+                    self._link_admin(self._cluster, peer_door)
                 await self._cluster.serve(options.link(self._settings, self._doors.addresses))
             self._tls.watch(self._loop, lambda: self._doors.end(frozenset()))
             with pid_file.written(self._settings.pid_file):
@@ -201,6 +205,12 @@ class Server:
                 self._notifier.stopping("stopping")
         finally:
             await self._close()
+
+    def _link_admin(self, cluster: Cluster, door: PeerDoor) -> None:
+        """Let operators see and do at this server what concerns others."""
+        linked = self._admin.others = LinkedAdmins(door, cluster, self._admin)
+        if self._cluster_info is not None:
+            self._cluster_info.loans = linked.loans
 
     def shutdown(self, graceful: bool) -> None:
         """Stop at once, or when the running jobs are finished. A second call can only make it sooner."""
