@@ -100,7 +100,7 @@ class JobQuery:
         """Whether a job that has not ended is meant."""
         if (
             (self.below and job.id >= self.below)
-            or job.id < self.least
+            or (self.least and job.id < self.least)
             or (self.state is not None and job.state is not self.state)
         ):
             return False

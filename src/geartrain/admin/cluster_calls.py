@@ -31,7 +31,7 @@ _CHANGES: Final = frozenset({"bulk_living", "retry_failed"})  # parts of verbs, 
 Arguments = dict[str, Any]
 
 
-class Answer(NamedTuple):
+class VerbAnswer(NamedTuple):
     """The answer to a verb."""
 
     value: Any

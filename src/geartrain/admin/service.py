@@ -14,7 +14,7 @@ from geartrain import audit
 from geartrain.admin import authorization, presentation, views
 from geartrain.admin.base import ServerInfo, page_limit
 from geartrain.admin.cluster import ClusterVerbs
-from geartrain.admin.cluster_calls import Answer, ClusterCall
+from geartrain.admin.cluster_calls import ClusterCall, VerbAnswer
 from geartrain.admin.cluster_views import MERGES
 from geartrain.admin.dump_verbs import DumpVerbs
 from geartrain.admin.events import JobEvents
@@ -86,7 +86,7 @@ class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs, DumpVerbs,
 
     async def ask(
         self, verb: Verb, arguments: Mapping[str, Any], identity: Identity | None = None, peer: Peer | None = None
-    ) -> Answer:
+    ) -> VerbAnswer:
         """The same, with the names of servers that have not answered, where several of a cluster are asked."""
         is_local = arguments.get(LOCAL.name, False)
         arguments = {name: value for name, value in arguments.items() if name != LOCAL.name}
@@ -115,10 +115,12 @@ class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs, DumpVerbs,
                 self._record_call(verb, arguments, audit.REFUSED, identity, peer, error.text)
             raise
 
-    async def _answer(self, verb: Verb, arguments: dict[str, Any], identity: Identity | None, local: bool) -> Answer:
+    async def _answer(
+        self, verb: Verb, arguments: dict[str, Any], identity: Identity | None, local: bool
+    ) -> VerbAnswer:
         """The answer of this server, or of those of the cluster that the table of verbs names."""
-        if local or verb.place == HERE or self.others is None or not self.others.names():
-            return Answer(await self.answer(verb.name, arguments, identity), [])
+        if local or verb.place == HERE or self.others is None or self.is_alone:
+            return VerbAnswer(await self.answer(verb.name, arguments, identity), [])
         call = ClusterCall(self, self.others, identity)
         if verb.place == EVERYBODY:
             value = await MERGES[verb.name](call, arguments)
@@ -126,7 +128,12 @@ class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs, DumpVerbs,
             value = await call.at_home(verb, arguments)
         else:
             value = await call.everywhere_applied(verb, arguments)
-        return Answer(value, sorted(set(call.unanswered)))
+        return VerbAnswer(value, sorted(set(call.unanswered)))
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this server is in no cluster, or the only one of it."""
+        return self.others is None or not self.others.names()
 
     async def answer(self, method: str, arguments: Mapping[str, Any], identity: Identity | None = None) -> Any:
         """What a method of this class returns to a caller, whose right to ask was checked."""
@@ -146,7 +153,7 @@ class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs, DumpVerbs,
         try:
             return await super().function_of_job(arguments)
         except AdminError as error:
-            if error.kind != "not-found" or self.others is None or not self.others.names():
+            if error.kind != "not-found" or self.others is None or self.is_alone:
                 raise
         parts = await ClusterCall(self, self.others, None).gather(
             "function_of_named_job", {"arguments": dict(arguments)}

@@ -20,6 +20,7 @@ from geartrain.admin.control import ControlWorker
 from geartrain.admin.service import Admin
 from geartrain.admin.views import ReloadView
 from geartrain.cluster.cluster import Cluster
+from geartrain.doors.gearman.cluster_status import OtherServersStatus
 from geartrain.doors.peer import mirrors
 from geartrain.doors.peer.door import PeerDoor
 from geartrain.engine.engine import Engine
@@ -37,8 +38,10 @@ from geartrain.runtime.tick import TickLoop
 from geartrain.server import options, restore
 from geartrain.server.access import ServerAccess
 from geartrain.server.audit_log import AuditLog
+from geartrain.server.cluster_events import EventRelay
 from geartrain.server.cluster_info import RunningCluster
 from geartrain.server.cluster_links import LinkedAdmins
+from geartrain.server.cluster_status import StatusGossip
 from geartrain.server.config import settings as table
 from geartrain.server.config.settings import Settings
 from geartrain.server.info import RunningServer
@@ -77,6 +80,7 @@ class Server:
         self._stopped = asyncio.Event()
         self._committer: Committer | None = None  # of a durable store
         self._cluster: Cluster | None = None  # of a store that several servers share
+        self._gossip: StatusGossip | None = None  # with other servers
         self.is_fenced = False  # others have taken this server for dead: it must be started anew
         sources = UserSources(settings.users_file, settings.settings_file)
         self._access = ServerAccess(sources, settings.trust_network)
@@ -211,6 +215,12 @@ class Server:
         linked = self._admin.others = LinkedAdmins(door, cluster, self._admin)
         if self._cluster_info is not None:
             self._cluster_info.loans = linked.loans
+        EventRelay(door, self._admin.events)
+        others = OtherServersStatus(linked.names)
+        gearman = self._doors.gearman_door
+        self._gossip = StatusGossip(door, gearman, others)
+        if gearman is not None and self._settings.cluster_status == "cluster":
+            gearman.others = others
 
     def shutdown(self, graceful: bool) -> None:
         """Stop at once, or when the running jobs are finished. A second call can only make it sooner."""
@@ -359,6 +369,8 @@ class Server:
         # attempts: it restores these jobs at the next start as they were.
         self._engine.journal = Journal()
         self._engine.timers.clear()
+        if self._gossip is not None:
+            self._gossip.close()
         if self._control is not None:
             await self._control.close()
         self._doors.close()

@@ -188,7 +188,7 @@ class Query(NamedTuple):
             and record.finished_at >= self.since
             and (not self.until or record.finished_at < self.until)
             and (not self.below or record.id < self.below)
-            and record.id >= self.least
+            and (not self.least or record.id >= self.least)
             and (not self.door or record.door == self.door)
             and (not self.search or any(self.search in text for text in (*_searchable(record), payload)))
         )

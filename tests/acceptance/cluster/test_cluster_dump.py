@@ -119,7 +119,9 @@ def test_a_dump_of_a_cluster_goes_into_another_one(tmp_path: Path, cluster: post
         assert load(tmp_path, url, "one.dump")["jobs"] == 3
         with member(url, "other") as later, Peer(later.port) as another:
             assert another.submit(b"f", b"", b"", kind=Kind.SUBMIT_JOB_BG) not in handles
-            wait_for(lambda: http(later).get("/overview?local=true")["queued"] == 4, "its own and three that were loaded")
+            wait_for(
+                lambda: http(later).get("/overview?local=true")["queued"] == 4, "its own and three that were loaded"
+            )
             with worker(later.port, b"f") as taker:
                 assert {taker.grab().handle for _ in range(4)} >= set(handles)
 
