@@ -59,6 +59,7 @@ LIBRARIES = {
 COLD = (
     "**/__init__.py",
     "doors/gearman/admin_commands.py",
+    "doors/gearman/cluster_status.py",
     "doors/gearman/scheduled_time.py",
     "doors/gearmonkey/channel_commands.py",
     "doors/gearmonkey/channels.py",

@@ -29,6 +29,7 @@ class StateName(enum.StrEnum):
 
 STATES: Final = {state.name.lower(): state for state in JobState}
 _POSITION_DIGITS: Final = 18
+PLACES: Final = "c"  # what the `after` of a page of a cluster begins with
 _WITH_REASON: Final = frozenset({JobState.FAILED, JobState.DEAD})
 ENDED: Final = frozenset({JobState.DONE, JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED})
 
@@ -49,6 +50,8 @@ class JobQuery:
     until: float = 0.0  # exclusive; 0: now
     limit: int = 0  # 0: the default of whoever answers
     below: int = 0  # only ids below this one; 0: all. `after` of a page is the id of its last job
+    least: int = 0  # only ids from this one on
+    places: str = ""  # `after` of a page of a cluster, which has a place for each of its servers
     # Most queries set none of these: then `matches` is done after the id and the state.
     unrestricted: bool = dataclasses.field(init=False)
 
@@ -79,6 +82,7 @@ class JobQuery:
             raise AdminError("bad-request", f"unknown state {state!r}; the states are {', '.join(STATES)}")
         if limit < 0:
             raise AdminError("bad-request", f"limit must not be negative: {limit}")
+        has_places = after.startswith(PLACES)
         return cls(
             state=STATES.get(state),
             function=function,
@@ -88,12 +92,17 @@ class JobQuery:
             since=since,
             until=until,
             limit=limit,
-            below=page_position(after),
+            below=0 if has_places else page_position(after),
+            places=after if has_places else "",
         )
 
     def matches(self, job: Job) -> bool:
         """Whether a job that has not ended is meant."""
-        if (self.below and job.id >= self.below) or (self.state is not None and job.state is not self.state):
+        if (
+            (self.below and job.id >= self.below)
+            or (self.least and job.id < self.least)
+            or (self.state is not None and job.state is not self.state)
+        ):
             return False
         return self.unrestricted or (
             (not self.function or job.function == self.function)

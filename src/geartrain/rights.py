@@ -46,6 +46,11 @@ class Rights:
     def __str__(self) -> str:
         return " ".join(self._words)
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The rights, as `parse` reads them."""
+        return self._words
+
     def allow(self, scope: str, function: bytes) -> bool:
         """Whether this scope is granted for this function."""
         if scope in self._everywhere:

@@ -1,10 +1,12 @@
 """What the groups of verbs share. `Admin` in `service.py` is all of them in one class, as the engine is."""
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
+from geartrain.admin.verbs import LOCAL, Verb
 from geartrain.admin.views import ClusterCounts, DumpPage, LoadView, NodeView, ReloadView, System, UserView
 from geartrain.errors import AdminError
+from geartrain.job_query import JobQuery
 from geartrain.model import JobState
 from geartrain.rights import Identity
 from geartrain.runtime.records import RecordArchive
@@ -16,11 +18,22 @@ _PAGE_MOST: Final = 1000
 LoadValue = Callable[[str, bytes, bool], tuple[bool, bool]]
 
 
+def method_arguments(verb: Verb, values: dict[str, Any]) -> dict[str, Any]:
+    """The keyword arguments of a verb's method from the values of its arguments."""
+    if not verb.query:
+        return values
+    own = {name: value for name, value in values.items() if name == LOCAL.name}
+    return {"query": JobQuery.parse(**{name: value for name, value in values.items() if name not in own}), **own}
+
+
 class ClusterInfo(Protocol):
     """The servers that share the store of this one. `server/cluster_info.py` implements it."""
 
-    def nodes(self, jobs: int) -> list[NodeView]:
-        """All of them, as they were seen last; `jobs` is how many this server has."""
+    def nodes(self, jobs: int, workers: int) -> list[NodeView]:
+        """All of them, as they were seen last; `jobs` and `workers` is how many this server has."""
+
+    async def look(self) -> None:
+        """Apply what other servers have saved in the store."""
 
     def counts(self) -> ClusterCounts:
         """What this server knows of the cluster, and has done for it."""

@@ -14,7 +14,23 @@ class ClusterVerbs(AdminBase):
     def nodes(self) -> list[NodeView]:
         """The servers that share the store."""
         counts = self._counts
-        return self._cluster().nodes(counts.queued + counts.running + counts.scheduled + len(self._engine.dead))
+        jobs = counts.queued + counts.running + counts.scheduled + len(self._engine.dead)
+        return self._cluster().nodes(jobs, len(self._engine.workers))
+
+    def own_node(self) -> NodeView:
+        """This server, for the list of another one."""
+        for node in self.nodes():
+            if node.answers:
+                return node
+        raise AdminError("not-found", "this server is about to join")
+
+    async def see_settings(self) -> None:
+        """Apply what another server has just saved: it waits for that before it answers its operator."""
+        await self._cluster().look()
+
+    async def durable(self) -> None:
+        """Wait until all changes are durable."""
+        await self._tick_loop.durable()
 
     async def drain(self, name: str) -> None:
         """Ask a server to stop when its running jobs are done."""

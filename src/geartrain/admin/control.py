@@ -1,8 +1,9 @@
 """The control function, `geartrain.control`: the server executes its jobs itself, whichever protocol submits them.
 
 The payload is a JSON object with the name of a verb and its arguments, `{"do": "pause", "function": "reverse"}`. The
-job always completes, with `{"answer": ...}` or `{"error": {"kind": ..., "text": ...}}`. Bytes are written as in views:
-as a string, or as `{"base64": "..."}`. The verbs are those of `admin/verbs`.
+job always completes, with `{"answer": ...}` or `{"error": {"kind": ..., "text": ...}}`. If other servers of a cluster
+were asked, and some have not answered, their names are beside it, in `unanswered`. Bytes are written as in views: as
+a string, or as `{"base64": "..."}`. The verbs are those of `admin/verbs`.
 
 The function exists only while it has jobs. It does not appear in lists of functions and workers, no worker can
 register it, and its jobs are not counted.
@@ -17,6 +18,7 @@ import msgspec
 
 from geartrain import jsonbytes
 from geartrain.admin import verbs
+from geartrain.admin.base import method_arguments
 from geartrain.admin.events import Tail, Tails
 from geartrain.admin.job_watch import JobWatches
 from geartrain.admin.service import Admin
@@ -140,7 +142,7 @@ class ControlWorker(BuiltinWorker):
                 await self._admin.authorize(verb, arguments, identity, peer)
                 await self._stream(verb, job, identity, arguments)
                 return
-            result = msgspec.json.encode({"answer": await self._call(verb, arguments, identity, peer)})
+            result = msgspec.json.encode(await self._call(verb, arguments, identity, peer))
         except AdminError as error:
             result = msgspec.json.encode({"error": Problem(error.kind, error.text)})
         except GeartrainError as error:
@@ -171,11 +173,14 @@ class ControlWorker(BuiltinWorker):
             raise AdminError("bad-request", f"unknown verb {name!r}; the verbs are {', '.join(self._verbs)}")
         return verb, _arguments(verb, values)
 
-    async def _call(self, verb: Verb, arguments: dict[str, Any], identity: Identity | None, peer: Peer | None) -> Any:
-        answer = await self._admin.call(verb, arguments, identity, peer)
+    async def _call(
+        self, verb: Verb, arguments: dict[str, Any], identity: Identity | None, peer: Peer | None
+    ) -> dict[str, Any]:
+        answer, unanswered = await self._admin.ask(verb, arguments, identity, peer)
         if verb.changes:
             await self._tick_loop.durable()
-        return jsonbytes.encode(answer) if isinstance(answer, bytes) else answer
+        reply = {"answer": jsonbytes.encode(answer) if isinstance(answer, bytes) else answer}
+        return {**reply, "unanswered": unanswered} if unanswered else reply
 
     def _finish_soon(self, job: LiveJob, result: bytes) -> None:
         """Finish a control job outside of the engine's verb that is running now."""
@@ -210,8 +215,7 @@ def _arguments(verb: Verb, values: dict[str, Any]) -> dict[str, Any]:
     for argument in verb.arguments:
         if argument.required and argument.name not in values:
             raise AdminError("bad-request", f"{verb.name} needs the argument {argument.name!r}")
-    arguments = _values(verb, values)
-    return {"query": JobQuery.parse(**arguments)} if verb.query else arguments
+    return method_arguments(verb, _values(verb, values))
 
 
 def _values(verb: Verb, values: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Events of jobs: for listeners in the server, and for the jobs of `tail`, one JSON line per event."""
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -16,6 +16,17 @@ from geartrain.errors import AdminError
 from geartrain.rights import READ, Identity
 
 Listener = Callable[[JobEvent], None]
+
+
+class ClusterListener(Protocol):
+    """Hears events of all servers of a cluster."""
+
+    def hear(self, event: JobEvent) -> None:
+        """Something happened to a job."""
+
+    def miss(self, count: int) -> None:
+        """Another server has left out so many events."""
+
 
 # More than a person can read. A server that executes a hundred thousand jobs per second must not describe each.
 _LINES_PER_SECOND: Final = 1000
@@ -40,6 +51,8 @@ class JobEvents(Observer):
         self._engine = engine
         self._hidden = hidden  # functions whose jobs have no events
         self._listeners: list[Listener] = []
+        self._cluster_listeners: list[ClusterListener] = []
+        self.on_interest: Callable[[bool], None] | None = None  # told whether somebody listens to the whole cluster
 
     def subscribe(self, listener: Listener) -> None:
         """Add a listener. It is called in the middle of engine verbs, so it must not call the engine."""
@@ -54,6 +67,35 @@ class JobEvents(Observer):
         self._listeners = [other for other in self._listeners if other != listener]
         if not self._listeners:
             self._engine.unsubscribe(self)
+
+    def subscribe_cluster(self, listener: ClusterListener) -> None:
+        """Add a listener to the events of this server and of all others of its cluster."""
+        self.subscribe(listener.hear)
+        self._cluster_listeners = [*self._cluster_listeners, listener]
+        self._tell_interest()
+
+    def unsubscribe_cluster(self, listener: ClusterListener) -> None:
+        """Remove such a listener."""
+        self.unsubscribe(listener.hear)
+        self._cluster_listeners = [other for other in self._cluster_listeners if other is not listener]
+        self._tell_interest()
+
+    @property
+    def wants_cluster(self) -> bool:
+        """Whether somebody listens to the whole cluster."""
+        return bool(self._cluster_listeners)
+
+    def relay(self, events: Sequence[JobEvent], missed: int) -> None:
+        """Pass on events of another server, which has left out some."""
+        for listener in self._cluster_listeners:
+            for event in events:
+                listener.hear(event)
+            if missed:
+                listener.miss(missed)
+
+    def _tell_interest(self) -> None:
+        if self.on_interest is not None:
+            self.on_interest(self.wants_cluster)
 
     def created(self, job: LiveJob) -> None:
         self._emit("submitted", job)
@@ -74,7 +116,7 @@ class JobEvents(Observer):
         self._emit(STATES[job.state], job, job.reason)
 
     def _emit(self, what: str, job: LiveJob, reason: str = "") -> None:
-        if job.function in self._hidden:
+        if job.function in self._hidden or job.id in self._engine.borrowed:  # whose events come from its home
             return
         event = JobEvent(
             at=self._engine.now,
@@ -93,9 +135,15 @@ class Tail:
     """A control job that receives events, and which of them."""
 
     def __init__(
-        self, job: LiveJob, identity: Identity | None = None, function: bytes = b"", what: Sequence[str] = ()
+        self,
+        job: LiveJob,
+        identity: Identity | None = None,
+        function: bytes = b"",
+        what: Sequence[str] = (),
+        local: bool = False,
     ) -> None:
         self.job = job
+        self.local = local  # events of this server alone, where it is one of a cluster
         self.identity = identity  # of its client
         self.function = jsonbytes.encode(function) if function else ""
         self.what = event_names(what)
@@ -106,6 +154,7 @@ class Tail:
         """Whether the event is of the function and of the kind that this tail is for, and its client may read it."""
         return (
             (not self.function or event.function == self.function)
+            and not (self.local and event.server)
             and (not self.what or event.what in self.what)
             and (self.identity is None or self.identity.rights.allow(READ, jsonbytes.decode(event.function)))
         )
@@ -127,7 +176,7 @@ class Tails(Timer):
         if len(self._tails) >= TAILS_MOST:
             raise AdminError("conflict", f"{TAILS_MOST} tails are running, which is the limit")
         if not self._tails:
-            self._events.subscribe(self._send)
+            self._events.subscribe_cluster(self)
         self._tails = [*self._tails, tail]
         self.at = self._engine.now + _SECOND
 
@@ -151,7 +200,13 @@ class Tails(Timer):
             elif missed:
                 self._engine.data(tail.job, _encoder.encode({"missed": missed}) + b"\n")
 
-    def _send(self, event: JobEvent) -> None:
+    def miss(self, count: int) -> None:
+        """Another server has left out so many events."""
+        for tail in self._tails:
+            tail.missed += 0 if tail.local else count
+
+    def hear(self, event: JobEvent) -> None:
+        """Send an event to the tails that want it."""
         line = b""
         for tail in self._tails:
             if not tail.wants(event):
@@ -166,5 +221,5 @@ class Tails(Timer):
     def _complete(self, tail: Tail) -> None:
         self._tails = [other for other in self._tails if other is not tail]
         if not self._tails:
-            self._events.unsubscribe(self._send)
+            self._events.unsubscribe_cluster(self)
         self._finish(tail.job, b'{"answer":null}')

@@ -60,6 +60,13 @@ class FailedJobActions:
             done = await self._retry_all(chosen) if action == _RETRY else await self._delete_all(chosen)
         return done, len(chosen) - done, len(records) > most
 
+    async def retry_named(self, handles: Sequence[bytes]) -> int:
+        """Retry these jobs; how many were."""
+        async with self._lock:
+            found = [await self._archive.find(handle) for handle in handles]
+            failed = [record for record in found if record is not None and record.state == JobState.FAILED]
+            return await self._retry_all(failed)
+
     async def _retry(self, record: Record) -> None:
         (job,) = await self._archive.failed_jobs([record])
         if job is None:

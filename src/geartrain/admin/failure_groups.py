@@ -89,6 +89,12 @@ class FailureVerbs(JobVerbs):
         ordered = sorted(groups.values(), key=lambda group: (-group.failed - group.dead, group.reason))
         return views.FailureGroups([group.view() for group in ordered], scanned, others, more)
 
+    async def dead_groups(self, query: JobQuery) -> views.FailureGroups:
+        """The same of dead jobs alone, for the page of a cluster: all its servers have those that failed."""
+        if query.state is JobState.FAILED:
+            return views.FailureGroups([], 0, 0, False)
+        return await self.failures(dataclasses.replace(query, state=JobState.DEAD))
+
     async def _failures(self, query: JobQuery) -> tuple[list[LiveJob | Record], bool]:
         """Dead and failed jobs, the newest of each, and whether there are more."""
         jobs: list[LiveJob | Record] = []

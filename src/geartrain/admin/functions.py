@@ -3,14 +3,15 @@
 A limit that a Gearman client sets with `maxqueue` is not saved: as with every Gearman server, it ends with the server.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 
-from geartrain.admin import presentation, verbs, views
+from geartrain.admin import borrowed_jobs, presentation, verbs, views
 from geartrain.admin.authorization import may_read
 from geartrain.admin.base import AdminBase, page_limit, printable
+from geartrain.admin.borrowed_jobs import NONE, BorrowedCounts
 from geartrain.admin.function_history import FunctionHistory
 from geartrain.admin.loop_break import convert, page_of, select
 from geartrain.admin.saved_values import SavedValues, SaveValue
@@ -143,20 +144,33 @@ class FunctionVerbs(AdminBase):
         if sort not in verbs.SORTS:
             raise AdminError("bad-request", f"unknown sort order {sort!r}; the orders are {', '.join(verbs.SORTS)}")
         start, limit = page_position(after), page_limit(limit)
+        functions = await self._matching(search)
+        page = await page_of(functions, lambda function: _sort_key(function, sort), start, start + limit)
+        more = len(functions) > start + limit
+        return views.Page(await self._function_views(page), str(start + limit) if more else "", len(functions))
+
+    async def all_functions(self, search: str = "") -> list[views.FunctionView]:
+        """What `functions` has on all its pages, in no order, for the pages of a cluster."""
+        return await self._function_views(await self._matching(search))
+
+    async def _matching(self, search: str) -> list[Function]:
         text = search.encode()
 
         def matches(function: Function) -> bool:
             return text in function.name and not self._is_builtin(function.name) and may_read(function.name)
 
-        functions = await select(list(self._engine.functions.values()), matches)
-        page = await page_of(functions, lambda function: _sort_key(function, sort), start, start + limit)
-        more = len(functions) > start + limit
-        items = await convert(page, lambda function: presentation.function_view(self._engine, function))
-        return views.Page(items, str(start + limit) if more else "", len(functions))
+        return await select(list(self._engine.functions.values()), matches)
+
+    async def _function_views(self, functions: Sequence[Function]) -> list[views.FunctionView]:
+        borrowed = borrowed_jobs.by_function(self._engine)
+        return await convert(functions, lambda function: self._function_view(function, borrowed))
+
+    def _function_view(self, function: Function, borrowed: Mapping[bytes, BorrowedCounts]) -> views.FunctionView:
+        return presentation.function_view(self._engine, function, borrowed.get(function.name, NONE))
 
     def function(self, name: bytes) -> views.FunctionView:
         """One function."""
-        return presentation.function_view(self._engine, self._function(name))
+        return self._function_view(self._function(name), borrowed_jobs.by_function(self._engine))
 
     def function_history(self, name: bytes, seconds: int = 3600) -> views.FunctionHistoryView:
         """The last hour of a function, and its latencies."""

@@ -7,6 +7,7 @@ import itertools
 from collections import deque
 from typing import Final, NamedTuple
 
+from geartrain.admin import borrowed_jobs
 from geartrain.admin.function_history import FunctionHistory
 from geartrain.admin.latency import LatencyWindow
 from geartrain.admin.views import Latency, Sample
@@ -29,11 +30,15 @@ class ServerCounts:
 
     @property
     def queued(self) -> int:
-        return self._engine.queued - sum(function.queued for function in self._builtin())
+        """Without jobs of other servers, which count at their home."""
+        others = borrowed_jobs.counts(self._engine).queued
+        return self._engine.queued - others - sum(function.queued for function in self._builtin())
 
     @property
     def running(self) -> int:
-        return self._engine.running - sum(function.running for function in self._builtin())
+        """Without jobs of other servers."""
+        others = borrowed_jobs.counts(self._engine).running
+        return self._engine.running - others - sum(function.running for function in self._builtin())
 
     @property
     def scheduled(self) -> int:

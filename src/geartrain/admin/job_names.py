@@ -3,7 +3,8 @@
 These verbs are for programs that ask about a job through the control function, before and after its end.
 """
 
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from geartrain.admin import presentation, views
 from geartrain.admin.base import printable
@@ -13,7 +14,7 @@ from geartrain.admin.views import JobView
 from geartrain.engine.job import LiveJob
 from geartrain.errors import AdminError
 from geartrain.job_query import JobQuery
-from geartrain.model import JobState, Record
+from geartrain.model import JobState, Record, id_from_handle
 
 _MOST_NAMESAKES: Final = 100  # records that have the unique key somewhere in their names
 
@@ -38,6 +39,30 @@ class JobNameVerbs(JobVerbs):
             return job if live else JobWatchAnswer(presentation.job_view(job, views.LISTED_BYTES))
         result = await self.result(job.handle, part=job.state != JobState.DONE)
         return JobWatchAnswer(presentation.record_view(job, views.LISTED_BYTES), encoded_result(result))
+
+    def has_job(self, arguments: Mapping[str, Any], owns: Callable[[int], bool], *, borrowed: bool = False) -> bool:
+        """Whether this server of a cluster is the home of the job that the arguments of a verb name.
+
+        It is the home of a job that it has and not `borrowed`, and of jobs with ids that it `owns`, whatever they are.
+        """
+        handle, unique = self._handle_in(arguments), arguments.get("unique") or b""
+        job = self._engine.unique_jobs.get(arguments.get("function") or b"", unique) if unique else None
+        job = job or self._find(handle or unique)
+        if job is not None:
+            return borrowed or job.id not in self._engine.borrowed
+        return owns(id_from_handle(handle))
+
+    def id_in(self, arguments: Mapping[str, Any]) -> int:
+        """The id of the job that the arguments of a verb name; 0 if they name it otherwise."""
+        return id_from_handle(self._handle_in(arguments))
+
+    def _handle_in(self, arguments: Mapping[str, Any]) -> bytes:
+        id = arguments.get("id")
+        return self._engine.handle_prefix + b"%d" % id if id else arguments.get("handle") or b""
+
+    async def function_of_named_job(self, arguments: dict[str, Any]) -> bytes:
+        """The function of a job that this server has, for the check of a caller's rights at another one."""
+        return await super().function_of_job(arguments)
 
     async def _named(self, handle: bytes, function: bytes, unique: bytes, id: int) -> LiveJob | Record:
         """The job of this name: one that has not ended, a dead one, or the record of one that has ended."""

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from geartrain.admin import presentation, verbs, views
+from geartrain.admin import borrowed_jobs, presentation, verbs, views
 from geartrain.admin.authorization import caller, may_read
 from geartrain.admin.base import AdminBase, printable
 from geartrain.admin.failed_jobs import FailedJobActions
@@ -102,7 +102,9 @@ class JobVerbs(AdminBase):
 
     async def jobs(self, query: JobQuery = _ALL_JOBS) -> Page[JobView]:
         """One page of the jobs that match, newest first; those that have ended as well."""
-        limit = min(query.limit or _PAGE_DEFAULT, PAGE_MOST)
+        if query.places:
+            raise AdminError("bad-request", "after is of a page of the whole cluster; begin again without it")
+        limit = page_size(query)
         # One more than the page has, to know whether there is another page. The archive comes last: jobs that end
         # meanwhile are then found in it.
         living = await self._living(query, limit + 1) if query.state not in ENDED else []
@@ -111,11 +113,32 @@ class JobVerbs(AdminBase):
         ended = {record.id for record in records}
         jobs: list[LiveJob | Record] = [*records, *(job for job in living if job.id not in ended)]
         jobs.sort(key=lambda job: job.id, reverse=True)
+        return await self._page(jobs, limit, self._total(query))
+
+    async def live_jobs(self, query: JobQuery) -> Page[JobView]:
+        """Those of a page of `jobs` that have not ended, for the pages of a cluster: all its servers have the rest."""
+        limit = page_size(query)
+        living = await self._living(query, limit + 1) if query.state not in ENDED else []
+        return await self._page(living, limit, self._total(query))
+
+    async def ended_jobs(self, query: JobQuery) -> Page[JobView]:
+        """Those of a page of `jobs` that have ended."""
+        limit = page_size(query)
+        has_records = query.state is None or query.state in ENDED
+        return await self._page(await self._archive.newest(query, limit + 1) if has_records else [], limit)
+
+    async def newest_record_id(self, below: int) -> int:
+        """The highest id of a job that has ended, below this one unless it is 0; 0: there is none."""
+        records = await self._archive.newest(JobQuery(below=below), 1)
+        return records[0].id if records else 0
+
+    async def _page(self, jobs: Sequence[LiveJob | Record], limit: int, total: int | None = None) -> Page[JobView]:
+        """A page of jobs, of which there is one more if another page follows."""
         page = jobs[:limit]
         after = str(page[-1].id) if len(jobs) > len(page) else ""
         # Jobs of built-in workers, and of functions that the caller may not read, are left out: a page may be shorter.
         items = await self._views([job for job in page if self._is_visible(job.function)], views.LISTED_BYTES)
-        return Page(items, after, self._total(query))
+        return Page(items, after, total)
 
     async def job(self, handle: bytes) -> JobView:
         """One job."""
@@ -176,6 +199,15 @@ class JobVerbs(AdminBase):
 
     async def bulk(self, action: str, filter: JobQuery = _ALL_JOBS) -> BulkReport:
         """Apply an action to every job that matches, up to ten thousand per call."""
+        done, refused, more = msgspec.structs.astuple(await self.bulk_living(action, filter))
+        left = min(filter.limit or BULK_MOST, BULK_MOST) - done - refused
+        if not more:
+            failed = await self.bulk_failed(action, filter, left)
+            done, refused, more = done + failed.done, refused + failed.refused, failed.more
+        return BulkReport(done, refused, more)
+
+    async def bulk_living(self, action: str, filter: JobQuery) -> BulkReport:
+        """The same for jobs that the engine has."""
         if action not in ACTIONS:
             raise AdminError("bad-request", f"unknown action {action!r}; the actions are {', '.join(ACTIONS)}")
         states, method = ACTIONS[action]
@@ -193,12 +225,25 @@ class JobVerbs(AdminBase):
                 done += 1
             else:
                 refused += 1
-        more = len(jobs) > most
-        if JobState.FAILED in states and filter.state in (None, JobState.FAILED) and not more:
-            failed = dataclasses.replace(filter, state=JobState.FAILED)
-            also_done, also_refused, more = await self._failed_jobs.act_on_all(action, failed, most - len(jobs))
-            done, refused = done + also_done, refused + also_refused
-        return BulkReport(done, refused, more)
+        return BulkReport(done, refused, len(jobs) > most)
+
+    async def bulk_failed(self, action: str, filter: JobQuery, most: int) -> BulkReport:
+        """The same for jobs that failed, which only the store has."""
+        if JobState.FAILED not in ACTIONS[action].states or filter.state not in (None, JobState.FAILED):
+            return BulkReport(0, 0, False)
+        failed = dataclasses.replace(filter, state=JobState.FAILED)
+        return BulkReport(*await self._failed_jobs.act_on_all(action, failed, most))
+
+    async def failed_handles(self, filter: JobQuery, most: int) -> list[tuple[int, bytes]]:
+        """Ids and handles of failed jobs that match, the newest of them."""
+        if filter.state not in (None, JobState.FAILED):
+            return []
+        records = await self._archive.newest(dataclasses.replace(filter, state=JobState.FAILED), most)
+        return [(record.id, record.handle) for record in records]
+
+    async def retry_failed(self, handles: list[bytes]) -> int:
+        """Queue failed jobs again whose home this server is; return how many were."""
+        return await self._failed_jobs.retry_named(handles)
 
     def postpone(
         self,
@@ -324,11 +369,14 @@ class JobVerbs(AdminBase):
 
     async def _living(self, query: JobQuery, most: int, states: frozenset[JobState] | None = None) -> list[LiveJob]:
         """The newest jobs that match and have not ended."""
-        builtin_workers = self._engine.builtin_workers
+        builtin_workers, borrowed = self._engine.builtin_workers, self._engine.borrowed
 
         def matches(job: LiveJob) -> bool:
             return (
-                (states is None or job.state in states) and query.matches(job) and job.function not in builtin_workers
+                (states is None or job.state in states)
+                and query.matches(job)
+                and job.function not in builtin_workers
+                and job.id not in borrowed
             )
 
         jobs = await self._scanner.newest(matches, query.state, query.below, most)
@@ -341,16 +389,23 @@ class JobVerbs(AdminBase):
         engine = self._engine
         counts: ServerCounts | Function = ServerCounts(engine)
         dead = len(engine.dead)
+        borrowed = borrowed_jobs.NONE
         if query.function:
+            borrowed = borrowed_jobs.by_function(engine).get(query.function, borrowed)
             counts = engine.functions.get(query.function) or Function(query.function)
             dead = engine.dead_counts.get(query.function, 0)
         by_state = {
             JobState.SCHEDULED: counts.scheduled,
-            JobState.QUEUED: counts.queued,
-            JobState.RUNNING: counts.running,
+            JobState.QUEUED: counts.queued - borrowed.queued,
+            JobState.RUNNING: counts.running - borrowed.running,
             JobState.DEAD: dead,
         }
         return by_state.get(query.state)
+
+
+def page_size(query: JobQuery) -> int:
+    """How many jobs a page has."""
+    return min(query.limit or _PAGE_DEFAULT, PAGE_MOST)
 
 
 def _apply(method: Callable[[Engine, LiveJob], None], engine: Engine, job: LiveJob) -> bool:

@@ -4,6 +4,7 @@ from itertools import islice
 from typing import Final
 
 from geartrain import jsonbytes
+from geartrain.admin.borrowed_jobs import NONE, BorrowedCounts
 from geartrain.admin.views import PRIORITIES, STATES, AttemptView, FunctionOptions, FunctionView, JobView, WorkerView
 from geartrain.engine.engine import Engine
 from geartrain.engine.failed_jobs import GIVEN_UP
@@ -16,15 +17,15 @@ from geartrain.model import Attempt, FailedPayload, FailureAction, JobState, Rec
 _NAMES_SHOWN: Final = 100
 
 
-def function_view(engine: Engine, function: Function) -> FunctionView:
-    """A function."""
+def function_view(engine: Engine, function: Function, borrowed: BorrowedCounts = NONE) -> FunctionView:
+    """A function, without the jobs that are borrowed, and without workers of other servers."""
     return FunctionView(
         name=jsonbytes.encode(function.name),
-        queued=function.queued,
-        running=function.running,
+        queued=function.queued - borrowed.queued,
+        running=function.running - borrowed.running,
         scheduled=function.scheduled,
         dead=engine.dead_counts.get(function.name, 0),
-        workers=function.workers,
+        workers=function.workers - function.distant_workers,
         paused=function.paused,
         limits=function.limits,
         oldest=function.oldest_ready_at() or None,

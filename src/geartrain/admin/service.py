@@ -14,6 +14,8 @@ from geartrain import audit
 from geartrain.admin import authorization, presentation, views
 from geartrain.admin.base import ServerInfo, page_limit
 from geartrain.admin.cluster import ClusterVerbs
+from geartrain.admin.cluster_calls import ClusterCall, VerbAnswer
+from geartrain.admin.cluster_views import MERGES
 from geartrain.admin.dump_verbs import DumpVerbs
 from geartrain.admin.events import JobEvents
 from geartrain.admin.failed_jobs import FailedJobActions
@@ -24,9 +26,10 @@ from geartrain.admin.history import KEPT, History, ServerCounts
 from geartrain.admin.job_names import JobNameVerbs
 from geartrain.admin.job_scan import JobScanner
 from geartrain.admin.loop_break import convert, select
+from geartrain.admin.others import OtherServers
 from geartrain.admin.schedule_verbs import ScheduleVerbs
 from geartrain.admin.schedules import Schedules
-from geartrain.admin.verbs import ADMIN, Verb
+from geartrain.admin.verbs import ADMIN, EVERYBODY, HERE, HOME, LOCAL, Verb
 from geartrain.audit import AuditEntry, AuditQuery, Peer
 from geartrain.engine.worker import Worker
 from geartrain.errors import AdminError, InvalidNameError, LimitError, SettingsError
@@ -69,6 +72,7 @@ class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs, DumpVerbs,
         self._schedules = Schedules(tick_loop, saved)
         self.value_loaders = {"order": self._settings.load, "cron": self._schedules.load}
         self._oldest = _OldestJob(0.0, 0.0, 0.0)
+        self.others: OtherServers | None = None  # of a cluster; set when there are links to them
         engine.timers += [self._history, self._schedules]
 
     async def call(
@@ -78,10 +82,18 @@ class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs, DumpVerbs,
 
         The audit log gets an entry about operators' verbs that change something, and about all that are refused.
         """
+        return (await self.ask(verb, arguments, identity, peer)).value
+
+    async def ask(
+        self, verb: Verb, arguments: Mapping[str, Any], identity: Identity | None = None, peer: Peer | None = None
+    ) -> VerbAnswer:
+        """The same, with the names of servers that have not answered, where several of a cluster are asked."""
+        is_local = arguments.get(LOCAL.name, False)
+        arguments = {name: value for name, value in arguments.items() if name != LOCAL.name}
         await self.authorize(verb, arguments, identity, peer)
         audited = verb.changes and ADMIN in verb.scopes
         try:
-            answer = await self._answer(verb, arguments, identity)
+            answer = await self._answer(verb, arguments, identity, is_local)
         except AdminError as error:
             if audited:
                 self._record_call(verb, arguments, audit.FAILED, identity, peer, error.text)
@@ -103,10 +115,31 @@ class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs, DumpVerbs,
                 self._record_call(verb, arguments, audit.REFUSED, identity, peer, error.text)
             raise
 
-    async def _answer(self, verb: Verb, arguments: Mapping[str, Any], identity: Identity | None) -> Any:
+    async def _answer(
+        self, verb: Verb, arguments: dict[str, Any], identity: Identity | None, local: bool
+    ) -> VerbAnswer:
+        """The answer of this server, or of those of the cluster that the table of verbs names."""
+        if local or verb.place == HERE or self.others is None or self.is_alone:
+            return VerbAnswer(await self.answer(verb.name, arguments, identity), [])
+        call = ClusterCall(self, self.others, identity)
+        if verb.place == EVERYBODY:
+            value = await MERGES[verb.name](call, arguments)
+        elif verb.place == HOME:
+            value = await call.at_home(verb, arguments)
+        else:
+            value = await call.everywhere_applied(verb, arguments)
+        return VerbAnswer(value, sorted(set(call.unanswered)))
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this server is in no cluster, or the only one of it."""
+        return self.others is None or not self.others.names()
+
+    async def answer(self, method: str, arguments: Mapping[str, Any], identity: Identity | None = None) -> Any:
+        """What a method of this class returns to a caller, whose right to ask was checked."""
         reset = authorization.caller.set(identity)
         try:
-            answer = getattr(self, verb.name)(**arguments)
+            answer = getattr(self, method)(**arguments)
             return await answer if isinstance(answer, Awaitable) else answer
         except InvalidNameError as error:
             raise AdminError("bad-request", str(error)) from None
@@ -114,6 +147,18 @@ class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs, DumpVerbs,
             raise AdminError("conflict", str(error)) from None
         finally:
             authorization.caller.reset(reset)
+
+    async def function_of_job(self, arguments: Mapping[str, Any]) -> bytes:
+        """The function of the job that the arguments of a verb name, whichever server of the cluster has it."""
+        try:
+            return await super().function_of_job(arguments)
+        except AdminError as error:
+            if error.kind != "not-found" or self.others is None or self.is_alone:
+                raise
+        parts = await ClusterCall(self, self.others, None).gather(
+            "function_of_named_job", {"arguments": dict(arguments)}
+        )
+        return bytes(parts[0].value)
 
     def _record_call(
         self,

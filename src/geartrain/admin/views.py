@@ -127,6 +127,7 @@ class JobView(msgspec.Struct, frozen=True):
     # When a job that failed, is dead or has ended is removed; limits of number and size may remove it before. Null: it
     # has not ended, or there is no limit of time.
     removed_at: float | None = None
+    server: str = ""  # of a cluster, that has the job; empty: there is one server, or the job has ended
 
 
 class WorkerView(msgspec.Struct, frozen=True):
@@ -142,6 +143,7 @@ class WorkerView(msgspec.Struct, frozen=True):
     idle: bool  # waiting for a job
     running: list[JsonBytes]  # handles, the first hundred
     running_since: float | None  # start of the job that has been running for longest
+    server: str = ""  # of a cluster, that it is connected to; empty: there is one server
 
 
 class ScheduleView(msgspec.Struct, frozen=True):
@@ -322,8 +324,12 @@ class NodeView(msgspec.Struct, frozen=True):
     answers: bool  # the server that answers this request
     started_at: float
     commit_age: float  # seconds since its last commit
-    lease_left: float | None  # seconds until others may take it for dead; null for other servers than this one
-    jobs: int | None  # that it has, dead ones included; null for other servers than this one
+    lease_left: float | None  # seconds until others may take it for dead; null, as the rest, if it has not answered
+    jobs: int | None  # that it has, dead ones included
+    lent: int | None = None  # of its jobs, those that run at other servers
+    borrowed: int | None = None  # jobs of other servers that run there
+    workers: int | None = None  # that are connected to it
+    round_trip: float | None = None  # seconds that a message to it and back takes; null for the one that answers
 
 
 class JobEvent(msgspec.Struct, frozen=True):
@@ -336,6 +342,7 @@ class JobEvent(msgspec.Struct, frozen=True):
     door: str
     worker: JsonBytes = ""
     reason: str = ""
+    server: str = ""  # of a cluster, that has the job; empty: the one that is asked
 
 
 class FailureGroup(msgspec.Struct, frozen=True):

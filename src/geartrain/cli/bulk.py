@@ -72,14 +72,14 @@ def _confirm(verb: Verb, query: JobQuery) -> None:
 
 async def _apply(client: Any, verb: Verb, query: JobQuery) -> dict[str, int]:
     """Repeat `bulk`, which has a limit per call, until no more jobs match."""
-    from geartrain.client import control
-
     done = refused = 0
     line = progress.ProgressLine(f"{verb.past}:")
     try:
         while True:
             filter = job_filter.arguments(query)
-            answer = await control.ask(client, "bulk", _ANSWER_SECONDS, action=verb.action, filter=filter)
+            answer = await remote.inquire(
+                client, "bulk", answer_within=_ANSWER_SECONDS, action=verb.action, filter=filter
+            )
             done += answer["done"]
             refused = answer["refused"]  # those of earlier calls are among them again
             line(done)

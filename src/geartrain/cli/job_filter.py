@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from geartrain.cli import formatting
+from geartrain.cli import formatting, remote
 from geartrain.failure_reasons import reason_group
 from geartrain.job_query import STATES, JobQuery, StateName
 
@@ -88,15 +88,14 @@ def arguments(query: JobQuery) -> dict[str, Any]:
     }
 
 
-async def matching(client: Any, query: JobQuery) -> AsyncIterator[dict[str, Any]]:
+async def matching(client: Any, query: JobQuery, local: bool = False) -> AsyncIterator[dict[str, Any]]:
     """The jobs of a server that match, newest first: as many as the query's limit, or all."""
-    from geartrain.client import control
-
+    only = remote.only(local)
     left = query.limit
     after = ""
     while True:
         count = min(_PAGE, left) if query.limit else _PAGE
-        page = await control.ask(client, "jobs", **arguments(query), limit=count, after=after)
+        page = await remote.inquire(client, "jobs", **arguments(query), limit=count, after=after, **only)
         for job in page["items"]:
             yield job
         left -= len(page["items"])

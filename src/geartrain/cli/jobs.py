@@ -24,6 +24,9 @@ are kept (settings `keep_records_for`, by default one day, and `keep_records`).
 `--config`, or if no server answers, the store's file is read; a server may be using it. A store does not record which
 jobs are running: there, *queued* includes them.
 
+**Clusters.** The jobs of all servers that share a store are listed, with the server that has each; `--local` lists
+those of the one that is asked.
+
 {job_filter.TIMES}
 {exit_codes.EPILOG}
 **Examples**
@@ -58,6 +61,7 @@ def jobs(
     handle: Annotated[str, typer.Option(metavar="HANDLE", help="Only this job.", show_default=False)] = "",
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show at most N jobs, the newest.")] = 50,
     server: remote.OptionalServer = None,
+    local: remote.Local = False,
     store: local_store.Store = None,
     config: local_store.Config = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
@@ -73,7 +77,7 @@ def jobs(
         until=until,
         limit=limit,
     )
-    records = _select(os.fsencode(handle), query, server, store, config)
+    records = _select(os.fsencode(handle), query, server, local, store, config)
     if handle:
         records = [job for job in records if _matches(job, query)]
     tables.print_lines(map(tables.json_line, records) if json else _table(records))
@@ -86,15 +90,15 @@ def jobs(
 
 
 def _select(
-    handle: bytes, query: JobQuery, server: str | None, store: str | None, config: str | None
+    handle: bytes, query: JobQuery, server: str | None, local: bool, store: str | None, config: str | None
 ) -> list[dict[str, Any]]:
     """From the server or from the file, whichever the options name."""
     if server is not None and not (store or config):
-        return _from_server(handle, query, server)
+        return _from_server(handle, query, server, local)
     file_named = store or config or any(map(os.environ.get, (TABLE["store"].variable, load.CONFIG_VARIABLE)))
     if not file_named:
         try:
-            return _from_server(handle, query, remote.DEFAULT_URL)
+            return _from_server(handle, query, remote.DEFAULT_URL, local)
         except ServerGoneError:
             print("geartrain: no server answers; reading its store", file=sys.stderr)
     return _from_file(handle, query, store, config)
@@ -111,7 +115,7 @@ def _from_file(handle: bytes, query: JobQuery, store: str | None, config: str | 
     return [{name: _plain(value) for name, value in entry._asdict().items()} for entry in entries]
 
 
-def _from_server(handle: bytes, query: JobQuery, server: str) -> list[dict[str, Any]]:
+def _from_server(handle: bytes, query: JobQuery, server: str, local: bool) -> list[dict[str, Any]]:
     if handle:
         try:
             return [remote.ask(server, "job", handle=os.fsdecode(handle))]
@@ -119,7 +123,7 @@ def _from_server(handle: bytes, query: JobQuery, server: str) -> list[dict[str, 
             if error.kind != "not-found":
                 raise
             return []
-    return remote.with_client(server, lambda client: _matching(client, query))
+    return remote.with_client(server, lambda client: _matching(client, query, local))
 
 
 def _matches(job: dict[str, Any], query: JobQuery) -> bool:
@@ -136,8 +140,8 @@ def _matches(job: dict[str, Any], query: JobQuery) -> bool:
     )
 
 
-async def _matching(client: Any, query: JobQuery) -> list[dict[str, Any]]:
-    return [job async for job in job_filter.matching(client, query)]
+async def _matching(client: Any, query: JobQuery, local: bool) -> list[dict[str, Any]]:
+    return [job async for job in job_filter.matching(client, query, local)]
 
 
 def _plain(value: Any) -> Any:
@@ -150,7 +154,10 @@ def _plain(value: Any) -> Any:
 
 
 def _table(records: list[dict[str, Any]]) -> list[str]:
-    return tables.table(_COLUMNS, map(_row, records), state="STATE") if records else []
+    if not records:
+        return []
+    head, rows = tables.with_server(_COLUMNS, map(_row, records), records)
+    return tables.table(head, rows, state="STATE")
 
 
 def _row(job: dict[str, Any]) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """The `--server` option, and requests to the server that it names."""
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final, TypeVar
 
@@ -27,15 +28,31 @@ OptionalServer = Annotated[str | None, _OPTION]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+Local = Annotated[bool, typer.Option("--local", help="Only this server, where it is one of a cluster.")]
+
+_named: set[str] = set()  # servers of which was said already that they have not answered
+
+
+def only(local: bool) -> dict[str, bool]:
+    """The argument of verbs that are asked of one server; without it, older servers understand them as well."""
+    return {"local": True} if local else {}
+
+
 def ask(server: str, verb: str, /, **arguments: Any) -> Any:
     """The server's answer to one control verb."""
+    return with_client(server, lambda client: inquire(client, verb, **arguments))
 
-    async def ask_verb(client: Any) -> Any:
-        from geartrain.client import control
 
-        return await control.ask(client, verb, **arguments)
+async def inquire(client: Any, verb: str, /, **arguments: Any) -> Any:
+    """The same with a client. Servers of a cluster whose part is missing are named on standard error, once."""
+    from geartrain.client import control
 
-    return with_client(server, ask_verb)
+    answer, unanswered = await control.ask_cluster(client, verb, **arguments)
+    missing = [name for name in unanswered if name not in _named]
+    if missing:
+        _named.update(missing)
+        print(f"geartrain: no answer from {', '.join(missing)}: what it has is missing here", file=sys.stderr)
+    return answer
 
 
 def with_client(server: str, use: Callable[[Any], Awaitable[T]]) -> T:

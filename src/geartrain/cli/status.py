@@ -12,6 +12,8 @@ EPILOG = f"""
 `geartrain retry` and `geartrain delete`. OLDEST is the age of the oldest queued job. DONE and FAILED count since
 the start of the server.
 
+**Clusters.** Of servers that share a store, all are shown together; `--local` shows the one that is asked.
+
 It also works with a C gearmand, which reports less.
 
 {exit_codes.EPILOG}
@@ -39,10 +41,11 @@ def status(
     ] = "name",
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show at most N functions.")] = 100,
     server: remote.Server = remote.DEFAULT_URL,
+    local: remote.Local = False,
     json: remote.Json = False,
 ) -> None:
     """Show queues, workers and counts of jobs, by function."""
-    overview, page = remote.with_client(server, lambda client: _ask(client, function, sort, limit))
+    overview, page = remote.with_client(server, lambda client: _ask(client, function, sort, limit, local))
     if json:
         tables.print_lines([tables.json_line({"overview": overview, "functions": page["items"]})])
         return
@@ -55,14 +58,15 @@ def table(functions: list[dict[str, Any]]) -> list[str]:
     return tables.table(HEAD, map(row, functions), _NUMBERS) if functions else ["no functions yet"]
 
 
-async def _ask(client: Any, search: str, sort: str, limit: int) -> tuple[Any, Any]:
-    from geartrain.client import control, gearmand
+async def _ask(client: Any, search: str, sort: str, limit: int, local: bool) -> tuple[Any, Any]:
+    from geartrain.client import gearmand
 
     server = str((await client.connection()).address)
     if await gearmand.is_gearmand(server):
         return None, await gearmand.functions(server, search)
-    overview = await control.ask(client, "overview")
-    return overview, await control.ask(client, "functions", search=search, sort=sort, limit=limit)
+    only = remote.only(local)
+    overview = await remote.inquire(client, "overview", **only)
+    return overview, await remote.inquire(client, "functions", search=search, sort=sort, limit=limit, **only)
 
 
 def _summary(overview: dict[str, Any]) -> str:

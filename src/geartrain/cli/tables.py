@@ -61,6 +61,14 @@ def table(head: Row, rows: Iterable[Row], right: frozenset[str] = frozenset(), s
     return [line(head, lambda _, cell: coloured(cell, "bold")), *(line(row, body) for row in rows)]
 
 
+def with_server(head: Row, rows: Iterable[Row], items: Sequence[dict[str, Any]]) -> tuple[Row, Iterable[Row]]:
+    """A table with a last column for the server of each item, if they are of a cluster."""
+    servers = [str(item.get("server", "")) for item in items]
+    if not any(servers):
+        return head, rows
+    return (*head, "SERVER"), ((*row, server or "-") for row, server in zip(rows, servers, strict=True))
+
+
 def facts(pairs: Iterable[tuple[str, str]]) -> list[str]:
     """A line for each name and value; empty values are skipped."""
     shown = [(name, value) for name, value in pairs if value]

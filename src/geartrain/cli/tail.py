@@ -37,6 +37,7 @@ def tail(
         list[str] | None, typer.Option(metavar="WORD", help="Only events of this kind; repeat it for several kinds.")
     ] = None,
     server: remote.Server = remote.DEFAULT_URL,
+    local: remote.Local = False,
     json: remote.Json = False,
 ) -> None:
     """Print job events as they happen, until Ctrl-C or until the server stops."""
@@ -44,7 +45,7 @@ def tail(
     async def follow(client: Any) -> None:
         from geartrain.client import control
 
-        async for event in control.tail(client, function, what or []):
+        async for event in control.tail(client, function, what or [], local=local):
             tables.print_lines([tables.json_line(event) if json else _line(event)])
 
     remote.with_client(server, follow)

@@ -1,6 +1,6 @@
 """`geartrain top`: a live view of the queues in the terminal."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -21,6 +21,9 @@ The live view needs another package: `pip install 'geartrain[top]'`. `--once` do
 """
 
 
+_SHOWN: Final = 100  # functions
+
+
 def top(
     once: Annotated[bool, typer.Option("--once", help="Print the view once, as plain text, and exit.")] = False,
     interval: Annotated[float, typer.Option(metavar="SECONDS", min=0.2, help="Time between updates.")] = 1.0,
@@ -28,11 +31,12 @@ def top(
         str, typer.Option(metavar="WORD", help="Sort by name, queued, oldest, running or failed.")
     ] = "queued",
     server: remote.Server = remote.DEFAULT_URL,
+    local: remote.Local = False,
     json: remote.Json = False,
 ) -> None:
     """Watch the queues live in the terminal."""
     if once or json:
-        overview, page = remote.with_client(server, lambda client: snapshot(client, "", sort))
+        overview, page = remote.with_client(server, lambda client: snapshot(client, "", sort, local))
         if json:
             tables.print_lines([tables.json_line({"overview": overview, "functions": page["items"]})])
         else:
@@ -44,15 +48,14 @@ def top(
         if error.name is None or not error.name.startswith("textual"):
             raise
         raise GeartrainError("the live view needs textual: pip install 'geartrain[top]'; or use --once") from None
-    top_screen.run(server, interval, sort)
+    top_screen.run(server, interval, sort, local)
 
 
-async def snapshot(client: Any, search: str, sort: str, limit: int = 100) -> tuple[Any, Any]:
+async def snapshot(client: Any, search: str, sort: str, local: bool) -> tuple[Any, Any]:
     """The overview and the functions, as one view shows them."""
-    from geartrain.client import control
-
-    overview = await control.ask(client, "overview")
-    return overview, await control.ask(client, "functions", search=search, sort=sort, limit=limit)
+    only = remote.only(local)
+    overview = await remote.inquire(client, "overview", **only)
+    return overview, await remote.inquire(client, "functions", search=search, sort=sort, limit=_SHOWN, **only)
 
 
 def headline(overview: dict[str, Any]) -> list[str]:

@@ -29,11 +29,12 @@ class TopScreen(App[None]):
         Binding("escape", "leave_search", show=False),
     ]
 
-    def __init__(self, server: str, interval: float, sort: str) -> None:
+    def __init__(self, server: str, interval: float, sort: str, local: bool = False) -> None:
         super().__init__()
         self._server = server
         self._interval = interval
         self._sort = sort
+        self._local = local
         self._search = ""
         self._client: Any = None
         self._rows: list[dict[str, Any]] = []
@@ -62,7 +63,7 @@ class TopScreen(App[None]):
     async def _refresh_view(self) -> None:
         numbers = self.query_one("#numbers", Static)
         try:
-            overview, page = await top.snapshot(self._client, self._search, self._sort)
+            overview, page = await top.snapshot(self._client, self._search, self._sort, self._local)
         except GeartrainError as error:
             numbers.update(f"{self._server}: {error}")
             return
@@ -124,6 +125,6 @@ def _cells(function: dict[str, Any]) -> list[Text]:
     return [Text(name, style), *(Text(values[column], style, justify="right") for column in _COLUMNS[1:])]
 
 
-def run(server: str, interval: float, sort: str) -> None:
+def run(server: str, interval: float, sort: str, local: bool) -> None:
     """Show the view until the user quits."""
-    TopScreen(server, interval, sort).run()
+    TopScreen(server, interval, sort, local).run()

@@ -8,6 +8,8 @@ import typer
 from geartrain.cli import exit_codes, formatting, remote, tables
 
 EPILOG = f"""
+**Clusters.** The workers of all servers that share a store are listed, with the server that each is connected to.
+
 It also works with a C gearmand, which reports less.
 
 {exit_codes.EPILOG}
@@ -29,23 +31,29 @@ def workers(
     ] = "",
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show at most N workers.")] = 100,
     server: remote.Server = remote.DEFAULT_URL,
+    local: remote.Local = False,
     json: remote.Json = False,
 ) -> None:
     """List the connected workers, their functions and the jobs they run."""
-    items = remote.with_client(server, lambda client: _ask(client, search, limit))["items"]
+    items = remote.with_client(server, lambda client: _ask(client, search, limit, local))["items"]
     if json:
         tables.print_lines(map(tables.json_line, items))
     else:
-        tables.print_lines(tables.table(_HEAD, map(_row, items), frozenset({"ID"})) if items else ["no workers"])
+        tables.print_lines(_table(items) if items else ["no workers"])
 
 
-async def _ask(client: Any, search: str, limit: int) -> Any:
-    from geartrain.client import control, gearmand
+def _table(items: list[dict[str, Any]]) -> list[str]:
+    head, rows = tables.with_server(_HEAD, map(_row, items), items)
+    return tables.table(head, rows, frozenset({"ID"}))
+
+
+async def _ask(client: Any, search: str, limit: int, local: bool) -> Any:
+    from geartrain.client import gearmand
 
     server = str((await client.connection()).address)
     if await gearmand.is_gearmand(server):
         return await gearmand.workers(server, search)
-    return await control.ask(client, "workers", search=search, limit=limit)
+    return await remote.inquire(client, "workers", search=search, limit=limit, **remote.only(local))
 
 
 def _row(worker: dict[str, Any]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ the result a JSON object with the answer. So a program that can submit jobs can 
 """
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -24,8 +24,22 @@ from geartrain.errors import JobTimeoutError, ServerGoneError, UnsupportedError
 TAIL_URLS: Final = "gearman://, periodic://, periodic+unix:// or http://"
 
 
+class Reply(NamedTuple):
+    """The answer to a verb, as plain JSON values."""
+
+    answer: Any
+    unanswered: list[str]  # servers of a cluster that were asked too, and have not answered
+
+
 async def ask(client: AsyncClient, verb: str, /, answer_within: float = ANSWER_SECONDS, **arguments: Any) -> Any:
     """The server's answer to a verb, as plain JSON values; an AdminError if it refuses."""
+    return (await ask_cluster(client, verb, answer_within, **arguments)).answer
+
+
+async def ask_cluster(
+    client: AsyncClient, verb: str, /, answer_within: float = ANSWER_SECONDS, **arguments: Any
+) -> Reply:
+    """The same, with the names of servers whose part is missing in it."""
     job = await client.submit(FUNCTION, msgspec.json.encode({"do": verb, **arguments}))
     try:
         reply = msgspec.json.decode(await job.result(answer_within))
@@ -35,22 +49,26 @@ async def ask(client: AsyncClient, verb: str, /, answer_within: float = ANSWER_S
         ) from None
     except ServerGoneError as error:
         raise _connection_lost(job) from error
-    return answer_in(reply)
+    return Reply(answer_in(reply), reply.get("unanswered", []))
 
 
-async def tail(client: AsyncClient, function: str = "", what: Sequence[str] = ()) -> AsyncIterator[Any]:
+async def tail(
+    client: AsyncClient, function: str = "", what: Sequence[str] = (), *, local: bool = False
+) -> AsyncIterator[Any]:
     """The server's job events, as they happen, until it stops; `{"missed": n}` where events were dropped.
 
     HTTP has an event stream; other protocols use a control job that sends the events as parts of its result. Where
-    the protocol supports neither, an UnsupportedError is raised.
+    the protocol supports neither, an UnsupportedError is raised. With `local`, the other servers of a cluster are left
+    out.
     """
     if client.protocol == "http":
-        async for event in _http_events(client, function, what):
+        async for event in _http_events(client, function, what, local):
             yield event
         return
     if not client.capabilities.data:
         raise UnsupportedError(f"events cannot be followed over {client.protocol}; use {TAIL_URLS}")
-    order = msgspec.json.encode({"do": "tail", "function": function, "what": list(what)})
+    only = {"local": True} if local else {}
+    order = msgspec.json.encode({"do": "tail", "function": function, "what": list(what), **only})
     job = await client.submit(FUNCTION, order)
     try:
         async for event in job.events():
@@ -63,12 +81,12 @@ async def tail(client: AsyncClient, function: str = "", what: Sequence[str] = ()
         raise _connection_lost(job) from error
 
 
-async def _http_events(client: AsyncClient, function: str, what: Sequence[str]) -> AsyncIterator[Any]:
+async def _http_events(client: AsyncClient, function: str, what: Sequence[str], local: bool) -> AsyncIterator[Any]:
     from geartrain.client.protocols.http.client import Client
 
     connection = await client.connection()
     assert isinstance(connection, Client)
-    async for event in connection.job_events(function, what):
+    async for event in connection.job_events(function, what, local):
         yield event
 
 

@@ -19,7 +19,7 @@ from geartrain.engine.job import LiveJob
 from geartrain.errors import StoreError
 from geartrain.runtime.committer import Committer
 from geartrain.runtime.tick import TickLoop
-from geartrain.store.shared import JOINING, SERVING, ClusterView, IdRange, Node, SharedStore
+from geartrain.store.shared import JOINING, NODE_BITS, SERVING, ClusterView, IdRange, Node, SharedStore
 
 _PIECE: Final = 20_000  # jobs that are taken over at a time
 _JOBS_PER_STEP: Final = 500  # that are restored before others have their turn
@@ -64,6 +64,7 @@ class Cluster:
         self._taking: asyncio.Task[None] | None = None
         self._is_taking = False  # until a takeover has ended without an error
         self._unread: IdRange | None = None  # what was taken, and is not restored yet
+        self._taken: list[IdRange] = []  # ranges of other servers
         self._looked = asyncio.Event()  # set by every look
         self._looked_at = self._monotonic()
         self._is_leaving = False  # it assigns no more background jobs
@@ -95,6 +96,17 @@ class Cluster:
             _log.warning("server fenced by an operator", extra={"fields": {"server": name}})
             self._looks.hurry()
         return found
+
+    async def look(self) -> None:
+        """Look at the store, and apply what others have saved until now."""
+        for _ in range(2):  # a look that is under way may have begun before
+            self._looked.clear()
+            self._looks.hurry()
+            await self._looked.wait()
+
+    def owns(self, id: int) -> bool:
+        """Whether ids like this one belong to this server."""
+        return id >> NODE_BITS == self._store.node or any(taken.low <= id < taken.high for taken in self._taken)
 
     def stop_assigning(self) -> None:
         """Assign no more background jobs: this server is about to leave, and others will take them."""
@@ -229,6 +241,7 @@ class Cluster:
                     if self._unread is None:
                         break
                     self.takeovers += 1
+                    self._taken.append(self._unread)
                 await self._restore(self._unread)
                 self._unread = None
             self._is_taking = False

@@ -141,6 +141,7 @@ class StoreArchive:
             door=query.door,
             below=query.below,
             by_id=True,
+            least=query.least,
         )
         # Before the store is read: it may be written meanwhile.
         removed, payloads = set(self._uncommitted.removed), self._uncommitted.payloads

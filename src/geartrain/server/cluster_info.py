@@ -1,5 +1,9 @@
 """Facts about the servers that share a store, and what operators do to them."""
 
+from collections.abc import Callable
+
+import msgspec
+
 from geartrain.admin.views import ClusterCounts, NodeView
 from geartrain.cluster.cluster import Cluster
 from geartrain.errors import AdminError, StoreError
@@ -11,14 +15,34 @@ class RunningCluster:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        # How many jobs are lent and borrowed; set with the links.
+        self.loans: Callable[[], tuple[int, int]] = lambda: (0, 0)
 
-    def nodes(self, jobs: int) -> list[NodeView]:
-        """The servers as the last look at the store has shown them; `jobs` is how many this one has."""
+    def nodes(self, jobs: int, workers: int) -> list[NodeView]:
+        """The servers as the last look at the store has shown them; of this one, with its numbers."""
         own = self._cluster.own
-        age = self._cluster.view_age
-        return [self._view(node, node is own, age, jobs) for node in self._cluster.view.nodes]
+        return [
+            self._own_view(node, jobs, workers) if node is own else self._view(node)
+            for node in self._cluster.view.nodes
+        ]
 
-    def _view(self, node: Node, is_own: bool, age: float, jobs: int) -> NodeView:
+    async def look(self) -> None:
+        """Apply what other servers have saved in the store."""
+        await self._cluster.look()
+
+    def _own_view(self, node: Node, jobs: int, workers: int) -> NodeView:
+        lent, borrowed = self.loans()
+        return msgspec.structs.replace(
+            self._view(node),
+            answers=True,
+            lease_left=round(self._cluster.lease_left, 3),
+            jobs=jobs,
+            workers=workers,
+            lent=lent,
+            borrowed=borrowed,
+        )
+
+    def _view(self, node: Node) -> NodeView:
         return NodeView(
             name=node.name,
             node=node.id,
@@ -27,11 +51,11 @@ class RunningCluster:
             state=STATES[node.state],
             leader=node.leader,
             draining=node.draining,
-            answers=is_own,
+            answers=False,
             started_at=node.started_at,
-            commit_age=round(max(node.beat_age + age, 0.0), 3),
-            lease_left=round(self._cluster.lease_left, 3) if is_own else None,
-            jobs=jobs if is_own else None,
+            commit_age=round(max(node.beat_age + self._cluster.view_age, 0.0), 3),
+            lease_left=None,
+            jobs=None,
         )
 
     def counts(self) -> ClusterCounts:

@@ -181,6 +181,14 @@ class Doors:
         found = self._doors.get("periodic")
         return found.shared_locks if isinstance(found, PeriodicDoor) else None
 
+    @property
+    def gearman_door(self) -> GearmanDoor | None:
+        """The Gearman door; None: there is none."""
+        found = self._doors.get("gearman")
+        if isinstance(found, SharedPortDoor):
+            return found.gearman
+        return found if isinstance(found, GearmanDoor) else None
+
     def end(self, identities: frozenset[Identity], caller: Identity | None = None) -> int:
         """Close the connections of these identities, and those whose certificate is revoked; returns how many."""
         return sum(door.end(identities, self._tls.is_revoked, caller) for door in self._doors.values())

@@ -20,6 +20,7 @@ from geartrain.admin.control import ControlWorker
 from geartrain.admin.service import Admin
 from geartrain.admin.views import ReloadView
 from geartrain.cluster.cluster import Cluster
+from geartrain.doors.gearman.cluster_status import OtherServersStatus
 from geartrain.doors.peer import mirrors
 from geartrain.doors.peer.door import PeerDoor
 from geartrain.engine.engine import Engine
@@ -37,7 +38,10 @@ from geartrain.runtime.tick import TickLoop
 from geartrain.server import options, restore
 from geartrain.server.access import ServerAccess
 from geartrain.server.audit_log import AuditLog
+from geartrain.server.cluster_events import EventRelay
 from geartrain.server.cluster_info import RunningCluster
+from geartrain.server.cluster_links import LinkedAdmins
+from geartrain.server.cluster_status import StatusGossip
 from geartrain.server.config import settings as table
 from geartrain.server.config.settings import Settings
 from geartrain.server.info import RunningServer
@@ -78,6 +82,7 @@ class Server:
         self._stopped = asyncio.Event()
         self._committer: Committer | None = None  # of a durable store
         self._cluster: Cluster | None = None  # of a store that several servers share
+        self._gossip: StatusGossip | None = None  # with other servers
         self.is_fenced = False  # others have taken this server for dead: it must be started anew
         sources = UserSources(settings.users_file, settings.settings_file)
         self._access = ServerAccess(sources, settings.trust_network)
@@ -147,6 +152,7 @@ class Server:
                 lambda: self.shutdown(graceful=True),
             )
             self._committer.on_fenced = self._stop_fenced
+        self._cluster_info = RunningCluster(self._cluster) if self._cluster is not None else None
         archive = StoreArchive(self._store, uncommitted)
         kept_seconds = options.kept_seconds(settings, isinstance(self._store, MemoryStore))
         info = RunningServer(
@@ -158,9 +164,9 @@ class Server:
             kept_seconds=kept_seconds,
             access=self._access,
             archive=archive,
-            cluster=RunningCluster(self._cluster) if self._cluster is not None else None,
+            cluster=self._cluster_info,
         )
-        admin = Admin(self._tick_loop, info, archive, saved_values)
+        admin = self._admin = Admin(self._tick_loop, info, archive, saved_values)
         self._control = ControlWorker(self._tick_loop, admin) if settings.control else None
         context = DoorContext(
             tick_loop=self._tick_loop,
@@ -198,6 +204,7 @@ class Server:
                     if self._committer is not None:
                         self._committer.on_twin = mirrors.handler(peer_door.mirrors)
                     self._link_others(peer_door)
+                    self._link_admin(self._cluster, peer_door)
                 await self._cluster.serve(options.link(self._settings, self._doors.addresses))
             self._tls.watch(self._loop, lambda: self._doors.end(frozenset()))
             with pid_file.written(self._settings.pid_file):
@@ -212,6 +219,18 @@ class Server:
         shared = as_shared(self._store)
         if shared is not None:
             self._tick_loop.others = LinkedOtherServers(door, shared, self._tick_loop.others)
+
+    def _link_admin(self, cluster: Cluster, door: PeerDoor) -> None:
+        """Let operators see and do at this server what concerns others."""
+        linked = self._admin.others = LinkedAdmins(door, cluster, self._admin)
+        if self._cluster_info is not None:
+            self._cluster_info.loans = linked.loans
+        EventRelay(door, self._admin.events)
+        others = OtherServersStatus(linked.names)
+        gearman = self._doors.gearman_door
+        self._gossip = StatusGossip(door, gearman, others)
+        if gearman is not None and self._settings.cluster_status == "cluster":
+            gearman.others = others
 
     def shutdown(self, graceful: bool) -> None:
         """Stop at once, or when the running jobs are finished. A second call can only make it sooner."""
@@ -361,6 +380,8 @@ class Server:
         self._engine.journal = Journal()
         self._engine.timers.clear()
         self._tick_loop.others.close()
+        if self._gossip is not None:
+            self._gossip.close()
         if self._control is not None:
             await self._control.close()
         self._doors.close()

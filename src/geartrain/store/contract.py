@@ -177,6 +177,7 @@ class Query(NamedTuple):
     door: str = ""  # protocol of the submitter
     below: int = 0  # only ids below this; 0: no bound
     by_id: bool = False  # the highest id first, instead
+    least: int = 0  # only ids from this one on
 
     def matches(self, record: "Record | MemoryRecord", payload: bytes = b"") -> bool:
         """Whether a record meets the conditions; `payload` is that of a failed job that is kept whole."""
@@ -187,6 +188,7 @@ class Query(NamedTuple):
             and record.finished_at >= self.since
             and (not self.until or record.finished_at < self.until)
             and (not self.below or record.id < self.below)
+            and (not self.least or record.id >= self.least)
             and (not self.door or record.door == self.door)
             and (not self.search or any(self.search in text for text in (*_searchable(record), payload)))
         )

@@ -33,8 +33,8 @@ from geartrain.store.postgresql_connection import Connection, Readers, Target, c
 from geartrain.store.postgresql_locks import LockTable
 from geartrain.store.postgresql_nodes import NodeInfo, NodeTable, is_lost
 from geartrain.store.postgresql_records import RecordTable
-from geartrain.store.postgresql_schema import IS_COMMITTED, IS_FENCED, NODE_BITS, migrate, read_secret
-from geartrain.store.shared import SERVING, ClusterView, FencedError, IdRange, Member, Node, WentBackError
+from geartrain.store.postgresql_schema import IS_COMMITTED, IS_FENCED, migrate, read_secret
+from geartrain.store.shared import NODE_BITS, SERVING, ClusterView, FencedError, IdRange, Member, Node, WentBackError
 
 _FIRST_PAUSE: Final = 0.02
 _LONGEST_PAUSE: Final = 0.5

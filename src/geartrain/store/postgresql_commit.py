@@ -20,9 +20,9 @@ from geartrain.store.postgresql_connection import Connection
 from geartrain.store.postgresql_nodes import NodeTable
 from geartrain.store.postgresql_parameters import Array, insert_columns, unnested
 from geartrain.store.postgresql_records import RecordTable
-from geartrain.store.postgresql_schema import NODE_BITS, one
+from geartrain.store.postgresql_schema import one
 from geartrain.store.postgresql_script import Copy
-from geartrain.store.shared import IdRange
+from geartrain.store.shared import NODE_BITS, IdRange
 
 _NO_PLACE: Final = "(0,0)"
 # A row that is found by its place is not cleaned up; one in so many fences goes by the primary key.

@@ -13,8 +13,8 @@ from psycopg import errors, sql
 from geartrain.errors import StoreError
 from geartrain.store.contract import RESERVED
 from geartrain.store.postgresql_connection import Connection
-from geartrain.store.postgresql_schema import MIGRATIONS, NODE_BITS, one
-from geartrain.store.shared import FENCED, JOINING, LEFT, SERVING, ClusterView, FencedError, IdRange, Node
+from geartrain.store.postgresql_schema import MIGRATIONS, one
+from geartrain.store.shared import FENCED, JOINING, LEFT, NODE_BITS, SERVING, ClusterView, FencedError, IdRange, Node
 
 _STANDSTILL_SECONDS: Final = 2.5  # a node that lives commits at least once a second
 _POLL_SECONDS: Final = 0.1

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 from psycopg import sql
 
 from geartrain.store.postgresql_connection import Connection
-from geartrain.store.postgresql_schema import FIRST_NODE, NODE_BITS, one
-from geartrain.store.shared import JOINING, SERVING
+from geartrain.store.postgresql_schema import FIRST_NODE, one
+from geartrain.store.shared import JOINING, NODE_BITS, SERVING
 
 _NOBODY: Final = 0  # as the node of a range
 

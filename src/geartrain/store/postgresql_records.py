@@ -88,7 +88,8 @@ class Statements:
         """The statement of a query, and its values."""
         tests: list[tuple[str, Any]] = [
             ("handle = %b", query.handle), ("function = %b", query.function), ("finished_at >= %s", query.since),
-            ("finished_at < %s", query.until), ("id < %s", query.below), ("door = %s", query.door),
+            ("finished_at < %s", query.until), ("id < %s", query.below), ("id >= %s", query.least),
+            ("door = %s", query.door),
         ]  # fmt: skip
         conditions = [test for test, value in tests if value]
         values = [value for _, value in tests if value]

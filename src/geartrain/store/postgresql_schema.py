@@ -22,9 +22,8 @@ from geartrain.store.shared import JOINING, SERVING
 DEFAULT_SCHEMA: Final = "geartrain"
 OLDEST_SERVER: Final = 150000  # PostgreSQL 15
 
-# A node is one start of a server; the range of ids that it begins with has its number. Numbers begin so high that ids
-# are above all that other stores give out, and below 2**53 for another million starts.
-NODE_BITS: Final = 32
+# Numbers of nodes begin so high that ids are above all that other stores give out, and below 2**53 for another million
+# starts.
 FIRST_NODE: Final = 2**20
 
 SECRET_BYTES: Final = 32

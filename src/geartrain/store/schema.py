@@ -226,6 +226,7 @@ def select_records(connection: apsw.Connection, query: Query) -> tuple[str, tupl
     tests: list[tuple[str, Any]] = [
         ("handle = ?", query.handle), ("function = ?", query.function),
         ("finished_at >= ?", query.since), ("finished_at < ?", query.until), ("id < ?", query.below),
+        ("id >= ?", query.least),
         (f"{door} = ?", query.door),
     ]  # fmt: skip
     conditions = [test for test, value in tests if value]

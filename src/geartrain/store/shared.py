@@ -15,6 +15,9 @@ from geartrain.errors import StoreError
 from geartrain.model import LockChange, LockUse
 from geartrain.store.contract import J, Store
 
+# The range of ids that a node begins with has its number, shifted by so many bits.
+NODE_BITS: Final = 32
+
 # States of a node.
 SERVING: Final = 0
 LEFT: Final = 1

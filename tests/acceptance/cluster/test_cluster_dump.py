@@ -49,7 +49,7 @@ def dump(folder: Path, url: str, name: str) -> dict[tuple[str, Any], Any]:
 
 def at_home(pair: Pair) -> int:
     """The jobs that the servers have."""
-    overviews = [http(server).get("/overview") for server in pair]
+    overviews = [http(server).get("/overview?local=true") for server in pair]
     return sum(overview[state] for overview in overviews for state in ("queued", "running", "scheduled", "dead"))
 
 
@@ -83,7 +83,7 @@ def test_servers_that_run_take_over_what_is_loaded(tmp_path: Path, filled: Path,
         for peer in map(http, pair):
             wait_for(lambda peer=peer: len(peer.get("/schedules")) == 2, "schedules")  # type: ignore[misc]
             wait_for(lambda peer=peer: peer.get("/functions/paused")["paused"], "pauses")  # type: ignore[misc]
-        (owner,) = [server for server in pair if http(server).get("/overview")["queued"]]
+        (owner,) = [server for server in pair if http(server).get("/overview?local=true")["queued"]]
         with worker(owner.port, b"paused") as taker:
             assert taker.take() is None, "the function is paused, as it was"
             http(owner).call("POST", "/functions/paused/resume")
@@ -119,7 +119,9 @@ def test_a_dump_of_a_cluster_goes_into_another_one(tmp_path: Path, cluster: post
         assert load(tmp_path, url, "one.dump")["jobs"] == 3
         with member(url, "other") as later, Peer(later.port) as another:
             assert another.submit(b"f", b"", b"", kind=Kind.SUBMIT_JOB_BG) not in handles
-            wait_for(lambda: http(later).get("/overview")["queued"] == 4, "its own and three that were loaded")
+            wait_for(
+                lambda: http(later).get("/overview?local=true")["queued"] == 4, "its own and three that were loaded"
+            )
             with worker(later.port, b"f") as taker:
                 assert {taker.grab().handle for _ in range(4)} >= set(handles)
 
@@ -133,7 +135,7 @@ def test_servers_of_a_new_cluster_use_no_id_of_the_dump(
     with postgres.fresh_schema(cluster) as other:
         load(tmp_path, cluster.url(schema=other), "one.dump")
         with member(cluster.url(schema=other), "first") as server, Peer(server.port) as client:
-            wait_for(lambda: http(server).get("/overview")["queued"] == 3, "the jobs are taken over")
+            wait_for(lambda: http(server).get("/overview?local=true")["queued"] == 3, "the jobs are taken over")
             added = {client.submit(b"f", b"", b"new", kind=Kind.SUBMIT_JOB_BG) for _ in range(3)}
             assert not added & handles
             with worker(server.port, b"f") as taker:

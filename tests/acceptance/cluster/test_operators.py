@@ -27,6 +27,12 @@ def nodes(server: serving.ServerProcess) -> dict[str, Any]:
     return {node["name"]: node for node in http(server).get("/cluster")}
 
 
+def is_linked(server: serving.ServerProcess) -> bool:
+    """Whether the other servers answer this one, and it has measured how quickly."""
+    others = [node for node in nodes(server).values() if not node["answers"]]
+    return all(node["jobs"] is not None and node["round_trip"] for node in others)
+
+
 def states(server: serving.ServerProcess) -> list[str]:
     return [node["state"] for node in nodes(server).values()]
 
@@ -45,7 +51,7 @@ def submitted(server: serving.ServerProcess, count: int) -> set[bytes]:
 
 def run(server: serving.ServerProcess, count: int) -> set[bytes]:
     """Run so many jobs, as soon as the server has them; their handles."""
-    wait_for(lambda: http(server).get("/overview")["queued"] >= count, f"{count} jobs are queued")
+    wait_for(lambda: http(server).get("/overview?local=true")["queued"] >= count, f"{count} jobs are queued")
     handles = set()
     with worker(server.port, FUNCTION) as taker:
         for _ in range(count):
@@ -59,11 +65,16 @@ def run(server: serving.ServerProcess, count: int) -> set[bytes]:
 def test_both_servers_list_both(pair: Pair) -> None:
     for server, own, other in ((pair[0], "one", "two"), (pair[1], "two", "one")):
         wait_for(lambda server=server: states(server) == ["serving", "serving"], "both serve")  # type: ignore[misc]
+        wait_for(lambda server=server: is_linked(server), "they have a link")  # type: ignore[misc]
         found = nodes(server)
         assert (found[own]["answers"], found[other]["answers"]) == (True, False)
-        assert 0 < found[own]["lease_left"] <= 60
-        assert found[other]["lease_left"] is None
-        assert found[other]["jobs"] is None
+        for name in (own, other):
+            assert 0 < found[name]["lease_left"] <= 60
+            assert (found[name]["lent"], found[name]["borrowed"], found[name]["workers"]) == (0, 0, 0)
+        assert found[own]["round_trip"] is None
+        assert found[other]["round_trip"] > 0
+        (alone,) = [node for node in http(server).get("/cluster?local=true") if node["name"] == other]
+        assert (alone["lease_left"], alone["jobs"]) == (None, None)
         assert sum(node["leader"] for node in found.values()) == 1
         assert found["one"]["address"] == pair[0].urls[-1]
         assert found["one"]["node"] < found["two"]["node"]

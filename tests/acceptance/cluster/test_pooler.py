@@ -65,7 +65,7 @@ def test_no_acknowledged_job_is_lost_with_the_pooler(pooler: pgbouncer.PgBouncer
             over.set()
             submitter.join()
         assert run_all(server, len(acknowledged)) == acknowledged
-        assert HttpPeer(server.urls[1]).get("/overview")["queued"] == 0
+        assert HttpPeer(server.urls[1]).get("/overview?local=true")["queued"] == 0
 
 
 def test_operators_through_the_pooler(tmp_path: Path, pooler: pgbouncer.PgBouncer, schema: str) -> None:
@@ -82,5 +82,5 @@ def test_operators_through_the_pooler(tmp_path: Path, pooler: pgbouncer.PgBounce
         assert {each["check"] for each in findings if each["level"] == "problem"} <= expected
         geartrain(tmp_path, "cluster", "drain", "one", "--server", two.url)
         assert one.wait() == 0
-        wait_for(lambda: HttpPeer(two.urls[1]).get("/overview")["queued"] == 3, "the other one has the jobs")
+        wait_for(lambda: HttpPeer(two.urls[1]).get("/overview?local=true")["queued"] == 3, "the other one has the jobs")
         assert run_all(two, 3) == handles

@@ -16,6 +16,7 @@ from geartrain.admin.verbs.function_verbs import FUNCTION_VERBS
 from geartrain.admin.verbs.job_verbs import JOB_VERBS
 from geartrain.admin.verbs.row import (
     ADMIN,
+    APPLIED,
     BOOLEAN,
     BYTES,
     CLUSTER,
@@ -23,12 +24,16 @@ from geartrain.admin.verbs.row import (
     DEFAULT_SECONDS,
     DUMP_PARTS,
     EVENTS,
+    EVERYBODY,
     FAILURES,
     FILTER,
     FILTER_ARGUMENTS,
     FUNCTION,
+    HERE,
+    HOME,
     INTEGER,
     JOB,
+    LOCAL,
     LONGEST_SECONDS,
     MISSED_POLICIES,
     NUMBER,
@@ -54,6 +59,7 @@ from geartrain.admin.verbs.server_verbs import SERVER_VERBS, WORKER_VERBS
 
 __all__ = (
     "ADMIN",
+    "APPLIED",
     "BOOLEAN",
     "BYTES",
     "CLUSTER",
@@ -61,12 +67,16 @@ __all__ = (
     "DEFAULT_SECONDS",
     "DUMP_PARTS",
     "EVENTS",
+    "EVERYBODY",
     "FAILURES",
     "FILTER",
     "FILTER_ARGUMENTS",
     "FUNCTION",
+    "HERE",
+    "HOME",
     "INTEGER",
     "JOB",
+    "LOCAL",
     "LONGEST_SECONDS",
     "MISSED_POLICIES",
     "NUMBER",
@@ -102,7 +112,7 @@ def table(rows: tuple[Verb, ...]) -> dict[str, Verb]:
             Argument("action", TEXT, "What to do with each job", required=True, choices=actions),
             Argument("filter", FILTER, "Which jobs", required_by_http=True),
         ),
-        (ADMIN,), changes=True,
+        (ADMIN,), changes=True, place=EVERYBODY,
         http=Http("POST", "/jobs/bulk"),
     )  # fmt: skip
     return {row.name: row for row in (*rows, bulk)}

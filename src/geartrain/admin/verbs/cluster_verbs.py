@@ -2,13 +2,14 @@
 
 from typing import Final
 
-from geartrain.admin.verbs.row import ADMIN, CLUSTER, TEXT, Argument, CliCommand, Http, Verb
+from geartrain.admin.verbs.row import ADMIN, CLUSTER, EVERYBODY, LOCAL, TEXT, Argument, CliCommand, Http, Verb
 
 _NAME: Final = Argument("name", TEXT, "The name of the server, as `geartrain cluster` lists it", required=True)
 
 CLUSTER_VERBS: Final = (
     Verb(
-        "nodes", CLUSTER, "List the servers that share the store: state, leader, last commit",
+        "nodes", CLUSTER, "List the servers that share the store: state, leader, jobs, workers, links",
+        (LOCAL,), place=EVERYBODY,
         http=Http("GET", "/cluster", problems=("conflict",)),
     ),
     Verb(

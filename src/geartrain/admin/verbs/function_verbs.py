@@ -4,11 +4,14 @@ from typing import Final
 
 from geartrain.admin.verbs.row import (
     ADMIN,
+    APPLIED,
     BYTES,
     DEFAULT_SECONDS,
+    EVERYBODY,
     FAILURES,
     FUNCTION,
     INTEGER,
+    LOCAL,
     LONGEST_SECONDS,
     NUMBER,
     PAGE,
@@ -38,12 +41,15 @@ FUNCTION_VERBS: Final = (
             Argument("search", TEXT, "Part of the name", default=""),
             Argument("sort", TEXT, "Order of the list", default="name", choices=SORTS),
             *PAGE,
+            LOCAL,
         ),
+        place=EVERYBODY,
         http=Http("GET", "/functions"),
     ),
     Verb(
         "function", FUNCTION, "Show a function",
-        (Argument("name", BYTES, "Name of the function", required=True),),
+        (Argument("name", BYTES, "Name of the function", required=True), LOCAL),
+        place=EVERYBODY,
         http=Http("GET", "/functions/{name}"),
     ),
     Verb(
@@ -51,12 +57,14 @@ FUNCTION_VERBS: Final = (
         (
             Argument("name", BYTES, "Name of the function", required=True),
             Argument("seconds", INTEGER, "How far back", default=3600, minimum=1, maximum=86400),
+            LOCAL,
         ),
+        place=EVERYBODY,
         http=Http("GET", "/functions/{name}/history"),
     ),
     Verb(
         "pause", FUNCTION, "Stop handing out jobs of a function until it is resumed",
-        (_FUNCTION,), (ADMIN,), changes=True, past="paused",
+        (_FUNCTION,), (ADMIN,), changes=True, past="paused", place=APPLIED,
         http=Http("POST", "/functions/{name}/pause", shows="function"),
         command=CliCommand(
             "pause", many=True,
@@ -66,7 +74,7 @@ FUNCTION_VERBS: Final = (
     ),
     Verb(
         "resume", FUNCTION, "Hand out jobs of a paused function again",
-        (_FUNCTION,), (ADMIN,), changes=True, past="resumed",
+        (_FUNCTION,), (ADMIN,), changes=True, past="resumed", place=APPLIED,
         http=Http("POST", "/functions/{name}/resume", shows="function"),
         command=CliCommand("resume", many=True),
         button=Button("Resume"),
@@ -83,7 +91,7 @@ FUNCTION_VERBS: Final = (
                 for priority in PRIORITIES
             ),
         ),
-        (ADMIN,), changes=True, past="limited",
+        (ADMIN,), changes=True, past="limited", place=APPLIED,
         http=Http("PUT", "/functions/{name}/limits", shows="function"),
         button=Button("Limits"),
     ),
@@ -100,7 +108,7 @@ FUNCTION_VERBS: Final = (
                 minimum=DEFAULT_SECONDS, maximum=LONGEST_SECONDS, metavar="SECONDS",
             ),
         ),
-        (ADMIN,), changes=True, past="configured",
+        (ADMIN,), changes=True, past="configured", place=APPLIED,
         http=Http("PATCH", "/functions/{name}/settings", shows="function"),
         command=CliCommand(
             "configure",
@@ -124,7 +132,7 @@ taken from its worker, and fails or is queued again like one that exceeds the wo
     ),
     Verb(
         "drop", FUNCTION, "Delete a function that has neither jobs nor workers",
-        (_FUNCTION,), (ADMIN,), changes=True, past="dropped",
+        (_FUNCTION,), (ADMIN,), changes=True, past="dropped", place=EVERYBODY,
         http=Http("DELETE", "/functions/{name}"),
         button=Button(
             "Drop", danger=True, question="Drop {name}?",

@@ -6,10 +6,13 @@ from geartrain.admin.verbs.row import (
     ADMIN,
     BOOLEAN,
     BYTES,
+    EVERYBODY,
     FILTER_ARGUMENTS,
     FUNCTION,
+    HOME,
     INTEGER,
     JOB,
+    LOCAL,
     NUMBER,
     PAGE,
     PRIORITIES,
@@ -50,19 +53,20 @@ JOB_VERBS: Final = (
         (SUBMIT,), changes=True,
     ),
     Verb(
-        "jobs", JOB, "List jobs, newest first", (*FILTER_ARGUMENTS, *PAGE), query=True, http=Http("GET", "/jobs"),
+        "jobs", JOB, "List jobs, newest first", (*FILTER_ARGUMENTS, *PAGE, LOCAL), query=True, place=EVERYBODY,
+        http=Http("GET", "/jobs"),
     ),
     Verb(
         "failures", JOB, "Failed and dead jobs in groups of equal reasons",
-        FILTER_ARGUMENTS, query=True, http=Http("GET", "/failures"),
+        (*FILTER_ARGUMENTS, LOCAL), query=True, place=EVERYBODY, http=Http("GET", "/failures"),
     ),
     Verb(
         "job", JOB, "Show a job with its attempts",
-        (_HANDLE,), (READ, SUBMIT), http=Http("GET", "/jobs/{handle}"),
+        (_HANDLE,), (READ, SUBMIT), place=HOME, http=Http("GET", "/jobs/{handle}"),
     ),
     Verb(
         "find", JOB, "Show a job by the name that a protocol has for it, before and after its end",
-        _NAMED_JOB, (READ, SUBMIT, WORK),
+        _NAMED_JOB, (READ, SUBMIT, WORK), place=HOME,
     ),
     Verb(
         "watch", JOB, "Send the reports of a job, and answer with its result when it has ended",
@@ -70,24 +74,24 @@ JOB_VERBS: Final = (
     ),
     Verb(
         "payload", JOB, "The payload of a job that has not ended or has failed, as bytes",
-        (_HANDLE,), http=Http("GET", "/jobs/{handle}/payload", problems=("unsupported",)),
+        (_HANDLE,), place=HOME, http=Http("GET", "/jobs/{handle}/payload", problems=("unsupported",)),
     ),
     Verb(
         "result", JOB, "The result of a job that has ended, as bytes",
         (_HANDLE, Argument("part", BOOLEAN, "Also if only the beginning of the result is kept", default=False)),
-        (READ, SUBMIT),
+        (READ, SUBMIT), place=HOME,
         http=Http(
             "GET", "/jobs/{handle}/result", problems=("conflict", "unsupported", "result-gone", "result-cut")
         ),
     ),
     Verb(
         "log", JOB, "The log that the workers of a job have kept with it, as bytes",
-        (_HANDLE,), (READ, SUBMIT), http=Http("GET", "/jobs/{handle}/log"),
+        (_HANDLE,), (READ, SUBMIT), place=HOME, http=Http("GET", "/jobs/{handle}/log"),
     ),
     Verb(
         "retry", JOB, "Queue a dead or failed job again",
         (_HANDLE,), (ADMIN,), changes=True, states=("dead", "failed"), action="retry", engine_method="retry",
-        past="queued again",
+        past="queued again", place=HOME,
         http=Http("POST", "/jobs/{handle}/retry", shows="job"),
         command=CliCommand(
             "retry", many=True,
@@ -103,14 +107,14 @@ JOB_VERBS: Final = (
     Verb(
         "hasten", JOB, "Run a scheduled job now",
         (_HANDLE,), (ADMIN,), changes=True, states=("scheduled",), action="run", engine_method="run_now",
-        past="queued now",
+        past="queued now", place=HOME,
         http=Http("POST", "/jobs/{handle}/run", shows="job"),
         button=Button("Run now", "Run all now"),
     ),
     Verb(
         "cancel", JOB, "Cancel a job that is scheduled, queued or running",
         (_HANDLE,), (ADMIN,), changes=True, states=("scheduled", "queued", "running"), action="cancel",
-        engine_method="cancel", past="cancelled",
+        engine_method="cancel", past="cancelled", place=HOME,
         http=Http("POST", "/jobs/{handle}/cancel", shows="job"),
         command=CliCommand(
             "cancel", many=True,
@@ -123,7 +127,7 @@ JOB_VERBS: Final = (
     Verb(
         "delete", JOB, "Delete a dead or failed job",
         (_HANDLE,), (ADMIN,), changes=True, states=("dead", "failed"), action="delete", engine_method="delete",
-        past="deleted",
+        past="deleted", place=HOME,
         http=Http("DELETE", "/jobs/{handle}"),
         command=CliCommand(
             "delete", many=True, epilog="Use `cancel` for jobs that are scheduled, queued or running.",
@@ -136,15 +140,15 @@ JOB_VERBS: Final = (
     Verb(
         "postpone", JOB, "Put a running job back, to run again later, on behalf of its worker",
         (Argument("seconds", NUMBER, "Seconds until it may run again", required=True), *_RUNNING_JOB),
-        (WORK,), changes=True, states=("running",),
+        (WORK,), changes=True, states=("running",), place=HOME,
     ),
     Verb(
         "bury", JOB, "Mark a running job as dead, on behalf of its worker",
-        _RUNNING_JOB, (WORK,), changes=True, states=("running",),
+        _RUNNING_JOB, (WORK,), changes=True, states=("running",), place=HOME,
     ),
     Verb(
         "add_log", JOB, "Add lines to the log of a running background job, on behalf of its worker",
         (Argument("lines", BYTES, "What to add", required=True, private=True), *_NAMED_JOB),
-        (WORK,), changes=True, states=("running",),
+        (WORK,), changes=True, states=("running",), place=HOME,
     ),
 )  # fmt: skip

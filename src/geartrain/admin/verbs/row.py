@@ -25,6 +25,12 @@ WORKER: Final = "worker"
 SCHEDULE: Final = "schedule"
 CLUSTER: Final = "cluster"
 
+# Which servers of a cluster answer a verb.
+HERE: Final = "here"  # the one that is asked
+EVERYBODY: Final = "everybody"  # all, and their answers are put together
+HOME: Final = "home"  # the one that has the job
+APPLIED: Final = "applied"  # the one that is asked; the others have applied the change before it is answered
+
 STATES: Final = ("scheduled", "queued", "running", "done", "failed", "cancelled", "dead", "expired")
 PRIORITIES: Final = ("high", "normal", "low")
 MISSED_POLICIES: Final = ("skip", "once", "all")
@@ -120,6 +126,7 @@ class Verb(NamedTuple):
     action: str = ""  # its name in `bulk`
     engine_method: str = ""  # what the action does to each job
     past: str = ""  # "job H:1 is ...", when it is done
+    place: str = HERE  # which servers of a cluster answer it
     http: Http | None = None
     command: CliCommand | None = None
     button: Button | None = None
@@ -127,8 +134,9 @@ class Verb(NamedTuple):
 
 PAGE: Final = (
     Argument("limit", INTEGER, "Entries per page", default=100, minimum=1, maximum=1000),
-    Argument("after", TEXT, "`after` of the previous page", default="", longest=18),
+    Argument("after", TEXT, "`after` of the previous page", default="", longest=4000),
 )
+LOCAL: Final = Argument("local", BOOLEAN, "Only this server, where it is one of a cluster", default=False)
 FILTER_ARGUMENTS: Final = (
     Argument("state", TEXT, "Only jobs in this state", default="", choices=STATES),
     Argument("function", BYTES, "Only jobs of exactly this function", default=""),

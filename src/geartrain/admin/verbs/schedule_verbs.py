@@ -4,6 +4,7 @@ from typing import Final
 
 from geartrain.admin.verbs.row import (
     ADMIN,
+    APPLIED,
     BOOLEAN,
     BYTES,
     MISSED_POLICIES,
@@ -42,7 +43,7 @@ SCHEDULE_VERBS: Final = (
                 default=0.0, minimum=0, maximum=366 * 86_400, metavar="SECONDS",
             ),
         ),
-        (ADMIN,), changes=True, past="saved",
+        (ADMIN,), changes=True, past="saved", place=APPLIED,
         http=Http("PUT", "/schedules/{name}"),
         command=CliCommand(
             "add", "cron", report="{name} runs next at {next_at}",
@@ -67,7 +68,7 @@ runs are replaced by a single run; `--missed skip` leaves them out, `--missed al
     ),
     Verb(
         "cron_remove", SCHEDULE, "Delete a schedule; jobs that it submitted remain",
-        (_NAME,), (ADMIN,), changes=True, past="removed",
+        (_NAME,), (ADMIN,), changes=True, past="removed", place=APPLIED,
         http=Http("DELETE", "/schedules/{name}"),
         command=CliCommand("remove", "cron"),
         button=Button(
@@ -83,14 +84,14 @@ runs are replaced by a single run; `--missed skip` leaves them out, `--missed al
     ),
     Verb(
         "cron_pause", SCHEDULE, "Pause a schedule",
-        (_NAME,), (ADMIN,), changes=True, past="paused",
+        (_NAME,), (ADMIN,), changes=True, past="paused", place=APPLIED,
         http=Http("POST", "/schedules/{name}/pause", shows="cron"),
         command=CliCommand("pause", "cron"),
         button=Button("Pause"),
     ),
     Verb(
         "cron_resume", SCHEDULE, "Resume a paused schedule",
-        (_NAME,), (ADMIN,), changes=True, past="resumed",
+        (_NAME,), (ADMIN,), changes=True, past="resumed", place=APPLIED,
         http=Http("POST", "/schedules/{name}/resume", shows="cron"),
         command=CliCommand("resume", "cron"),
         button=Button("Resume"),

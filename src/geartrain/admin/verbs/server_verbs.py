@@ -8,7 +8,9 @@ from geartrain.admin.verbs.row import (
     BYTES,
     DUMP_PARTS,
     EVENTS,
+    EVERYBODY,
     INTEGER,
+    LOCAL,
     NUMBER,
     PAGE,
     SERVER,
@@ -24,11 +26,13 @@ from geartrain.admin.verbs.row import (
 SERVER_VERBS: Final = (
     Verb("ping", SERVER, "Which server answers, and its version"),
     Verb(
-        "overview", SERVER, "Counts, rates and latencies of the whole server", http=Http("GET", "/overview"),
+        "overview", SERVER, "Counts, rates and latencies of the whole server", (LOCAL,), place=EVERYBODY,
+        http=Http("GET", "/overview"),
     ),
     Verb(
         "history", SERVER, "One sample per second, for charts",
-        (Argument("seconds", INTEGER, "How far back", default=300, minimum=1, maximum=86400),),
+        (Argument("seconds", INTEGER, "How far back", default=300, minimum=1, maximum=86400), LOCAL),
+        place=EVERYBODY,
         http=Http("GET", "/history"),
     ),
     Verb("system", SERVER, "Version, platform, doors and store of the server", http=Http("GET", "/system")),
@@ -91,6 +95,7 @@ cannot be used, nothing changes and the command fails.
         (
             Argument("function", BYTES, "Only jobs of this function", default=""),
             Argument("what", TEXTS, "Only these events", choices=EVENTS),
+            LOCAL,
         ),
         streams=True,
     ),
@@ -99,7 +104,8 @@ cannot be used, nothing changes and the command fails.
 WORKER_VERBS: Final = (
     Verb(
         "workers", WORKER, "List connected workers of every protocol",
-        (Argument("search", TEXT, "Part of a name, an address or a function", default=""), *PAGE),
+        (Argument("search", TEXT, "Part of a name, an address or a function", default=""), *PAGE, LOCAL),
+        place=EVERYBODY,
         http=Http("GET", "/workers"),
     ),
 )  # fmt: skip

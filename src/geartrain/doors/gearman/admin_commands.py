@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from geartrain import escape
+from geartrain.admin import borrowed_jobs
 from geartrain.audit import FAILED, REFUSED
 from geartrain.doors.gearman import unique
+from geartrain.doors.gearman.cluster_status import NOTHING, FunctionCounts, WorkerLine, own_counts
 from geartrain.doors.long_answer import LongAnswer, StreamedAnswer
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
@@ -130,33 +132,61 @@ def _readable(connection: "GearmanConnection", jobs: Iterable[LiveJob]) -> Itera
 
 def _status(connection: "GearmanConnection", words: list[bytes]) -> LongAnswer:
     return _list(
-        b"%b\t%d\t%d\t%d\n" % (_printed(function.name), function.total, function.running, function.workers)
-        for function in _functions(connection)
+        b"%b\t%d\t%d\t%d\n" % (_printed(name), counts.total, counts.running, workers)
+        for name, counts, workers in _counted(connection)
     )
 
 
 def _priority_status(connection: "GearmanConnection", words: list[bytes]) -> LongAnswer:
-    return _list(_priority_line(function) for function in _functions(connection))
+    return _list(
+        b"%b\t%d\t%d\t%d\t%d\n" % (_printed(name), counts.high, counts.normal, counts.low, workers)
+        for name, counts, workers in _counted(connection)
+    )
 
 
-def _priority_line(function: Function) -> bytes:
-    high, normal, low = (queue.size for queue in function.queues)
-    return b"%b\t%d\t%d\t%d\t%d\n" % (_printed(function.name), high, normal, low, function.workers)
+def _counted(connection: "GearmanConnection") -> Iterator[tuple[bytes, FunctionCounts, int]]:
+    """The functions that the peer may read, with their jobs and workers, in a cluster those of all servers."""
+    functions = _functions(connection)
+    borrowed = borrowed_jobs.by_function(connection.engine)
+    others = connection.gearman.others
+    elsewhere = others.functions() if others is not None else {}
+
+    def count() -> Iterator[tuple[bytes, FunctionCounts, int]]:
+        for function in functions:
+            name = function.name
+            counts = own_counts(function, borrowed.get(name, borrowed_jobs.NONE))
+            if others is None:
+                yield name, counts, function.workers - function.distant_workers
+            else:
+                yield name, counts.plus(elsewhere.pop(name, NOTHING)), function.workers
+        for name, counts in elsewhere.items():  # that this server has never heard of
+            if connection.may_read(name):
+                yield name, counts, 0
+
+    return count()
 
 
 def _workers(connection: "GearmanConnection", words: list[bytes]) -> LongAnswer:
     connection.engine.require_somewhere(READ)
     peers = connection.gearman.gearman_connections()
-    return _list(_worker_line(connection, peer) for peer in peers if not peer.closing)
+    own = (worker_line(peer) for peer in peers if not peer.closing)
+    others = connection.gearman.others
+    elsewhere = others.workers() if others is not None else []
+    return _list(_printed_line(connection, line) for line in itertools.chain(own, elsewhere))
 
 
-def _worker_line(connection: "GearmanConnection", peer: "GearmanConnection") -> bytes:
+def worker_line(peer: "GearmanConnection") -> WorkerLine:
+    """A connection as it is listed, with all its functions."""
     abilities = peer.worker.abilities if peer.worker else {}
-    functions = b"".join(b" %b" % _printed(name) for name in reversed(abilities) if connection.may_read(name))
+    address = peer.peer.rpartition(":")[0].encode()
+    return WorkerLine(peer.descriptor(), address, peer.client_id, list(reversed(abilities)))
+
+
+def _printed_line(connection: "GearmanConnection", line: WorkerLine) -> bytes:
+    functions = b"".join(b" %b" % _printed(name) for name in line.functions if connection.may_read(name))
     if not functions and connection.identity is not None:
         return b""  # a peer that concerns other functions only
-    address = peer.peer.rpartition(":")[0].encode()
-    return b"%d %b %b :%b\n" % (peer.descriptor(), address, _printed(peer.client_id) or b"-", functions)
+    return b"%d %b %b :%b\n" % (line.descriptor, line.address, _printed(line.client_id) or b"-", functions)
 
 
 def _show(connection: "GearmanConnection", words: list[bytes]) -> bytes | LongAnswer:

@@ -4,7 +4,8 @@ import dataclasses
 
 from geartrain.address import Address
 from geartrain.doors import door
-from geartrain.doors.gearman import linger
+from geartrain.doors.gearman import admin_commands, linger
+from geartrain.doors.gearman.cluster_status import OtherServersStatus, WorkerLine
 from geartrain.doors.gearman.connection import GearmanConnection
 from geartrain.model import Expiry
 from geartrain.runtime import tick
@@ -36,6 +37,7 @@ class GearmanDoor(door.Door):
         self.options = options
         self.control = control
         self.lingers = linger.LingeringGrabs(tick_loop, options.linger)
+        self.others: OtherServersStatus | None = None  # of a cluster, whose numbers `status` adds; None: it does not
 
     def connect(self, address: Address) -> GearmanConnection:
         """A connection for a new peer."""
@@ -45,6 +47,10 @@ class GearmanDoor(door.Door):
         """The open connections, by file descriptor."""
         peers = [peer for peer in self.connections if isinstance(peer, GearmanConnection)]
         return sorted(peers, key=GearmanConnection.descriptor)
+
+    def worker_lines(self) -> list[WorkerLine]:
+        """The connections as `workers` lists them."""
+        return [admin_commands.worker_line(peer) for peer in self.gearman_connections() if not peer.closing]
 
     def close(self) -> None:
         """Close every connection."""

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from geartrain import jsonbytes
 from geartrain.admin import views
 from geartrain.admin.events import event_names
-from geartrain.admin.verbs import VERBS
+from geartrain.admin.verbs import LOCAL, VERBS
 from geartrain.doors.http import request as api
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.request import ApiRequest
@@ -75,9 +75,9 @@ class EventQueue:
         self.ended = last
         self._wake()
 
-    def miss(self) -> None:
-        """Count an event that is left out; the number is sent with the next frame."""
-        self._missed += 1
+    def miss(self, count: int = 1) -> None:
+        """Count events that are left out; the number is sent with the next frame."""
+        self._missed += count
 
     def take(self) -> bytes:
         """Remove and return all frames, joined."""
@@ -217,17 +217,19 @@ class EventsQuery(msgspec.Struct, forbid_unknown_fields=True):
     jobs: Annotated[int, msgspec.Meta(ge=0, le=1, description="1: events of jobs as well, up to 200 per second")] = 0
     function: Annotated[str, msgspec.Meta(description="Only jobs of this function")] = ""
     what: Annotated[str, msgspec.Meta(description="Only these events of jobs, separated by commas")] = ""
+    local: Annotated[bool, msgspec.Meta(description=LOCAL.help)] = False
 
 
 class EventSubscription:
     """A client of `GET /events`, and which events it gets."""
 
-    __slots__ = ("function", "identity", "jobs", "queue", "remaining", "what")
+    __slots__ = ("function", "identity", "jobs", "local", "queue", "remaining", "what")
 
     def __init__(self, queue: EventQueue, query: EventsQuery, identity: Identity | None = None) -> None:
         self.queue = queue
         self.identity = identity  # of the client
         self.jobs = bool(query.jobs)
+        self.local = query.local  # nothing of other servers of the cluster
         self.function = jsonbytes.encode(api.raw(query.function)) if query.function else ""
         self.what = event_names(list(filter(None, query.what.split(","))))
         self.remaining = JOB_EVENTS_PER_SECOND  # events of jobs that it may still get in this second
@@ -236,6 +238,7 @@ class EventSubscription:
         """Whether the client gets this event."""
         return (
             self.jobs
+            and not (self.local and event.server)
             and (not self.function or event.function == self.function)
             and (not self.what or event.what in self.what)
             and (self.identity is None or self.identity.rights.allow(READ, jsonbytes.decode(event.function)))
@@ -250,11 +253,15 @@ class ServerEvents:
         self._subscriptions: set[EventSubscription] = set()
         self._timer: DelayedCall | None = None
         self._observing = False  # events of jobs
+        self._asking: asyncio.Task[None] | None = None  # the other servers of a cluster
 
     def add(self, subscription: EventSubscription) -> None:
         """Add a client; it gets an overview at once."""
         self._subscriptions.add(subscription)
-        subscription.queue.put_frame(self._overview())
+        if subscription.local or self._context.admin.is_alone:
+            subscription.queue.put_frame(self._overview())
+        else:
+            self._ask_cluster()
         if self._timer is None:
             self._timer = self._context.tick_loop.timers.call_later(OVERVIEW_SECONDS, self._send_overview)
         self._observe()
@@ -265,14 +272,34 @@ class ServerEvents:
         if not self._subscriptions and self._timer is not None:
             self._timer.cancel()
             self._timer = None
+            if self._asking is not None:
+                self._asking.cancel()
         self._observe()
 
     def _send_overview(self) -> None:
         self._timer = self._context.tick_loop.timers.call_later(OVERVIEW_SECONDS, self._send_overview)
+        is_alone = self._context.admin.is_alone
         overview = self._overview()
         for subscription in self._subscriptions:
             subscription.remaining = JOB_EVENTS_PER_SECOND
-            subscription.queue.put_frame(overview)
+            if subscription.local or is_alone:
+                subscription.queue.put_frame(overview)
+        if not is_alone:
+            self._ask_cluster()
+
+    def _ask_cluster(self) -> None:
+        """Send the overview of the whole cluster when the other servers have answered. One request is under way."""
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.ensure_future(self._send_cluster())
+
+    async def _send_cluster(self) -> None:
+        overview, unanswered = await self._context.admin.ask(VERBS["overview"], {})
+        sent = frame("overview", overview)
+        if unanswered:
+            sent += frame("unanswered", {"servers": unanswered})
+        for subscription in self._subscriptions:
+            if not subscription.local:
+                subscription.queue.put_frame(sent)
 
     def _overview(self) -> bytes:
         return frame("overview", self._context.admin.overview())
@@ -281,12 +308,19 @@ class ServerEvents:
         """Observe jobs only while a client wants their events."""
         wanted = any(subscription.jobs for subscription in self._subscriptions)
         if wanted and not self._observing:
-            self._context.admin.events.subscribe(self._send_job_event)
+            self._context.admin.events.subscribe_cluster(self)
         elif self._observing and not wanted:
-            self._context.admin.events.unsubscribe(self._send_job_event)
+            self._context.admin.events.unsubscribe_cluster(self)
         self._observing = wanted
 
-    def _send_job_event(self, event: views.JobEvent) -> None:
+    def miss(self, count: int) -> None:
+        """Another server has left out so many events of jobs."""
+        for subscription in self._subscriptions:
+            if subscription.jobs and not subscription.local:
+                subscription.queue.miss(count)
+
+    def hear(self, event: views.JobEvent) -> None:
+        """Send an event of a job to those that want it."""
         job_frame = b""
         for subscription in self._subscriptions:
             if not subscription.wants(event):

@@ -9,12 +9,14 @@ import re
 import typing
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import quote
 
 import msgspec
 from starlette.responses import Response
 
 from geartrain import jsonbytes
 from geartrain.admin import verbs, views
+from geartrain.admin.base import method_arguments
 from geartrain.admin.service import Admin
 from geartrain.admin.verbs import Argument, Http, Verb
 from geartrain.doors.http import request as api
@@ -34,6 +36,8 @@ _TYPES: Final[dict[str, Any]] = {
 }
 _NAMED_CHOICES: Final[dict[tuple[str, ...], Any]] = {verbs.PRIORITIES: views.PriorityField}
 _CHANGE_PROBLEMS: Final = ("not-found", "conflict", "unavailable")
+# The header with the names of servers of a cluster that have not answered.
+UNANSWERED: Final = "Geartrain-Unanswered"
 _UNSAFE_IN_A_FILE_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -118,17 +122,18 @@ def _handler(verb: Verb, http: Http, table: Mapping[str, Verb], names: int) -> H
         context = request.context
         named = {argument.name: _path_value(argument, request.names[0]) for argument in in_path}
         arguments = {**named, **_values(others, request.query if http.method == "GET" else request.body)}
-        if verb.query:
-            arguments = {"query": JobQuery.parse(**arguments)}
         context.tick_loop.begin_tick()
-        answer = await context.admin.call(verb, arguments, request.identity, request)
+        answer, unanswered = await context.admin.ask(verb, method_arguments(verb, arguments), request.identity, request)
         if http.shows:
             shown = table[http.shows]
             # Without a check of its own: whoever may change a thing is shown what became of it.
             answer = await context.admin.call(shown, {shown.arguments[0].name: next(iter(named.values()))})
         if verb.changes:
             await context.tick_loop.durable()
-        return _response(verb, http, answer, request)
+        response = _response(verb, http, answer, request)
+        if unanswered:
+            response.headers[UNANSWERED] = ", ".join(map(quote, unanswered))
+        return response
 
     return handle
 

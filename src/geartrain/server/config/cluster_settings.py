@@ -51,6 +51,14 @@ class ClusterSettings:
             "Whether the unique keys of background jobs hold in the whole cluster, or at each server alone.",
         ),
     ] = "cluster"
+    cluster_status: Annotated[
+        str,
+        Description(
+            types.choice("cluster", "server"),
+            "Whether Gearman's `status`, `prioritystatus` and `workers` are about all servers of the cluster, or about "
+            "this one, for a monitor that asks all of them and adds up.",
+        ),
+    ] = "cluster"
     link_grace: Annotated[
         float,
         Description(

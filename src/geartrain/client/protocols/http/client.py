@@ -118,9 +118,11 @@ class Client(ClientProtocol):
                 elif event.name == "failed":
                     yield _ending(values)
 
-    async def job_events(self, function: str = "", what: Sequence[str] = ()) -> AsyncIterator[dict[str, Any]]:
+    async def job_events(
+        self, function: str = "", what: Sequence[str] = (), local: bool = False
+    ) -> AsyncIterator[dict[str, Any]]:
         """GET /events: the server's job events, `{"missed": n}` where some were dropped; ends when the server stops."""
-        fields = {"jobs": 1, "function": function, "what": ",".join(what)}
+        fields = {"jobs": 1, "function": function, "what": ",".join(what), **({"local": "true"} if local else {})}
         query = urllib.parse.urlencode(fields, errors="surrogateescape")
         events = EventStream()
         async for part in self._http.stream(f"{API}/events?{query}"):
