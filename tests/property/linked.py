@@ -190,8 +190,11 @@ class World:
 
     def deliver_all(self) -> None:
         """Hand over everything, and what it causes."""
-        while any([self.deliver(*pair) for pair in list(self.connections)]):
-            pass
+        delivered = True
+        while delivered:
+            delivered = False
+            for pair in list(self.connections):
+                delivered |= self.deliver(*pair)
 
     def pass_time(self, seconds: float) -> None:
         """Move the clock of all servers."""

@@ -24,7 +24,8 @@ class LinkedAdmins:
         self._cluster = cluster
         self.node = door.options.node
         self.name = door.options.name
-        door.answerers[_QUESTION] = ClusterAnswers(admin, self, PARTS).answer
+        answers = ClusterAnswers(admin, self, PARTS)
+        door.answerers[_QUESTION] = lambda link, content: answers.answer(content)
 
     def names(self) -> Mapping[int, str]:
         """The names of those that live, linked or not, by node."""

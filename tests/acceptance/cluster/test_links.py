@@ -2,9 +2,8 @@
 
 import os
 import signal
-import socket
+from pathlib import Path
 
-import msgspec
 import pytest
 
 from geartrain import address
@@ -14,7 +13,6 @@ from tests.acceptance.cluster.test_lending import idle_worker, woken
 from tests.support import postgres, serving
 from tests.support.gearman_peer import Kind, Peer
 from tests.support.peer import RawPeer, connect
-from tests.support.waiting import wait_for
 
 pytestmark = POSTGRESQL
 
@@ -81,27 +79,28 @@ def test_whoever_does_not_begin_with_hello_is_refused(pair: Pair, first: bytes) 
         stranger.closed()
 
 
-def test_peer_door_needs_a_shared_store() -> None:
-    failed = serving.fails_to_serve("--store", "memory", "--listen", f"peer://{serving.HOST}:0")
-    assert "peer:// is for servers that share a store" in failed
+def test_peer_door_needs_a_shared_store(tmp_path: Path) -> None:
+    failed = serving.run_command(tmp_path, "serve", "--store", "memory", "--listen", f"peer://{serving.HOST}:0")
+    assert failed.returncode != 0
+    assert "peer:// is for servers that share a store" in failed.stderr
 
 
 def test_a_link_comes_back_after_a_server_was_stopped(own_pair: Pair) -> None:
     """Longer than a link without a sign of life is kept, and shorter than the lease."""
     one, two = own_pair
     with idle_worker(two) as taker, Peer(one.port) as client:
-        os.kill(two.process.pid, signal.SIGSTOP)
+        two.signal(signal.SIGSTOP)
         try:
             assert one.says("no sign of life")
         finally:
-            os.kill(two.process.pid, signal.SIGCONT)
+            two.signal(signal.SIGCONT)
         handle = client.submit(FUNCTION)
         assert woken(taker).handle == handle
         taker.send(Kind.WORK_COMPLETE, handle, b"")
         client.expect(Kind.WORK_COMPLETE, handle, b"")
 
 
-def test_payload_of_a_foreground_job_is_never_in_the_database(clusters: object) -> None:
+def test_payload_of_a_foreground_job_is_never_in_the_database() -> None:
     """Not in its files, nor in its write-ahead log: with and without a key, run at home and elsewhere."""
     marker = b"marker-" + os.urandom(16).hex().encode()
     with postgres.running() as database, member(database.url(), "one") as one, member(database.url(), "two") as two:
