@@ -5,9 +5,9 @@ Servers of different versions talk to each other during an upgrade: a frame of a
 are missing at the end have their default, and fields too many are ignored.
 
 >>> reader = Reader(1024)
->>> reader.feed(encode(Ping(7)))
+>>> reader.feed(encode(LinkPing(7)))
 >>> reader.next(), reader.frame()
-(True, Ping(number=7))
+(True, LinkPing(number=7))
 >>> reader.next()
 False
 """
@@ -51,14 +51,14 @@ class Proof(Frame):
     digest: bytes
 
 
-class Ping(Frame):
-    """Is answered by Pong with the same number."""
+class LinkPing(Frame):
+    """Is answered by LinkPong with the same number."""
 
     number: int
 
 
-class Pong(Frame):
-    """The answer to Ping."""
+class LinkPong(Frame):
+    """The answer to LinkPing."""
 
     number: int
 
@@ -128,7 +128,7 @@ class Started(Frame):
     worker: bytes
 
 
-class Report(Frame):
+class ProgressReport(Frame):
     """From the borrower: progress."""
 
     id: int
@@ -138,14 +138,14 @@ class Report(Frame):
     verbatim: bytes
 
 
-class Data(Frame):
+class DataReport(Frame):
     """From the borrower: a part of the result."""
 
     id: int
     data: bytes
 
 
-class Warn(Frame):
+class WarningReport(Frame):
     """From the borrower: a warning of the worker."""
 
     id: int
@@ -161,7 +161,7 @@ class Overdue(Frame):
 # Verdicts. The borrower keeps each until the home says that it is durable.
 
 
-class Done(Frame):
+class DoneVerdict(Frame):
     """The job is done."""
 
     id: int
@@ -170,7 +170,7 @@ class Done(Frame):
     worker: bytes
 
 
-class Failed(Frame):
+class FailedVerdict(Frame):
     """The job failed, and with `data`, its worker sent something about it. With `again`, it may run again."""
 
     id: int
@@ -182,7 +182,7 @@ class Failed(Frame):
     worker: bytes
 
 
-class Lost(Frame):
+class LostVerdict(Frame):
     """The worker is gone."""
 
     id: int
@@ -191,14 +191,14 @@ class Lost(Frame):
     worker: bytes
 
 
-class Back(Frame):
+class BackVerdict(Frame):
     """The job comes back; the attempt does not count. It may have been started."""
 
     id: int
     started: bool
 
 
-class Reschedule(Frame):
+class RescheduleVerdict(Frame):
     """Its worker wants the job to run again at that time."""
 
     id: int
@@ -208,7 +208,7 @@ class Reschedule(Frame):
     door: str = ""  # of the worker
 
 
-class Postpone(Frame):
+class PostponeVerdict(Frame):
     """The attempt failed, and the job is to run again at that time."""
 
     id: int
@@ -218,7 +218,7 @@ class Postpone(Frame):
     worker: bytes
 
 
-class GiveUp(Frame):
+class GiveUpVerdict(Frame):
     """The job is to be dead."""
 
     id: int
@@ -227,7 +227,7 @@ class GiveUp(Frame):
     worker: bytes
 
 
-class Cancel(Frame):
+class CancelVerdict(Frame):
     """Somebody cancelled the job at the borrower."""
 
     id: int
@@ -294,26 +294,26 @@ class Tell(Frame):
 KINDS: Final[dict[int, type[Frame]]] = {
     1: Hello,
     2: Proof,
-    3: Ping,
-    4: Pong,
+    3: LinkPing,
+    4: LinkPong,
     10: CrewOffer,
     11: Room,
     12: Lend,
     13: Revoke,
     14: Started,
-    15: Report,
-    16: Data,
-    17: Warn,
+    15: ProgressReport,
+    16: DataReport,
+    17: WarningReport,
     18: Overdue,
     19: Waiting,
-    30: Done,
-    31: Failed,
-    32: Lost,
-    33: Back,
-    34: Reschedule,
-    35: Postpone,
-    36: GiveUp,
-    37: Cancel,
+    30: DoneVerdict,
+    31: FailedVerdict,
+    32: LostVerdict,
+    33: BackVerdict,
+    34: RescheduleVerdict,
+    35: PostponeVerdict,
+    36: GiveUpVerdict,
+    37: CancelVerdict,
     38: Settled,
     50: Loans,
     51: Adopted,

@@ -116,7 +116,7 @@ class LinkLoan(Loan):
         self.jobs[job.id] = _Borrowed(frame.crew, engine.now + seconds * 2 ** min(frame.returns, _MOST_DOUBLED))
         if not engine.borrow(job, self):
             del self.jobs[job.id]
-            self.verdict(wire.Back(frame.id, False))
+            self.verdict(wire.BackVerdict(frame.id, False))
         elif self._sweep is None:
             self._sweep = self._link.timers.call_later(_SWEEP_SECONDS, self._sweep_jobs)
 
@@ -150,7 +150,7 @@ class LinkLoan(Loan):
                 self._link.send(wire.Started(id, door, name))
             elif engine.now >= borrowed.return_at:
                 engine.return_loan(job)
-                self._end(job, wire.Back(id, False))
+                self._end(job, wire.BackVerdict(id, False))
                 self._link.door.offers.slow_down(borrowed.crew)
             else:
                 waits = True
@@ -161,14 +161,16 @@ class LinkLoan(Loan):
 
     def progress(self, job: LiveJob, progress: Progress) -> None:
         self._link.send(
-            wire.Report(job.id, progress.numerator, progress.denominator, progress.seconds_left, progress.verbatim)
+            wire.ProgressReport(
+                job.id, progress.numerator, progress.denominator, progress.seconds_left, progress.verbatim
+            )
         )
 
     def data(self, job: LiveJob, data: bytes) -> None:
-        self._link.send(wire.Data(job.id, data))
+        self._link.send(wire.DataReport(job.id, data))
 
     def warning(self, job: LiveJob, data: bytes) -> None:
-        self._link.send(wire.Warn(job.id, data))
+        self._link.send(wire.WarningReport(job.id, data))
 
     def expired(self, job: LiveJob) -> None:
         self._link.send(wire.Overdue(job.id))
@@ -176,38 +178,38 @@ class LinkLoan(Loan):
     def complete(self, job: LiveJob, result: bytes) -> None:
         worker = self._worker()
         self._link.engine.loan_ended(job)
-        self._end(job, wire.Done(job.id, result, *worker))
+        self._end(job, wire.DoneVerdict(job.id, result, *worker))
 
     def fail(self, job: LiveJob, reason: str) -> None:
         worker = self._worker()
         self._link.engine.loan_ended(job)
         if job.state is CANCELLED:
-            self._end(job, wire.Cancel(job.id, reason))
+            self._end(job, wire.CancelVerdict(job.id, reason))
         else:
-            self._end(job, wire.Failed(job.id, reason, job.code, None, False, *worker))
+            self._end(job, wire.FailedVerdict(job.id, reason, job.code, None, False, *worker))
 
     def exception(self, job: LiveJob, data: bytes) -> None:
         worker = self._worker()
         self._link.engine.loan_ended(job)
-        self._end(job, wire.Failed(job.id, job.reason, job.code, data, False, *worker))
+        self._end(job, wire.FailedVerdict(job.id, job.reason, job.code, data, False, *worker))
 
     def failed(self, job: LiveJob, worker: Worker, reason: str) -> None:
-        self._end(job, wire.Failed(job.id, reason, job.code, None, True, worker.door, worker.name))
+        self._end(job, wire.FailedVerdict(job.id, reason, job.code, None, True, worker.door, worker.name))
 
     def lost(self, job: LiveJob, worker: Worker, reason: str) -> None:
-        self._end(job, wire.Lost(job.id, reason, worker.door, worker.name))
+        self._end(job, wire.LostVerdict(job.id, reason, worker.door, worker.name))
 
     def handed_back(self, job: LiveJob) -> None:
-        self._end(job, wire.Back(job.id, True))
+        self._end(job, wire.BackVerdict(job.id, True))
 
     def rescheduled(self, job: LiveJob, worker: Worker, run_at: float, step: int, reset_attempts: bool) -> None:
-        self._end(job, wire.Reschedule(job.id, run_at, step, reset_attempts, worker.door))
+        self._end(job, wire.RescheduleVerdict(job.id, run_at, step, reset_attempts, worker.door))
 
     def postponed(self, job: LiveJob, worker: Worker, run_at: float, reason: str) -> None:
-        self._end(job, wire.Postpone(job.id, run_at, reason, worker.door, worker.name))
+        self._end(job, wire.PostponeVerdict(job.id, run_at, reason, worker.door, worker.name))
 
     def gave_up(self, job: LiveJob, worker: Worker, reason: str) -> None:
-        self._end(job, wire.GiveUp(job.id, reason, worker.door, worker.name))
+        self._end(job, wire.GiveUpVerdict(job.id, reason, worker.door, worker.name))
 
     def _worker(self) -> tuple[str, bytes]:
         """The door and the name of the worker that has just ended a job."""

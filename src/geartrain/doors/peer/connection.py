@@ -73,16 +73,16 @@ class PeerConnection(Connection):
                 left = PACKETS_PER_CHECK
 
     def _handle(self, link: PeerLink, frame: Any) -> None:
-        if isinstance(frame, wire.Ping):
-            self.write(wire.encode(wire.Pong(frame.number)))
-        elif isinstance(frame, wire.Pong):
+        if isinstance(frame, wire.LinkPing):
+            self.write(wire.encode(wire.LinkPong(frame.number)))
+        elif isinstance(frame, wire.LinkPong):
             link.round_trip = max(self.tick_loop.loop.time() - frame.number / _MICRO, 0.0)
         else:
             link.handle(frame)
 
     def ping(self, now: float) -> None:
         """Ask for a sign of life."""
-        self.write(wire.encode(wire.Ping(int(now * _MICRO))))
+        self.write(wire.encode(wire.LinkPing(int(now * _MICRO))))
 
     def _shake_hands(self, frame: Any) -> None:
         if self._hello is None and isinstance(frame, wire.Hello):

@@ -256,7 +256,7 @@ class Lending:
             if worker is not None:
                 worker.started.discard(frame.id)
                 if job is not None and job.handle in worker.running:
-                    if self._link.door.returns and not isinstance(frame, wire.Back):
+                    if self._link.door.returns and not isinstance(frame, wire.BackVerdict):
                         self._link.door.returns.pop(frame.id, None)
                     verdict(self, worker, job, frame)
                 self._leave_when_done(worker)
@@ -304,14 +304,14 @@ class Lending:
         if job.owner is worker:
             job.started_at = self._link.engine.now
 
-    def _progress(self, worker: DistantWorker, job: LiveJob, frame: wire.Report) -> None:
+    def _progress(self, worker: DistantWorker, job: LiveJob, frame: wire.ProgressReport) -> None:
         progress = Progress(frame.numerator, frame.denominator, frame.seconds_left, frame.verbatim)
         self._link.engine.progress(job, progress)
 
-    def _data(self, worker: DistantWorker, job: LiveJob, frame: wire.Data) -> None:
+    def _data(self, worker: DistantWorker, job: LiveJob, frame: wire.DataReport) -> None:
         self._link.engine.data(job, frame.data)
 
-    def _warning(self, worker: DistantWorker, job: LiveJob, frame: wire.Warn) -> None:
+    def _warning(self, worker: DistantWorker, job: LiveJob, frame: wire.WarningReport) -> None:
         self._link.engine.warning(job, frame.data)
 
     def _overdue(self, worker: DistantWorker, job: LiveJob, frame: wire.Overdue) -> None:
@@ -319,11 +319,11 @@ class Lending:
             if job in watcher.watching:
                 watcher.expired(job)
 
-    def _done(self, worker: DistantWorker, job: LiveJob, frame: wire.Done) -> None:
+    def _done(self, worker: DistantWorker, job: LiveJob, frame: wire.DoneVerdict) -> None:
         _impersonate(worker, frame)
         self._link.engine.complete(worker, job, frame.result)
 
-    def _failed(self, worker: DistantWorker, job: LiveJob, frame: wire.Failed) -> None:
+    def _failed(self, worker: DistantWorker, job: LiveJob, frame: wire.FailedVerdict) -> None:
         _impersonate(worker, frame)
         engine = self._link.engine
         if frame.data is not None:
@@ -336,11 +336,11 @@ class Lending:
             job.code = frame.code
         engine.fail(worker, job, frame.reason, frame.again)
 
-    def _lost(self, worker: DistantWorker, job: LiveJob, frame: wire.Lost) -> None:
+    def _lost(self, worker: DistantWorker, job: LiveJob, frame: wire.LostVerdict) -> None:
         _impersonate(worker, frame)
         self._link.engine.lose(worker, job, frame.reason)
 
-    def _back(self, worker: DistantWorker, job: LiveJob, frame: wire.Back) -> None:
+    def _back(self, worker: DistantWorker, job: LiveJob, frame: wire.BackVerdict) -> None:
         engine = self._link.engine
         if frame.started:
             engine.hand_back(worker, job)
@@ -350,21 +350,21 @@ class Lending:
             returns[job.id] = returns.get(job.id, 0) + 1
             engine.take_back(worker, job)
 
-    def _reschedule(self, worker: DistantWorker, job: LiveJob, frame: wire.Reschedule) -> None:
+    def _reschedule(self, worker: DistantWorker, job: LiveJob, frame: wire.RescheduleVerdict) -> None:
         if frame.door == failed_attempts.DOOR:
             failed_attempts.reschedule(self._link.engine, worker, job, frame.run_at, frame.step)
         else:
             self._link.engine.reschedule(worker, job, frame.run_at, frame.step, frame.reset_attempts)
 
-    def _postpone(self, worker: DistantWorker, job: LiveJob, frame: wire.Postpone) -> None:
+    def _postpone(self, worker: DistantWorker, job: LiveJob, frame: wire.PostponeVerdict) -> None:
         _impersonate(worker, frame)
         self._link.engine.reschedule_failed(job, frame.run_at, frame.reason)
 
-    def _give_up(self, worker: DistantWorker, job: LiveJob, frame: wire.GiveUp) -> None:
+    def _give_up(self, worker: DistantWorker, job: LiveJob, frame: wire.GiveUpVerdict) -> None:
         _impersonate(worker, frame)
         self._link.engine.mark_dead(job, frame.reason)
 
-    def _cancel(self, worker: DistantWorker, job: LiveJob, frame: wire.Cancel) -> None:
+    def _cancel(self, worker: DistantWorker, job: LiveJob, frame: wire.CancelVerdict) -> None:
         self._link.engine.cancel(job, frame.reason)
 
 
@@ -372,20 +372,20 @@ Handler = Callable[[Lending, DistantWorker, LiveJob, Any], None]
 
 _REPORTS: dict[type, Handler] = {
     wire.Started: Lending._started,
-    wire.Report: Lending._progress,
-    wire.Data: Lending._data,
-    wire.Warn: Lending._warning,
+    wire.ProgressReport: Lending._progress,
+    wire.DataReport: Lending._data,
+    wire.WarningReport: Lending._warning,
     wire.Overdue: Lending._overdue,
 }
 _VERDICTS: dict[type, Handler] = {
-    wire.Done: Lending._done,
-    wire.Failed: Lending._failed,
-    wire.Lost: Lending._lost,
-    wire.Back: Lending._back,
-    wire.Reschedule: Lending._reschedule,
-    wire.Postpone: Lending._postpone,
-    wire.GiveUp: Lending._give_up,
-    wire.Cancel: Lending._cancel,
+    wire.DoneVerdict: Lending._done,
+    wire.FailedVerdict: Lending._failed,
+    wire.LostVerdict: Lending._lost,
+    wire.BackVerdict: Lending._back,
+    wire.RescheduleVerdict: Lending._reschedule,
+    wire.PostponeVerdict: Lending._postpone,
+    wire.GiveUpVerdict: Lending._give_up,
+    wire.CancelVerdict: Lending._cancel,
 }
 
 

@@ -34,7 +34,7 @@ _PAUSE_SECONDS: Final = 0.25
 _log = logging.getLogger("geartrain.cluster")
 
 
-class Submission(msgspec.Struct, array_like=True):
+class MovedSubmission(msgspec.Struct, array_like=True):
     """A foreground job as it was submitted."""
 
     mirror: int  # the number by which the server that has the clients knows them
@@ -64,7 +64,7 @@ class Mirror(Watcher):
 
     __slots__ = ("_early", "job", "link", "number", "submission")
 
-    def __init__(self, number: int, submission: Submission) -> None:
+    def __init__(self, number: int, submission: MovedSubmission) -> None:
         super().__init__()
         self.number = number
         self.submission = submission
@@ -251,7 +251,7 @@ class Mirrors:
         task.add_done_callback(self._tasks.discard)
 
     async def _join(self, job: LiveJob, id: int, handle: bytes) -> None:
-        submission = Submission(
+        submission = MovedSubmission(
             self._next_number, job.function, job.unique, job.payload, job.priority, job.door, job.timeout, job.reducer
         )
         self._next_number += 1
@@ -360,7 +360,7 @@ class Mirrors:
     # At the home
 
     async def _answer(self, link: PeerLink, content: bytes) -> bytes:
-        submission = msgspec.msgpack.decode(content, type=Submission)
+        submission = msgspec.msgpack.decode(content, type=MovedSubmission)
         watcher = MirrorWatcher(self, link, submission.mirror)
         engine = self._door.tick_loop.begin_tick()
         try:
