@@ -16,6 +16,7 @@ import gc
 import logging
 import math
 import random
+import signal
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -129,6 +130,7 @@ def main(words: Sequence[str] | None = None) -> int:
     numbers = range(options.schedules) if options.only is None else [options.only]
     logging.getLogger("geartrain").setLevel(logging.CRITICAL)  # what servers log in a fault is no news here
     print(f"seed {seed}; {len(numbers)} schedules; the core is {compiled.form()}", flush=True)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells let their background processes ignore it
     totals = Totals()
     try:
         size = Size(options.nodes, options.episodes)
