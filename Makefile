@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve quick test compile check docs bench fuzz soak chaos clean
+.PHONY: help serve quick test compile check docs bench deb fuzz soak chaos clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,14 @@ docs: $(VENV)/.installed-tests ## build the documentation site into build/site; 
 bench: $(VENV)/.installed-tests $(VENV)/.installed-peers $(VENV)/.compiled ## measure side by side with the real servers and queues
 	$(BIN)/python tools/peers.py install-bench
 	$(BIN)/python bench/run.py $(ARGS)
+
+deb: ## build a Debian package in build/deb; GEARTRAIN_PURE=1 does not compile the core
+	rm -rf build/deb
+	mkdir -p build/deb/geartrain
+	tar c $(addprefix --exclude=,./build ./dist ./.* *.so *.egg-info __pycache__) . | tar x -C build/deb/geartrain
+	cp -r deploy/debian build/deb/geartrain/debian
+	cd build/deb/geartrain && dpkg-buildpackage -us -uc $(or $(ARGS),-b)
+	@ls build/deb/*.deb
 
 fuzz: $(VENV)/.installed-tests $(VENV)/.compiled ## send mutated bytes to every codec and door for FUZZ_SECONDS (60)
 	$(BIN)/python -m campaigns.fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_SEED:%=--seed %) $(FUZZ_ONLY)
