@@ -71,6 +71,13 @@ class Member:
         self.faults += 1
         self._leave()
 
+    def wait(self) -> None:
+        """It stops because it was asked to drain; it has to end cleanly."""
+        assert self._server is not None
+        assert self._server.wait() == 0, self._server.account()
+        self._server.check_stderr()
+        self._leave()
+
     def freeze(self) -> None:
         """SIGSTOP: it answers nobody, and its connections stay open."""
         self.faults += 1
