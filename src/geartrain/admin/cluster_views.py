@@ -31,7 +31,8 @@ _FUNCTIONS_SHOWN: Final = 10
 
 
 async def _overview(call: ClusterCall, arguments: Arguments) -> views.Overview:
-    return merged_overview([part.value for part in await call.gather("overview")])
+    overview = merged_overview([part.value for part in await call.gather("overview")])
+    return msgspec.structs.replace(overview, unanswered=call.unanswered)
 
 
 def merged_overview(parts: Sequence[views.Overview]) -> views.Overview:

@@ -20,10 +20,11 @@ from geartrain import jsonbytes
 from geartrain.admin import verbs
 from geartrain.admin.base import method_arguments
 from geartrain.admin.events import Tail, Tails
-from geartrain.admin.job_watch import JobWatches
+from geartrain.admin.job_follow import follow_to_result
+from geartrain.admin.job_watch import STOPPING, JobWatches
 from geartrain.admin.service import Admin
 from geartrain.admin.verbs import Verb
-from geartrain.admin.views import Problem
+from geartrain.admin.views import JobView, Problem
 from geartrain.audit import Peer
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import RUNNING
@@ -77,7 +78,7 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
 class ControlWorker(BuiltinWorker):
     """The built-in worker of the control function."""
 
-    __slots__ = ("_admin", "_engine", "_tails", "_tasks", "_tick_loop", "_verbs", "_waiting", "_watches")
+    __slots__ = ("_admin", "_engine", "_is_resting", "_tails", "_tasks", "_tick_loop", "_verbs", "_waiting", "_watches")
 
     def __init__(self, tick_loop: TickLoop, admin: Admin, table: Mapping[str, Verb] = verbs.VERBS) -> None:
         super().__init__("control", b"geartrain")
@@ -91,6 +92,7 @@ class ControlWorker(BuiltinWorker):
         # Claimed, but not started; and for whom.
         self._waiting: list[tuple[LiveJob, Identity | None, Peer | None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_resting = False  # the server stops
         engine.builtin_workers[FUNCTION] = self
 
     def activate(self) -> None:
@@ -110,6 +112,7 @@ class ControlWorker(BuiltinWorker):
 
     def rest(self) -> None:
         """Complete the tails and watches: the server stops."""
+        self._is_resting = True
         self._tails.end()
         self._watches.end()
 
@@ -157,12 +160,28 @@ class ControlWorker(BuiltinWorker):
         if verb.name == "tail":
             self._tails.add(Tail(job, identity, **arguments))
             return
+        if self._admin.is_elsewhere(arguments):
+            await self._follow(job, arguments)
+            return
         watched = await self._admin.watched(**arguments)
         if isinstance(watched, LiveJob):
             self._tick_loop.begin_tick()
             self._watches.add(job, watched)
         else:
             self._finish(job, msgspec.json.encode({"answer": watched}))
+
+    async def _follow(self, job: LiveJob, arguments: dict[str, Any]) -> None:
+        """Run a watch of a job of another server."""
+
+        def report(view: JobView) -> None:
+            progress = {"what": "progress", "numerator": view.numerator, "denominator": view.denominator}
+            self._tick_loop.begin_tick().data(job, msgspec.json.encode(progress) + b"\n")
+
+        def wanted() -> bool:
+            return bool(job.watchers) and not self._is_resting
+
+        answer = await follow_to_result(self._admin, arguments, report, wanted)
+        self._finish(job, STOPPING if answer is None else msgspec.json.encode({"answer": answer}))
 
     def _parse(self, payload: bytes) -> tuple[Verb, dict[str, Any]]:
         """The verb in a payload, and the keyword arguments of its method."""

@@ -25,7 +25,7 @@ _LONGEST_TEXT: Final = 1024  # bytes of a result that is written as text if it i
 _CHECKS_PER_SECOND: Final = 1000  # of whether a watch's client has left
 
 _encoder: Final = msgspec.json.Encoder()
-_STOPPING: Final = b'{"error":{"kind":"unavailable","text":"the server stops"}}'
+STOPPING: Final = b'{"error":{"kind":"unavailable","text":"the server stops"}}'
 
 
 class JobEnd(NamedTuple):
@@ -124,7 +124,7 @@ class JobWatches(Timer):
         """Complete all watches: the server stops."""
         for watch in list(self._watches):
             self._engine.unwatch_all(watch)
-            self._ended(watch, _STOPPING)
+            self._ended(watch, STOPPING)
 
     def fire(self, now: float) -> None:
         """Drop watches whose clients have left: some at a time, because there may be very many."""

@@ -135,6 +135,10 @@ class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs, DumpVerbs,
         """Whether this server is in no cluster, or the only one of it."""
         return self.others is None or not self.others.names()
 
+    def is_elsewhere(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether another server of the cluster may be the home of the job that the arguments of a verb name."""
+        return self.others is not None and not self.is_alone and not self.has_job(arguments, self.others.owns)
+
     async def answer(self, method: str, arguments: Mapping[str, Any], identity: Identity | None = None) -> Any:
         """What a method of this class returns to a caller, whose right to ask was checked."""
         reset = authorization.caller.set(identity)
@@ -225,6 +229,7 @@ class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs, DumpVerbs,
             oldest=self._oldest_ready_at(now) or None,
             wait=self._history.wait(),
             run=self._history.run(),
+            servers=1 if self.others is None else 1 + len(self.others.names()),
         )
 
     def history(self, seconds: int = 300) -> list[views.Sample]:

@@ -193,6 +193,8 @@ class Overview(msgspec.Struct, frozen=True):
     oldest: float | None  # when the queued job that has been ready for longest became ready
     wait: Latency  # from ready to run until claimed by a worker
     run: Latency  # from claimed until ended
+    servers: int = 1  # of the cluster
+    unanswered: list[str] = []  # servers whose part is missing, because they have not answered
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -293,6 +295,10 @@ class ClusterCounts(msgspec.Struct, frozen=True):
     resynced_jobs: int  # written again, after the database had gone back in time
     in_doubt: dict[str, int]  # commits whose answer was lost, by what had become of them: committed or repeated
     xmin_age: float | None  # seconds since the start of the oldest transaction in the database; null: another one leads
+    lent: int = 0  # jobs of this server that run at others
+    borrowed: int = 0  # jobs of others that run here
+    loans_returned: int = 0  # that came back before a worker had them
+    round_trips: dict[str, float] = {}  # by server: seconds that the last message to it and back took
 
 
 class System(msgspec.Struct, frozen=True):

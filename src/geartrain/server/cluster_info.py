@@ -1,6 +1,7 @@
 """Facts about the servers that share a store, and what operators do to them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -10,13 +11,21 @@ from geartrain.errors import AdminError, StoreError
 from geartrain.store.shared import STATES, Node
 
 
+class LinkCounts(NamedTuple):
+    """What the links of this server know."""
+
+    lent: int = 0
+    borrowed: int = 0
+    returned: int = 0  # loans
+    round_trips: Mapping[str, float] = {}  # by server
+
+
 class RunningCluster:
     """What `admin` needs of the cluster; implements its `ClusterInfo`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        # How many jobs are lent and borrowed; set with the links.
-        self.loans: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        self.links: Callable[[], LinkCounts] = LinkCounts  # set when there are links
 
     def nodes(self, jobs: int, workers: int) -> list[NodeView]:
         """The servers as the last look at the store has shown them; of this one, with its numbers."""
@@ -31,15 +40,15 @@ class RunningCluster:
         await self._cluster.look()
 
     def _own_view(self, node: Node, jobs: int, workers: int) -> NodeView:
-        lent, borrowed = self.loans()
+        links = self.links()
         return msgspec.structs.replace(
             self._view(node),
             answers=True,
             lease_left=round(self._cluster.lease_left, 3),
             jobs=jobs,
             workers=workers,
-            lent=lent,
-            borrowed=borrowed,
+            lent=links.lent,
+            borrowed=links.borrowed,
         )
 
     def _view(self, node: Node) -> NodeView:
@@ -60,7 +69,7 @@ class RunningCluster:
 
     def counts(self) -> ClusterCounts:
         """What this server knows of the cluster, and has done for it."""
-        cluster = self._cluster
+        cluster, links = self._cluster, self.links()
         return ClusterCounts(
             nodes=len(cluster.servers),
             leads=cluster.leads,
@@ -71,6 +80,10 @@ class RunningCluster:
             resynced_jobs=cluster.resynced_jobs,
             in_doubt=cluster.in_doubt,
             xmin_age=cluster.xmin_age,
+            lent=links.lent,
+            borrowed=links.borrowed,
+            loans_returned=links.returned,
+            round_trips=dict(links.round_trips),
         )
 
     async def drain(self, name: str) -> None:

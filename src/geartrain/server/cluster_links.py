@@ -9,6 +9,7 @@ from geartrain.admin.others import NoAnswerError
 from geartrain.admin.service import Admin
 from geartrain.cluster.cluster import Cluster
 from geartrain.doors.peer.door import PeerDoor, PeerError
+from geartrain.server.cluster_info import LinkCounts
 from geartrain.store.shared import NODE_BITS
 
 _QUESTION: Final = "admin"
@@ -50,7 +51,12 @@ class LinkedAdmins:
         link = self._door.links.get(node)
         return link.round_trip if link is not None else None
 
-    def loans(self) -> tuple[int, int]:
-        """How many jobs are lent to other servers, and borrowed from them."""
-        lent = sum(len(link.lending.lent) for link in self._door.links.values())
-        return lent, len(self._door.tick_loop.engine.borrowed)
+    def counts(self) -> LinkCounts:
+        """What the links know."""
+        links = self._door.links.values()
+        return LinkCounts(
+            lent=sum(len(link.lending.lent) for link in links),
+            borrowed=len(self._door.tick_loop.engine.borrowed),
+            returned=sum(link.lending.returned for link in links),
+            round_trips={link.name: link.round_trip for link in links if link.round_trip is not None},
+        )

@@ -224,7 +224,7 @@ class Server:
         """Let operators see and do at this server what concerns others."""
         linked = self._admin.others = LinkedAdmins(door, cluster, self._admin)
         if self._cluster_info is not None:
-            self._cluster_info.loans = linked.loans
+            self._cluster_info.links = linked.counts
         EventRelay(door, self._admin.events)
         others = OtherServersStatus(linked.names)
         gearman = self._doors.gearman_door

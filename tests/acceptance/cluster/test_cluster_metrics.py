@@ -6,7 +6,7 @@ import pytest
 
 from tests.acceptance.cluster.conftest import POSTGRESQL, Pair, member
 from tests.support import postgres, serving
-from tests.support.gearman_peer import Kind, Peer
+from tests.support.gearman_peer import Kind, Peer, worker
 from tests.support.http_peer import Peer as HttpPeer
 from tests.support.metrics import SUFFIXES, documented, scrape, value
 from tests.support.waiting import wait_for
@@ -21,6 +21,7 @@ def http(server: serving.ServerProcess) -> HttpPeer:
 
 
 def test_the_page_lists_exactly_the_metrics(pair: Pair) -> None:
+    wait_for(lambda: "geartrain_link_round_trip_seconds" in scrape(http(pair[0])), "they have a link")
     found = {SUFFIXES.sub("", name) for name in scrape(http(pair[0]))}
     assert set(documented("A cluster")) <= found
     assert found <= set(documented())
@@ -43,6 +44,24 @@ def test_servers_leader_and_lease(pair: Pair) -> None:
     assert "geartrain_store_xmin_age_seconds" not in second
     for outcome in ("committed", "repeated"):
         assert value(first, "geartrain_commits_in_doubt_total", outcome=outcome) == 0
+
+
+def test_a_lent_job(own_pair: Pair) -> None:
+    one, two = own_pair
+    with worker(two.port, b"f") as taker, Peer(one.port) as client:
+        taker.send(Kind.PRE_SLEEP)
+        client.submit(b"f", b"", b"", kind=Kind.SUBMIT_JOB_BG)
+        taker.expect(Kind.NOOP)
+        handle = taker.grab().handle
+        names = ("home_jobs", "lent_jobs", "borrowed_jobs")
+        for server, expected in ((one, [1, 1, 0]), (two, [0, 0, 1])):
+            metrics = scrape(http(server))
+            assert [value(metrics, PREFIX + name) for name in names] == expected
+            running = value(metrics, "geartrain_jobs", function="f", state="running")
+            workers = value(metrics, "geartrain_function_workers", function="f")
+            assert (running, workers) == (expected[0], 1 - expected[0])
+        taker.send(Kind.WORK_COMPLETE, handle, b"")
+    wait_for(lambda: value(scrape(http(one)), "geartrain_home_jobs") == 0, "the job has ended")
 
 
 def test_a_takeover_is_counted(own_pair: Pair) -> None:

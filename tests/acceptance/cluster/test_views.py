@@ -228,3 +228,21 @@ def test_commands_show_the_cluster(tmp_path: Path, linked: Pair) -> None:
     with worker(two.port, FUNCTION):
         assert "two" in run("workers").splitlines()[1]
         assert run("workers", "--local") == "no workers\n"
+
+
+def test_a_job_of_another_server_is_followed(linked: Pair) -> None:
+    """Over HTTP, and by the verb `watch`: its progress, and its end with the result."""
+    one, two = linked
+    (handle,) = submit(two)
+    with Peer(one.port) as follower, worker(two.port, FUNCTION) as taker:
+        with http(one).stream(f"/jobs/{handle}/events") as stream:
+            watch = json.dumps({"do": "watch", "handle": handle}).encode()
+            asked = follower.submit(b"geartrain.control", data=watch)
+            taker.grab()
+            taker.send(Kind.WORK_STATUS, handle.encode(), b"1", b"4")
+            assert stream.next("progress") == {"numerator": 1, "denominator": 4}
+            follower.expect(Kind.WORK_DATA, asked, b'{"what":"progress","numerator":1.0,"denominator":4.0}\n')
+            taker.send(Kind.WORK_COMPLETE, handle.encode(), b"result")
+            assert stream.next("done")["result"] == "result"
+        answer = json.loads(follower.body(Kind.WORK_COMPLETE).removeprefix(asked + b"\0"))["answer"]
+        assert (answer["job"]["state"], answer["result"]) == ("done", "result")

@@ -14,11 +14,13 @@ from starlette.responses import Response
 from geartrain import jsonbytes
 from geartrain.admin import views
 from geartrain.admin.events import event_names
+from geartrain.admin.job_follow import LIVE_STATES, follow
 from geartrain.admin.verbs import LOCAL, VERBS
 from geartrain.doors.http import request as api
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.request import ApiRequest
 from geartrain.doors.http.watcher import StreamWatcher
+from geartrain.errors import AdminError
 from geartrain.rights import READ, Identity
 from geartrain.runtime.timers import DelayedCall
 
@@ -198,17 +200,34 @@ async def job_events(request: ApiRequest) -> Response:
     queue = _new_queue(request)
     engine = request.begin_tick()
     watcher = StreamWatcher(engine, queue)
+    named = {"handle": request.names[0]}
     job = engine.find(request.names[0])
-    if job is None:
-        ended = await context.admin.call(VERBS["job"], {"handle": request.names[0]}, request.identity, request)
-        watcher.put_end(ended)
-    else:
-        if not engine.may_follow(job.function):
-            raise Refusal("forbidden", "the scope read or submit is required for the function of this job")
-        if job.progress is not None:
-            watcher.progress(job, job.progress)
-        engine.watch(job, watcher)
+    if job is None or context.admin.is_elsewhere(named):
+        view = await context.admin.call(VERBS["job"], named, request.identity, request)
+        following = asyncio.ensure_future(_follow(context, request.names[0], view, watcher))
+        return EventStreamResponse(request, queue, following.cancel)
+    if not engine.may_follow(job.function):
+        raise Refusal("forbidden", "the scope read or submit is required for the function of this job")
+    if job.progress is not None:
+        watcher.progress(job, job.progress)
+    engine.watch(job, watcher)
     return EventStreamResponse(request, queue, lambda: context.tick_loop.begin_tick().unwatch_all(watcher))
+
+
+async def _follow(context: "HttpContext", handle: bytes, view: views.JobView, watcher: StreamWatcher) -> None:
+    """Write the progress and the end of a job that has ended, or that another server of the cluster has."""
+
+    def report(view: views.JobView) -> None:
+        watcher.queue.put("progress", {"numerator": view.numerator, "denominator": view.denominator})
+
+    if view.state in LIVE_STATES and view.numerator is not None:
+        report(view)
+    try:
+        view = await follow(context.admin, handle, view, report, lambda: not context.closing.done())
+    except AdminError as error:  # a foreground job has ended, and nothing is kept of it
+        view = msgspec.structs.replace(view, state="failed", reason=error.text)
+    if view.state not in LIVE_STATES:
+        watcher.put_end(view)
 
 
 class EventsQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -293,10 +312,7 @@ class ServerEvents:
             self._asking = asyncio.ensure_future(self._send_cluster())
 
     async def _send_cluster(self) -> None:
-        overview, unanswered = await self._context.admin.ask(VERBS["overview"], {})
-        sent = frame("overview", overview)
-        if unanswered:
-            sent += frame("unanswered", {"servers": unanswered})
+        sent = frame("overview", await self._context.admin.call(VERBS["overview"], {}))
         for subscription in self._subscriptions:
             if not subscription.local:
                 subscription.queue.put_frame(sent)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from starlette.responses import Response
 
-from geartrain.admin import views
+from geartrain.admin import borrowed_jobs, views
 from geartrain.doors.http.door import CONTROL
 from geartrain.doors.http.request import ApiRequest
 from geartrain.engine.counters import MICRO, DurationHistogram
@@ -95,29 +95,49 @@ class FunctionMetric(NamedTuple):
     name: str
     kind: str
     help: str
-    value: Callable[[Function, Engine], float]
+    value: Callable[[Function, "_Numbers"], float]
     labels: str = ""  # besides the name of the function
     add_up: Callable[[Iterable[float]], float] = sum  # for functions that share a series
 
 
-def _age(function: Function, engine: Engine) -> float:
-    oldest = function.oldest_ready_at()
-    return max(engine.now - oldest, 0.0) if oldest else 0.0
+class _Numbers:
+    """The numbers of functions, without jobs of other servers, which count at their home, and without their workers."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._borrowed = borrowed_jobs.by_function(engine)
+
+    def queued(self, function: Function) -> int:
+        return function.queued - self._borrowed.get(function.name, borrowed_jobs.NONE).queued
+
+    def running(self, function: Function) -> int:
+        return function.running - self._borrowed.get(function.name, borrowed_jobs.NONE).running
+
+    def dead(self, function: Function) -> int:
+        return self.engine.dead_counts.get(function.name, 0)
+
+    def workers(self, function: Function) -> int:
+        return function.workers - function.distant_workers
+
+    def age(self, function: Function) -> float:
+        oldest = function.oldest_ready_at()
+        return max(self.engine.now - oldest, 0.0) if oldest else 0.0
 
 
 _STATE_HELP: Final = "Jobs of a function by state."
 
 FUNCTION_METRICS: Final = (
-    FunctionMetric("geartrain_jobs", "gauge", _STATE_HELP, lambda f, _: f.queued, ',state="queued"'),
-    FunctionMetric("geartrain_jobs", "gauge", _STATE_HELP, lambda f, _: f.running, ',state="running"'),
+    FunctionMetric("geartrain_jobs", "gauge", _STATE_HELP, lambda f, n: n.queued(f), ',state="queued"'),
+    FunctionMetric("geartrain_jobs", "gauge", _STATE_HELP, lambda f, n: n.running(f), ',state="running"'),
     FunctionMetric("geartrain_jobs", "gauge", _STATE_HELP, lambda f, _: f.scheduled, ',state="scheduled"'),
-    FunctionMetric("geartrain_jobs", "gauge", _STATE_HELP, lambda f, e: e.dead_counts.get(f.name, 0), ',state="dead"'),
+    FunctionMetric("geartrain_jobs", "gauge", _STATE_HELP, lambda f, n: n.dead(f), ',state="dead"'),
     FunctionMetric(
         "geartrain_oldest_job_age_seconds", "gauge",
-        "Age of the queued job that has been ready to run for longest; 0 if none is queued.", _age, add_up=max,
+        "Age of the queued job that has been ready to run for longest; 0 if none is queued.",
+        lambda f, n: n.age(f), add_up=max,
     ),
     FunctionMetric(
-        "geartrain_function_workers", "gauge", "Workers that have registered the function.", lambda f, _: f.workers,
+        "geartrain_function_workers", "gauge", "Workers that have registered the function.", lambda f, n: n.workers(f),
     ),
     FunctionMetric(
         "geartrain_function_paused", "gauge", "1 while the function is paused.", lambda f, _: f.paused,
@@ -136,12 +156,14 @@ FUNCTION_METRICS: Final = (
     FunctionMetric(
         "geartrain_jobs_retried_total", "counter", "Jobs queued again after a failed attempt.", lambda f, _: f.retries,
     ),
-    FunctionMetric("gearman_jobs", "gauge", "number of jobs queued or running", lambda f, _: f.queued + f.running),
-    FunctionMetric("gearman_jobs_running", "gauge", "number of running jobs", lambda f, _: f.running),
     FunctionMetric(
-        "gearman_jobs_waiting", "gauge", "number of jobs waiting for an available worker", lambda f, _: f.queued,
+        "gearman_jobs", "gauge", "number of jobs queued or running", lambda f, n: n.queued(f) + n.running(f),
     ),
-    FunctionMetric("gearman_workers", "gauge", "number of capable workers", lambda f, _: f.workers),
+    FunctionMetric("gearman_jobs_running", "gauge", "number of running jobs", lambda f, n: n.running(f)),
+    FunctionMetric(
+        "gearman_jobs_waiting", "gauge", "number of jobs waiting for an available worker", lambda f, n: n.queued(f),
+    ),
+    FunctionMetric("gearman_workers", "gauge", "number of capable workers", lambda f, n: n.workers(f)),
 )  # fmt: skip
 
 
@@ -156,14 +178,15 @@ async def metrics(request: ApiRequest) -> Response:
     if engine.forgotten.outcomes.total:  # otherwise the sum of all functions would go back when one is forgotten
         others.append(engine.forgotten)
     families: dict[str, MetricFamily] = {}
+    numbers = _Numbers(engine)
     for row in FUNCTION_METRICS:
         family = families.setdefault(row.name, MetricFamily(row.name, row.kind, row.help))
         family.add_many(
-            (f'function="{name}"{row.labels}', row.value(function, engine)) for name, function in own.items()
+            (f'function="{name}"{row.labels}', row.value(function, numbers)) for name, function in own.items()
         )
         if others:
             family.add(
-                row.add_up(row.value(function, engine) for function in others), f'function="{OTHERS}"{row.labels}'
+                row.add_up(row.value(function, numbers) for function in others), f'function="{OTHERS}"{row.labels}'
             )
         await asyncio.sleep(0)  # a thousand functions take a millisecond per metric
     parts += [family.text() for family in families.values()]
@@ -224,6 +247,8 @@ def _server_metrics(engine: Engine, system: views.System) -> Iterable[MetricFami
     yield commits
     if system.cluster is not None:
         yield from _cluster_metrics(system.cluster)
+        home = len(engine.jobs) - len(engine.borrowed) + len(engine.dead)
+        yield _one("geartrain_home_jobs", "gauge", "Unfinished jobs of which this server is the home.", home)
     yield _one("process_start_time_seconds", "gauge", "Start time of the process.", system.started_at)
     yield _one("process_resident_memory_bytes", "gauge", "Resident memory of the process.", system.memory)
     used = resource.getrusage(resource.RUSAGE_SELF)
@@ -252,6 +277,17 @@ def _cluster_metrics(cluster: views.ClusterCounts) -> Iterable[MetricFamily]:
         "geartrain_resynced_jobs_total", "counter", "Jobs written again after the database had gone back in time.",
         cluster.resynced_jobs,
     )  # fmt: skip
+    yield _one("geartrain_lent_jobs", "gauge", "Jobs of this server that run at others.", cluster.lent)
+    yield _one("geartrain_borrowed_jobs", "gauge", "Jobs of other servers that this one has.", cluster.borrowed)
+    yield _one(
+        "geartrain_loans_returned_total", "counter", "Jobs that were lent and came back before a worker had them.",
+        cluster.loans_returned,
+    )  # fmt: skip
+    links = MetricFamily(
+        "geartrain_link_round_trip_seconds", "gauge", "How long a message to another server and back took last."
+    )
+    links.add_many((f'server="{label(name.encode())}"', seconds) for name, seconds in cluster.round_trips.items())
+    yield links
     doubts = MetricFamily(
         "geartrain_commits_in_doubt_total", "counter", "Commits whose answer was lost, by what had become of them."
     )

@@ -16,6 +16,7 @@ import * as functions from "./views/functions.js";
 import * as jobs from "./views/jobs.js";
 import * as overview from "./views/overview.js";
 import * as schedules from "./views/schedules.js";
+import * as servers from "./views/servers.js";
 import * as system from "./views/system.js";
 import * as workers from "./views/workers.js";
 
@@ -24,7 +25,7 @@ const dead = {
   title: failures.title,
   open: (root, route) => location.replace(router.link("failures", { ...router.encodedQuery(route), state: "dead" })),
 };
-const PAGES = { account, overview, functions, jobs, failures, dead, workers, schedules, audit, system };
+const PAGES = { account, overview, functions, jobs, failures, dead, workers, schedules, servers, audit, system };
 
 /** The navigation: page, name, key after g, and the count shown beside it (a field of the overview, or a function). */
 const NAVIGATION = [
@@ -34,6 +35,7 @@ const NAVIGATION = [
   ["failures", "Failed and dead", "d", (now) => now.dead + failedJobs.count],
   ["workers", "Workers", "w", "workers"],
   ["schedules", "Schedules", "s", null],
+  ["servers", "Servers", "v", "servers"],
   ["audit", "Audit log", "a", null],
   ["system", "System", "y", null],
 ];
@@ -43,8 +45,11 @@ const ALLOWED = {
   account: () => true,
   jobs: (route) => may("read") || (may("submit") && Boolean(route.parts[0])),
   audit: () => mayEverywhere("admin"),
+  servers: () => mayEverywhere("read"),
   system: () => mayEverywhere("read"),
 };
+
+const CLUSTER_ONLY = "cluster-only"; // the class of what is shown in a cluster alone
 
 const GO = {}; // filled for the pages that the session may open
 const KEYS = {
@@ -76,7 +81,7 @@ function buildNavigation() {
     const anchor = make("a", { href: `#/${page}` }, name, " ", number);
     links.set(page, anchor);
     counts.set(page, number);
-    return make("li", {}, anchor);
+    return make("li", { class: page === "servers" ? CLUSTER_ONLY : null }, anchor);
   });
   document.getElementById("nav").append(make("ul", {}, ...items));
 }
@@ -97,6 +102,14 @@ function showCounts(now) {
     document.getElementById("summary"),
     `${flow} · ${count(now.queued)} queued · ${count(now.running)} running · ${plural(now.workers, "worker")}`,
   );
+}
+
+/** Where there are several servers, columns and pages that tell them apart are shown, and who has not answered is named. */
+function showCluster(now) {
+  document.documentElement.toggleAttribute("data-cluster", now.servers > 1);
+  const banner = document.getElementById("unanswered");
+  banner.hidden = now.unanswered.length === 0;
+  if (!banner.hidden) setText(banner, `No answer from ${now.unanswered.join(", ")}: what it has is missing here.`);
 }
 
 const STATES = { connecting: "connecting", live: "live", reconnecting: "reconnecting…" };
@@ -131,7 +144,10 @@ async function start() {
   document.getElementById("logout").addEventListener("click", logOut);
   live.onState(showState);
   live.onOverview((now) => {
-    requestAnimationFrame(() => showCounts(now));
+    requestAnimationFrame(() => {
+      showCounts(now);
+      showCluster(now);
+    });
     failedJobs.update(now, showCounts);
   });
   await openSession();

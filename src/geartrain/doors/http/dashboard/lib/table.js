@@ -82,9 +82,11 @@ function head(column, onSort) {
   );
 }
 
-/** The classes of a column that its head has as well: numbers are right-aligned, and what needs room may be hidden. */
+/** The classes of a column that its head has as well: numbers are right-aligned, some columns may be hidden. */
+const SHARED = ["number", "roomy", "cluster-only"];
+
 function headClass(column) {
-  const shared = (column.class ?? "").split(" ").filter((name) => name === "number" || name === "roomy");
+  const shared = (column.class ?? "").split(" ").filter((name) => SHARED.includes(name));
   return shared.join(" ") || null;
 }
 

@@ -20,7 +20,7 @@ const STATES = [
   ["expired", "Expired"],
 ];
 const DOORS = ["gearman", "danga", "periodic", "memodb", "gearmonkey", "http"];
-const COLUMNS = ["handle", "state", "function", "payload", "doors", "submitted", "took", "actions"];
+const COLUMNS = ["handle", "state", "function", "payload", "doors", "server", "submitted", "took", "actions"];
 
 export function title(route) {
   return route.parts[0] ? decoded(route.parts[0]) : "Jobs";

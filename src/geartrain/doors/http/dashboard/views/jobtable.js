@@ -32,6 +32,7 @@ export function jobColumns(names, changed) {
       class: "roomy",
       value: (job) => (job.worker_door ? `${job.door} → ${job.worker_door}` : job.door),
     },
+    server: { label: "Server", class: "cluster-only", value: (job) => job.server || "–" },
     submitted: {
       label: "Submitted",
       value: (job) => job.submitted_at,

@@ -17,7 +17,7 @@ export function open(root, route, signal) {
   const chosen = { search: decoded(route.query.search ?? "") };
   const problem = problemBox();
   const pager = new Pager(() => refresh());
-  const table = new Table({ label: "Workers", columns: COLUMNS, key: (row) => row.id });
+  const table = new Table({ label: "Workers", columns: COLUMNS, key: (row) => `${row.server} ${row.id}` });
   const none = make("div", { hidden: true });
 
   async function load() {
@@ -74,6 +74,7 @@ const COLUMNS = [
     value: (row) => `${row.function_count} ${row.functions.slice(0, FUNCTIONS_SHOWN).map(shown).join()}`,
     fill: fillFunctions,
   },
+  { label: "Server", class: "cluster-only", value: (row) => row.server },
   { label: "Peer", class: "mono roomy", value: (row) => row.peer },
   { label: "Connected for", class: "number", value: (row) => row.since, fill: (cell, row) => fillAge(cell, row.since) },
 ];
