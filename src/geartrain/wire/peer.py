@@ -128,7 +128,7 @@ class Started(Frame):
     worker: bytes
 
 
-class ProgressReport(Frame):
+class ProgressFrame(Frame):
     """From the borrower: progress."""
 
     id: int
@@ -301,7 +301,7 @@ KINDS: Final[dict[int, type[Frame]]] = {
     12: Lend,
     13: Revoke,
     14: Started,
-    15: ProgressReport,
+    15: ProgressFrame,
     16: DataReport,
     17: WarningReport,
     18: Overdue,

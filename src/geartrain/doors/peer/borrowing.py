@@ -161,7 +161,7 @@ class LinkLoan(Loan):
 
     def progress(self, job: LiveJob, progress: Progress) -> None:
         self._link.send(
-            wire.ProgressReport(
+            wire.ProgressFrame(
                 job.id, progress.numerator, progress.denominator, progress.seconds_left, progress.verbatim
             )
         )

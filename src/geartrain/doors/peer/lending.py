@@ -304,7 +304,7 @@ class Lending:
         if job.owner is worker:
             job.started_at = self._link.engine.now
 
-    def _progress(self, worker: DistantWorker, job: LiveJob, frame: wire.ProgressReport) -> None:
+    def _progress(self, worker: DistantWorker, job: LiveJob, frame: wire.ProgressFrame) -> None:
         progress = Progress(frame.numerator, frame.denominator, frame.seconds_left, frame.verbatim)
         self._link.engine.progress(job, progress)
 
@@ -372,7 +372,7 @@ Handler = Callable[[Lending, DistantWorker, LiveJob, Any], None]
 
 _REPORTS: dict[type, Handler] = {
     wire.Started: Lending._started,
-    wire.ProgressReport: Lending._progress,
+    wire.ProgressFrame: Lending._progress,
     wire.DataReport: Lending._data,
     wire.WarningReport: Lending._warning,
     wire.Overdue: Lending._overdue,
