@@ -173,3 +173,29 @@ def test_home_dies_and_the_job_goes_on(schema_url: str, taker_over: str, ends: s
             taker.send(Kind.WORK_COMPLETE, handle, b"")
         ended = record(new_home, handle)
     assert (ended["state"], ended["attempts"]) == ("done", 1)
+
+
+def test_job_of_a_higher_priority_at_another_server_comes_first(pair: Pair) -> None:
+    """Although the only worker is at a server that has jobs of its own."""
+    one, two = pair
+    with Peer(two.port) as near, Peer(one.port) as far, worker(two.port, FUNCTION) as taker:
+        low = [near.submit(FUNCTION, kind=Kind.SUBMIT_JOB_LOW) for _ in range(8)]
+        running = taker.grab().handle
+        high = far.submit(FUNCTION, kind=Kind.SUBMIT_JOB_HIGH)
+        left = len(low) - 1
+        while running != high:
+            # It goes back if the worker takes a second for the next step, and comes again.
+            wait_for(lambda: _borrowed(HttpPeer(two.urls[1])) == 1, "the other server has the job")
+            taker.send(Kind.WORK_COMPLETE, running, b"")
+            running = taker.grab().handle
+            left -= running != high
+        assert left > 0, "others wait that were there before"
+        taker.send(Kind.WORK_COMPLETE, high, b"")
+        far.expect(Kind.WORK_COMPLETE, high, b"")
+        for _ in range(left):
+            taker.send(Kind.WORK_COMPLETE, taker.grab().handle, b"")
+
+
+def _borrowed(server: HttpPeer) -> int:
+    """How many jobs of others a server has."""
+    return sum(node["borrowed"] for node in server.get("/cluster") if node["name"] == "two")
