@@ -169,10 +169,13 @@ class Tails(Timer):
         self._events = events
         self._finish = finish
         self._tails: list[Tail] = []
+        self._is_ended = False
         engine.timers.append(self)
 
     def add(self, tail: Tail) -> None:
         """Send events to one more job."""
+        if self._is_ended:
+            raise AdminError("unavailable", "the server stops")
         if len(self._tails) >= TAILS_MOST:
             raise AdminError("conflict", f"{TAILS_MOST} tails are running, which is the limit")
         if not self._tails:
@@ -181,7 +184,8 @@ class Tails(Timer):
         self.at = self._engine.now + _SECOND
 
     def end(self) -> None:
-        """Complete all tails."""
+        """Complete all tails, and take no more: the server stops."""
+        self._is_ended = True
         for tail in self._tails:
             self._complete(tail)
 

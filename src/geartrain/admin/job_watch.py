@@ -108,10 +108,14 @@ class JobWatches(Timer):
         self._finish = finish
         self._watches: dict[JobWatch, None] = {}
         self._unchecked: deque[JobWatch] = deque()  # of this round
+        self._is_ended = False
         engine.timers.append(self)
 
     def add(self, control_job: LiveJob, job: LiveJob) -> None:
         """Let a control job follow a job that has not ended."""
+        if self._is_ended:  # a stop would wait for the watch, and the watch for a job that runs after the stop
+            self._finish(control_job, _STOPPING)
+            return
         watch = JobWatch(self._engine, control_job, self._ended)
         if not self._watches:
             self.at = self._engine.now + _SECOND
@@ -121,7 +125,8 @@ class JobWatches(Timer):
         self._engine.watch(job, watch)
 
     def end(self) -> None:
-        """Complete all watches: the server stops."""
+        """Complete all watches, also those that are added later: the server stops."""
+        self._is_ended = True
         for watch in list(self._watches):
             self._engine.unwatch_all(watch)
             self._ended(watch, STOPPING)

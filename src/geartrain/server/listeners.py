@@ -205,8 +205,10 @@ class Doors:
         return frozenset(identity for door in doors for identity in door.use_tokens(fresh))
 
     def stop_listening(self) -> None:
+        """Accept no more connections, but of other servers: to them, an address that refuses is that of a dead one."""
         for door in self._doors.values():
-            door.stop_listening()
+            if door is not self.peer_door:
+                door.stop_listening()
 
     def close(self) -> None:
         if self._next_check is not None:

@@ -83,7 +83,8 @@ class Server:
         self._committer: Committer | None = None  # of a durable store
         self._cluster: Cluster | None = None  # of a store that several servers share
         self._gossip: StatusGossip | None = None  # with other servers
-        self.is_fenced = False  # others have taken this server for dead: it must be started anew
+        self.is_fenced = False  # others have taken this server for dead
+        self.starts_anew = False  # after that, because nobody wants it to stop
         sources = UserSources(settings.users_file, settings.settings_file)
         self._access = ServerAccess(sources, settings.trust_network)
         self._tls = ServerTls(settings, settings.listen or default_addresses(tls=bool(settings.tls_certificate)))
@@ -297,9 +298,13 @@ class Server:
         )
 
     def _stop_fenced(self) -> None:
-        """Others have this server's jobs. It forgets everything; the process starts another one."""
-        _log.error("fenced: other servers have taken over; starting anew")
+        """Others have this server's jobs. It forgets everything; the process starts another one, unless it was to end."""
         self.is_fenced = True
+        self.starts_anew = not (self._draining or self._stopped.is_set())
+        if self.starts_anew:
+            _log.error("fenced: other servers have taken over; starting anew")
+        else:
+            _log.error("fenced while stopping: other servers have taken over")
         self._stopped.set()
 
     def _signal_handlers(self) -> signals.Handlers:

@@ -69,7 +69,7 @@ def serve(
                 while True:
                     server = Server(settings, output, user)
                     runner.run(server.run(ready))
-                    if not server.is_fenced:
+                    if not server.starts_anew:
                         break
                     user = None  # it has become that user already
         except GeartrainError as error:
