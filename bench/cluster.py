@@ -31,6 +31,10 @@ ONE = Contender("Geartrain, PostgreSQL", "geartrain serve --store postgresql", n
 TWO = Contender(
     "Geartrain, 2 servers", "two servers with one PostgreSQL, each with half of the load", None, NEEDED, True
 )
+ELSEWHERE = Contender(
+    "Geartrain, workers elsewhere", "two servers with one PostgreSQL, all clients at one, all workers at the other", None,
+    NEEDED, True,
+)  # fmt: skip
 SQLITE = Contender("Geartrain, SQLite", "geartrain serve --store sqlite")
 ALONE = Contender("Geartrain, 1 server", "the same with one server", needs=NEEDED)
 THEIRS = {
@@ -87,6 +91,29 @@ ROWS = (
         less_is_better=True,
     ),
     Row(
+        "cluster-elsewhere",
+        "submit and run, all workers at another server",
+        "Background jobs with 64 bytes, submitted to one server by 4 clients with 64 under way each while 8 workers run "
+        "them that are connected to another one.",
+        RATE,
+        (ELSEWHERE, ALONE),
+    ),
+    Row(
+        "cluster-elsewhere-cpu",
+        "processor time of the home for a job, all workers at another server",
+        "Of the run above: what the server used that the clients are connected to, over the jobs.",
+        "us",
+        (ELSEWHERE, ALONE),
+        less_is_better=True,
+    ),
+    Row(
+        "cluster-elsewhere-foreground",
+        "foreground jobs, 8 clients, 8 workers at another server",
+        "Foreground jobs with 64 bytes, until the client has the result.",
+        RATE,
+        (ELSEWHERE, ALONE),
+    ),
+    Row(
         "cluster-foreground",
         "foreground jobs, 8 clients, 8 workers",
         "Foreground jobs with 64 bytes, which are never stored, until the client has the result.",
@@ -107,7 +134,7 @@ ROWS = (
         "submission to start by an idle worker",
         "A background job with 64 bytes until the only worker, which is idle, has it: the median of a hundred.",
         "ms",
-        (ONE, SQLITE, *THEIRS.values()),
+        (ONE, ELSEWHERE, SQLITE, *THEIRS.values()),
         less_is_better=True,
     ),
 )
@@ -131,8 +158,16 @@ class Result(NamedTuple):
 class Servers:
     """Servers that run, with the load generator and the PostgreSQL behind them."""
 
-    def __init__(self, places: Sequence[Place], program: Path, cluster: postgres.Cluster, effort: Effort) -> None:
+    def __init__(
+        self,
+        places: Sequence[Place],
+        program: Path,
+        cluster: postgres.Cluster,
+        effort: Effort,
+        worker_port: int = 0,
+    ) -> None:
         self.places = places
+        self._worker_port = worker_port  # of another server, which has all workers
         self._program = program
         self._meter = Meter(cluster)
         self._effort = effort
@@ -156,7 +191,11 @@ class Servers:
         self._meter.begin()
         with concurrent.futures.ThreadPoolExecutor() as threads:
             sized = work._replace(jobs=jobs)
-            found = list(threads.map(lambda place: gearman_load.run(self._program, place, sized, PAYLOAD), self.places))
+            found = list(
+                threads.map(
+                    lambda place: gearman_load.run(self._program, place, sized, PAYLOAD, self._worker_port), self.places
+                )
+            )
         if work.mode == SUBMIT.mode:
             self._queued += jobs
         total = jobs * len(self.places)
@@ -211,6 +250,9 @@ def _one(cluster: postgres.Cluster, program: Path, effort: Effort) -> Figures:
             ("cluster-postgres", ONE): Sample(run.postgres_us),
             ("cluster-two", ALONE): run.sample,
             ("cluster-two-cpu", ALONE): Sample(run.server_us + run.postgres_us),
+            ("cluster-elsewhere", ALONE): run.sample,
+            ("cluster-elsewhere-cpu", ALONE): Sample(run.server_us),
+            ("cluster-elsewhere-foreground", ALONE): servers.measure(FOREGROUND).sample,
         }
 
 
@@ -249,6 +291,22 @@ def _two(cluster: postgres.Cluster, program: Path, effort: Effort) -> Figures:
     return {("cluster-two", TWO): run.sample, ("cluster-two-cpu", TWO): Sample(run.server_us + run.postgres_us)}
 
 
+def _elsewhere(cluster: postgres.Cluster, program: Path, effort: Effort) -> Figures:
+    with postgres.fresh_schema(cluster) as schema:
+        url = cluster.url(schema=schema)
+        with _serving(url) as home, _serving(url) as other:
+            servers = Servers([home], program, cluster, effort, other.port)
+            run = servers.measure(RUN)
+            foreground = servers.measure(FOREGROUND).sample
+            start = starts.median(home.port, other.port, min(postgres_queues.STARTS, effort.first))
+    return {
+        ("cluster-elsewhere", ELSEWHERE): run.sample,
+        ("cluster-elsewhere-cpu", ELSEWHERE): Sample(run.server_us),
+        ("cluster-elsewhere-foreground", ELSEWHERE): foreground,
+        ("cluster-start", ELSEWHERE): Sample(start * 1e3),
+    }
+
+
 def _theirs(queue: postgres_queues.Queue, cluster: postgres.Cluster, program: Path, effort: Effort) -> Figures:
     found = postgres_queues.measure(queue, cluster, effort)
     return {(f"cluster-{kind}", THEIRS[queue.name]): sample for kind, sample in found.items()}
@@ -257,6 +315,7 @@ def _theirs(queue: postgres_queues.Queue, cluster: postgres.Cluster, program: Pa
 MEASURES: Mapping[str, Callable[[postgres.Cluster, Path, Effort], Figures]] = {
     ONE.name: _one,
     TWO.name: _two,
+    ELSEWHERE.name: _elsewhere,
     SQLITE.name: _sqlite,
     **{queue.name: functools.partial(_theirs, queue) for queue in postgres_queues.QUEUES},
 }

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 ONE, TWO, SQLITE, ALONE = "Geartrain, PostgreSQL", "Geartrain, 2 servers", "Geartrain, SQLite", "Geartrain, 1 server"
+ELSEWHERE = "Geartrain, workers elsewhere"
 LINE = "{:52} {:22} {:>9} {:>9}  {}"
 
 
@@ -37,6 +38,9 @@ BARS = (
     Bar("cluster-submit-1", ONE, SQLITE, 0.4),
     Bar("cluster-foreground", ONE, SQLITE, 0.95),
     Bar("cluster-start", ONE, "pgqueuer", 4),
+    Bar("cluster-start", ELSEWHERE, "pgqueuer", 4),
+    Bar("cluster-elsewhere", ELSEWHERE, ALONE, 0.7),
+    Bar("cluster-elsewhere-cpu", ELSEWHERE, ALONE, 1),
     Bar("cluster-two", TWO, ALONE, 1.3),
     Bar("cluster-two-cpu", TWO, ALONE, 1 / 1.15),
 )

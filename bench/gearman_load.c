@@ -15,6 +15,8 @@
  * One thread plays all clients and all workers, with epoll. Every connection has an input and an output buffer. What one
  * read brings is handled packet by packet; the answers collect in the output buffer and leave with one write.
  *
+ * With WORKER_PORT the workers connect to another server than the clients.
+ *
  * The modes:
  *
  *     foreground   CLIENTS clients keep WINDOW jobs each in flight; WORKERS workers return each payload. A job counts
@@ -76,7 +78,7 @@ struct connection {
 
 /* What the run is to do, from the command line. */
 static enum mode mode;
-static int port;
+static int port, worker_port; /* of the server for clients, and of the one for workers */
 static long jobs, clients, window, workers, payload_size;
 static char *payload;
 
@@ -180,10 +182,10 @@ static void flush(struct connection *connection)
     await(connection, output->start < output->end);
 }
 
-static struct connection *open_connection(void)
+static struct connection *open_connection(int to)
 {
     struct connection *connection = calloc(1, sizeof *connection);
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)to)};
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
     int yes = 1;
 
@@ -194,7 +196,7 @@ static struct connection *open_connection(void)
     if (connection->socket < 0)
         fail("cannot open a socket: %s", strerror(errno));
     if (connect(connection->socket, (struct sockaddr *)&address, sizeof address))
-        fail("cannot connect to 127.0.0.1:%d: %s", port, strerror(errno));
+        fail("cannot connect to 127.0.0.1:%d: %s", to, strerror(errno));
     setsockopt(connection->socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     fcntl(connection->socket, F_SETFL, O_NONBLOCK);
     if (epoll_ctl(poller, EPOLL_CTL_ADD, connection->socket, &event))
@@ -322,13 +324,13 @@ static void run_until(const long *counter, long number)
     }
 }
 
-static struct connection **open_connections(long count)
+static struct connection **open_connections(long count, int to)
 {
     struct connection **connections = calloc((size_t)count + 1, sizeof *connections);
     if (connections == NULL)
         fail("out of memory");
     for (long i = 0; i < count; i++)
-        connections[i] = open_connection();
+        connections[i] = open_connection(to);
     return connections;
 }
 
@@ -367,8 +369,8 @@ static void parse_arguments(int count, char **words)
 {
     static const char *const modes[] = {
         [FOREGROUND] = "foreground", [BACKGROUND] = "background", [DRAIN] = "drain", [RUN] = "run"};
-    if (count != 8) {
-        fprintf(stderr, "usage: gearman_load PORT MODE JOBS CLIENTS WINDOW WORKERS PAYLOAD\n");
+    if (count != 8 && count != 9) {
+        fprintf(stderr, "usage: gearman_load PORT MODE JOBS CLIENTS WINDOW WORKERS PAYLOAD [WORKER_PORT]\n");
         exit(2);
     }
     for (mode = FOREGROUND; mode <= RUN && strcmp(words[2], modes[mode]) != 0; mode++)
@@ -383,6 +385,7 @@ static void parse_arguments(int count, char **words)
     window = number(words[5], "WINDOW", mode == DRAIN ? 0 : 1, 1000000);
     workers = number(words[6], "WORKERS", mode == BACKGROUND ? 0 : 1, 10000);
     payload_size = number(words[7], "PAYLOAD", 0, 1000000000);
+    worker_port = count == 9 ? (int)number(words[8], "WORKER_PORT", 1, 65535) : port;
     if (mode == DRAIN)
         clients = 0;
     if (mode == BACKGROUND)
@@ -400,8 +403,8 @@ int main(int count, char **words)
     if (poller < 0)
         fail("epoll_create1: %s", strerror(errno));
 
-    struct connection **worker_connections = open_connections(workers);
-    struct connection **client_connections = open_connections(clients);
+    struct connection **worker_connections = open_connections(workers, worker_port);
+    struct connection **client_connections = open_connections(clients, port);
     if (mode == FOREGROUND || mode == RUN) {
         start_workers(worker_connections);
         run_until(&sleeping, workers);

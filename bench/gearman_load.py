@@ -37,12 +37,14 @@ def compile_into(folder: Path) -> Path:
     return program
 
 
-def run(program: Path, place: Place, work: Work, payload: int) -> Sample:
+def run(program: Path, place: Place, work: Work, payload: int, worker_port: int = 0) -> Sample:
     """The jobs per second of a run, and what the server and the load used of their processors.
 
-    The load runs on the cores of this process.
+    The load runs on the cores of this process. With `worker_port`, the workers are at another server.
     """
     shape = (place.port, work.mode, work.jobs, work.clients, work.window, work.workers, payload)
+    if worker_port:
+        shape = (*shape, worker_port)
     before = contenders.processor_seconds(place.pid)
     try:
         done = subprocess.run(
