@@ -32,9 +32,12 @@ TWO = Contender(
     "Geartrain, 2 servers", "two servers with one PostgreSQL, each with half of the load", None, NEEDED, True
 )
 ELSEWHERE = Contender(
-    "Geartrain, workers elsewhere", "two servers with one PostgreSQL, all clients at one, all workers at the other", None,
-    NEEDED, True,
-)  # fmt: skip
+    "Geartrain, workers elsewhere",
+    "two servers with one PostgreSQL, all clients at one, all workers at the other",
+    None,
+    NEEDED,
+    True,
+)
 SQLITE = Contender("Geartrain, SQLite", "geartrain serve --store sqlite")
 ALONE = Contender("Geartrain, 1 server", "the same with one server", needs=NEEDED)
 THEIRS = {
@@ -93,8 +96,8 @@ ROWS = (
     Row(
         "cluster-elsewhere",
         "submit and run, all workers at another server",
-        "Background jobs with 64 bytes, submitted to one server by 4 clients with 64 under way each while 8 workers run "
-        "them that are connected to another one.",
+        "Background jobs with 64 bytes, submitted to one server by 4 clients with 64 under way each while 8 workers "
+        "run them that are connected to another one.",
         RATE,
         (ELSEWHERE, ALONE),
     ),

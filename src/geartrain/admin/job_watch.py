@@ -114,7 +114,7 @@ class JobWatches(Timer):
     def add(self, control_job: LiveJob, job: LiveJob) -> None:
         """Let a control job follow a job that has not ended."""
         if self._is_ended:  # a stop would wait for the watch, and the watch for a job that runs after the stop
-            self._finish(control_job, _STOPPING)
+            self._finish(control_job, STOPPING)
             return
         watch = JobWatch(self._engine, control_job, self._ended)
         if not self._watches:

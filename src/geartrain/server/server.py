@@ -298,7 +298,7 @@ class Server:
         )
 
     def _stop_fenced(self) -> None:
-        """Others have this server's jobs. It forgets everything; the process starts another one, unless it was to end."""
+        """Others have this server's jobs. It forgets all; the process starts another one, unless it was to end."""
         self.is_fenced = True
         self.starts_anew = not (self._draining or self._stopped.is_set())
         if self.starts_anew:
