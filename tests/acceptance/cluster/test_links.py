@@ -2,9 +2,7 @@
 
 import os
 import signal
-import socket
 
-import msgspec
 import pytest
 
 from geartrain import address
@@ -14,7 +12,6 @@ from tests.acceptance.cluster.test_lending import idle_worker, woken
 from tests.support import postgres, serving
 from tests.support.gearman_peer import Kind, Peer
 from tests.support.peer import RawPeer, connect
-from tests.support.waiting import wait_for
 
 pytestmark = POSTGRESQL
 
