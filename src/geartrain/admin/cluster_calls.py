@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from geartrain.admin import cluster_questions, verbs
-from geartrain.admin.others import NoAnswerError, OtherServers
+from geartrain.admin.other_admins import NoAnswerError, OtherAdmins
 from geartrain.admin.verbs import Verb
 from geartrain.errors import AdminError
 from geartrain.rights import Identity
@@ -38,7 +38,7 @@ class VerbAnswer(NamedTuple):
     unanswered: list[str]  # the names of servers that have not answered
 
 
-class Part(NamedTuple):
+class ServerAnswer(NamedTuple):
     """What one server has answered."""
 
     node: int
@@ -49,7 +49,7 @@ class Part(NamedTuple):
 class ClusterCall:
     """A verb that is being answered by several servers."""
 
-    def __init__(self, admin: "Admin", others: OtherServers, identity: Identity | None) -> None:
+    def __init__(self, admin: "Admin", others: OtherAdmins, identity: Identity | None) -> None:
         self.admin = admin
         self.others = others
         self.unanswered: list[str] = []
@@ -61,7 +61,7 @@ class ClusterCall:
         arguments: Mapping[int, Arguments] | Arguments | None = None,
         own: str = "",
         seconds: float = SECONDS,
-    ) -> list[Part]:
+    ) -> list[ServerAnswer]:
         """What a method of `Admin` returns at every server, this one first; `own`: the method for this one.
 
         Servers that find nothing have no part. If no server finds anything, the AdminError of this one is raised.
@@ -72,7 +72,7 @@ class ClusterCall:
         theirs = [self._ask(node, method, arguments, seconds) for node in names]
         answers = await asyncio.gather(mine, *theirs, return_exceptions=True)
         places = [(self.others.node, self.others.name), *names.items()]
-        parts: list[Part] = []
+        parts: list[ServerAnswer] = []
         missing: list[AdminError] = []
         for (node, name), answer in zip(places, answers, strict=True):
             if isinstance(answer, NoAnswerError):
@@ -82,7 +82,7 @@ class ClusterCall:
             elif isinstance(answer, BaseException):
                 raise answer
             else:
-                parts.append(Part(node, name, answer))
+                parts.append(ServerAnswer(node, name, answer))
         if missing and not parts:
             raise missing[0]
         return parts
@@ -158,7 +158,7 @@ Merge = Callable[[ClusterCall, Arguments], Awaitable[Any]]
 class ClusterAnswers:
     """What this server answers to the others."""
 
-    def __init__(self, admin: "Admin", others: OtherServers, parts: frozenset[str]) -> None:
+    def __init__(self, admin: "Admin", others: OtherAdmins, parts: frozenset[str]) -> None:
         self._admin = admin
         self._others = others
         self._parts = parts  # methods that others may ask for, besides the verbs about one job
@@ -171,7 +171,7 @@ class ClusterAnswers:
         except AdminError as error:
             return cluster_questions.pack_error(error)
 
-    async def _answer(self, question: cluster_questions.Question) -> Any:
+    async def _answer(self, question: cluster_questions.AdminQuestion) -> Any:
         method, arguments = question.method, question.arguments
         verb = verbs.VERBS.get(method)
         if verb is not None and verb.place == verbs.HOME:

@@ -17,7 +17,7 @@ _BETWEEN_NAME_AND_PLACE: Final = "_"
 Places = dict[str, int]  # by list: the id of the last item that was shown; 0: none
 
 
-class ListPart(NamedTuple):
+class PagePart(NamedTuple):
     """The next items of one of the lists."""
 
     list: str
@@ -26,7 +26,7 @@ class ListPart(NamedTuple):
     after: str  # where the items after them begin; empty: there are none
 
     @classmethod
-    def of(cls, list: str, place: int, page: views.Page[Any]) -> "ListPart":
+    def of(cls, list: str, place: int, page: views.Page[Any]) -> "PagePart":
         """A page that a server has answered with."""
         return cls(list, place, page.items, page.after)
 
@@ -64,7 +64,7 @@ def write_places(places: Places) -> str:
     return PLACES + _BETWEEN_LISTS.join(pairs)
 
 
-def merge_lists(parts: Sequence[ListPart], key: Callable[[Any], Any], limit: int) -> tuple[list[Any], Places]:
+def merge_lists(parts: Sequence[PagePart], key: Callable[[Any], Any], limit: int) -> tuple[list[Any], Places]:
     """The first items of all lists, each of which stays in its own order; and where the next page begins."""
     merged: list[Any] = []
     shown = [0] * len(parts)

@@ -20,7 +20,7 @@ _QUERIES: Final = ("query", "filter")  # arguments that are a JobQuery
 _FIELDS: Final = [field.name for field in dataclasses.fields(JobQuery) if field.init]
 
 
-class Question(msgspec.Struct, frozen=True, array_like=True):
+class AdminQuestion(msgspec.Struct, frozen=True, array_like=True):
     """A method of `Admin`, with its arguments."""
 
     method: str
@@ -42,13 +42,13 @@ def pack(method: str, arguments: dict[str, Any], identity: Identity | None) -> b
     """A question as bytes."""
     plain = {name: _plain(value) if name in _QUERIES else value for name, value in arguments.items()}
     if identity is None:
-        return msgspec.msgpack.encode(Question(method, plain))
-    return msgspec.msgpack.encode(Question(method, plain, identity.name, list(identity.rights.words)))
+        return msgspec.msgpack.encode(AdminQuestion(method, plain))
+    return msgspec.msgpack.encode(AdminQuestion(method, plain, identity.name, list(identity.rights.words)))
 
 
-def unpack(content: bytes) -> Question:
+def unpack(content: bytes) -> AdminQuestion:
     """The question in these bytes."""
-    question = msgspec.msgpack.decode(content, type=Question)
+    question = msgspec.msgpack.decode(content, type=AdminQuestion)
     for name in _QUERIES:
         if name in question.arguments:
             question.arguments[name] = _query(question.arguments[name])

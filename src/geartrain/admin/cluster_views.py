@@ -11,10 +11,10 @@ import msgspec
 from geartrain import jsonbytes
 from geartrain.admin import cluster_pages, views
 from geartrain.admin.base import page_limit
-from geartrain.admin.cluster_calls import CHANGE_SECONDS, SECONDS, Arguments, ClusterCall, Merge, Part
-from geartrain.admin.cluster_pages import ListPart, Places
+from geartrain.admin.cluster_calls import CHANGE_SECONDS, SECONDS, Arguments, ClusterCall, Merge, ServerAnswer
+from geartrain.admin.cluster_pages import PagePart, Places
 from geartrain.admin.jobs import BULK_MOST, page_size
-from geartrain.admin.others import NoAnswerError
+from geartrain.admin.other_admins import NoAnswerError
 from geartrain.admin.verbs import SORTS
 from geartrain.errors import AdminError
 from geartrain.job_query import JobQuery, page_position
@@ -166,7 +166,7 @@ async def _workers(call: ClusterCall, arguments: Arguments) -> views.Page[views.
     asked = {node: {**own, "after": str(start) if start else ""} for node, start in starts.items() if start is not None}
     parts = await call.gather("workers", {**{node: {**own, "limit": 1} for node in starts}, **asked})
     lists = [
-        ListPart.of(str(part.node), starts[part.node] or 0, _with_server(part))
+        PagePart.of(str(part.node), starts[part.node] or 0, _with_server(part))
         for part in parts
         if starts[part.node] is not None
     ]
@@ -182,11 +182,11 @@ async def _jobs(call: ClusterCall, arguments: Arguments) -> views.Page[views.Job
     # A list that has ended is asked for its total alone, which every page has.
     asked = {node: {"query": _from(query, 1 if start is None else start)} for node, start in starts.items()}
     parts = await call.gather("live_jobs", asked)
-    lists = [ListPart.of(str(part.node), starts[part.node] or 0, _with_server(part)) for part in parts]
+    lists = [PagePart.of(str(part.node), starts[part.node] or 0, _with_server(part)) for part in parts]
     lists = [part for part in lists if starts[int(part.list)] is not None]
     # Those that have ended come last: jobs that end meanwhile are then found among them.
     lists += [
-        ListPart.of(
+        PagePart.of(
             _ENDED + str(node), start, await call.own("ended_jobs", {"query": _of_start(call, query, node, start)})
         )
         for node, start in (await _ended_starts(call, places)).items()
@@ -241,13 +241,13 @@ def _after(call: ClusterCall, places: Places, starts: Mapping[int, int | None]) 
     return cluster_pages.write_places({**places, **kept} if places else {})
 
 
-def _with_server(part: Part) -> views.Page[Any]:
+def _with_server(part: ServerAnswer) -> views.Page[Any]:
     page: views.Page[Any] = part.value
     items = [msgspec.structs.replace(item, server=part.name) for item in page.items]
     return views.Page(items, page.after, page.total)
 
 
-def _total(parts: Sequence[Part]) -> int | None:
+def _total(parts: Sequence[ServerAnswer]) -> int | None:
     totals = [part.value.total for part in parts]
     return None if None in totals else sum(totals)
 

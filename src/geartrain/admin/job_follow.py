@@ -33,7 +33,8 @@ async def follow(admin: "Admin", handle: bytes, view: JobView, report: Report, w
             if error.kind != "unavailable":
                 raise
             continue
-        if (view.numerator, view.denominator) != (before.numerator, before.denominator):
+        has_moved = (view.numerator, view.denominator) != (before.numerator, before.denominator)
+        if has_moved and view.numerator is not None:  # not when it has ended
             report(view)
     return view
 

@@ -26,7 +26,7 @@ from geartrain.admin.history import KEPT, History, ServerCounts
 from geartrain.admin.job_names import JobNameVerbs
 from geartrain.admin.job_scan import JobScanner
 from geartrain.admin.loop_break import convert, select
-from geartrain.admin.others import OtherServers
+from geartrain.admin.other_admins import OtherAdmins
 from geartrain.admin.schedule_verbs import ScheduleVerbs
 from geartrain.admin.schedules import Schedules
 from geartrain.admin.verbs import ADMIN, EVERYBODY, HERE, HOME, LOCAL, Verb
@@ -72,7 +72,7 @@ class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, ScheduleVerbs, DumpVerbs,
         self._schedules = Schedules(tick_loop, saved)
         self.value_loaders = {"order": self._settings.load, "cron": self._schedules.load}
         self._oldest = _OldestJob(0.0, 0.0, 0.0)
-        self.others: OtherServers | None = None  # of a cluster; set when there are links to them
+        self.others: OtherAdmins | None = None  # of a cluster; set when there are links to them
         engine.timers += [self._history, self._schedules]
 
     async def call(

@@ -21,12 +21,12 @@ _GATHER_SECONDS: Final = 0.05
 _PER_SECOND: Final = 1000
 
 
-class _RelayedEvents(msgspec.Struct, frozen=True, array_like=True):
+class _EventBatch(msgspec.Struct, frozen=True, array_like=True):
     events: list[JobEvent]
     missed: int
 
 
-_decoder: Final = msgspec.msgpack.Decoder(_RelayedEvents)
+_decoder: Final = msgspec.msgpack.Decoder(_EventBatch)
 
 
 class EventRelay:
@@ -91,7 +91,7 @@ class EventRelay:
     def _send(self) -> None:
         name = self._door.options.name
         events = [msgspec.structs.replace(event, server=name) for event in self._gathered]
-        content = msgspec.msgpack.encode(_RelayedEvents(events, self._missed))
+        content = msgspec.msgpack.encode(_EventBatch(events, self._missed))
         self._gathered, self._missed = [], 0
         self._door.tick_loop.begin_tick()
         for node in list(self._wanting):

@@ -11,7 +11,7 @@ from geartrain.errors import AdminError, StoreError
 from geartrain.store.shared import STATES, Node
 
 
-class LinkCounts(NamedTuple):
+class ClusterLinkCounts(NamedTuple):
     """What the links of this server know."""
 
     lent: int = 0
@@ -25,7 +25,7 @@ class RunningCluster:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self.links: Callable[[], LinkCounts] = LinkCounts  # set when there are links
+        self.links: Callable[[], ClusterLinkCounts] = ClusterLinkCounts  # set when there are links
 
     def nodes(self, jobs: int, workers: int) -> list[NodeView]:
         """The servers as the last look at the store has shown them; of this one, with its numbers."""

@@ -5,18 +5,18 @@ from typing import Final
 
 from geartrain.admin.cluster_calls import ClusterAnswers
 from geartrain.admin.cluster_views import PARTS
-from geartrain.admin.others import NoAnswerError
+from geartrain.admin.other_admins import NoAnswerError
 from geartrain.admin.service import Admin
 from geartrain.cluster.cluster import Cluster
 from geartrain.doors.peer.door import PeerDoor, PeerError
-from geartrain.server.cluster_info import LinkCounts
+from geartrain.server.cluster_info import ClusterLinkCounts
 from geartrain.store.shared import NODE_BITS
 
 _QUESTION: Final = "admin"
 
 
 class LinkedAdmins:
-    """The admins of the other servers; implements `admin.others.OtherServers`."""
+    """The admins of the other servers; implements `admin.other_admins.OtherAdmins`."""
 
     node_bits = NODE_BITS
 
@@ -51,10 +51,10 @@ class LinkedAdmins:
         link = self._door.links.get(node)
         return link.round_trip if link is not None else None
 
-    def counts(self) -> LinkCounts:
+    def counts(self) -> ClusterLinkCounts:
         """What the links know."""
         links = self._door.links.values()
-        return LinkCounts(
+        return ClusterLinkCounts(
             lent=sum(len(link.lending.lent) for link in links),
             borrowed=len(self._door.tick_loop.engine.borrowed),
             returned=sum(link.lending.returned for link in links),

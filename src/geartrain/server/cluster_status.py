@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from geartrain.admin import borrowed_jobs
-from geartrain.doors.gearman.cluster_status import FunctionCounts, OtherServersStatus, WorkerLine, own_counts
+from geartrain.doors.gearman.cluster_status import OtherServersStatus, StatusCounts, WorkerLine, own_counts
 from geartrain.doors.gearman.door import GearmanDoor
 from geartrain.doors.peer.door import PeerDoor
 from geartrain.doors.peer.link import PeerLink
@@ -22,7 +22,7 @@ _WHAT: Final = "status"
 
 
 class _Status(msgspec.Struct, array_like=True, frozen=True):
-    functions: list[tuple[bytes, FunctionCounts]]  # that have changed
+    functions: list[tuple[bytes, StatusCounts]]  # that have changed
     gone: list[bytes]  # functions that are no more
     workers: list[WorkerLine] | None = None  # None: they are the same
     is_first: bool = False  # everything before it is to be forgotten
@@ -39,7 +39,7 @@ class StatusGossip:
         self._gearman = gearman
         self._others = others
         self._engine = peers.tick_loop.engine
-        self._functions: dict[bytes, FunctionCounts] = {}  # as they were told
+        self._functions: dict[bytes, StatusCounts] = {}  # as they were told
         self._workers: list[WorkerLine] = []
         self._timer: DelayedCall | None = None
         peers.hearers[_WHAT] = self._hear

@@ -1,5 +1,6 @@
 """One picture of the cluster from any of its servers: lists, totals, single jobs, settings, bulk actions."""
 
+import hashlib
 import json
 import signal
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.cluster.conftest import POSTGRESQL, Pair
+from tests.acceptance.cluster.conftest import POSTGRESQL, Pair, member
 from tests.support import serving
 from tests.support.gearman_peer import Kind, Peer, worker
 from tests.support.http_peer import Peer as HttpPeer
@@ -246,3 +247,28 @@ def test_a_job_of_another_server_is_followed(linked: Pair) -> None:
             assert stream.next("done")["result"] == "result"
         answer = json.loads(follower.body(Kind.WORK_COMPLETE).removeprefix(asked + b"\0"))["answer"]
         assert (answer["job"]["state"], answer["result"]) == ("done", "result")
+
+
+def test_rights_hold_for_what_other_servers_have(schema_url: str, tmp_path: Path) -> None:
+    token = "gt_a-token-for-the-tests-of-a-cluster"
+    users = tmp_path / "users.toml"
+    digest = hashlib.sha256(token.encode()).hexdigest()
+    users.write_text(f'[mailer]\nmay = ["read:mail.*"]\ntokens = [{{ digest = "sha256:{digest}" }}]\n')
+    options = ("--lease", "60s", "--users-file", str(users))
+    with member(schema_url, "one", *options) as one, member(schema_url, "two", *options) as two:
+        wait_for_link(one)
+        (mail,) = submit(two, 1, b"mail.send")
+        (bill,) = submit(two, 1, b"bill")
+        with worker(two.port, b"mail.send"), worker(two.port, b"bill"):
+            mailer = HttpPeer(one.urls[1], token)
+            assert [function["name"] for function in mailer.get("/functions")["items"]] == ["mail.send"]
+            assert [job["handle"] for job in mailer.get("/jobs")["items"]] == [mail]
+            assert [worker["functions"] for worker in mailer.get("/workers")["items"]] == [["mail.send"]]
+            assert mailer.get(f"/jobs/{mail}")["state"] == "queued"
+            assert mailer.call("GET", f"/jobs/{bill}").status == 403
+            assert mailer.call("POST", f"/jobs/{mail}/cancel").status == 403
+            with mailer.stream("/events?jobs=1") as stream:
+                stream.next("overview")
+                submit(two, 1, b"bill")
+                submit(two, 1, b"mail.send")
+                assert stream.next("job")["function"] == "mail.send"

@@ -13,7 +13,7 @@ from geartrain import escape
 from geartrain.admin import borrowed_jobs
 from geartrain.audit import FAILED, REFUSED
 from geartrain.doors.gearman import unique
-from geartrain.doors.gearman.cluster_status import NOTHING, FunctionCounts, WorkerLine, own_counts
+from geartrain.doors.gearman.cluster_status import NOTHING, StatusCounts, WorkerLine, own_counts
 from geartrain.doors.long_answer import LongAnswer, StreamedAnswer
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
@@ -144,14 +144,14 @@ def _priority_status(connection: "GearmanConnection", words: list[bytes]) -> Lon
     )
 
 
-def _counted(connection: "GearmanConnection") -> Iterator[tuple[bytes, FunctionCounts, int]]:
+def _counted(connection: "GearmanConnection") -> Iterator[tuple[bytes, StatusCounts, int]]:
     """The functions that the peer may read, with their jobs and workers, in a cluster those of all servers."""
     functions = _functions(connection)
     borrowed = borrowed_jobs.by_function(connection.engine)
     others = connection.gearman.others
     elsewhere = others.functions() if others is not None else {}
 
-    def count() -> Iterator[tuple[bytes, FunctionCounts, int]]:
+    def count() -> Iterator[tuple[bytes, StatusCounts, int]]:
         for function in functions:
             name = function.name
             counts = own_counts(function, borrowed.get(name, borrowed_jobs.NONE))

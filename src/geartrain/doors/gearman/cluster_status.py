@@ -7,7 +7,7 @@ from geartrain.admin.borrowed_jobs import BorrowedCounts
 from geartrain.engine.function import Function
 
 
-class FunctionCounts(NamedTuple):
+class StatusCounts(NamedTuple):
     """The jobs of a function at their home; those that are borrowed count at theirs."""
 
     total: int = 0
@@ -16,8 +16,8 @@ class FunctionCounts(NamedTuple):
     normal: int = 0
     low: int = 0
 
-    def plus(self, other: "FunctionCounts") -> "FunctionCounts":
-        return FunctionCounts(*(one + two for one, two in zip(self, other, strict=True)))
+    def plus(self, other: "StatusCounts") -> "StatusCounts":
+        return StatusCounts(*(one + two for one, two in zip(self, other, strict=True)))
 
 
 class WorkerLine(NamedTuple):
@@ -29,15 +29,15 @@ class WorkerLine(NamedTuple):
     functions: list[bytes]
 
 
-NOTHING: Final = FunctionCounts()
+NOTHING: Final = StatusCounts()
 
 
-def own_counts(function: Function, borrowed: BorrowedCounts) -> FunctionCounts:
+def own_counts(function: Function, borrowed: BorrowedCounts) -> StatusCounts:
     """The jobs of a function whose home this server is. Borrowed ones are in the queues for a moment only."""
     sizes = [queue.size for queue in function.queues]
     sizes[1] = max(sizes[1] - borrowed.queued, 0)
     total = function.total - borrowed.queued - borrowed.running
-    return FunctionCounts(total, function.running - borrowed.running, *sizes)
+    return StatusCounts(total, function.running - borrowed.running, *sizes)
 
 
 class OtherServersStatus:
@@ -45,10 +45,10 @@ class OtherServersStatus:
 
     def __init__(self, living: Callable[[], Iterable[int]]) -> None:
         self._living = living
-        self._functions: dict[int, dict[bytes, FunctionCounts]] = {}  # by node
+        self._functions: dict[int, dict[bytes, StatusCounts]] = {}  # by node
         self._workers: dict[int, list[WorkerLine]] = {}  # by node
 
-    def hear_functions(self, node: int, changed: Mapping[bytes, FunctionCounts], gone: Iterable[bytes]) -> None:
+    def hear_functions(self, node: int, changed: Mapping[bytes, StatusCounts], gone: Iterable[bytes]) -> None:
         """What has changed at a server."""
         functions = self._functions.setdefault(node, {})
         functions.update(changed)
@@ -64,10 +64,10 @@ class OtherServersStatus:
         self._functions.pop(node, None)
         self._workers.pop(node, None)
 
-    def functions(self) -> dict[bytes, FunctionCounts]:
+    def functions(self) -> dict[bytes, StatusCounts]:
         """The sums over the other servers."""
         self._forget_dead()
-        sums: dict[bytes, FunctionCounts] = {}
+        sums: dict[bytes, StatusCounts] = {}
         for functions in self._functions.values():
             for name, counts in functions.items():
                 sums[name] = counts.plus(sums[name]) if name in sums else counts

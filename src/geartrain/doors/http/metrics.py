@@ -95,12 +95,12 @@ class FunctionMetric(NamedTuple):
     name: str
     kind: str
     help: str
-    value: Callable[[Function, "_Numbers"], float]
+    value: Callable[[Function, "_MetricNumbers"], float]
     labels: str = ""  # besides the name of the function
     add_up: Callable[[Iterable[float]], float] = sum  # for functions that share a series
 
 
-class _Numbers:
+class _MetricNumbers:
     """The numbers of functions, without jobs of other servers, which count at their home, and without their workers."""
 
     def __init__(self, engine: Engine) -> None:
@@ -178,7 +178,7 @@ async def metrics(request: ApiRequest) -> Response:
     if engine.forgotten.outcomes.total:  # otherwise the sum of all functions would go back when one is forgotten
         others.append(engine.forgotten)
     families: dict[str, MetricFamily] = {}
-    numbers = _Numbers(engine)
+    numbers = _MetricNumbers(engine)
     for row in FUNCTION_METRICS:
         family = families.setdefault(row.name, MetricFamily(row.name, row.kind, row.help))
         family.add_many(

@@ -8,7 +8,7 @@ class NoAnswerError(Exception):
     """A server has not answered in time, or cannot be reached."""
 
 
-class OtherServers(Protocol):
+class OtherAdmins(Protocol):
     """The servers that share the store of this one."""
 
     node: int  # of this server
