@@ -5,6 +5,7 @@ closes the listening sockets, lets running jobs finish, and then stops.
 """
 
 import asyncio
+import functools
 import logging
 import os
 import platform
@@ -220,6 +221,10 @@ class Server:
         shared = as_shared(self._store)
         if shared is not None:
             self._tick_loop.others = LinkedOtherServers(door, shared, self._tick_loop.others)
+        locks = self._doors.shared_locks
+        if locks is not None:
+            locks.on_released = functools.partial(door.tell, "unlocked")
+            door.hearers["unlocked"] = lambda link, name: locks.retry(name)
 
     def _link_admin(self, cluster: Cluster, door: PeerDoor) -> None:
         """Let operators see and do at this server what concerns others."""
