@@ -1,7 +1,7 @@
 """The other servers of a cluster, as doors see them: jobs that this server does not have are asked for there.
 
-A door looks for a job in the engine first. Only if it is not there, and `OtherServers.exist`, it asks here. A server
-alone has an `OtherServers` that knows nobody, so it never asks.
+A door looks for a job in the engine first. Only if it is not there, and `DistantServers.exist`, it asks here. A server
+alone has an `DistantServers` that knows nobody, so it never asks.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class UnreachableError(Exception):
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class OtherServers:
+class DistantServers:
     """Those of a server alone: there are none."""
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ from mypy_extensions import mypyc_attr
 from geartrain.engine.deadlines import NEVER
 from geartrain.engine.engine import Engine
 from geartrain.runtime.durability import CommitWaiter, Durability
-from geartrain.runtime.other_servers import OtherServers
+from geartrain.runtime.other_servers import DistantServers
 from geartrain.runtime.timers import PRECISION, DelayedCall, Timers
 from geartrain.runtime.value_feed import ValueFeed
 
@@ -58,7 +58,7 @@ class TickLoop:
         self.clock = clock  # epoch seconds
         self.durability = Durability()
         self.values = ValueFeed()  # what other servers save
-        self.others = OtherServers()
+        self.others = DistantServers()
         self.timers = Timers(loop, self.begin_tick)
         self.longest_wait = LONGEST_WAIT
         self.after: list[Callable[[], None]] = []  # called at the end of each tick, when everything has been flushed

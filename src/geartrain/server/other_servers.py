@@ -20,7 +20,7 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import RUNNING
 from geartrain.errors import NotDurableError, StoreError
 from geartrain.model import id_from_handle
-from geartrain.runtime.other_servers import Answerer, DistantJob, Hearer, JobName, OtherServers, UnreachableError
+from geartrain.runtime.other_servers import Answerer, DistantJob, DistantServers, Hearer, JobName, UnreachableError
 from geartrain.store.shared import IdRange, SharedStore
 from geartrain.wire import peer as wire
 
@@ -35,10 +35,10 @@ _orders = msgspec.msgpack.Decoder(tuple[bytes, str])
 _encoder = msgspec.msgpack.Encoder()
 
 
-class LinkedOtherServers(OtherServers):
+class LinkedDistantServers(DistantServers):
     """Those that this server has links to."""
 
-    def __init__(self, door: PeerDoor, store: SharedStore, before: OtherServers) -> None:
+    def __init__(self, door: PeerDoor, store: SharedStore, before: DistantServers) -> None:
         super().__init__()
         self._door = door
         self._store = store

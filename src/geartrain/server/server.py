@@ -47,7 +47,7 @@ from geartrain.server.config import settings as table
 from geartrain.server.config.settings import Settings
 from geartrain.server.info import RunningServer
 from geartrain.server.listeners import DoorContext, Doors, default_addresses
-from geartrain.server.other_servers import LinkedOtherServers
+from geartrain.server.other_servers import LinkedDistantServers
 from geartrain.server.peers import LinkedServers
 from geartrain.server.process import pid_file, privileges, signals
 from geartrain.server.process.log import Log
@@ -220,7 +220,7 @@ class Server:
         """Let the doors ask the other servers of the cluster."""
         shared = as_shared(self._store)
         if shared is not None:
-            self._tick_loop.others = LinkedOtherServers(door, shared, self._tick_loop.others)
+            self._tick_loop.others = LinkedDistantServers(door, shared, self._tick_loop.others)
         locks = self._doors.shared_locks
         if locks is not None:
             locks.on_released = functools.partial(door.tell, "unlocked")

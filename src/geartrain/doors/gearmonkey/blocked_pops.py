@@ -8,7 +8,7 @@ checked again after each tick instead.
 from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.gearmonkey import keys
-from geartrain.doors.gearmonkey.distant_subscribers import DistantSubscribers, Kind
+from geartrain.doors.gearmonkey.distant_subscribers import DistantSubscribers, Listening
 from geartrain.engine.job import LiveJob
 from geartrain.wire import resp
 
@@ -123,7 +123,7 @@ class BlockedPops:
     def _listen(self, key: keys.Key, by: int) -> None:
         """Have other servers say when their jobs of this function end, as long as a pop waits for one."""
         if self.distant is not None:
-            self.distant.add(Kind.END, b"channel:" + key.function, by)
+            self.distant.add(Listening.END, b"channel:" + key.function, by)
 
     def job_ended(self, job: LiveJob) -> None:
         """Answer the pops that wait for the end of this job."""

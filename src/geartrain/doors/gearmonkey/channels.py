@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.gearmonkey import glob, keys
-from geartrain.doors.gearmonkey.distant_subscribers import DistantSubscribers, SubscriptionKind
+from geartrain.doors.gearmonkey.distant_subscribers import DistantSubscribers, Listening
 from geartrain.engine.interfaces import Observer
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.model import JobState
@@ -108,8 +108,8 @@ class Channels:
     def use(self, distant: DistantSubscribers) -> None:
         """Publish to subscribers at other servers too, and tell them who listens here."""
         self.distant = distant
-        self.by_name.on_change = functools.partial(distant.note, SubscriptionKind.CHANNEL)
-        self.by_pattern.on_change = functools.partial(distant.note, SubscriptionKind.PATTERN)
+        self.by_name.on_change = functools.partial(distant.note, Listening.CHANNEL)
+        self.by_pattern.on_change = functools.partial(distant.note, Listening.PATTERN)
 
     def __bool__(self) -> bool:
         return bool(self.by_name or self.by_pattern or self.distant)

@@ -15,14 +15,14 @@ _COUNTS: Final = "gearmonkey counts"
 _TELL_SECONDS: Final = 1.0
 
 
-class QueueCounts(msgspec.Struct, array_like=True):
+class DistantCount(msgspec.Struct, array_like=True):
     """Of one function, at one server."""
 
     counted: int  # workers that programs have counted, beyond those that the servers know of each other
     queued: list[int]  # by priority
 
 
-_decoder = msgspec.msgpack.Decoder(dict[bytes, QueueCounts])
+_decoder = msgspec.msgpack.Decoder(dict[bytes, DistantCount])
 
 
 class DistantCounts:
@@ -31,7 +31,7 @@ class DistantCounts:
     def __init__(self, tick_loop: "TickLoop", workers: WorkerCounts) -> None:
         self._tick_loop = tick_loop
         self._workers = workers
-        self._by_node: dict[int, dict[bytes, QueueCounts]] = {}
+        self._by_node: dict[int, dict[bytes, DistantCount]] = {}
         self._told = b""
         self._timer: DelayedCall | None = None
         tick_loop.others.hearers[_COUNTS] = self._hear
@@ -45,7 +45,7 @@ class DistantCounts:
         """Jobs in one queue of a function at other servers."""
         return sum(self._each(function, lambda counts: counts.queued[priority]))
 
-    def _each(self, function: bytes, value: Callable[[QueueCounts], int]) -> list[int]:
+    def _each(self, function: bytes, value: Callable[[DistantCount], int]) -> list[int]:
         if not self._by_node:
             return []
         found = [counts.get(function) for counts in self._by_node.values()]
@@ -70,7 +70,7 @@ class DistantCounts:
             self._tick_loop.others.tell(_COUNTS, content)
         self._timer = self._tick_loop.timers.call_later(_TELL_SECONDS, self._tell)
 
-    def _own(self) -> dict[bytes, QueueCounts]:
+    def _own(self) -> dict[bytes, DistantCount]:
         counts = {}
         functions = self._tick_loop.engine.functions
         for name in sorted({*functions, *self._workers.functions()}):
@@ -78,7 +78,7 @@ class DistantCounts:
             queued = [queue.size for queue in function.queues] if function is not None else [0, 0, 0]
             counted = self._workers.beyond_engine(name)
             if counted or any(queued):
-                counts[name] = QueueCounts(counted, queued)
+                counts[name] = DistantCount(counted, queued)
         return counts
 
     def _hear(self, node: int, content: bytes) -> None:

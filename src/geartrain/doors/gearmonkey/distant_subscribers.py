@@ -12,13 +12,13 @@ from typing import Final
 import msgspec
 
 from geartrain.doors.gearmonkey import glob
-from geartrain.runtime.other_servers import OtherServers
+from geartrain.runtime.other_servers import DistantServers
 
 _INTEREST: Final = "gearmonkey interest"
 _PUBLISHED: Final = "gearmonkey published"
 
 
-class SubscriptionKind(enum.IntEnum):
+class Listening(enum.IntEnum):
     """How somebody listens."""
 
     CHANNEL = 0
@@ -57,30 +57,30 @@ class _Listeners:
             self._globs.clear()
         for kind, name, count in interest.names:
             self.counts.pop((kind, name), None)
-            if kind == SubscriptionKind.PATTERN:
+            if kind == Listening.PATTERN:
                 self._globs.pop(name, None)
             if count:
                 self.counts[kind, name] = count
-                if kind == SubscriptionKind.PATTERN:
+                if kind == Listening.PATTERN:
                     self._globs[name] = glob.Glob(name)
 
     def receivers(self, channel: bytes) -> int:
         return sum(self._receivers(channel))
 
     def _receivers(self, channel: bytes) -> Iterator[int]:
-        yield self.counts.get((SubscriptionKind.CHANNEL, channel), 0)
+        yield self.counts.get((Listening.CHANNEL, channel), 0)
         for pattern, parsed in self._globs.items():
             if parsed.matches(channel):
-                yield self.counts.get((SubscriptionKind.PATTERN, pattern), 0)
+                yield self.counts.get((Listening.PATTERN, pattern), 0)
 
     def listen_to(self, channel: bytes) -> bool:
-        return (SubscriptionKind.END, channel) in self.counts or self.receivers(channel) > 0
+        return (Listening.END, channel) in self.counts or self.receivers(channel) > 0
 
 
 class DistantSubscribers:
     """What other servers want to hear, and what they are told of this one."""
 
-    def __init__(self, others: Callable[[], OtherServers], deliver: Deliver) -> None:
+    def __init__(self, others: Callable[[], DistantServers], deliver: Deliver) -> None:
         self._others = others  # those of the tick loop, which change when the server joins
         self._deliver = deliver
         self._own: dict[tuple[int, bytes], int] = {}
@@ -92,7 +92,7 @@ class DistantSubscribers:
     def __bool__(self) -> bool:
         return any(listeners.counts for listeners in self._by_node.values())
 
-    def note(self, kind: SubscriptionKind, name: bytes, count: int) -> None:
+    def note(self, kind: Listening, name: bytes, count: int) -> None:
         """So many connections of this server listen to a name."""
         if count:
             self._own[int(kind), name] = count
@@ -101,7 +101,7 @@ class DistantSubscribers:
         if self._others().exist:
             self._tell(_Interest(False, [(int(kind), name, count)]))
 
-    def add(self, kind: SubscriptionKind, name: bytes, by: int) -> None:
+    def add(self, kind: Listening, name: bytes, by: int) -> None:
         """So many more, or fewer."""
         self.note(kind, name, max(self._own.get((int(kind), name), 0) + by, 0))
 
