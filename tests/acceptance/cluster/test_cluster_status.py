@@ -22,19 +22,19 @@ def test_jobs_and_workers_are_added_up(linked: Pair) -> None:
     one, two = linked
     submit(one, 2)
     submit(two, 3)
-    submit(two, 1, b"only there")
+    submit(two, 2, b"other")
     with Peer(two.port) as taker:
-        taker.send(Kind.SET_CLIENT_ID, b"bob").send(Kind.CAN_DO, FUNCTION)
+        taker.send(Kind.SET_CLIENT_ID, b"bob").send(Kind.CAN_DO, b"other")
         handle = taker.grab().handle
-        expected = [b"only there\t1\t0\t0", b"view\t5\t1\t1"]
+        expected = [b"other\t2\t1\t1", b"view\t5\t0\t0"]
         for server in linked:
             wait_for(lambda server=server: sorted(lines(server, b"status")) == expected, "sums")  # type: ignore[misc]
             found = sorted(lines(server, b"prioritystatus"))
-            assert found == [b"only there\t0\t1\t0\t0", b"view\t0\t4\t0\t1"]
-            listed = [line for line in lines(server, b"workers") if b" bob : view" in line]
+            assert found == [b"other\t0\t1\t0\t1", b"view\t0\t5\t0\t0"]
+            listed = [line for line in lines(server, b"workers") if b" bob : other" in line]
             assert len(listed) == 1
         taker.send(Kind.WORK_COMPLETE, handle, b"")
-    wait_for(lambda: b"view\t4\t0\t0" in lines(one, b"status"), "the worker has left")
+    wait_for(lambda: b"other\t1\t0\t0" in lines(one, b"status"), "the worker has left")
 
 
 def test_a_lent_job_is_counted_once(linked: Pair) -> None:

@@ -71,21 +71,21 @@ def test_totals_and_functions_are_added(linked: Pair) -> None:
     one, two = linked
     submit(one, 2)
     submit(two, 3)
-    submit(two, 1, b"other")
-    with worker(two.port, FUNCTION) as taker:
+    submit(two, 2, b"other")
+    with worker(two.port, b"other") as taker:
         taker.grab()
         for server in linked:
             overview = http(server).get("/overview")
-            assert (overview["queued"], overview["running"], overview["workers"]) == (5, 1, 1)
+            assert (overview["queued"], overview["running"], overview["workers"]) == (6, 1, 1)
             page = http(server).get("/functions?sort=queued")
             counts = {item["name"]: (item["queued"], item["running"], item["workers"]) for item in page["items"]}
-            assert counts == {"view": (4, 1, 1), "other": (1, 0, 0)}
+            assert counts == {"view": (5, 0, 0), "other": (1, 1, 1)}
             assert [item["name"] for item in page["items"]] == ["view", "other"]
             assert (page["after"], page["total"]) == ("", 2)
-            assert http(server).get("/functions/view")["queued"] == 4
+            assert http(server).get("/functions/view")["queued"] == 5
         assert http(one).get("/overview?local=true")["queued"] == 2
         assert http(two).get("/functions/other?local=true")["queued"] == 1
-        assert http(one).call("GET", "/functions/other?local=true").status == 404
+        assert http(one).get("/functions/other?local=true")["queued"] == 0
         assert http(one).get("/functions/other")["queued"] == 1
 
 
