@@ -5,10 +5,9 @@ import functools
 import itertools
 from collections import Counter
 
-from tests.chaos.keys import KeyBook
-from tests.chaos.load import KEYED
+from tests.chaos.load import KEYED, Ledger
 from tests.chaos.members import Fleet, Member
-from tests.crash.load import FUNCTION, NEVER_SOON, Account, Job
+from tests.crash.load import FUNCTION, NEVER_SOON, Job
 from tests.support.gearman_peer import Kind, Peer
 from tests.support.waiting import PATIENCE, wait_for
 
@@ -21,8 +20,9 @@ class Books:
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
-        self.account = Account()
-        self.keys = KeyBook()
+        self.ledger = Ledger()
+        self.account = self.ledger.account
+        self.keys = self.ledger.keys
 
     def promised(self) -> set[bytes]:
         """The handles of jobs that have to be there."""
@@ -37,6 +37,7 @@ class Books:
         strangers = len(present.keys() - known)
         unanswered = sum(not job.handle for job in self.account.jobs.values()) + self.keys.unanswered
         assert strangers <= unanswered, f"{when}: {strangers} jobs are new, but only {unanswered} were never answered"
+        self._check_attempts(when)
         problems = self.keys.twice(self._times_fenced()) + self.account.problems + self.keys.problems
         assert not problems, f"{when}: {problems[:10]}"
 
@@ -64,6 +65,21 @@ class Books:
         said += [f"{len(twice)} are there twice, such as {sorted(twice)[:3]}"] if twice else []
         return "; ".join(said)
 
+    def _check_attempts(self, when: str) -> None:
+        """No attempt is counted that was not made, except those of which a worker may not have heard."""
+        more = {}
+        for member in self.fleet.alive:
+            for handle, attempts in (member.attempts() or {}).items():
+                job = self.account.handles.get(handle)
+                made = self.keys.given[handle] if job is None else job.given
+                if attempts > made:
+                    more[handle] = (attempts, made)
+        surplus = sum(attempts - made for attempts, made in more.values())
+        assert surplus <= self.ledger.unread, (
+            f"{when}: {surplus} attempts were counted that were not made, and only {self.ledger.unread} may not have "
+            f"been read; (counted, made) of some jobs: {dict(itertools.islice(more.items(), 5))}"
+        )
+
     def drain(self) -> None:
         """Take every job that is due from every server: each comes once, and afterwards none is owed."""
         given: Counter[bytes] = Counter()
@@ -81,6 +97,7 @@ class Books:
         if self._times_fenced() == before:
             assert not twice, f"{len(twice)} jobs came twice, such as {twice[:3]}"
             self.account.forget_ended()
+            self.ledger.unread = 0  # what is left was never due
         assert not self.account.problems, self.account.problems[:10]
 
     def _take_all(self, member: Member, given: Counter[bytes]) -> bool:
@@ -92,6 +109,7 @@ class Books:
                 worker.send(Kind.WORK_COMPLETE, assignment.handle, b"")
             worker.silence()
             return True
+        self.ledger.unread += 1
         return False
 
     def _owed(self) -> set[bytes]:
@@ -119,6 +137,7 @@ class Books:
 
     def _end(self, function: bytes, payload: bytes, handle: bytes) -> None:
         if function == KEYED:
+            self.keys.given[handle] += 1
             self.keys.ended.add(handle)
         elif (job := self.account.give(payload, handle)) is not None:
             job.ended = True
@@ -136,4 +155,5 @@ class Books:
     def summary(self) -> str:
         """How much of all that there was, for the person who reads the output."""
         plain = sum(1 for _ in self.account.handles)
-        return f"{plain} jobs without a key so far, {len(self.keys.acknowledged)} with one"
+        crossed = self.ledger.crossings.count
+        return f"{plain} jobs without a key so far, {len(self.keys.acknowledged)} with one; {crossed} ran elsewhere"

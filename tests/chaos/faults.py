@@ -9,8 +9,9 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Mapping
 
-from tests.chaos.members import LEASE, Fleet, Member
+from tests.chaos.members import GRACE, LEASE, Fleet, Member
 from tests.support import postgres
+from tests.support.link_relay import Direction, LinkRelays
 from tests.support.pgbouncer import PgBouncer
 from tests.support.postgres_pair import Pair
 from tests.support.postgres_proxy import Moment, commit, commit_answer, copy_data
@@ -18,12 +19,13 @@ from tests.support.waiting import wait_for
 
 SHORT_PAUSE, LONG_PAUSE = 0.3 * LEASE, 1.5 * LEASE
 LATEST = 0.6  # seconds: a server comes back as late as that after it was killed
+DEAF = (0.5, 4.5)  # seconds: a link on which a server hears nothing is dropped after three
 
 _never = threading.Event()
 
 
 class Stage:
-    """What a fault can act on. There is a cluster, or a pair; and there may be a pooler in front of it."""
+    """What a fault can act on. There is a cluster, or a pair; there may be a pooler in front of it, and relays."""
 
     def __init__(
         self,
@@ -32,12 +34,14 @@ class Stage:
         cluster: postgres.Cluster | None = None,
         pair: Pair | None = None,
         pooler: PgBouncer | None = None,
+        relays: LinkRelays | None = None,
     ) -> None:
         self.fleet = fleet
         self.chance = chance
         self._cluster = cluster
         self._pair = pair
         self._pooler = pooler
+        self._relays = relays
 
     @property
     def cluster(self) -> postgres.Cluster:
@@ -53,6 +57,12 @@ class Stage:
     def pooler(self) -> PgBouncer:
         assert self._pooler is not None
         return self._pooler
+
+    @property
+    def relays(self) -> LinkRelays:
+        """Between the servers."""
+        assert self._relays is not None
+        return self._relays
 
     def member(self) -> Member:
         return self.chance.choice(self.fleet.alive)
@@ -137,6 +147,24 @@ def cut_off_server(stage: Stage) -> None:
     member.proxy.restore()
 
 
+def cut_links_shortly(stage: Stage) -> None:
+    """Jobs that were lent go on where they are."""
+    _cut_links(stage, stage.chance.uniform(0, 0.8 * GRACE))
+
+
+def cut_links_for_long(stage: Stage) -> None:
+    """Jobs that were lent run again, and their first ends come too late."""
+    _cut_links(stage, stage.chance.uniform(1.2 * GRACE, 3 * GRACE))
+
+
+def one_way_links(stage: Stage) -> None:
+    """One end of each link hears nothing, and the other one hears everything."""
+    member, direction = stage.member(), stage.chance.choice(list(Direction))
+    with _links_fail(stage, member):
+        stage.relays.hold(member.name, direction)
+        pass_time(stage.chance.uniform(*DEAF))
+
+
 def kill_postmaster(stage: Stage) -> None:
     stage.cluster.kill()
     pass_time(stage.chance.uniform(0, LONG_PAUSE))
@@ -174,6 +202,9 @@ FAULTS: Mapping[str, Fault] = {
     "connection cut after COMMIT": cut_at_commit_answer,
     "COMMIT that outlives its connection": outlive_connection,
     "server cut off from PostgreSQL": cut_off_server,
+    "links of a server cut, at most 0.8 graces": cut_links_shortly,
+    "links of a server cut, at least 1.2 graces": cut_links_for_long,
+    "links of a server that pass one way": one_way_links,
     "kill -9 of the postmaster": kill_postmaster,
 }
 
@@ -222,3 +253,23 @@ def _cut(member: Member, moment: Moment) -> None:
     assert member.proxy is not None
     member.proxy.cut_at(moment)
     member.proxy.wait_until_cut()
+
+
+def _cut_links(stage: Stage, seconds: float) -> None:
+    member = stage.member()
+    with _links_fail(stage, member):
+        stage.relays.cut(member.name)
+        pass_time(seconds)
+
+
+@contextlib.contextmanager
+def _links_fail(stage: Stage, member: Member) -> Iterator[None]:
+    """Links that fail in the block are restored at its end. A job that was lent before or meanwhile may run again."""
+    member.faults += 1
+    try:
+        yield
+    finally:
+        stage.relays.restore()
+    others = {other.name for other in stage.fleet.alive if other is not member}
+    wait_for(lambda: stage.relays.linked(member.name) >= others, f"{member.name} has its links again")
+    member.faults += 1

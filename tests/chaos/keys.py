@@ -1,12 +1,13 @@
 """The book of jobs with unique keys: a key never runs twice at a time.
 
 An attempt begins when a worker gets the job and ends when the worker sends its end. Two attempts at a time are allowed
-only where the server that assigned the first had a fault meanwhile, or says that others took it for dead: then its job
-was taken over, which is what "at least once" means.
+only where the server that assigned the first, or the home of its job, had a fault meanwhile, or says that others took
+it for dead: then the job was taken over or given to another server, which is what "at least once" means.
 """
 
 import threading
-from typing import NamedTuple
+from collections import Counter
+from typing import NamedTuple, Self
 
 from tests.chaos.members import Member
 
@@ -14,9 +15,22 @@ from tests.chaos.members import Member
 class Attempt(NamedTuple):
     """A worker has the job."""
 
+    handle: bytes
     member: Member
     faults: int  # that its server had before
-    handle: bytes
+    home: Member  # of the job, which may be another server
+    home_faults: int
+
+    @classmethod
+    def at(cls, handle: bytes, member: Member, home: Member | None = None) -> Self:
+        """A worker of this server was given the job; the server is its home, unless told."""
+        home = member if home is None else home
+        return cls(handle, member, member.faults, home, home.faults)
+
+    def had_fault(self, fenced: dict[str, int]) -> bool:
+        """Whether one of its servers had a fault since then, or was taken for dead."""
+        servers = ((self.member, self.faults), (self.home, self.home_faults))
+        return any(member.faults > faults or fenced.get(member.name, 0) > 0 for member, faults in servers)
 
 
 class Overlap(NamedTuple):
@@ -27,9 +41,8 @@ class Overlap(NamedTuple):
     second: Attempt
 
     def is_excused(self, fenced: dict[str, int]) -> bool:
-        """Whether the first one's server was taken for dead, as far as is known at the end of a round."""
-        member = self.first.member
-        return member.faults > self.first.faults or fenced.get(member.name, 0) > 0
+        """Whether one of the first one's servers was taken for dead, as far as is known at the end of a round."""
+        return self.first.had_fault(fenced)
 
 
 class KeyBook:
@@ -43,6 +56,7 @@ class KeyBook:
         self.unanswered = 0  # submissions that were sent and not acknowledged
         self.acknowledged: set[bytes] = set()  # handles; several submissions may have been given the same
         self.ended: set[bytes] = set()  # handles whose end a worker has sent
+        self.given: Counter[bytes] = Counter()  # by handle: how many times a worker was given it
         self.problems: list[str] = []
 
     @property
@@ -69,6 +83,7 @@ class KeyBook:
             running = self._running.setdefault(key, [])
             self._overlaps += [Overlap(key, other, attempt) for other in running]
             running.append(attempt)
+            self.given[attempt.handle] += 1
 
     def end(self, key: bytes, attempt: Attempt) -> None:
         """The worker sends the end of the job next."""

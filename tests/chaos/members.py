@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -10,23 +11,31 @@ from typing import Self
 
 from tests.support import serving
 from tests.support.gearman_peer import Peer
+from tests.support.link_relay import LinkRelay
 from tests.support.postgres_proxy import CuttingProxy
 
 LEASE = 2.0  # seconds: the shortest one
+GRACE = 1.0  # seconds for which jobs stay with a server whose link is lost
 # What the log of a server says when others took it for dead, and what theirs say of it.
 FENCED = "fenced: other servers have taken over"
 FENCES = "server fenced, it has stood still  server={}"
+_JOINED = re.compile(r"joined the cluster .*\bnode=(\d+)")
+_NODE_BITS = 32  # of an id: the number of the node that gave it out is above them
 
 
 class Member:
     """One server. Its name and its port stay the same over its lives."""
 
-    def __init__(self, name: str, store: str, proxy: CuttingProxy | None = None) -> None:
+    def __init__(
+        self, name: str, store: str, proxy: CuttingProxy | None = None, relay: LinkRelay | None = None
+    ) -> None:
         self.name = name
         self.port = 0
         self.proxy = proxy  # between it and PostgreSQL
+        self.relay = relay  # between it and the servers that dial it
         self.faults = 0  # that it had: a job that it has assigned before may run again
         self._store = store
+        self._nodes: set[int] = set()  # that it was in earlier lives
         self._running: AbstractContextManager[serving.ServerProcess] | None = None
         self._server: serving.ServerProcess | None = None
 
@@ -48,7 +57,7 @@ class Member:
         ports = [self.port] if self.port else filter(serving.is_free, random.sample(serving.PORTS, 5))
         for port in ports:
             flags = ("--listen", f"gearman://{serving.HOST}:{port}", "--node-name", self.name, "--lease", f"{LEASE:g}s")
-            running = serving.serve("--store", self._store, *flags)
+            running = serving.serve("--store", self._store, *flags, *self._peer_door())
             try:
                 self._server = running.__enter__()
             except AssertionError:
@@ -56,8 +65,23 @@ class Member:
                     raise
                 continue  # somebody else has taken the port meanwhile
             self._running, self.port = running, port
+            if self.relay is not None:
+                [url] = [url for url in self._server.urls if url.startswith("peer://")]
+                self.relay.target = int(url.rpartition(":")[2])
             return
         raise AssertionError(f"{self.name} found no port")
+
+    def _peer_door(self) -> tuple[str, ...]:
+        if self.relay is None:
+            return ()
+        advertised = f"{serving.HOST}:{self.relay.port}"
+        return ("--listen", f"peer://{serving.HOST}:0", "--advertise", advertised, "--link-grace", f"{GRACE:g}s")
+
+    def is_node(self, number: int) -> bool:
+        """Whether it is the node of this number in the cluster, or was."""
+        if number not in self._nodes and self._server is not None:
+            self._nodes.update(map(int, _JOINED.findall(self._server.stderr)))
+        return number in self._nodes
 
     def kill(self) -> None:
         self.faults += 1
@@ -90,8 +114,13 @@ class Member:
 
     def jobs(self) -> list[bytes] | None:
         """The handles of the jobs that it has; None: it does not answer."""
+        attempts = self.attempts()
+        return None if attempts is None else list(attempts)
+
+    def attempts(self) -> dict[bytes, int] | None:
+        """How many attempts each of its jobs has had, by handle; None: it does not answer."""
         with contextlib.suppress(OSError, AssertionError), Peer(self.port) as peer:
-            return [handle for handle, *_ in peer.listing("show jobs")]
+            return {handle: int(attempts) for handle, attempts, *_ in peer.listing("show jobs")}
         return None
 
     def show(self) -> None:
@@ -100,6 +129,8 @@ class Member:
             print(f"--- {self.name}\n{self._server.account()}", file=sys.stderr)
 
     def _leave(self) -> None:
+        if self._server is not None:
+            self._nodes.update(map(int, _JOINED.findall(self._server.stderr)))
         running, self._running, self._server = self._running, None, None
         if running is not None:
             running.__exit__(None, None, None)
@@ -138,3 +169,8 @@ class Fleet:
 
     def of(self, port: int) -> Member:
         return next(member for member in self.members if member.port == port)
+
+    def home(self, handle: bytes) -> Member | None:
+        """The server that gave out a handle; None if it is not known yet as the node that it is."""
+        node = int(handle.rpartition(b":")[2]) >> _NODE_BITS
+        return next((member for member in self.members if member.is_node(node)), None)

@@ -19,7 +19,7 @@ def run(stage: Stage, faults: Mapping[str, Fault], rounds: int, then: Fault | No
     books = Books(stage.fleet)
     for number, name in enumerate(itertools.islice(deck(list(faults), stage.chance), rounds or len(faults))):
         seed = stage.chance.randrange(2**32)
-        with under_load(stage.fleet, books.account, books.keys, seed, str(number)):
+        with under_load(stage.fleet, books.ledger, seed, str(number)):
             pass_time(_pause(stage.chance))
             faults[name](stage)
             pass_time(_pause(stage.chance))

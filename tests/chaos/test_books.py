@@ -71,8 +71,8 @@ ONE, OTHER = Member("one", "memory"), Member("other", "memory")
 
 
 def run_twice(book: KeyBook) -> None:
-    book.begin(b"key", b"payload", Attempt(ONE, ONE.faults, b"H:1"))
-    book.begin(b"key", b"payload", Attempt(OTHER, OTHER.faults, b"H:2"))
+    book.begin(b"key", b"payload", Attempt.at(b"H:1", ONE))
+    book.begin(b"key", b"payload", Attempt.at(b"H:2", OTHER))
 
 
 def test_a_key_that_runs_twice_at_a_time_is_noticed_once(book: KeyBook) -> None:
@@ -87,7 +87,7 @@ def test_a_key_may_run_again_when_its_server_was_taken_for_dead(book: KeyBook) -
 
 
 def test_a_key_may_run_again_after_its_end(book: KeyBook) -> None:
-    attempt = Attempt(ONE, ONE.faults, b"H:1")
+    attempt = Attempt.at(b"H:1", ONE)
     book.begin(b"key", b"payload", attempt)
     book.end(b"key", attempt)
     run_twice(book)

@@ -8,17 +8,21 @@ import pytest
 from tests.chaos import faults, rounds
 from tests.chaos.members import Fleet, Member
 from tests.support import postgres
+from tests.support.link_relay import LinkRelays
 from tests.support.postgres_programs import NEWEST, PEERS
 from tests.support.postgres_proxy import CuttingProxy
 
 pytestmark = pytest.mark.peer(PEERS[NEWEST])
 
-SERVERS = 3
+NAMES = ("server-0", "server-1", "server-2")
+SHORT = 11  # rounds of a run without --chaos-rounds; the seed decides which faults
 
 
 def test_servers_and_postgresql_fail_in_every_way(chaos_rounds: int, only: list[str], seed: int) -> None:
     with postgres.running() as cluster, contextlib.ExitStack() as stack:
-        proxies = [stack.enter_context(CuttingProxy(cluster.port)) for _ in range(SERVERS)]
-        members = [Member(f"server-{number}", proxy.url(), proxy) for number, proxy in enumerate(proxies)]
-        with Fleet(members) as fleet:
-            rounds.run(faults.Stage(fleet, random.Random(seed), cluster), faults.chosen(only), chaos_rounds)
+        relays = stack.enter_context(LinkRelays(NAMES))
+        proxies = {name: stack.enter_context(CuttingProxy(cluster.port)) for name in NAMES}
+        fleet = Fleet([Member(name, proxy.url(), proxy, relays[name]) for name, proxy in proxies.items()])
+        stage = faults.Stage(stack.enter_context(fleet), random.Random(seed), cluster, relays=relays)
+        chosen = faults.chosen(only)
+        rounds.run(stage, chosen, chaos_rounds or min(SHORT, len(chosen)))
