@@ -7,7 +7,7 @@ import pytest
 from tests.chaos.check import Books
 from tests.chaos.keys import Attempt, KeyBook
 from tests.chaos.members import Fleet, Member
-from tests.crash.load import FUNCTION
+from tests.crash.load import FUNCTION, Job
 from tests.support import postgres
 from tests.support.gearman_peer import Kind, Peer
 from tests.support.postgres_programs import NEWEST, PEERS
@@ -53,6 +53,21 @@ def test_a_job_that_nobody_submitted_is_noticed(fleet: Fleet) -> None:
 
 
 @needs_postgresql
+def test_an_attempt_that_nobody_made_is_noticed(fleet: Fleet) -> None:
+    books = Books(fleet)
+    with Peer(fleet.members[0].port) as client:
+        job = Job(b"payload", Kind.SUBMIT_JOB_BG, b"")
+        books.account.add(job)
+        books.account.acknowledge(job, client.submit(FUNCTION, b"", job.payload, kind=Kind.SUBMIT_JOB_BG))
+    with Peer(fleet.members[0].port).register(FUNCTION) as unknown:
+        unknown.grab()
+    with pytest.raises(AssertionError, match="1 attempts were counted that were not made, and only 0 may not have"):
+        books.check("after")
+    books.ledger.unread = 1
+    books.check("after")
+
+
+@needs_postgresql
 def test_a_drain_leaves_what_is_not_due(fleet: Fleet) -> None:
     books = Books(fleet)
     books.drain()
@@ -84,6 +99,14 @@ def test_a_key_that_runs_twice_at_a_time_is_noticed_once(book: KeyBook) -> None:
 def test_a_key_may_run_again_when_its_server_was_taken_for_dead(book: KeyBook) -> None:
     run_twice(book)
     assert book.twice({"one": 1}) == []
+
+
+def test_a_key_may_run_again_when_the_home_of_its_job_had_a_fault(book: KeyBook) -> None:
+    home = Member("home", "memory")
+    book.begin(b"key", b"payload", Attempt.at(b"H:1", ONE, home))
+    home.faults += 1
+    book.begin(b"key", b"payload", Attempt.at(b"H:2", OTHER))
+    assert book.twice({}) == []
 
 
 def test_a_key_may_run_again_after_its_end(book: KeyBook) -> None:
