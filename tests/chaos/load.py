@@ -20,6 +20,7 @@ KEYED = b"keyed"
 KEYS = [b"key-%d" % number for number in range(3)]
 HOLD = 0.1  # seconds that a worker has a job with a key: most of the time, another one with its key could run
 RETRY = 0.05  # seconds until the next server is tried
+_GRAB = request(Kind.GRAB_JOB_UNIQ)
 WORKERS = 2  # of each kind, for each server
 
 
@@ -30,7 +31,7 @@ class Ledger:
         self.account = Account()
         self.keys = KeyBook()
         self.crossings = Crossings()
-        self.unread = 0  # answers to requests for a job that a worker may not have read: it may have been assigned one
+        self.unread = 0  # requests for a job whose answers a worker has not read: each may have been assigned one
 
 
 class Roamer(Peer):
@@ -113,11 +114,23 @@ class Client(Submitter, load.Client):
 
 
 class Taker(Roamer):
-    """A worker: it may have been given a job that it does not know of when its connection ends."""
+    """A worker. If its connection ends before it has read an answer, it may have been given a job without knowing."""
+
+    _asks = False  # for a job, and has no answer yet
+
+    def send(self, *packets: bytes) -> None:
+        self._asks = packets == (_GRAB,)
+        super().send(*packets)
+
+    def packet(self) -> tuple[int, bytes]:
+        kind, body = super().packet()
+        self._asks = self._asks and kind == Kind.NOOP
+        return kind, body
 
     def lost(self) -> None:
         with self.account.lock:
-            self.ledger.unread += 1
+            self.ledger.unread += self._asks
+        self._asks = False
 
 
 class Worker(Taker, load.Worker):
@@ -173,7 +186,7 @@ class KeyWorker(Taker):
             self._held = None
 
     def work(self) -> None:
-        self.send(request(Kind.GRAB_JOB_UNIQ))
+        self.send(_GRAB)
         kind, body = self.packet()
         while kind == Kind.NOOP:
             kind, body = self.packet()

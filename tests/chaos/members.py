@@ -1,6 +1,7 @@
 """The servers of a cluster as processes, each of which can be killed, stopped and cut off from PostgreSQL."""
 
 import contextlib
+import itertools
 import random
 import re
 import signal
@@ -31,6 +32,7 @@ class Member:
     ) -> None:
         self.name = name
         self.port = 0
+        self._peer_port = 0  # of a server with a relay
         self.proxy = proxy  # between it and PostgreSQL
         self.relay = relay  # between it and the servers that dial it
         self.faults = 0  # that it had: a job that it has assigned before may run again
@@ -54,28 +56,32 @@ class Member:
 
     def start(self) -> None:
         assert self._server is None, f"{self.name} runs already"
-        ports = [self.port] if self.port else filter(serving.is_free, random.sample(serving.PORTS, 5))
-        for port in ports:
+        for port, peer_port in self._ports():
             flags = ("--listen", f"gearman://{serving.HOST}:{port}", "--node-name", self.name, "--lease", f"{LEASE:g}s")
-            running = serving.serve("--store", self._store, *flags, *self._peer_door())
+            running = serving.serve("--store", self._store, *flags, *self._peer_door(peer_port))
             try:
                 self._server = running.__enter__()
             except AssertionError:
                 if self.port:
                     raise
                 continue  # somebody else has taken the port meanwhile
-            self._running, self.port = running, port
-            if self.relay is not None:
-                [url] = [url for url in self._server.urls if url.startswith("peer://")]
-                self.relay.target = int(url.rpartition(":")[2])
+            self._running, self.port, self._peer_port = running, port, peer_port
             return
         raise AssertionError(f"{self.name} found no port")
 
-    def _peer_door(self) -> tuple[str, ...]:
+    def _peer_door(self, port: int) -> tuple[str, ...]:
         if self.relay is None:
             return ()
-        advertised = f"{serving.HOST}:{self.relay.port}"
-        return ("--listen", f"peer://{serving.HOST}:0", "--advertise", advertised, "--link-grace", f"{GRACE:g}s")
+        self.relay.target = port
+        listen, advertise = f"peer://{serving.HOST}:{port}", f"{serving.HOST}:{self.relay.port}"
+        return ("--listen", listen, "--advertise", advertise, "--link-grace", f"{GRACE:g}s")
+
+    def _ports(self) -> list[tuple[int, int]]:
+        """Of both doors: those that it has had, or some to choose from."""
+        if self.port:
+            return [(self.port, self._peer_port)]
+        free = list(filter(serving.is_free, random.sample(serving.PORTS, 10)))
+        return list(itertools.pairwise(free))[::2]
 
     def is_node(self, number: int) -> bool:
         """Whether it is the node of this number in the cluster, or was."""

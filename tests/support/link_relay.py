@@ -54,7 +54,7 @@ class LinkRelay:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.target = 0  # the port of the peer door; another one with each life of the server
+        self.target = 0  # the port of the peer door
         self.listener = socket.create_server((serving.HOST, 0))
 
     @property
