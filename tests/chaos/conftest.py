@@ -2,14 +2,14 @@
 
     pytest tests/chaos --chaos-rounds 1000 --chaos-seed 7 --chaos-only "kill -9 of the postmaster"
 
-The options exist when this folder is named on the command line (`make chaos`); without them, each fault occurs once.
+The options exist when this folder is named on the command line (`make chaos`); without them, no fault occurs twice.
 """
 
 import random
 
 import pytest
 
-SHORT = 0  # rounds: one for each fault
+SHORT = 0  # rounds: one for each fault, or as many as a test has time for
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.chaos.members import Fleet, Member
 from tests.support import postgres
-from tests.support.gearman_peer import Assignment, Kind, Peer
+from tests.support.gearman_peer import Kind, Peer, woken, worker
 from tests.support.link_relay import Direction, LinkRelays
 from tests.support.postgres_programs import NEWEST, PEERS
 from tests.support.waiting import wait_for
@@ -37,37 +37,27 @@ def fleet_of(cluster: postgres.Cluster, relays: LinkRelays) -> Fleet:
 @contextlib.contextmanager
 def far_worker(fleet: Fleet) -> Iterator[Peer]:
     """A worker at the second server that sleeps."""
-    with Peer(fleet.members[1].port).register(b"f") as worker:
-        worker.send(Kind.PRE_SLEEP).silence()
-        yield worker
-
-
-def woken(worker: Peer) -> Assignment:
-    """The job for which a worker is woken. It may have gone back before the worker asks."""
-    while True:
-        worker.expect(Kind.NOOP)
-        job = worker.take()
-        if job is not None:
-            return job
-        worker.send(Kind.PRE_SLEEP)
+    with worker(fleet.members[1].port, b"f") as taker:
+        taker.send(Kind.PRE_SLEEP).silence()
+        yield taker
 
 
 def test_jobs_cross_again_when_links_are_restored(fleet: Fleet, relays: LinkRelays) -> None:
     relays.cut("one")
     assert relays.linked("one") == set()
-    with far_worker(fleet) as worker, Peer(fleet.members[0].port) as client:
+    with far_worker(fleet) as taker, Peer(fleet.members[0].port) as client:
         handle = client.submit(b"f", kind=Kind.SUBMIT_JOB_BG)
-        worker.silence()
+        taker.silence()
         relays.restore()
-        assert woken(worker).handle == handle
-        worker.send(Kind.WORK_COMPLETE, handle, b"")
+        assert woken(taker).handle == handle
+        taker.send(Kind.WORK_COMPLETE, handle, b"")
 
 
 @pytest.mark.parametrize("direction", Direction)
 def test_nothing_is_lost_by_a_link_that_passes_one_way(fleet: Fleet, relays: LinkRelays, direction: Direction) -> None:
-    with far_worker(fleet) as worker, Peer(fleet.members[0].port) as client:
+    with far_worker(fleet) as taker, Peer(fleet.members[0].port) as client:
         relays.hold("two", direction)
         handle = client.submit(b"f", kind=Kind.SUBMIT_JOB_BG)
         relays.restore()
-        assert woken(worker).handle == handle
-        worker.send(Kind.WORK_COMPLETE, handle, b"")
+        assert woken(taker).handle == handle
+        taker.send(Kind.WORK_COMPLETE, handle, b"")

@@ -111,6 +111,16 @@ def worker(port: int, *functions: bytes) -> "Peer":
     return Peer(port).register(*functions)
 
 
+def woken(taker: "Peer") -> Assignment:
+    """The job for which a worker that sleeps is woken. Another one may have been quicker."""
+    while True:
+        taker.expect(Kind.NOOP)
+        job = taker.take()
+        if job is not None:
+            return job
+        taker.send(Kind.PRE_SLEEP)
+
+
 def _shown(kind: int, body: bytes) -> str:
     name = Kind(kind).name if kind in Kind.__members__.values() else str(kind)
     return f"{name} {body[:200]!r}" + ("..." if len(body) > 200 else "")

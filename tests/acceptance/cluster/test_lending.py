@@ -7,7 +7,7 @@ import pytest
 
 from tests.acceptance.cluster.conftest import POSTGRESQL, Pair, member
 from tests.support import serving
-from tests.support.gearman_peer import Assignment, Kind, Peer, worker
+from tests.support.gearman_peer import Kind, Peer, woken, worker
 from tests.support.http_peer import Peer as HttpPeer
 from tests.support.waiting import wait_for
 
@@ -22,16 +22,6 @@ def idle_worker(server: serving.ServerProcess, *functions: bytes) -> Iterator[Pe
     with worker(server.port, *functions or (FUNCTION,)) as taker:
         taker.send(Kind.PRE_SLEEP)
         yield taker
-
-
-def woken(taker: Peer) -> Assignment:
-    """The job for which a worker that sleeps is woken. Another one may have been quicker."""
-    while True:
-        taker.expect(Kind.NOOP)
-        job = taker.take()
-        if job is not None:
-            return job
-        taker.send(Kind.PRE_SLEEP)
 
 
 def record(server: serving.ServerProcess, handle: bytes) -> dict[str, object]:
