@@ -1,20 +1,23 @@
 """The relays between servers do to links what faults ask of them."""
 
 import contextlib
+import socket
 from collections.abc import Iterator
 
 import pytest
 
+from geartrain.wire import peer as wire
 from tests.chaos.members import Fleet, Member
-from tests.support import postgres
+from tests.support import postgres, serving
 from tests.support.gearman_peer import Kind, Peer, woken, worker
-from tests.support.link_relay import Direction, LinkRelays
+from tests.support.link_relay import PATIENCE, Direction, LinkRelays
 from tests.support.postgres_programs import NEWEST, PEERS
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.peer(PEERS[NEWEST])
 
 NAMES = ("one", "two")
+SOON = 0.1  # seconds: what is held does not come later either
 
 
 @pytest.fixture
@@ -40,6 +43,26 @@ def far_worker(fleet: Fleet) -> Iterator[Peer]:
     with worker(fleet.members[1].port, b"f") as taker:
         taker.send(Kind.PRE_SLEEP).silence()
         yield taker
+
+
+def test_one_direction_is_held_and_the_other_one_passes(relays: LinkRelays) -> None:
+    with socket.create_server((serving.HOST, 0)) as door, contextlib.ExitStack() as stack:
+        relays["two"].target = door.getsockname()[1]
+        one = stack.enter_context(socket.create_connection((serving.HOST, relays["two"].port), PATIENCE))
+        hello = wire.encode(wire.Hello(wire.MAGIC, wire.VERSION, 1, "one", bytes(wire.NONCE_BYTES)))
+        one.sendall(hello)
+        two = stack.enter_context(door.accept()[0])
+        assert two.recv(len(hello), socket.MSG_WAITALL) == hello
+        relays.hold("two", Direction.IN)
+        one.sendall(b"held")
+        two.sendall(b"passes")
+        assert one.recv(6, socket.MSG_WAITALL) == b"passes"
+        two.settimeout(SOON)
+        with pytest.raises(TimeoutError):
+            two.recv(1)
+        two.settimeout(PATIENCE)
+        relays.restore()
+        assert two.recv(4, socket.MSG_WAITALL) == b"held"
 
 
 def test_jobs_cross_again_when_links_are_restored(fleet: Fleet, relays: LinkRelays) -> None:
