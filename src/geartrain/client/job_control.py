@@ -129,6 +129,8 @@ class JobControl:
                 raise
             while server.protocol is protocol:  # until the server has stopped: then its successor is asked
                 await asyncio.sleep(_PAUSE_SECONDS)
+                if self._submissions.cluster:  # it may be another server that does not answer, or another one may know
+                    break
             raise ServerGoneError(error.text) from None
         finally:
             if not watch.done:

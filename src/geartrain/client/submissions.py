@@ -189,10 +189,12 @@ class Submissions:
                 answer = await question(server, acceptance)
                 if is_certain or not is_unknown(answer):
                     return answer
-            except CONNECTION_ERRORS as error:
+            except (*CONNECTION_ERRORS, AdminError) as error:
                 if isinstance(error, UnsupportedError) or self.closed:
                     raise
-                if server.protocol is protocol and (is_certain or not isinstance(error, ResultGoneError)):
+                is_away = _is_away(error) and self.cluster and loop.time() <= known_by
+                is_unsure = isinstance(error, ResultGoneError) and not is_certain
+                if server.protocol is protocol and not (is_away or is_unsure):
                     raise
             if server.protocol is protocol:
                 await asyncio.sleep(_PAUSE_SECONDS)
@@ -225,6 +227,11 @@ class Submissions:
             return
         if job.error is None:
             self.hand_over(job, server)
+
+
+def _is_away(error: Exception) -> bool:
+    """Whether the server that has a job, or the one that was asked, stops or does not answer."""
+    return isinstance(error, ServerGoneError) or (isinstance(error, AdminError) and error.kind == "unavailable")
 
 
 def _open_protocol(server: PooledServer) -> ClientProtocol:
