@@ -74,6 +74,7 @@ COLD = (
     "doors/gearmonkey/script_commands.py",
     "doors/gearmonkey/session_commands.py",
     "doors/gearmonkey/transaction.py",
+    "doors/peer/mirrors.py",
     "doors/periodic/first_due.py",
     "doors/periodic/config.py",
     "doors/periodic/locks.py",

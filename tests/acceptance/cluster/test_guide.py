@@ -24,7 +24,7 @@ from tests.support.waiting import wait_for
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "cluster.md"
 PROMISES = ROOT / "docs" / "promises.md"
-PORTS = ("4731", "4732", "4733")
+PORTS = ("4731", "4732", "4733", "4741", "4742", "4743")
 PID_FILES = ("one.pid", "two.pid", "three.pid")
 # What is asked again until it is as on the page: servers join, are taken over and leave in their own time.
 ASKED_AGAIN = ("geartrain cluster --server", "cat ", "geartrain show")
