@@ -23,6 +23,7 @@ class Books:
         self.ledger = Ledger()
         self.account = self.ledger.account
         self.keys = self.ledger.keys
+        self._older: set[bytes] = set()  # payloads of jobs of earlier rounds
 
     def promised(self) -> set[bytes]:
         """The handles of jobs that have to be there."""
@@ -66,14 +67,16 @@ class Books:
         return "; ".join(said)
 
     def _check_attempts(self, when: str) -> None:
-        """No attempt is counted that was not made, except those of which a worker may not have heard."""
+        """No attempt is counted that was not made, except those of which a worker may not have heard.
+
+        This is about jobs of this round: one whose end was lost may have had such attempts in earlier ones.
+        """
         more = {}
         for member in self.fleet.alive:
             for handle, attempts in (member.attempts() or {}).items():
                 job = self.account.handles.get(handle)
-                made = self.keys.given[handle] if job is None else job.given
-                if attempts > made:
-                    more[handle] = (attempts, made)
+                if job is not None and job.payload not in self._older and attempts > job.given:
+                    more[handle] = (attempts, job.given)
         surplus = sum(attempts - made for attempts, made in more.values())
         assert surplus <= self.ledger.unread, (
             f"{when}: {surplus} attempts were counted that were not made, and only {self.ledger.unread} may not have "
@@ -97,7 +100,8 @@ class Books:
         if self._times_fenced() == before:
             assert not twice, f"{len(twice)} jobs came twice, such as {twice[:3]}"
             self.account.forget_ended()
-            self.ledger.unread = 0  # what is left was never due
+        self._older |= {job.payload for job in self.account.handles.values()} | self.account.jobs.keys()
+        self.ledger.unread = 0
         assert not self.account.problems, self.account.problems[:10]
 
     def _take_all(self, member: Member, given: Counter[bytes]) -> bool:
@@ -137,7 +141,6 @@ class Books:
 
     def _end(self, function: bytes, payload: bytes, handle: bytes) -> None:
         if function == KEYED:
-            self.keys.given[handle] += 1
             self.keys.ended.add(handle)
         elif (job := self.account.give(payload, handle)) is not None:
             job.ended = True

@@ -6,7 +6,6 @@ it for dead: then the job was taken over or given to another server, which is wh
 """
 
 import threading
-from collections import Counter
 from typing import NamedTuple, Self
 
 from tests.chaos.members import Member
@@ -56,7 +55,6 @@ class KeyBook:
         self.unanswered = 0  # submissions that were sent and not acknowledged
         self.acknowledged: set[bytes] = set()  # handles; several submissions may have been given the same
         self.ended: set[bytes] = set()  # handles whose end a worker has sent
-        self.given: Counter[bytes] = Counter()  # by handle: how many times a worker was given it
         self.problems: list[str] = []
 
     @property
@@ -83,7 +81,6 @@ class KeyBook:
             running = self._running.setdefault(key, [])
             self._overlaps += [Overlap(key, other, attempt) for other in running]
             running.append(attempt)
-            self.given[attempt.handle] += 1
 
     def end(self, key: bytes, attempt: Attempt) -> None:
         """The worker sends the end of the job next."""

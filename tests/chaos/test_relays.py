@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from geartrain.wire import peer as wire
+from tests.chaos.faults import pass_time
 from tests.chaos.members import Fleet, Member
 from tests.support import postgres, serving
 from tests.support.gearman_peer import Kind, Peer, woken, worker
@@ -17,6 +18,7 @@ from tests.support.waiting import wait_for
 pytestmark = pytest.mark.peer(PEERS[NEWEST])
 
 NAMES = ("one", "two")
+REPORTED = 0.5  # seconds: twenty times what it takes until a home hears that a job was started
 SOON = 0.1  # seconds: what is held does not come later either
 
 
@@ -74,6 +76,22 @@ def test_jobs_cross_again_when_links_are_restored(fleet: Fleet, relays: LinkRela
         relays.restore()
         assert woken(taker).handle == handle
         taker.send(Kind.WORK_COMPLETE, handle, b"")
+
+
+def test_an_attempt_that_outlasts_the_grace_counts_once(fleet: Fleet, relays: LinkRelays) -> None:
+    """The home has queued the job again, and lets it go on where it runs when the link is back."""
+    home, _ = fleet.members
+    with far_worker(fleet) as taker, Peer(home.port) as client:
+        handle = client.submit(b"f", kind=Kind.SUBMIT_JOB_BG)
+        assert woken(taker).handle == handle
+        pass_time(REPORTED)
+        taker.silence()
+        relays.cut("one")
+        wait_for(lambda: home.attempts() == {handle: 1}, "the home has queued the job again")
+        relays.restore()
+        wait_for(lambda: home.attempts() == {handle: 0}, "the job goes on")
+        taker.send(Kind.WORK_COMPLETE, handle, b"")
+        wait_for(lambda: home.jobs() == [], "it has ended")
 
 
 @pytest.mark.parametrize("direction", Direction)

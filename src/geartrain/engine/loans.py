@@ -145,12 +145,17 @@ class LoanVerbs(ClientVerbs):
     def _lose_jobs(self, worker: Worker, jobs: list[LiveJob], reason: str) -> None:
         raise NotImplementedError
 
-    def entrust(self, worker: Worker, job: LiveJob) -> None:
-        """A server that could not be reached still runs a job, which is in its queue again: let it go on there."""
+    def entrust(self, worker: Worker, job: LiveJob, is_counted: bool) -> None:
+        """A server that could not be reached still runs a job, which is in its queue again: let it go on there.
+
+        `is_counted`: this attempt was counted when the server was lost.
+        """
         function = self.functions[job.function]
         enter(job, RUNNING)
         function.queues[job.priority].remove(job)
         self._entrust(function, job, worker)
+        if is_counted:
+            job.attempts -= 1
 
     def _is_abandoned(self, job: LiveJob) -> bool:
         """Whether no client waits for a foreground job any more."""

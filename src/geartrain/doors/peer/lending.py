@@ -104,6 +104,7 @@ class Lending:
         self.crews: dict[int, DistantWorker] = {}  # by the other server's number
         self.lent: dict[int, DistantWorker] = {}  # by job
         self.holder = DistantWorker(link, 0)  # offers nothing, and has jobs that the other server had before
+        self._counted: set[int] = set()  # jobs that the other server had started when it could not be reached any more
         self._told: dict[bytes, Place] = {}  # what the other server knows of jobs that wait
         self.returned = 0  # jobs that came back and had not been started
         self._verdicts = 0  # that arrived over this connection
@@ -133,6 +134,8 @@ class Lending:
             job = engine.jobs.get(id)
             if job is not None and id not in worker.started:
                 engine.take_back(worker, job)
+            elif job is not None:
+                self._counted.add(id)
         crews, self.crews = self.crews, {}
         for worker in crews.values():
             worker.leave()
@@ -239,10 +242,11 @@ class Lending:
                 continue
             job = engine.jobs.get(id)
             if job is not None and job.state is QUEUED and id not in engine.borrowed:
-                engine.entrust(self.holder, job)
+                engine.entrust(self.holder, job, id in self._counted)
                 self.adopt(id)
             else:
                 self._link.send(wire.Revoke(id))
+        self._counted.clear()
 
     # Reports and verdicts
 
