@@ -78,7 +78,7 @@ class LoanVerbs(ClientVerbs):
             return False
         del self.borrowed[job.id]
         loan.watching.discard(job)
-        job.watchers = None
+        job.watchers = [watcher for watcher in job.watchers or () if watcher is not loan] or None
         job.background = True
         for name in _STORED:
             setattr(job, name, getattr(stored, name))

@@ -84,7 +84,7 @@ class LinkLoan(Loan):
             self._link.engine.borrowed[id] = other
             self.watching.discard(job)
             other.watching.add(job)
-            job.watchers = [other]
+            job.watchers = [other if watcher is self else watcher for watcher in job.watchers or ()]
         for frame in [frame for frame in self.unsettled if frame.id == id]:
             self.unsettled.remove(frame)
             other.verdict(frame)
@@ -127,7 +127,7 @@ class LinkLoan(Loan):
         if self.jobs.pop(id, None) is None or job is None:
             return
         self.watching.discard(job)
-        job.watchers = None
+        job.watchers = [watcher for watcher in job.watchers or () if watcher is not self] or None
         if job.state is QUEUED:
             engine.return_loan(job)
         else:
