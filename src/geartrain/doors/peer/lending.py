@@ -272,6 +272,7 @@ class Lending:
         worker = self.lent.get(frame.id)
         job = self._link.engine.jobs.get(frame.id)
         if worker is not None and job is not None:
+            worker.started.add(frame.id)
             report(self, worker, job, frame)
         return True
 
@@ -304,7 +305,6 @@ class Lending:
             self._link.settle(durable[-1])
 
     def _started(self, worker: DistantWorker, job: LiveJob, frame: wire.Started) -> None:
-        worker.started.add(job.id)
         if job.owner is worker:
             job.started_at = self._link.engine.now
 
