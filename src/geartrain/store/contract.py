@@ -128,7 +128,9 @@ COMMITTED: Final = CommitOutcome({})
 
 
 FAILED: Final = int(JobState.FAILED)
-RESERVED: Final = int(JobState.RESERVING)  # of a row that only has the unique key of a foreground job
+# The state of a row that only has the unique key of a foreground job. No job has it: one that is reserving, and is
+# written again before its key is known to be its own, must not be taken for such a row.
+RESERVED: Final = 100
 
 
 class ResultLimits(NamedTuple):

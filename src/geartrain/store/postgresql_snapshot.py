@@ -72,9 +72,12 @@ class PostgresqlSnapshot:
 
     def jobs(self, notice: Notice) -> Iterator[Job]:
         """Every unfinished job by id; invalid rows are skipped, with a call of `notice`."""
+        state = contract.COLUMNS.index("state")
         for row in self._select("jobs", contract.COLUMNS, "id"):
             try:
-                yield rows.job(packed.from_job(row), Job)
+                values = packed.from_job(row)
+                if values[state] != contract.RESERVED:  # else only the unique key of a foreground job
+                    yield rows.job(values, Job)
             except rows.BrokenRowError as broken:
                 notice(f"row {row[0]} skipped: {broken}")
 

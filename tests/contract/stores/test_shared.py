@@ -521,3 +521,60 @@ def test_a_newer_layout_is_refused_if_it_does_not_allow_older_servers(
     cluster.query(f"UPDATE {schema}.meta SET value = 99 WHERE name = 'oldest_layout'")
     with pytest.raises(StoreError, match="newer Geartrain"):
         PostgresqlStore(schema_url).open()
+
+
+class TestKeysOfForegroundJobs:
+    """The store has the unique key of a foreground job, and nothing else of it."""
+
+    def test_the_key_is_taken_until_the_job_has_ended(self, join: Join) -> None:
+        one, two = join("one"), join("two")
+        foreground, background = own(one, 1, unique=b"key"), own(two, 1, unique=b"key")
+        one.commit(reserved(foreground))
+        twins = two.commit(accepted(background)).twins
+        assert {id: twin.handle for id, twin in twins.items()} == {background.id: foreground.handle}
+        released = Batch()
+        released.removed_jobs = [foreground.id]
+        one.commit(released)
+        assert not two.commit(accepted(background)).twins
+        assert ids(one) == [background.id]
+
+    def test_it_is_no_job(self, join: Join) -> None:
+        store = join("one")
+        store.commit(reserved(own(store, 1, unique=b"key", payload=b"secret")))
+        assert ids(store) == []
+
+    def test_it_is_free_when_its_server_is_gone(self, join: Join) -> None:
+        one, two = join("one"), join("two")
+        one.commit(reserved(own(one, 1, unique=b"key")))
+        one.commit(accepted(own(one, 2)))
+        assert two.accuse(seen(two, one))
+        assert two.take(100) is not None
+        assert ids(two) == [own(one, 2).id]
+        assert not two.commit(accepted(own(two, 1, unique=b"key"))).twins
+
+    def test_it_becomes_a_background_job(self, join: Join) -> None:
+        store = join("one")
+        job = own(store, 1, unique=b"key")
+        store.commit(reserved(job))
+        changed = Batch()
+        changed.changed = [contract.row(job)]
+        store.commit(changed)
+        assert ids(store) == [job.id]
+
+    def test_a_job_that_is_written_while_it_reserves_its_key_is_a_job(self, join: Join) -> None:
+        """As after a failover, when all jobs are written again."""
+        one, two = join("one"), join("two")
+        job = own(one, 1, unique=b"key")
+        job.state = JobState.RESERVING
+        changed = Batch()
+        changed.changed = [contract.row(job)]
+        one.commit(changed)
+        assert two.accuse(seen(two, one))
+        assert two.take(100) is not None
+        assert ids(two) == [job.id]
+
+
+def reserved(job: Job) -> Batch:
+    batch = Batch()
+    batch.accepted = [contract.key_row(job)]
+    return batch
