@@ -5,6 +5,8 @@ import functools
 import itertools
 from collections import Counter
 
+import psycopg
+
 from tests.chaos.load import KEYED, Ledger
 from tests.chaos.members import Fleet, Member
 from tests.crash.load import FUNCTION, NEVER_SOON, Job
@@ -95,6 +97,8 @@ class Books:
         # A server assigns nothing until it has renewed its lease, nor a job whose key it has not reserved yet.
         wait_for(is_drained, "every job is assigned")
         self.commit()
+        # The end of a job that ran elsewhere waits at that server until somebody has taken over from a home that died.
+        wait_for(self._ends_are_stored, "no job that has ended is in the database")
         twice = [handle for handle, count in given.items() if count > 1]
         # On a busy machine a server may be taken for dead at any time, with the ends that it has not stored yet.
         if self._times_fenced() == before:
@@ -114,6 +118,12 @@ class Books:
             worker.silence()
             return True
         self.ledger.unread += 1
+        return False
+
+    def _ends_are_stored(self) -> bool:
+        ended = {job.handle for job in self.account.jobs.values() if job.ended}
+        with contextlib.suppress(psycopg.Error):  # it may be restarting
+            return not ended & self.fleet.stored()
         return False
 
     def _owed(self) -> set[bytes]:

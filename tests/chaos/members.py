@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Self
 
+import psycopg
+
 from tests.support import serving
 from tests.support.gearman_peer import Peer
 from tests.support.link_relay import LinkRelay
@@ -36,7 +38,7 @@ class Member:
         self.proxy = proxy  # between it and PostgreSQL
         self.relay = relay  # between it and the servers that dial it
         self.faults = 0  # that it had: a job that it has assigned before may run again
-        self._store = store
+        self.store = store
         self._nodes: set[int] = set()  # that it was in earlier lives
         self._running: AbstractContextManager[serving.ServerProcess] | None = None
         self._server: serving.ServerProcess | None = None
@@ -58,7 +60,7 @@ class Member:
         assert self._server is None, f"{self.name} runs already"
         for port, peer_port in self._ports():
             flags = ("--listen", f"gearman://{serving.HOST}:{port}", "--node-name", self.name, "--lease", f"{LEASE:g}s")
-            running = serving.serve("--store", self._store, *flags, *self._peer_door(peer_port))
+            running = serving.serve("--store", self.store, *flags, *self._peer_door(peer_port))
             try:
                 self._server = running.__enter__()
             except AssertionError:
@@ -164,6 +166,11 @@ class Fleet:
                 if member.alive and kind is not None:
                     member.thaw()
                     member.show()
+
+    def stored(self) -> set[bytes]:
+        """The handles of all jobs in the database."""
+        with psycopg.connect(self.members[0].store, autocommit=True) as connection:
+            return {handle for (handle,) in connection.execute("SELECT handle FROM geartrain.jobs")}
 
     @property
     def alive(self) -> list[Member]:
