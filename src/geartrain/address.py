@@ -20,9 +20,9 @@ DEFAULT_PORTS = {
     "memodb+ws": 12704,
     "gearmonkey": 6379,
     "http": 4780,
-    "peer": 4740,
 }
-PEER = "peer"  # between the servers of a cluster
+# Between the servers of a cluster; clients do not speak it.
+PEER, PEER_WITH_TLS, PEER_PORT = "peer", "peers", 4740
 PATH_SCHEMES = frozenset({"periodic+unix", "memodb+ipc"})
 # The schemes of encrypted connections, by the scheme of the same protocol without TLS. They share a default port.
 TLS_SCHEMES = {
@@ -33,10 +33,10 @@ TLS_SCHEMES = {
     "memodb+ws": "memodb+wss",
     "gearmonkey": "gearmonkeys",
     "http": "https",
-    "peer": "peers",
 }
-_WITHOUT_TLS = {secure: plain for plain, secure in TLS_SCHEMES.items()}
-SCHEMES = (*DEFAULT_PORTS, *sorted(PATH_SCHEMES), *_WITHOUT_TLS)
+_WITH_TLS = {**TLS_SCHEMES, PEER: PEER_WITH_TLS}
+_WITHOUT_TLS = {secure: plain for plain, secure in _WITH_TLS.items()}
+SCHEMES = (*DEFAULT_PORTS, *sorted(PATH_SCHEMES), PEER, *_WITHOUT_TLS)
 
 CLIENT_CERTIFICATE = ("required", "optional", "none")  # what a listening address may ask of its peers
 
@@ -69,7 +69,7 @@ class Address(NamedTuple):
     @property
     def url_scheme(self) -> str:
         """The scheme as it is written."""
-        return TLS_SCHEMES[self.scheme] if self.tls else self.scheme
+        return _WITH_TLS[self.scheme] if self.tls else self.scheme
 
     def __str__(self) -> str:
         if self.scheme in PATH_SCHEMES:
@@ -93,7 +93,7 @@ def parse(url: str) -> Address:
     parameters = _parameters(parts.query, url)
     may = parameters.pop("may", None)
     if parameters and parts.scheme == scheme:
-        secure = TLS_SCHEMES.get(scheme)
+        secure = _WITH_TLS.get(scheme)
         instead = f"use {secure}:// instead of {scheme}://" if secure else f"{scheme}:// cannot have it"
         raise AddressError(f"{url!r}: `{next(iter(parameters))}` is for addresses with TLS; {instead}")
     if scheme in PATH_SCHEMES:
@@ -101,18 +101,22 @@ def parse(url: str) -> Address:
             raise AddressError(f"{url!r} needs an absolute path, as in {parts.scheme}:///run/geartrain.sock")
         return Address(scheme, "", 0, parts.path, may=may)
     if not parts.hostname:
-        raise AddressError(f"{url!r} has no host; use {parts.scheme}://127.0.0.1:{DEFAULT_PORTS[scheme]}")
+        raise AddressError(f"{url!r} has no host; use {parts.scheme}://127.0.0.1:{_default_port(scheme)}")
     if parts.path not in ("", "/") and scheme not in ("memodb+ws", "gearmonkey"):
         raise AddressError(f"{url!r}: {parts.scheme} URLs have no path")
     return Address(
         scheme=scheme,
         host=parts.hostname,
-        port=DEFAULT_PORTS[scheme] if port is None else port,
+        port=_default_port(scheme) if port is None else port,
         path=parts.path if parts.path != "/" else "",
         tls=parts.scheme != scheme,
         may=may,
         tls_parameters=TlsParameters(**parameters) if parameters else _NO_TLS_PARAMETERS,
     )
+
+
+def _default_port(scheme: str) -> int:
+    return DEFAULT_PORTS.get(scheme, PEER_PORT)
 
 
 def _parameters(query: str, url: str) -> dict[str, str]:

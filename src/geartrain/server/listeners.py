@@ -264,8 +264,7 @@ class Doors:
 def default_addresses(tls: bool) -> Iterator[Address]:
     """Every protocol's default port, on this machine only."""
     for scheme, port in DEFAULT_PORTS.items():
-        if scheme != PEER:
-            yield Address(scheme, DEFAULT_HOST, port, "", tls)
+        yield Address(scheme, DEFAULT_HOST, port, "", tls)
 
 
 def _peer_address(addresses: Sequence[Address]) -> Address:

@@ -80,6 +80,8 @@ def test_a_schedule_runs_once_and_goes_on_with_another_leader(fleet: Fleet, tmp_
 
     with worker(one.port, b"tick") as peer:
         collect(peer, 3)
+        peer.silence()
+        peer.submit(b"other", kind=Kind.SUBMIT_JOB_BG)  # acknowledged when the ends before it are stored
     one.kill()
     with worker(two.port, b"tick") as peer:
         collect(peer, 6)

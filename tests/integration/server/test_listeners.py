@@ -191,7 +191,9 @@ def test_unknown_name(names: dict[str, list[str]], monkeypatch: pytest.MonkeyPat
 
 
 def test_every_protocol_of_a_url_has_a_door() -> None:
-    servers = [address.Address(scheme, "", 0, "") for scheme in (*address.DEFAULT_PORTS, *address.PATH_SCHEMES)]
+    servers = [
+        address.Address(scheme, "", 0, "") for scheme in (*address.DEFAULT_PORTS, *address.PATH_SCHEMES, address.PEER)
+    ]
     assert {server.scheme.partition("+")[0] for server in servers} == set(listeners.FACTORIES)
 
 
