@@ -88,6 +88,7 @@ def test_peer_door_needs_a_shared_store(tmp_path: Path) -> None:
 def test_a_link_comes_back_after_a_server_was_stopped(own_pair: Pair) -> None:
     """Longer than a link without a sign of life is kept, and shorter than the lease."""
     one, two = own_pair
+    assert one.says("linked to server")
     with idle_worker(two) as taker, Peer(one.port) as client:
         two.signal(signal.SIGSTOP)
         try:
