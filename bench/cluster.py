@@ -194,10 +194,10 @@ class Servers:
         self._meter.begin()
         with concurrent.futures.ThreadPoolExecutor() as threads:
             sized = work._replace(jobs=jobs)
+            functions = [f"echo{number}" for number in range(len(self.places))]
+            run = functools.partial(gearman_load.run, self._program, worker_port=self._worker_port)
             found = list(
-                threads.map(
-                    lambda place: gearman_load.run(self._program, place, sized, PAYLOAD, self._worker_port), self.places
-                )
+                threads.map(lambda place, name: run(place, sized, PAYLOAD, function=name), self.places, functions)
             )
         if work.mode == SUBMIT.mode:
             self._queued += jobs

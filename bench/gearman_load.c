@@ -15,7 +15,8 @@
  * One thread plays all clients and all workers, with epoll. Every connection has an input and an output buffer. What one
  * read brings is handled packet by packet; the answers collect in the output buffer and leave with one write.
  *
- * With WORKER_PORT the workers connect to another server than the clients.
+ * With WORKER_PORT the workers connect to another server than the clients. FUNCTION is for several runs at once on
+ * servers of one cluster: each counts the jobs of its own workers, so no other's may get them.
  *
  * The modes:
  *
@@ -78,6 +79,8 @@ struct connection {
 
 /* What the run is to do, from the command line. */
 static enum mode mode;
+static char function[64] = "echo"; /* followed by zero bytes */
+static size_t function_size = 4;
 static int port, worker_port; /* of the server for clients, and of the one for workers */
 static long jobs, clients, window, workers, payload_size;
 static char *payload;
@@ -153,7 +156,8 @@ static void send_request(struct connection *connection, enum packet_type type)
 /* The body of both kinds of submits: function, empty unique key, payload. */
 static void submit_job(struct connection *client)
 {
-    send_packet(client, mode == FOREGROUND ? SUBMIT_JOB : SUBMIT_JOB_BG, "echo\0\0", 6, payload, (size_t)payload_size);
+    send_packet(client, mode == FOREGROUND ? SUBMIT_JOB : SUBMIT_JOB_BG, function, function_size + 2, payload,
+                (size_t)payload_size); /* with two zero bytes: it has no unique key */
     submitted++;
 }
 
@@ -337,7 +341,7 @@ static struct connection **open_connections(long count, int to)
 static void start_workers(struct connection **connections)
 {
     for (long i = 0; i < workers; i++) {
-        send_packet(connections[i], CAN_DO, "echo", 4, NULL, 0);
+        send_packet(connections[i], CAN_DO, function, function_size, NULL, 0);
         send_request(connections[i], GRAB_JOB);
         flush(connections[i]);
     }
@@ -369,8 +373,8 @@ static void parse_arguments(int count, char **words)
 {
     static const char *const modes[] = {
         [FOREGROUND] = "foreground", [BACKGROUND] = "background", [DRAIN] = "drain", [RUN] = "run"};
-    if (count != 8 && count != 9) {
-        fprintf(stderr, "usage: gearman_load PORT MODE JOBS CLIENTS WINDOW WORKERS PAYLOAD [WORKER_PORT]\n");
+    if (count < 8 || count > 10) {
+        fprintf(stderr, "usage: gearman_load PORT MODE JOBS CLIENTS WINDOW WORKERS PAYLOAD [WORKER_PORT [FUNCTION]]\n");
         exit(2);
     }
     for (mode = FOREGROUND; mode <= RUN && strcmp(words[2], modes[mode]) != 0; mode++)
@@ -385,7 +389,12 @@ static void parse_arguments(int count, char **words)
     window = number(words[5], "WINDOW", mode == DRAIN ? 0 : 1, 1000000);
     workers = number(words[6], "WORKERS", mode == BACKGROUND ? 0 : 1, 10000);
     payload_size = number(words[7], "PAYLOAD", 0, 1000000000);
-    worker_port = count == 9 ? (int)number(words[8], "WORKER_PORT", 1, 65535) : port;
+    worker_port = count > 8 ? (int)number(words[8], "WORKER_PORT", 1, 65535) : port;
+    if (count > 9) {
+        function_size = strnlen(words[9], sizeof function - 2);
+        memset(function, 0, sizeof function);
+        memcpy(function, words[9], function_size);
+    }
     if (mode == DRAIN)
         clients = 0;
     if (mode == BACKGROUND)

@@ -37,14 +37,14 @@ def compile_into(folder: Path) -> Path:
     return program
 
 
-def run(program: Path, place: Place, work: Work, payload: int, worker_port: int = 0) -> Sample:
+def run(program: Path, place: Place, work: Work, payload: int, worker_port: int = 0, function: str = "echo") -> Sample:
     """The jobs per second of a run, and what the server and the load used of their processors.
 
-    The load runs on the cores of this process. With `worker_port`, the workers are at another server.
+    The load runs on the cores of this process. With `worker_port`, the workers are at another server. Runs at the same
+    time on servers of one cluster need functions of their own: each counts the jobs of its own workers.
     """
-    shape = (place.port, work.mode, work.jobs, work.clients, work.window, work.workers, payload)
-    if worker_port:
-        shape = (*shape, worker_port)
+    counts = (work.jobs, work.clients, work.window, work.workers, payload)
+    shape = (place.port, work.mode, *counts, worker_port or place.port, function)
     before = contenders.processor_seconds(place.pid)
     try:
         done = subprocess.run(

@@ -6,9 +6,11 @@ and the counters of every engine add up after each step.
 
 from collections import Counter
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from geartrain import compiled
 from geartrain.engine.job import LiveJob
 from tests.property.audit import audit
 from tests.property.linked import GRACE, PlayedServer, PlayedWorker, World
@@ -215,4 +217,9 @@ def _ended_foreground(server: PlayedServer) -> int:
 
 
 LinkedEngines.TestCase.settings = examples(150, stateful_step_count=60)
-TestLinkedEngines = LinkedEngines.TestCase
+
+
+# Compiled code takes nothing that plays the part of a tick loop or of a connection.
+@pytest.mark.skipif(compiled.form() == "compiled", reason="the run as plain Python has it")
+class TestLinkedEngines(LinkedEngines.TestCase):  # type: ignore[misc,valid-type]
+    """What hypothesis makes of the machine."""

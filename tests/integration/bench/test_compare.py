@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import compare, contenders, gearman_load, queues
+from bench import compare, contenders, gearman_load, queue_runs
 from bench.figures import Sample
 from tests.support import serving
 from tests.support.waiting import PATIENCE, wait_for
@@ -186,7 +186,7 @@ def test_jobs_that_are_submitted_and_run_at_once_leave_nothing_behind(
     work = gearman_load.Work("both", "run", 500, clients=2, window=10, workers=3)
     assert gearman_load.run(program, place, work, 64).value > 0
     with socket.create_connection((serving.HOST, server.port), PATIENCE) as admin:
-        wait_for(lambda: queues.jobs_in(admin) == 0, "the last results have arrived")
+        wait_for(lambda: queue_runs.jobs_in(admin) == 0, "the last results have arrived")
 
 
 @TWO_CORES

@@ -43,7 +43,15 @@ class TestKeys:
 
     def test_others_do_not(self, engine: Engine) -> None:
         assert engine.submit(b"f", b"", background=True).state is QUEUED
-        assert engine.submit(b"f", b"key").state is QUEUED
+        assert engine.submit(b"f", b"").state is QUEUED
+
+    def test_foreground_jobs_reserve_their_keys_too(self, engine: Engine) -> None:
+        job = engine.submit(b"f", b"key")
+        assert (job.state, engine.held_keys) == (RESERVING, {job.id})
+        engine.confirm(job)
+        assert job.state is QUEUED
+        engine.cancel(job)
+        assert engine.held_keys == set()
 
     def test_a_job_for_later_is_scheduled_when_it_is_confirmed(self, engine: Engine) -> None:
         job = submit(engine, run_at=engine.now + 60)
