@@ -45,6 +45,11 @@ class LoanVerbs(ClientVerbs):
         function = self.functions.get(name)
         return function is not None and not function.idle_crews.is_empty
 
+    def has_own_worker(self, name: bytes) -> bool:
+        """Whether a worker of this server, idle or busy, offers a function."""
+        function = self.functions.get(name)
+        return function is not None and function.workers > function.distant_workers
+
     def end_loan(self, job: LiveJob) -> Loan:
         """Forget a borrowed job that has not ended; return its loan, for the caller to inform."""
         function = self.functions[job.function]

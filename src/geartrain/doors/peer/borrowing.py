@@ -85,6 +85,7 @@ class LinkLoan(Loan):
             self.watching.discard(job)
             other.watching.add(job)
             job.watchers = [other if watcher is self else watcher for watcher in job.watchers or ()]
+            other.sweep_later()
         for frame in [frame for frame in self.unsettled if frame.id == id]:
             self.unsettled.remove(frame)
             other.verdict(frame)
@@ -117,7 +118,12 @@ class LinkLoan(Loan):
         if not engine.borrow(job, self):
             del self.jobs[job.id]
             self.verdict(wire.BackVerdict(frame.id, False))
-        elif self._sweep is None:
+        else:
+            self.sweep_later()
+
+    def sweep_later(self) -> None:
+        """Look after jobs that wait here."""
+        if self._sweep is None:
             self._sweep = self._link.timers.call_later(_SWEEP_SECONDS, self._sweep_jobs)
 
     def revoke(self, id: int) -> None:
@@ -148,14 +154,14 @@ class LinkLoan(Loan):
                 owner = job.owner
                 door, name = (owner.door, owner.name) if owner is not None else ("", b"")
                 self._link.send(wire.Started(id, door, name))
-            elif engine.now >= borrowed.return_at:
+            elif engine.now >= borrowed.return_at or not engine.has_own_worker(job.function):
                 engine.return_loan(job)
                 self._end(job, wire.BackVerdict(id, False))
                 self._link.door.offers.slow_down(borrowed.crew)
             else:
                 waits = True
         if waits or any(not borrowed.is_reported for borrowed in self.jobs.values()):
-            self._sweep = self._link.timers.call_later(_SWEEP_SECONDS, self._sweep_jobs)
+            self.sweep_later()
 
     # What happens to a job
 
