@@ -202,4 +202,6 @@ class World:
         for server in self.servers:
             server.engine.tick(self.now)
             server.tick_loop.timers.fire(self.now)  # type: ignore[attr-defined]
+            for link in server.door.links.values():
+                link.lending.retry()
             server.end_tick()

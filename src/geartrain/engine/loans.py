@@ -10,7 +10,7 @@ too. A job is not lent on: whoever borrows it runs it or returns it.
 """
 
 from geartrain.engine.client_verbs import ClientVerbs
-from geartrain.engine.crew import Crew
+from geartrain.engine.crew import Crew, ReadyQueue
 from geartrain.engine.interfaces import Loan
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import CANCELLED, QUEUED, RUNNING, enter
@@ -107,10 +107,14 @@ class LoanVerbs(ClientVerbs):
             crew = self._join_crew(worker)
         if worker.idle:
             crew.remove_idle(worker)
-        if not worker.inbox and not self._may_lend(crew):
+        ready = self._lendable(crew)
+        if not worker.inbox and ready is None:
             crew.add_idle(worker)
             return None
-        job = self.claim(worker)
+        if worker.inbox or ready is None or not self.borrowed:
+            job = self.claim(worker)
+        else:
+            job = self.claim_from(worker, ready.function.name, ready.priority)
         if job is not None and job.deadline:  # the borrower has an eye on the time
             job.deadline = 0.0
             self.leases.count_stale()
@@ -120,13 +124,20 @@ class LoanVerbs(ClientVerbs):
         """See `WorkerVerbs`."""
         raise NotImplementedError
 
-    def _may_lend(self, crew: Crew) -> bool:
-        """Whether the next job for a crew is this server's own."""
-        ready = crew.first_ready()
-        if ready is None:
-            return False
-        first = ready.queue.first() if self.borrowed else None
-        return first is None or first.id not in self.borrowed
+    def claim_from(self, worker: Worker, name: bytes, priority: int) -> LiveJob | None:
+        """See `WorkerVerbs`."""
+        raise NotImplementedError
+
+    def _lendable(self, crew: Crew) -> ReadyQueue | None:
+        """The queue of the next job for a crew that is this server's own."""
+        if not self.borrowed:
+            return crew.first_ready()
+        for ready in crew.ready:
+            for entry in ready:
+                first = entry.queue.first() if entry.queue.size and not entry.function.resting else None
+                if first is not None and first.id not in self.borrowed:
+                    return entry
+        return None
 
     def take_back(self, worker: Worker, job: LiveJob) -> None:
         """A job that was lent and never started returns to its place in the queue; the attempt does not count."""

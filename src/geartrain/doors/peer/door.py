@@ -182,6 +182,7 @@ class PeerDoor(door.Door):
         self._waiting_timer = self.tick_loop.timers.call_later(_WAITING_SECONDS, self._tell_waiting)
         for link in self.links.values():
             if link.is_open:
+                link.lending.retry()
                 link.lending.tell_waiting()
 
     def close(self) -> None:

@@ -166,6 +166,13 @@ class Lending:
         if worker is not None and worker.workers:
             worker.allow(frame.received, frame.room)
 
+    def retry(self) -> None:
+        """Lend what could not be lent before, because a borrowed job, which is not lent on, was in front of it."""
+        for worker in list(self.crews.values()):
+            crew = worker.crew
+            if worker.idle and worker.sent < worker.limit and crew is not None and crew.has_work():
+                worker.wake()
+
     def tell_waiting(self) -> None:
         """Tell the other server which jobs wait for which its workers could be."""
         engine = self._link.engine
