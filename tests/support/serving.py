@@ -107,13 +107,20 @@ def installed_command() -> Path:
 def serve(*arguments: str, doors: int | None = None, under: Sequence[str] = ()) -> Iterator[ServerProcess]:
     """`geartrain serve` with these arguments, once all its doors are open.
 
-    The doors are counted from the `--listen` arguments; say `doors` where a settings file opens them. `under` is a
-    command that runs the server, such as strace.
+    The doors are counted from the arguments; say `doors` where a settings file opens them. `under` is a command that
+    runs the server, such as strace.
     """
-    listens = sum(argument.partition("=")[0] == "--listen" for argument in arguments)
     with _running([*under, str(installed_command()), "serve", *arguments]) as server:
-        server.wait_for_doors(doors or max(listens, 1))
+        server.wait_for_doors(doors or _doors_of(arguments))
         yield server
+
+
+def _doors_of(arguments: Sequence[str]) -> int:
+    """How many doors these arguments open: one for each `--listen`, and one for the other servers of a cluster."""
+    listens = sum(argument.partition("=")[0] == "--listen" for argument in arguments)
+    shared = any(argument.removeprefix("--store=").startswith("postgresql://") for argument in arguments)
+    own = shared and not any("peer://" in argument or "peers://" in argument for argument in arguments)
+    return max(listens, 1) + own
 
 
 @contextlib.contextmanager

@@ -128,7 +128,7 @@ def test_a_fenced_server_begins_anew_and_others_have_its_jobs(tmp_path: Path, ow
         busy.grab()
         assert "is fenced" in geartrain(tmp_path, two, "fence", "one")
         assert run(two, 3) == handles
-        one.wait_for_doors(4)  # those of its second start
+        one.wait_for_doors(2 * len(one.urls))  # those of its second start
     assert one.says("fenced")
     wait_for(lambda: nodes(two)["one"]["node"] > before, "it is back as another node")
 
@@ -143,7 +143,7 @@ def test_a_server_that_hangs_is_fenced_without_waiting_for_its_lease(tmp_path: P
         assert run(two, 5) == handles
     finally:
         one.signal(signal.SIGCONT)
-    one.wait_for_doors(4)
+    one.wait_for_doors(2 * len(one.urls))
 
 
 @pytest.mark.parametrize("verb", ["drain", "fence"])
