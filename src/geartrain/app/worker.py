@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import signal
 import threading
 import traceback
 from collections.abc import Awaitable, Callable
@@ -16,6 +15,7 @@ from geartrain.app.task import Task
 from geartrain.app.threads import DaemonThreads
 from geartrain.app.worker_job import WorkerJob
 from geartrain.app.worker_options import WorkerOptions
+from geartrain.client import stop_signals
 from geartrain.client.async_worker import AsyncWorker
 from geartrain.client.job import Job
 from geartrain.client.slots import Slots
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 # The server's timeout of a job is this many seconds longer than the task's, so that the worker, which can retry the
 # task, notices first.
 _GRACE: Final = 10.0
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _BURST_PAUSE: Final = 0.2  # seconds between two looks at queues whose jobs other workers are about to get
 
 
@@ -57,21 +56,16 @@ class AppWorker:
 
     async def serve(self, signals: bool = True) -> None:
         """Work until `stop`, SIGTERM or SIGINT; with `burst`, until no job is left."""
-        loop = asyncio.get_running_loop()
-        handled = _SIGNALS if signals and threading.current_thread() is threading.main_thread() else ()
-        for number in handled:
-            loop.add_signal_handler(number, self.stop)
         burst: asyncio.Task[None] | None = None
         try:
-            await self.start()
-            if self._options.burst:
-                burst = asyncio.create_task(self._stop_when_idle())
-            await asyncio.gather(*(worker.close(ask=False) for worker in self._workers))
-            if burst is not None and burst.done():
-                burst.result()
+            with stop_signals.handled(self.stop) if signals else contextlib.nullcontext():
+                await self.start()
+                if self._options.burst:
+                    burst = asyncio.create_task(self._stop_when_idle())
+                await asyncio.gather(*(worker.close(ask=False) for worker in self._workers))
+                if burst is not None and burst.done():
+                    burst.result()
         finally:
-            for number in handled:
-                loop.remove_signal_handler(number)
             if burst is not None:
                 burst.cancel()
             await self.close()

@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -10,7 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from geartrain.cli import connection_options, exit_codes, progress, remote, tables
-from geartrain.client import credentials
+from geartrain.client import stop_signals
 from geartrain.client.bridge import direction as directions
 
 EPILOG: Final = f"""
@@ -69,13 +68,7 @@ def bridge(
         float, typer.Option(metavar="SECONDS", min=1, help="After which Redis has the jobs of a killed bridge again.")
     ] = 30.0,
     redis_password_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Send the password in this file to Redis.",
-            show_default=False,
-            rich_help_panel=connection_options.TOKEN_PANEL,
-        ),
+        Path | None, connection_options.secret_option("Send the password in this file to Redis.")
     ] = None,
     json: remote.Json = False,
 ) -> None:
@@ -84,7 +77,7 @@ def bridge(
         raise typer.BadParameter("name the functions to join, or use --all")
     if direction not in directions.DIRECTIONS:
         raise typer.BadParameter(f"{direction!r} is no direction; use {', '.join(directions.DIRECTIONS)}")
-    password = credentials.read_file(str(redis_password_file)) if redis_password_file is not None else ""
+    password = connection_options.read_secret(redis_password_file)
     chosen = (tuple(functions or ()), direction, grace, lease, password)
     summary = asyncio.run(_bridge(_gearmonkey_url(redis), server, chosen))
     if json:
@@ -99,9 +92,8 @@ async def _bridge(redis: str, server: str, chosen: tuple[Any, ...]) -> Any:
     from geartrain.client.bridge.bridge import Bridge, BridgeOptions
 
     bridge = Bridge(redis, server, BridgeOptions(*chosen), _tell)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, bridge.stop)
-    return await bridge.run()
+    with stop_signals.handled(bridge.stop):
+        return await bridge.run()
 
 
 def _tell(line: str) -> None:

@@ -9,6 +9,7 @@ import functools
 import inspect
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -24,6 +25,16 @@ _CONNECTING: Final = frozenset({"server", "new"})
 
 def _option(name: str, help: str, panel: str) -> Any:
     return Annotated[str, typer.Option(name, metavar="FILE", help=help, show_default=False, rich_help_panel=panel)]
+
+
+def secret_option(help: str) -> Any:
+    """The option for a file with the secret of one more server that a command connects to."""
+    return typer.Option(metavar="FILE", help=help, show_default=False, rich_help_panel=TOKEN_PANEL)
+
+
+def read_secret(file: Path | None) -> str:
+    """What is in the file of such an option; empty without one."""
+    return credentials.read_file(str(file)) if file is not None else ""
 
 
 def _set_variable(variable: str) -> Callable[[str], None]:

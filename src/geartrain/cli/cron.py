@@ -7,22 +7,16 @@ from typing import Any, Final
 
 import typer
 
-from geartrain.cli import exit_codes, formatting, job_verbs, remote, tables
+from geartrain.cli import command_group, exit_codes, formatting, job_verbs, remote, tables
 
 _HEAD: Final = ("NAME", "EXPRESSION", "ZONE", "FUNCTION", "NEXT", "LAST", "")
 
 
 def add(app: typer.Typer) -> None:
     """Add the group of commands."""
-    group = typer.Typer(
-        name="cron",
-        help="Manage schedules: the server submits their jobs itself.",
-        no_args_is_help=True,
-        rich_markup_mode="markdown",
-    )
-    group.command("list", epilog=exit_codes.EPILOG)(list_schedules)
+    commands: command_group.Commands = {"list": (list_schedules, exit_codes.EPILOG)}
+    group = command_group.add(app, "cron", "Manage schedules: the server submits their jobs itself.", commands)
     job_verbs.add(group, group="cron")
-    app.add_typer(group)
 
 
 def list_schedules(server: remote.Server = remote.DEFAULT_URL, json: remote.Json = False) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
-from geartrain.cli import formatting, local_store, progress, tables
+from geartrain.cli import command_group, formatting, local_store, progress, tables
 from geartrain.maintenance import store_file
 from geartrain.maintenance.queue_import import gearmand_queue, periodic_dump, store_import
 from geartrain.maintenance.queue_import.queued_job import QueuedJob
@@ -63,16 +63,11 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what the file has
 
 def add(app: typer.Typer) -> None:
     """Add the group of commands."""
-    group = typer.Typer(
-        name="import",
-        help="Add the jobs of another server's queue to a store.",
-        no_args_is_help=True,
-        rich_markup_mode="markdown",
-    )
-    group.callback()(lambda: None)  # without it, typer makes a group of one command that command
-    group.command("gearmand", epilog=GEARMAND_EPILOG)(import_gearmand)
-    group.command("periodic", epilog=PERIODIC_EPILOG)(import_periodic)
-    app.add_typer(group)
+    commands: command_group.Commands = {
+        "gearmand": (import_gearmand, GEARMAND_EPILOG),
+        "periodic": (import_periodic, PERIODIC_EPILOG),
+    }
+    command_group.add(app, "import", "Add the jobs of another server's queue to a store.", commands)
 
 
 def import_gearmand(

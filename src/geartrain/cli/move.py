@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -10,7 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from geartrain.cli import connection_options, exit_codes, progress, remote, tables
-from geartrain.client import credentials
+from geartrain.client import stop_signals
 
 EPILOG: Final = f"""
 **How.** The command is a worker of the old server and a client of the new one. A background job is completed at the
@@ -50,13 +49,7 @@ def move(
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
     old_token_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Send the token in this file to the old server.",
-            show_default=False,
-            rich_help_panel=connection_options.TOKEN_PANEL,
-        ),
+        Path | None, connection_options.secret_option("Send the token in this file to the old server.")
     ] = None,
     json: remote.Json = False,
 ) -> None:
@@ -65,7 +58,7 @@ def move(
     if follow:
         print(_FOLLOWING, file=sys.stderr)
     try:
-        token = credentials.read_file(str(old_token_file)) if old_token_file is not None else ""
+        token = connection_options.read_secret(old_token_file)
         summary = asyncio.run(_move(old, new, functions or [], follow, line, token))
     finally:
         line.end()
@@ -90,6 +83,5 @@ async def _move(
 
     async with AsyncClient(new, patience=remote.PATIENCE) as client:
         mover = Mover(old, client, line, old_token)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, mover.stop)
-        return await mover.run(functions, follow)
+        with stop_signals.handled(mover.stop):
+            return await mover.run(functions, follow)

@@ -1,13 +1,13 @@
 """`geartrain outbox`: move jobs from a transactional outbox in your own database to a server."""
 
 import asyncio
-import signal
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
-from geartrain.cli import exit_codes, progress, remote, tables
+from geartrain.cli import command_group, exit_codes, progress, remote, tables
+from geartrain.client import stop_signals
 
 if TYPE_CHECKING:
     from geartrain.outbox.source import OutboxCounts, OutboxSource
@@ -52,16 +52,13 @@ Database = Annotated[str, typer.Argument(metavar="DATABASE", help="The URL of th
 
 def add(app: typer.Typer) -> None:
     """Add the group of commands."""
-    group = typer.Typer(
-        name="outbox",
-        help="Move jobs from a transactional outbox in your own database to a server.",
-        no_args_is_help=True,
-        rich_markup_mode="markdown",
-    )
-    group.command("relay", epilog=RELAY_EPILOG)(relay)
-    group.command("create", epilog=CREATE_EPILOG)(create)
-    group.command("status", epilog=STATUS_EPILOG)(status)
-    app.add_typer(group)
+    commands: command_group.Commands = {
+        "relay": (relay, RELAY_EPILOG),
+        "create": (create, CREATE_EPILOG),
+        "status": (status, STATUS_EPILOG),
+    }
+    help = "Move jobs from a transactional outbox in your own database to a server."
+    command_group.add(app, "outbox", help, commands)
 
 
 def relay(
@@ -91,10 +88,9 @@ async def _relay(database: str, server: str, once: bool, batch: int, poll: float
             return await relay.drain()
         finally:
             await relay.close()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, relay.stop)
-    print(f"moving jobs to {server}; press Ctrl-C to end", flush=True)
-    await relay.run()
+    with stop_signals.handled(relay.stop):
+        print(f"moving jobs to {server}; press Ctrl-C to end", flush=True)
+        await relay.run()
     return relay.moved
 
 

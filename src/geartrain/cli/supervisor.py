@@ -8,11 +8,10 @@ The first process is started alone: if the App cannot be imported, or no server 
 """
 
 import asyncio
-import contextlib
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 from geartrain import backoff
@@ -20,8 +19,8 @@ from geartrain.backoff import ReconnectDelay
 from geartrain.cli.pool_process import PoolProcess
 from geartrain.cli.source_files import SourceFiles
 from geartrain.cli.worker_process import AppSummary, WorkSettings
+from geartrain.client import stop_signals
 
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _KILL_SECONDS: Final = 5.0  # after which a process that should have ended is killed
 
 _log = logging.getLogger("geartrain.pool")
@@ -49,7 +48,7 @@ class Supervisor:
 
     async def run(self) -> int:
         """Run the pool until it is stopped, or ends by itself after a burst; return the exit code."""
-        with self._signal_handlers():
+        with stop_signals.handled(self.stop):
             watching = asyncio.create_task(self._watch_files()) if self._files is not None else None
             try:
                 await self._run_places()
@@ -181,14 +180,3 @@ class Supervisor:
             self._end_processes()
             self._changed.set()
             self._changed.clear()
-
-    @contextlib.contextmanager
-    def _signal_handlers(self) -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
-            loop.add_signal_handler(number, self.stop)
-        try:
-            yield
-        finally:
-            for number in _SIGNALS:
-                loop.remove_signal_handler(number)

@@ -9,7 +9,7 @@ import typer
 
 from geartrain import audit, rights
 from geartrain.audit import AuditEntry
-from geartrain.cli import settings_options, tables
+from geartrain.cli import command_group, settings_options, tables
 from geartrain.server.config import load
 from geartrain.server.config.settings import Settings
 from geartrain.server.users import User, UserSources
@@ -71,16 +71,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def add(app: typer.Typer) -> None:
     """Add the group of commands."""
-    group = typer.Typer(
-        name="token",
-        help="Create, list and revoke tokens, by which peers prove who they are.",
-        no_args_is_help=True,
-        rich_markup_mode="markdown",
-    )
-    group.command("create", epilog=CREATE_EPILOG)(create)
-    group.command("list", epilog=LIST_EPILOG)(list_tokens)
-    group.command("revoke", epilog=REVOKE_EPILOG)(revoke)
-    app.add_typer(group)
+    commands: command_group.Commands = {
+        "create": (create, CREATE_EPILOG),
+        "list": (list_tokens, LIST_EPILOG),
+        "revoke": (revoke, REVOKE_EPILOG),
+    }
+    command_group.add(app, "token", "Create, list and revoke tokens, by which peers prove who they are.", commands)
 
 
 def create(

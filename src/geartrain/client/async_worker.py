@@ -17,16 +17,14 @@ import contextlib
 import inspect
 import logging
 import os
-import signal
 import socket
 import ssl
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from geartrain import address
-from geartrain.client import arguments
+from geartrain.client import arguments, stop_signals
 from geartrain.client.arguments import Duration, Text
 from geartrain.client.credentials import credentials_for
 from geartrain.client.job import Function
@@ -45,7 +43,6 @@ MODES: Final = ("thread", "process", "inline")
 _LAST_FETCH_SECONDS: Final = 5.0  # for servers to answer the last requests for jobs
 # The executors of modes that use threads.
 _POOLS: Final[dict[str, Callable[[], Executor]]] = {"thread": InThread, "process": InProcess}
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 _log = logging.getLogger("geartrain.worker")
 
@@ -140,7 +137,7 @@ class AsyncWorker:
 
     async def run(self, signals: bool = True) -> None:
         """Run jobs until `stop`, SIGTERM or SIGINT, then finish the running ones; `signals=False` ignores signals."""
-        with self._signal_handlers() if signals else contextlib.nullcontext():
+        with stop_signals.handled(self.stop) if signals else contextlib.nullcontext():
             await self.start()
             await self.close(ask=False)
 
@@ -267,21 +264,6 @@ class AsyncWorker:
                 _log.info("stopping after %d running jobs", len(self._jobs))
             if self._stop_requests > 1:
                 self._aborting.set()
-
-    @contextlib.contextmanager
-    def _signal_handlers(self) -> Iterator[None]:
-        """Let signals call `stop`. Only the main thread can handle signals."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
-            loop.add_signal_handler(number, self.stop)
-        try:
-            yield
-        finally:
-            for number in _SIGNALS:
-                loop.remove_signal_handler(number)
 
     def _open_connections(self) -> list[WorkerConnection]:
         return [keeper.open_connection for keeper in self._keepers if keeper.open_connection is not None]

@@ -78,9 +78,8 @@ class EngineState(Permissions):
         self.lapsed = False  # the lease of this server is over: background jobs are not assigned
         self.borrowed: dict[int, Loan] = {}  # by id: jobs of other servers, see `loans.py`
         self.held_keys: set[int] = set()  # foreground jobs whose unique keys the store has, or will have
-        self.ended_by: Worker | None = (
-            None  # who ended the foreground job that ended last, while there are borrowed ones
-        )
+        # While there are borrowed jobs: who ended the foreground job that ended last.
+        self.ended_by: Worker | None = None
         self.changed_crews: list[Crew] | None = None  # of which other servers must hear; None: there are none
         self.observer: Observer | None = None  # receives the events of every job
         self.timers: list[Timer] = []
