@@ -84,6 +84,7 @@ class Job:
         "id",
         "keep_for",
         "keeps_result",
+        "partition",
         "payload",
         "priority",
         "reason",
@@ -127,6 +128,7 @@ class Job:
         self.attempts = 0  # how often a worker got it since it was submitted, rescheduled by a worker, or retried
         self.count = 0  # sum of the steps that workers gave when they rescheduled it
         self.timeout = 0.0  # seconds that a worker may take; 0: no limit
+        self.partition = b""  # tenant, account or host: partitions of a function take turns; empty: none
         self.user = ""  # name of the user that submitted it; empty: a peer that is no user
         self.reducer = b""  # Gearman's map/reduce: stored and passed on
         self.reason = ""  # why it failed or is dead

@@ -40,6 +40,7 @@ class ClientVerbs(FailedJobs):
         keeps_result: bool = True,
         keep_for: float = 0.0,
         expires_at: float = 0.0,
+        partition: bytes = b"",
     ) -> LiveJob:
         """Queue a new job of the function `name`, or return the one that has the unique key.
 
@@ -47,6 +48,7 @@ class ClientVerbs(FailedJobs):
         `reserved_id` comes from `reserve_id`. `keeps_result` is false if no client will ask for the result.
         The record is kept for `keep_for` seconds at least; 0: as long as the settings say.
         No worker gets the job from `expires_at` on, in epoch seconds: it ends as expired; 0: never.
+        Jobs of different partitions of a function take turns; a partition may have limits of its own.
         Raise QueueFullError if the function has reached its limit for this priority, the server that of all payloads
         or the user its quota, and another RequestError if a name is invalid or the function would be one too many.
         """
@@ -57,6 +59,8 @@ class ClientVerbs(FailedJobs):
         function = self.functions.get(name)
         if function is None:
             function = self.function(name)
+        if len(partition) > 0:
+            names.check_partition(partition)
         now = self.now
         has_key = len(unique) > 0  # a comparison; compiled, `if unique` is a call
         if has_key:
@@ -112,6 +116,10 @@ class ClientVerbs(FailedJobs):
         if expires_at:
             job.expires_at = expires_at
             self.expiring.add(expires_at, job)
+        if len(partition) > 0:
+            job.partition = partition
+        elif has_key and function.flow is not None:
+            job.partition = function.flow.limits.partition_of(unique)
         if usage is not None:
             job.user = usage.name
             self.count_job(job)
@@ -289,7 +297,7 @@ class ClientVerbs(FailedJobs):
             old.submitted_at, old.door,
         )  # fmt: skip
         job.timeout, job.count, job.reducer = timeout, count, reducer
-        job.keeps_result, job.keep_for = old.keeps_result, old.keep_for
+        job.keeps_result, job.keep_for, job.partition = old.keeps_result, old.keep_for, old.partition
         usage = self._usage_for(function.name)
         if usage is not None:
             job.user = usage.name

@@ -146,8 +146,8 @@ class ClusterState(EngineState):
             self.lapsed = False
             functions, self.lapsed_functions = self.lapsed_functions, set()
             for function in functions:
-                if not function.paused:
-                    self.end_rest(function)
+                function.lapsed = False
+                self.end_rest(function)
 
     def lapse(self) -> None:
         """The lease is over: assign no background job until it is renewed."""
@@ -159,14 +159,14 @@ class ClusterState(EngineState):
                 self._rest(function)
 
     def end_rest(self, function: Function) -> None:
-        """Assign jobs of a function again."""
-        function.resting = False
-        for queue in function.queues:
-            if queue.size:
-                crew.announce(queue)
-        self._wake(function, function.queued)
+        """One of the reasons is gone to assign no jobs of a function. Assign them again, if it was the last one."""
+        if function.update_rest():
+            for queue in function.queues:
+                if queue.size and not queue.is_held:
+                    crew.announce(queue)
+            self._wake(function, function.assignable)
 
     def _rest(self, function: Function) -> None:
         """Assign no jobs of a function until the lease is renewed."""
-        function.resting = True
+        function.lapsed = function.resting = True
         self.lapsed_functions.add(function)

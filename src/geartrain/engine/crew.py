@@ -27,7 +27,7 @@ from geartrain.engine.worker import Worker
 
 
 class ReadyQueue(LinkedNode):
-    """A queue in the list of a crew, or parked at the queue while the crew considers it empty."""
+    """A queue in the list of a crew, or parked at the queue while the crew considers it empty, held or paused."""
 
     __slots__ = ("crew", "function", "is_parked", "priority", "queue")
 
@@ -47,7 +47,7 @@ class ReadyQueue(LinkedNode):
         self.crew.ready[self.priority].append(self)
 
     def park(self) -> None:
-        """The queue is empty or paused: wait there for its next job."""
+        """The queue has no job to assign: wait there for the next one."""
         self.is_parked = True
         self.crew.ready[self.priority].remove(self)
         self.queue.parked.append(self)
@@ -130,7 +130,8 @@ class Crew:
         entry = self.functions[function] = CrewFunction(self, function)
         self.note_change()
         for ready_queue in entry.ready_queues:
-            if ready_queue.queue.size and not function.resting:
+            queue = ready_queue.queue
+            if queue.size and not queue.is_held and not function.resting:
                 ready_queue.unpark()
 
     def remove(self, function: Function) -> None:
@@ -193,7 +194,8 @@ class Crew:
             while not ready.is_empty:
                 entry = ready.first
                 assert entry is not None
-                if entry.queue.size and not entry.function.resting:
+                queue = entry.queue
+                if queue.size and not queue.is_held and not entry.function.resting:
                     return entry
                 entry.park()
         return None

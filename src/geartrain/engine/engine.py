@@ -55,6 +55,7 @@ class Engine(WorkerVerbs):
         """Give a function settings of its own; one without any has those of the engine again."""
         function = self.function(name)
         function.max_run = policy.max_run or 0.0
+        self.set_limits(function, policy.limits)
         if policy == FunctionPolicy():
             self.function_policies.pop(function.name, None)
         else:
@@ -69,8 +70,7 @@ class Engine(WorkerVerbs):
         """Undo `pause`."""
         function = self.function(name)
         function.paused = False
-        if function not in self.lapsed_functions:
-            self.end_rest(function)
+        self.end_rest(function)
 
     def drop(self, name: bytes) -> bool:
         """Remove a function that has neither workers nor jobs; return whether it was removed."""
@@ -181,6 +181,7 @@ class Engine(WorkerVerbs):
         self.end_expired(self.policy.moves_per_tick)
         self._enqueue_due()
         self._expire_due()
+        self._check_due()
         self._wake_more()
         for timer in self.timers:
             timer.fire(now)

@@ -9,6 +9,8 @@ from geartrain.engine.queue import JobQueue, LinkedList
 
 if TYPE_CHECKING:
     from geartrain.engine.crew import IdleCrew
+    from geartrain.engine.flow import FunctionFlow
+    from geartrain.engine.partitions import Partitions
 
 UNLIMITED: Final = 0
 
@@ -21,13 +23,17 @@ class Function:
         "distant_crews",
         "distant_workers",
         "ended_before",
+        "flow",
+        "full",
         "has_limits",
         "idle_crews",
+        "lapsed",
         "limits",
         "max_run",
         "name",
         "next_wake_at",
         "outcomes",
+        "partitions",
         "paused",
         "queues",
         "reserving",
@@ -43,7 +49,9 @@ class Function:
 
     def __init__(self, name: bytes) -> None:
         self.name = name
-        self.queues = [JobQueue(), JobQueue(), JobQueue()]  # by priority
+        self.queues = [JobQueue(0), JobQueue(1), JobQueue(2)]  # by priority
+        self.partitions: Partitions | None = None  # None: it has had no job with a partition, nor a limit for them
+        self.flow: FunctionFlow | None = None  # how many jobs may run, and how often; None: no limits
         self.has_limits = False  # whether any of `limits` is set
         self.limits = (UNLIMITED, UNLIMITED, UNLIMITED)  # by the priority of a new job
         self.idle_crews: LinkedList[IdleCrew] = LinkedList()  # crews that may have idle workers
@@ -56,7 +64,9 @@ class Function:
         self.max_run = 0.0  # seconds that a worker may take for a job; 0: no limit
         self.reserving = 0  # jobs that wait for their unique key
         self.paused = False  # an operator wants no jobs to be assigned until it is resumed
-        self.resting = False  # no jobs are assigned: it is paused, or the lease of this server has lapsed
+        self.lapsed = False  # it has background jobs, and the lease of this server is over
+        self.full = False  # as many jobs run as may, or the next one may not start yet
+        self.resting = False  # no jobs are assigned, for one of these reasons
         self.restored_or_retried = 0  # how many jobs entered by a restart or by retrying a dead job
         self.retries = 0  # how often a job was queued again after a failed attempt, by the server or an operator
         self.outcomes = OutcomeCounts()
@@ -64,6 +74,16 @@ class Function:
         self.unused_since = 0.0  # as `idle_functions.py` saw it; 0: in use when it looked last
         self.ended_before = 0  # how many jobs had ended at that time
         self.next_wake_at = 0.0  # when another worker is woken if jobs are still queued; 0: not planned
+
+    def update_rest(self) -> bool:
+        """One of the reasons to assign no jobs has changed; return whether jobs may be assigned."""
+        self.resting = self.paused or self.lapsed or self.full
+        return not self.resting
+
+    @property
+    def assignable(self) -> int:
+        """How many of the queued jobs are not held by the limits of their partitions, at most."""
+        return sum(queue.size for queue in self.queues if not queue.is_held)
 
     @property
     def queued(self) -> int:

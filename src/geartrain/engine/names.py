@@ -14,6 +14,7 @@ from geartrain.errors import InvalidNameError
 
 LONGEST_FUNCTION: Final = 512  # bytes
 LONGEST_UNIQUE: Final = 255  # bytes; Gearman's own limit of 64 is its door's
+LONGEST_PARTITION: Final = 255  # bytes
 
 
 def check_function(name: bytes) -> None:
@@ -34,6 +35,14 @@ def check_worker(name: bytes) -> None:
 def _with_control_characters(kind: str, name: bytes) -> InvalidNameError:
     shown = escape.escape(name).decode("utf-8", "backslashreplace")
     return InvalidNameError(f"the name of a {kind} has no control characters; this one is {shown}")
+
+
+def check_partition(name: bytes) -> None:
+    """Raise InvalidNameError unless a job may have this partition."""
+    if len(name) > LONGEST_PARTITION:
+        raise InvalidNameError(
+            f"the name of a partition has at most {LONGEST_PARTITION} bytes; this one has {len(name)}"
+        )
 
 
 def unique_too_long(unique: bytes) -> InvalidNameError:

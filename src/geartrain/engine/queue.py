@@ -6,32 +6,34 @@ time (a Periodic job whose time lies in the past) goes to a small heap beside th
 
 A job that is removed from the heap is only counted as stale. Its entry is dropped when it comes to the top, or when
 stale entries outnumber the others.
+
+From the first job with a partition on, each partition of the function has such a list of its own (`partitions.py`).
 """
 
 import heapq
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i16, i64, mypyc_attr
 
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import QUEUED
 
 if TYPE_CHECKING:
     from geartrain.engine.crew import ReadyQueue
+    from geartrain.engine.partitions import Partitions
 
 
 _SWEEP_FROM: Final = 64  # stale entries; rebuilding the heap for fewer is not worth it
 
 
-class JobQueue:
+class JobList:
     """Queued jobs, the earliest `run_at` first."""
 
-    __slots__ = ("_early", "_first", "_last", "_stale", "parked", "size")
+    __slots__ = ("_early", "_first", "_last", "_stale", "size")
 
     def __init__(self) -> None:
         self.size: i64 = 0  # how many jobs are queued
-        self.parked: LinkedList[ReadyQueue] = LinkedList()  # of crews that consider it empty or paused
         self._first: LiveJob | None = None  # ends of the linked list
         self._last: LiveJob | None = None
         self._early: list[LiveJob] | None = None  # heap of jobs that belong before the end; created on demand
@@ -114,10 +116,12 @@ class JobQueue:
             if job.state is QUEUED:
                 yield job
 
-    @property
-    def is_linked(self) -> bool:
-        """Whether all jobs are in the linked list: then the first and the last few are found at once."""
-        return not self._early
+    def move_to(self, other: "JobList") -> None:
+        """Move all jobs to a list that is empty."""
+        other.size, other._first, other._last = self.size, self._first, self._last
+        other._early, other._stale = self._early, self._stale
+        self._first = self._last = self._early = None
+        self._stale = 0
 
     def _linked_backwards(self) -> Iterator[LiveJob]:
         job = self._last
@@ -150,6 +154,63 @@ class JobQueue:
             self._early = [job for job in early if job.state is QUEUED]
             heapq.heapify(self._early)
             self._stale = 0
+
+
+class JobQueue(JobList):
+    """The queued jobs of a function at one priority, in the order in which they are assigned."""
+
+    __slots__ = ("is_held", "parked", "partitions", "priority")
+
+    def __init__(self, priority: int) -> None:
+        super().__init__()
+        self.priority: i16 = priority
+        self.is_held = False  # all its jobs are in partitions that are at their limits
+        self.parked: LinkedList[ReadyQueue] = LinkedList()  # of crews that consider it empty, held or paused
+        self.partitions: Partitions | None = None  # of the function; None: all jobs are in this list
+
+    def put(self, job: LiveJob) -> None:
+        """Insert a job in state queued."""
+        if self.partitions is None:
+            super().put(job)
+        else:
+            self.size += 1
+            self.partitions.put(self, job)
+
+    def take(self) -> LiveJob:
+        """Remove and return the first job. The queue must be neither empty nor held."""
+        if self.partitions is None:
+            return super().take()
+        self.size -= 1
+        return self.partitions.take(self)
+
+    def remove(self, job: LiveJob) -> None:
+        """Remove a job that is cancelled or replaced. Its state is no longer queued."""
+        if self.partitions is None:
+            super().remove(job)
+        else:
+            self.size -= 1
+            self.partitions.remove(self, job)
+
+    def first(self) -> LiveJob | None:
+        """Return the job that `take` would return."""
+        return super().first() if self.partitions is None else self.partitions.first(self)
+
+    def oldest_ready_at(self) -> float:
+        """When the job that waits longest was ready to run; the queue must not be empty."""
+        return super().oldest_ready_at() if self.partitions is None else self.partitions.oldest_ready_at(self)
+
+    def __iter__(self) -> Iterator[LiveJob]:
+        """The queued jobs in order."""
+        return super().__iter__() if self.partitions is None else self.partitions.jobs(self)
+
+    def __reversed__(self) -> Iterator[LiveJob]:
+        """The queued jobs, the last one first."""
+        return super().__reversed__() if self.partitions is None else reversed(list(self.partitions.jobs(self)))
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether the first and the last few jobs are found at once."""
+        return self.partitions is None and not self._early
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -186,6 +247,16 @@ class LinkedList(Generic[N]):
             last.next = node
             node.previous = last
         self.last = node
+
+    def prepend(self, node: N) -> None:
+        """Add a node at the beginning; it must not be in any list."""
+        first = self.first
+        if first is None:
+            self.append(node)
+        else:
+            first.previous = node
+            node.next = first
+            self.first = node
 
     def remove(self, node: N) -> None:
         """Remove a node of this list."""

@@ -15,7 +15,7 @@ A move changes the state and the place of a job together. It calls out to watche
 consistent again, because they may call another verb at once.
 """
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from typing import Final
 
 from mypy_extensions import i64
@@ -24,14 +24,13 @@ from geartrain.engine import crew as crews
 from geartrain.engine import interfaces
 from geartrain.engine.broadcast import Broadcasts
 from geartrain.engine.counters import DurationHistogram, OutcomeCounts
-from geartrain.engine.crew import Crew
 from geartrain.engine.deadlines import NEVER, ExpiringJobs, Leases, ScheduledJobs
+from geartrain.engine.flow import FlowControl
 from geartrain.engine.function import Function
 from geartrain.engine.interfaces import Journal, Loan, Observer, Timer, Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.job_table import JobTable
 from geartrain.engine.lifecycle import DEAD, QUEUED, RESERVING, RUNNING, SCHEDULED, enter
-from geartrain.engine.permissions import Permissions
 from geartrain.engine.policy import JOB_BYTES, Policy
 from geartrain.engine.unique_index import UniqueIndex
 from geartrain.engine.worker import Worker
@@ -41,8 +40,8 @@ from geartrain.model import JobState, id_from_handle
 _RELEASE_MEMORY_AFTER: Final = 10_000
 
 
-class EngineState(Permissions):
-    """Jobs, functions, crews and deadlines; the base of the engine's verbs."""
+class EngineState(FlowControl):
+    """Jobs and their deadlines; the base of the engine's verbs."""
 
     def __init__(
         self,
@@ -60,7 +59,6 @@ class EngineState(Permissions):
         # While several watchers get the same event: what one of them has encoded for the others, by kind and handle.
         self.shared_packets: dict[tuple[int, bytes], bytes] | None = None
         self.dead: dict[int, LiveJob] = {}  # by id
-        self.crews: dict[frozenset[bytes], Crew] = {}  # by their functions; those that workers may join
         self.schedule = ScheduledJobs()
         self.leases = Leases()
         self.expiring = ExpiringJobs()
@@ -80,13 +78,10 @@ class EngineState(Permissions):
         self.held_keys: set[int] = set()  # foreground jobs whose unique keys the store has, or will have
         # While there are borrowed jobs: who ended the foreground job that ended last.
         self.ended_by: Worker | None = None
-        self.changed_crews: list[Crew] | None = None  # of which other servers must hear; None: there are none
         self.observer: Observer | None = None  # receives the events of every job
         self.timers: list[Timer] = []
         self._observers: list[Observer] = []
         self._memory_released_at = first_id  # the next id at that time
-        self._has_planned_wakes = False
-        self._planned_wakes: deque[tuple[float, Function]] = deque()
         self._dead_foreground: OrderedDict[int, None] = OrderedDict()  # ids, the oldest first
         self._ids_by_handle: dict[bytes, int] = {}  # of restored jobs whose handle does not end in their id
 
@@ -140,6 +135,8 @@ class EngineState(Permissions):
         holder.running.add(job)
         function.running += 1
         self.running += 1
+        if function.flow is not None:
+            self.count_start(function, function.flow, job)
 
     def yield_to(self, job: LiveJob, other: LiveJob) -> list[Watcher]:
         """Another job with this unique key stands for one that is reserving; return the watchers of that one."""
@@ -177,98 +174,6 @@ class EngineState(Permissions):
         self._observers = [other for other in self._observers if other is not observer]
         self.observer = interfaces.combine(self._observers)
 
-    # Crews
-
-    def _join_crew(self, worker: Worker) -> Crew:
-        """Add a worker to the crew of its abilities, when it first asks for jobs."""
-        if worker.is_distant:
-            own_crew = worker.crew = Crew(None, self._offered_functions(worker), is_distant=True)
-            own_crew.size = 1
-            return own_crew
-        key = frozenset(worker.abilities)
-        crew = self.crews.get(key)
-        if crew is None:
-            crew = self.crews[key] = Crew(key, self._offered_functions(worker))
-            crew.changed_crews = self.changed_crews
-        crew.size += 1
-        crew.note_change()
-        worker.crew = crew
-        return crew
-
-    def _own_crew(self, worker: Worker) -> bool:
-        """Give a worker whose abilities changed a crew that no other joins; return whether it is a new one."""
-        crew = worker.crew
-        assert crew is not None
-        if crew.size == 1:
-            if crew.key is not None:
-                del self.crews[crew.key]
-                crew.key = None
-            return False
-        crew.size -= 1
-        crew.note_change()
-        worker.crew = own_crew = Crew(None, self._offered_functions(worker))
-        own_crew.changed_crews = self.changed_crews
-        own_crew.size = 1
-        own_crew.last_claim_at = crew.last_claim_at
-        return True
-
-    def _leave_crew(self, worker: Worker) -> None:
-        """Remove a worker from its crew; a crew without workers is disbanded."""
-        crew = worker.crew
-        if crew is None:
-            return
-        worker.crew = None
-        if worker.idle:
-            crew.remove_idle(worker)
-        crew.size -= 1
-        crew.note_change()
-        if not crew.size:
-            if crew.key is not None:
-                del self.crews[crew.key]
-            crew.disband()
-
-    def _offered_functions(self, worker: Worker) -> list[Function]:
-        return [self.functions[name] for name in worker.abilities]
-
-    # Waking workers
-
-    def _wake(self, function: Function, count: int) -> None:
-        """Wake up to `count` idle workers; if jobs are still queued then, plan to look again."""
-        for _ in range(count):
-            worker = crews.pop_idle_worker(function.idle_crews)
-            if worker is None:
-                if not function.distant_crews.is_empty:
-                    self._wake_distant(function)
-                break
-            worker.wake()
-            if not function.next_wake_at and function.queued:
-                function.next_wake_at = self.now + self.policy.wake_grace
-                self._planned_wakes.append((function.next_wake_at, function))
-                self._has_planned_wakes = True
-
-    def _wake_distant(self, function: Function) -> None:
-        """Let other servers have jobs for which no worker of this one is idle. Each takes what it has room for."""
-        while function.queued:
-            worker = crews.pop_idle_worker(function.distant_crews)
-            if worker is None:
-                return
-            worker.wake()
-            if worker.idle:  # it has room, and may not have the next job
-                return
-
-    def _wake_more(self) -> None:
-        """Where jobs are still queued some time after a worker was woken, wake one more worker per job.
-
-        A planned time that is further away than the grace period dates from before a change of the clock or the policy.
-        """
-        latest = self.now + self.policy.wake_grace
-        while self._planned_wakes and not self.now < self._planned_wakes[0][0] <= latest:
-            _, function = self._planned_wakes.popleft()
-            function.next_wake_at = 0.0
-            if not function.resting:
-                self._wake(function, function.queued)
-        self._has_planned_wakes = len(self._planned_wakes) > 0
-
     # Moving jobs
 
     def _schedule_or_enqueue(self, function: Function, job: LiveJob) -> None:
@@ -286,13 +191,17 @@ class EngineState(Permissions):
         """
         if self.lapsed and job.background:
             self._rest(function)
+        if len(job.partition) > 0 and function.partitions is None:
+            self._divide(function)
         queue = function.queues[job.priority]
         queue.put(job)
-        if queue.size == 1 and not function.resting:
+        if (queue.size == 1 or queue.partitions is not None) and not function.resting and not queue.is_held:
             crews.announce(queue)
         if taken_from is not None:
             taken_from.revoked(job)
-        if not (function.resting or (function.idle_crews.is_empty and function.distant_crews.is_empty)):
+        if function.resting or queue.is_held:
+            return
+        if not (function.idle_crews.is_empty and function.distant_crews.is_empty):
             self._wake(function, self.policy.wake_count)
 
     def _rest(self, function: Function) -> None:
@@ -327,6 +236,8 @@ class EngineState(Permissions):
             self.broadcasts.end(job)
         function.running -= 1
         self.running -= 1
+        if function.flow is not None:
+            self.count_end(function, function.flow, job)
         if job.deadline:
             job.deadline = 0.0
             self.leases.count_stale()
@@ -344,6 +255,8 @@ class EngineState(Permissions):
             self._unassign(function, job)
         elif before is QUEUED:
             function.queues[job.priority].remove(job)
+            if function.flow is not None:
+                self.check_removed(function, function.flow, job)
         elif before is SCHEDULED:
             function.scheduled -= 1
             self.scheduled -= 1
@@ -380,6 +293,11 @@ class EngineState(Permissions):
         self.jobs.shrink()
         self.unique_jobs.shrink()
         self.journal.drained()
+
+    def _running_jobs(self, function: Function) -> list[LiveJob]:
+        """All jobs of a function that run."""
+        owned = [job for worker in self.workers.values() for job in worker.running.jobs() if job.owner is worker]
+        return [job for job in (*owned, *self.broadcasts.copies) if job.function == function.name]
 
     def _workers_of(self, job: LiveJob) -> list[Worker]:
         """The workers that run a job: its owner, or all that have claimed a copy of it."""
@@ -443,12 +361,10 @@ class EngineState(Permissions):
             soonest = min(soonest, self.leases.next_time())
         if self.expiring.not_before < soonest:
             soonest = min(soonest, self.expiring.next_time())
-        if self._has_planned_wakes:
-            wake_at, latest = self._planned_wakes[0][0], self.now + self.policy.wake_grace
-            if latest < wake_at:
-                wake_at = latest
-            if wake_at < soonest:
-                soonest = wake_at
+        if self.has_planned_wakes:
+            soonest = min(soonest, self.next_wake())
+        if self.is_awaiting:
+            soonest = min(soonest, self.next_check())
         for timer in self.timers:
             if timer.at < soonest:
                 soonest = timer.at

@@ -99,7 +99,7 @@ class WorkerVerbs(LoanVerbs):
         if function is None or function.resting:
             return None
         queue = function.queues[priority]
-        if not queue.size or function.name not in worker.abilities:
+        if not queue.size or queue.is_held or function.name not in worker.abilities:
             return None
         crew = worker.crew
         if crew is None:
@@ -113,16 +113,19 @@ class WorkerVerbs(LoanVerbs):
         function = self.functions[job.function]
         if job.state is not SCHEDULED or function.resting or function.name not in worker.abilities:
             return None
-        if self.lapsed and job.background:
+        partitions = function.partitions
+        if (self.lapsed and job.background) or (partitions is not None and partitions.holds(job.partition)):
             return None
         enter(job, QUEUED)
         function.scheduled -= 1
         self.scheduled -= 1
         self.schedule.count_stale()
         queue = function.queues[job.priority]
-        first = queue.first()
+        first = queue.first() if partitions is None else partitions.first_of(queue, job.partition)
         job.run_at = self.now if first is None else min(self.now, math.nextafter(first.run_at, -math.inf))
         queue.put(job)
+        if partitions is not None:
+            partitions.give_turn(queue, job.partition)
         return self.claim_from(worker, job.function, job.priority)
 
     def _assign(self, crew: Crew, worker: Worker, function: Function, queue: JobQueue) -> LiveJob | None:
@@ -137,6 +140,8 @@ class WorkerVerbs(LoanVerbs):
         worker.running.add(job)
         function.running += 1
         self.running += 1
+        if function.flow is not None:
+            self.count_start(function, function.flow, job)
         ready_at = job.run_at
         if ready_at < job.submitted_at:  # a time in the past only determines the position in the queue
             ready_at = job.submitted_at
@@ -370,6 +375,7 @@ class WorkerVerbs(LoanVerbs):
         Jobs that wait for a time follow the clock: their time is a time of day.
         """
         self.leases.shift(seconds)
+        self.shift_rates(seconds)
         self.lapse_at += seconds
         for worker in self.workers.values():
             for job in worker.running.jobs():

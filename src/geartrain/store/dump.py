@@ -6,7 +6,7 @@ This module does no I/O: it turns jobs into lines and lines into jobs.
 >>> job = Job(7, b"H:host:7", b"reverse", b"", b"\\xff", 1, True, 5.0, 5.0, "gearman")
 >>> lines = [header(made_at=6.0, next_id=8), job_line(job), end(jobs=1, records=0)]
 >>> lines[0]
-b'{"geartrain":"dump","version":6,"made_at":6.0,"next_id":8}\\n'
+b'{"geartrain":"dump","version":7,"made_at":6.0,"next_id":8}\\n'
 >>> [entry.payload for entry in DumpReader().read(lines)]
 [b'\\xff']
 """
@@ -42,7 +42,7 @@ from geartrain.store.dump_lines import (
 )
 from geartrain.store.dump_lines import LAST_ID as LAST_ID
 
-VERSION: Final = 6
+VERSION: Final = 7
 
 _KEEPS_RESULT_SINCE: Final = 3
 _REMOVE_AT_SINCE: Final = 6  # before that, it was a negative `keep_until`
@@ -106,7 +106,7 @@ def job_line(job: Job) -> bytes:
         PRIORITIES[job.priority], state, job.run_at, job.submitted_at, job.attempts, job.count, job.timeout,
         jsonbytes.encode(job.reducer), job.door, job.reason,
         _encode_attempts(job.failed_attempts or []), job.keeps_result, job.keep_for,
-        job.expires_at, job.user,
+        job.expires_at, job.user, jsonbytes.encode(job.partition),
     )  # fmt: skip
     return _line(entry)
 
@@ -147,7 +147,7 @@ def _whole(job: Job) -> DumpJobOfRecord:
     _require_finite(run_at=job.run_at, timeout=job.timeout, keep_for=job.keep_for, expires_at=job.expires_at)
     return DumpJobOfRecord(
         jsonbytes.encode(job.payload), job.run_at, job.count, job.timeout, jsonbytes.encode(job.reducer), job.keep_for,
-        job.expires_at, job.user,
+        job.expires_at, job.user, jsonbytes.encode(job.partition),
     )  # fmt: skip
 
 
@@ -238,7 +238,7 @@ class DumpReader:
             PRIORITIES.index(entry.priority), int(STATES[entry.state]), entry.run_at, entry.submitted_at,
             entry.attempts, entry.count, entry.timeout, jsonbytes.decode(entry.reducer), door, entry.reason,
             pack_attempts(_decode_attempts(entry.trials)), keeps_result, entry.keep_for,
-            entry.expires_at, entry.user,
+            entry.expires_at, entry.user, jsonbytes.decode(entry.partition),
         )  # fmt: skip
         try:
             job = rows.job(row, self._kind)
@@ -270,7 +270,7 @@ class DumpReader:
             record.id, record.handle, record.function, record.unique, jsonbytes.decode(whole.payload), record.priority,
             record.state, whole.run_at, record.submitted_at, record.attempts, whole.count, whole.timeout,
             jsonbytes.decode(whole.reducer), record.door, record.reason, record.failed_attempts, record.keeps_result,
-            whole.keep_for, whole.expires_at, whole.user,
+            whole.keep_for, whole.expires_at, whole.user, jsonbytes.decode(whole.partition),
         )  # fmt: skip
         try:
             return rows.failed_job(row, Job)

@@ -73,6 +73,7 @@ class DumpJob(DumpLine, frozen=True, tag="job"):
     keep_for: float = 0.0  # since version 4
     expires_at: float = 0.0  # since version 5
     user: str = ""  # since version 5
+    partition: JsonBytes = ""  # since version 7
 
 
 class DumpJobOfRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,6 +87,7 @@ class DumpJobOfRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keep_for: float
     expires_at: float
     user: str
+    partition: JsonBytes = ""  # since version 7
 
 
 class DumpValue(DumpLine, frozen=True, tag="value"):

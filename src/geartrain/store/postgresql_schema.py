@@ -215,7 +215,16 @@ BEGIN
 END $$;
 """
 
-MIGRATIONS: Final = (_TABLES + _FENCE, _LOCKS + _CHANGE_LOCKS)
+# A server of an older layout writes jobs without it: it knows no partitions, and ignores those of jobs that it takes
+# over.
+_PARTITION_NAME: Final = """
+ALTER TABLE {schema}.jobs ADD COLUMN partition_name bytea NOT NULL DEFAULT '';
+ALTER TABLE {schema}.failed_jobs ADD COLUMN partition_name bytea NOT NULL DEFAULT '';
+ALTER TABLE {schema}.broken ADD COLUMN partition_name bytea;
+"""
+
+MIGRATIONS: Final = (_TABLES + _FENCE, _LOCKS + _CHANGE_LOCKS, _PARTITION_NAME)
+PARTITIONS_SINCE: Final = 3
 # The oldest layout whose servers can run beside servers of the current one.
 OLDEST: Final = 1
 

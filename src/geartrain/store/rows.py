@@ -9,7 +9,7 @@ from typing import Any, Final
 from geartrain.model import JobState, Priority, Record, unpack_attempts
 from geartrain.store.contract import COLUMNS, RECORD_COLUMNS, J
 
-_BYTES: Final = ("handle", "function", "unique_key", "payload", "reducer", "trials")
+_BYTES: Final = ("handle", "function", "unique_key", "payload", "reducer", "trials", "partition_name")
 _INTEGERS: Final = ("id", "priority", "state", "attempts", "count", "keeps_result")
 _NUMBERS: Final = ("run_at", "submitted_at", "timeout", "keep_for", "expires_at")
 _TEXTS: Final = ("door", "reason", "user_name")
@@ -52,7 +52,7 @@ def job(row: tuple[Any, ...], kind: type[J]) -> J:
     (
         id, handle, function, unique, payload, priority, state, run_at, submitted_at,
         attempts, count, timeout, reducer, door, reason, failed_attempts, keeps_result, keep_for,
-        expires_at, user,
+        expires_at, user, partition,
     ) = row  # fmt: skip
     if not 0 <= priority <= _LOWEST:
         raise BrokenRowError(f"invalid priority {priority}")
@@ -71,6 +71,8 @@ def job(row: tuple[Any, ...], kind: type[J]) -> J:
         restored.expires_at = float(expires_at)
     if user:
         restored.user = sys.intern(user)
+    if partition:
+        restored.partition = partition
     if state == _DEAD:
         restored.state = JobState.DEAD
     if attempts or count or timeout or reducer or reason or failed_attempts:

@@ -11,7 +11,7 @@ class QueueScene:
     """A queue and the jobs that were put into it, by id."""
 
     def __init__(self) -> None:
-        self.queue = JobQueue()
+        self.queue = JobQueue(1)
         self.jobs: dict[int, LiveJob] = {}
 
     def put(self, id: int, run_at: float = 10.0) -> LiveJob:

@@ -1,0 +1,203 @@
+"""Limits of a function: how many of its jobs run at once, and how often one starts, together and for each partition.
+
+A function at its limit rests like a paused one: none of its jobs is assigned. A partition at its limit is held: the
+others go on. Both are looked at again whenever a job starts or ends, and when a rate allows the next job. Jobs above a
+limit that was lowered go on.
+
+What is counted are the jobs that run on this server's account: those that another server has borrowed are among them.
+"""
+
+import heapq
+
+from geartrain.engine import crew as crews
+from geartrain.engine.function import Function
+from geartrain.engine.job import LiveJob
+from geartrain.engine.limits import Limits
+from geartrain.engine.partitions import Partition, Partitions
+from geartrain.engine.policy import Policy
+from geartrain.engine.waking import WorkerWaking
+
+
+class FunctionFlow:
+    """The limits of a function, and what they have allowed so far."""
+
+    __slots__ = ("is_awaited", "limits", "next_at")
+
+    def __init__(self) -> None:
+        self.limits = Limits()
+        self.next_at = 0.0  # see `Rate`
+        self.is_awaited = False  # it will be looked at when its rate allows another job
+
+
+class FlowControl(WorkerWaking):
+    """The engine's part that keeps the limits."""
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__(policy)
+        # When a function or a partition is looked at again; numbered, because these have no order.
+        self._awaited: list[tuple[float, int, Function, Partition | None]] = []
+        self._awaited_number = 0
+        self.is_awaiting = False  # there are some
+
+    def set_limits(self, function: Function, limits: Limits) -> None:
+        """Limit the running jobs of a function."""
+        flow = function.flow
+        if flow is None:
+            if limits == Limits():
+                return
+            flow = function.flow = FunctionFlow()
+        flow.limits = limits
+        flow.is_awaited = False  # it may be too late for another rate
+        self._limit_partitions(function, limits)
+        self._check_function(function, flow)
+        if limits == Limits():
+            function.flow = None
+
+    def _limit_partitions(self, function: Function, limits: Limits) -> None:
+        """Count running jobs by partition from now on, or no longer."""
+        partitions = function.partitions
+        if limits.of_partitions and partitions is None:
+            partitions = self._divide(function)
+        if partitions is None:
+            return
+        if limits.of_partitions and not partitions.is_limited:
+            for job in self._running_jobs(function):
+                partitions.get(job.partition).running += 1
+        partitions.is_limited = limits.of_partitions
+        for partition in list(partitions.by_name.values()):
+            partition.is_awaited = False
+            if not limits.of_partitions:
+                partition.running, partition.next_at = 0, 0.0
+            self._check_partition(function, partitions, partition, limits)
+
+    def _running_jobs(self, function: Function) -> list[LiveJob]:
+        raise NotImplementedError
+
+    def _divide(self, function: Function) -> Partitions:
+        """Let the jobs of a function take turns by partition."""
+        partitions = function.partitions = Partitions(function)
+        return partitions
+
+    def count_start(self, function: Function, flow: FunctionFlow, job: LiveJob) -> None:
+        """A job of a limited function has started; it is counted as running."""
+        limits = flow.limits
+        if limits.rate is not None:
+            flow.next_at = limits.rate.after(flow.next_at, self.now)
+        self._check_function(function, flow)
+        partitions = function.partitions
+        if partitions is not None and partitions.is_limited:
+            partition = partitions.get(job.partition)
+            partition.running += 1
+            if limits.rate_per_partition is not None:
+                partition.next_at = limits.rate_per_partition.after(partition.next_at, self.now)
+            self._check_partition(function, partitions, partition, limits)
+
+    def count_end(self, function: Function, flow: FunctionFlow, job: LiveJob) -> None:
+        """A job of a limited function no longer runs; it is counted no more."""
+        self._check_function(function, flow)
+        partitions = function.partitions
+        if partitions is not None and partitions.is_limited:
+            partition = partitions.get(job.partition)
+            partition.running -= 1
+            self._check_partition(function, partitions, partition, flow.limits)
+
+    def check_removed(self, function: Function, flow: FunctionFlow, job: LiveJob) -> None:
+        """A queued job of a limited function is gone: its partition may have no jobs left."""
+        partitions = function.partitions
+        if partitions is not None and partitions.is_limited:
+            partition = partitions.by_name.get(job.partition)
+            if partition is not None:
+                self._check_partition(function, partitions, partition, flow.limits)
+
+    def _check_function(self, function: Function, flow: FunctionFlow) -> None:
+        """Let a function rest while it is at its limit."""
+        limits = flow.limits
+        full = 0 < limits.max_running <= function.running
+        if limits.rate is not None:
+            flow.next_at = limits.rate.capped(flow.next_at, self.now)
+            due_at = limits.rate.due_at(flow.next_at)
+            if due_at > self.now:
+                full = True
+                if not flow.is_awaited:
+                    flow.is_awaited = True
+                    self._await(due_at, function, None)
+        if full is not function.full:
+            function.full = full
+            if function.update_rest():
+                self._assign_again(function)
+
+    def _check_partition(
+        self, function: Function, partitions: Partitions, partition: Partition, limits: Limits
+    ) -> None:
+        """Hold a partition while it is at its limit; forget one that has no jobs and has waited for its rate."""
+        held = 0 < limits.max_running_per_partition <= partition.running
+        look_at = 0.0
+        rate = limits.rate_per_partition
+        if rate is not None:
+            partition.next_at = rate.capped(partition.next_at, self.now)
+            due_at = rate.due_at(partition.next_at)
+            if due_at > self.now:
+                held = True
+                look_at = due_at
+            elif partition.next_at > self.now and not partition.running and not partition.queued:
+                look_at = partition.next_at
+        if look_at:
+            if not partition.is_awaited:
+                partition.is_awaited = True
+                self._await(look_at, function, partition)
+        elif not partition.running and not partition.queued and not partition.is_awaited:
+            partitions.forget(partition)
+            return
+        if held and not partition.held:
+            partitions.hold(partition)
+        elif partition.held and not held:
+            partitions.release(partition)
+            if not function.resting:
+                self._assign_again(function)
+
+    def _await(self, at: float, function: Function, partition: Partition | None) -> None:
+        self._awaited_number += 1
+        heapq.heappush(self._awaited, (at, self._awaited_number, function, partition))
+        self.is_awaiting = True
+
+    def next_check(self) -> float:
+        """When the next function or partition is looked at again; there must be one."""
+        return self._awaited[0][0]
+
+    def _check_due(self) -> None:
+        """Look again at the functions and partitions whose rates allow another job."""
+        for _ in range(self.policy.moves_per_tick):
+            awaited = self._awaited
+            if not awaited or awaited[0][0] > self.now:
+                break
+            _, _, function, partition = heapq.heappop(awaited)
+            flow, partitions = function.flow, function.partitions
+            if partition is None:
+                if flow is not None:
+                    flow.is_awaited = False
+                    self._check_function(function, flow)
+            else:
+                partition.is_awaited = False
+                if flow is not None and partitions is not None and partitions.by_name.get(partition.name) is partition:
+                    self._check_partition(function, partitions, partition, flow.limits)
+        self.is_awaiting = len(self._awaited) > 0
+
+    def _assign_again(self, function: Function) -> None:
+        """A function has jobs again that may be assigned: to workers that ask at once, to idle ones with the next tick.
+
+        Those are not woken here, because this may be in the middle of a move.
+        """
+        for queue in function.queues:
+            if queue.size and not queue.is_held:
+                crews.announce(queue)
+        self.wake_soon(function)
+
+    def shift_rates(self, seconds: float) -> None:
+        """The clock was set: what was allowed so far stays as long ago as it was."""
+        self._awaited = [(at + seconds, number, function, part) for at, number, function, part in self._awaited]
+        for function in self.functions.values():
+            if function.flow is not None:
+                function.flow.next_at += seconds
+                if function.partitions is not None:
+                    for partition in function.partitions.by_name.values():
+                        partition.next_at += seconds
