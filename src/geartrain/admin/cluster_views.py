@@ -116,7 +116,7 @@ def merged_function(parts: Sequence[views.FunctionView]) -> views.FunctionView:
 
 
 _FUNCTION_COUNTS: Final = (
-    "queued", "running", "scheduled", "dead", "workers", "submitted", "completed", "failed",
+    "queued", "running", "scheduled", "dead", "workers", "submitted", "completed", "failed", "partitions",
 )  # fmt: skip
 
 

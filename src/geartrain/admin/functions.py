@@ -8,16 +8,17 @@ from typing import Final
 
 import msgspec
 
-from geartrain.admin import borrowed_jobs, presentation, verbs, views
+from geartrain.admin import borrowed_jobs, presentation, running_limits, verbs, views
 from geartrain.admin.authorization import may_read
 from geartrain.admin.base import AdminBase, page_limit, printable
 from geartrain.admin.borrowed_jobs import NONE, BorrowedCounts
 from geartrain.admin.function_history import FunctionHistory
 from geartrain.admin.loop_break import convert, page_of, select
 from geartrain.admin.saved_values import SavedValues, SaveValue
-from geartrain.admin.views import FunctionOptions
+from geartrain.admin.views import FunctionOptions, RunningLimits
 from geartrain.engine.engine import Engine
 from geartrain.engine.function import UNLIMITED, Function
+from geartrain.engine.policy import FunctionPolicy
 from geartrain.errors import AdminError
 from geartrain.job_query import page_position
 from geartrain.runtime.value_feed import ValueFeed
@@ -30,6 +31,14 @@ class _Setting(msgspec.Struct, frozen=True):
     paused: bool = False
     limits: tuple[int, int, int] = _NO_LIMITS
     options: FunctionOptions = FunctionOptions()
+    running_limits: RunningLimits = RunningLimits()  # that an operator has set
+    code_limits: RunningLimits = RunningLimits()  # what the code of the task says
+
+    @property
+    def policy(self) -> FunctionPolicy:
+        """What the engine gets."""
+        limits = running_limits.merged(self.running_limits, self.code_limits)
+        return presentation.function_policy(self.options, limits)
 
 
 class FunctionSettings:
@@ -84,9 +93,34 @@ class FunctionSettings:
     def configure(self, function: bytes, changes: dict[str, str | float | None]) -> None:
         """Change some settings of a function; None is the server's setting again."""
         setting = self._setting(function)
-        options = msgspec.structs.replace(setting.options, **changes)
-        self._engine.configure(function, presentation.function_policy(options))
-        self._save(msgspec.structs.replace(setting, options=options))
+        self._configure(msgspec.structs.replace(setting, options=msgspec.structs.replace(setting.options, **changes)))
+
+    def limit_running(self, function: bytes, changes: dict[str, running_limits.Value]) -> None:
+        """Change some limits of the running jobs of a function; None is what its code says."""
+        setting = self._setting(function)
+        limits = msgspec.structs.replace(setting.running_limits, **changes)
+        running_limits.check(running_limits.merged(limits, setting.code_limits))
+        self._configure(msgspec.structs.replace(setting, running_limits=limits))
+
+    def declare_limits(self, function: bytes, limits: dict[str, running_limits.Value]) -> bool:
+        """Replace what the code of a task says about its running jobs; return whether that has changed."""
+        setting = self._setting(function)
+        declared = RunningLimits(**limits)  # type: ignore[arg-type]
+        running_limits.check(declared)
+        if declared == setting.code_limits:
+            return False
+        self._configure(msgspec.structs.replace(setting, code_limits=declared))
+        return True
+
+    def limits_of(self, function: bytes) -> tuple[RunningLimits, list[str]]:
+        """The limits of the running jobs of a function, and the names of those that an operator has set."""
+        setting = self._setting(function)
+        limits = running_limits.merged(setting.running_limits, setting.code_limits)
+        return limits, running_limits.names(setting.running_limits)
+
+    def _configure(self, setting: _Setting) -> None:
+        self._engine.configure(setting.function, setting.policy)
+        self._save(setting)
 
     def load(self, slot: str, value: bytes, replace: bool) -> tuple[bool, bool]:
         """Load what a dump has about a function; whether it was loaded, and whether there was something."""
@@ -123,8 +157,8 @@ class FunctionSettings:
             change(setting.function)
         if setting.limits != old.limits:
             self._engine.limit(setting.function, *setting.limits)
-        if setting.options != old.options:
-            self._engine.configure(setting.function, presentation.function_policy(setting.options))
+        if setting.policy != old.policy:
+            self._engine.configure(setting.function, setting.policy)
 
 
 def _key(function: bytes) -> str:
@@ -166,7 +200,8 @@ class FunctionVerbs(AdminBase):
         return await convert(functions, lambda function: self._function_view(function, borrowed))
 
     def _function_view(self, function: Function, borrowed: Mapping[bytes, BorrowedCounts]) -> views.FunctionView:
-        return presentation.function_view(self._engine, function, borrowed.get(function.name, NONE))
+        limits = self._settings.limits_of(function.name)
+        return presentation.function_view(self._engine, function, limits, borrowed.get(function.name, NONE))
 
     def function(self, name: bytes) -> views.FunctionView:
         """One function."""
@@ -216,6 +251,58 @@ class FunctionVerbs(AdminBase):
                 changes[name] = _seconds(name, seconds)
         self._begin_change(function)
         self._settings.configure(function, changes)
+
+    def limit_running(
+        self,
+        function: bytes,
+        max_running: int | None = None,
+        max_running_per_partition: int | None = None,
+        rate: str | None = None,
+        burst: int | None = None,
+        rate_per_partition: str | None = None,
+        burst_per_partition: int | None = None,
+        partition_from_unique: str | None = None,
+    ) -> None:
+        """Limit the running jobs of a function. None leaves one as it is; `default`, or -1, is what its code says."""
+        changes = running_limits.parsed(
+            {
+                "max_running": max_running,
+                "max_running_per_partition": max_running_per_partition,
+                "rate": rate,
+                "burst": burst,
+                "rate_per_partition": rate_per_partition,
+                "burst_per_partition": burst_per_partition,
+                "partition_from_unique": partition_from_unique,
+            }
+        )
+        self._begin_change(function)
+        self._settings.limit_running(function, changes)
+
+    def declare_limits(
+        self,
+        function: bytes,
+        max_running: int | None = None,
+        max_running_per_partition: int | None = None,
+        rate: str | None = None,
+        burst: int | None = None,
+        rate_per_partition: str | None = None,
+        burst_per_partition: int | None = None,
+        partition_from_unique: str | None = None,
+    ) -> None:
+        """Say what the code of a task allows, for workers; None is no limit."""
+        limits = running_limits.parsed(
+            {
+                "max_running": max_running,
+                "max_running_per_partition": max_running_per_partition,
+                "rate": rate,
+                "burst": burst,
+                "rate_per_partition": rate_per_partition,
+                "burst_per_partition": burst_per_partition,
+                "partition_from_unique": partition_from_unique,
+            }
+        )
+        self._begin_change(function)
+        self._settings.declare_limits(function, limits)
 
     def drop(self, function: bytes) -> None:
         """Delete a function that has neither workers nor jobs, with its settings."""

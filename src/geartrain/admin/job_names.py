@@ -27,7 +27,7 @@ class JobNameVerbs(JobVerbs):
         job = await self._named(handle, function, unique, id)
         if isinstance(job, Record):
             return presentation.record_view(job, views.LISTED_BYTES)
-        return presentation.job_view(job, views.LISTED_BYTES)
+        return presentation.job_view(job, views.LISTED_BYTES, engine=self._engine)
 
     async def watched(
         self, handle: bytes = b"", function: bytes = b"", unique: bytes = b"", id: int = 0

@@ -60,6 +60,7 @@ class JobVerbs(AdminBase):
         timeout: float = 0.0,
         keep_for: float = 0.0,
         expires_at: float = 0.0,
+        partition: bytes = b"",
     ) -> bytes:
         """Submit a background job, for clients whose protocol cannot express its options; return its handle."""
         for name, value in {
@@ -88,6 +89,7 @@ class JobVerbs(AdminBase):
                 timeout=timeout,
                 keep_for=keep_for,
                 expires_at=expires_at,
+                partition=partition,
             )
         finally:
             self._engine.actor = None
@@ -324,7 +326,7 @@ class JobVerbs(AdminBase):
             if isinstance(job, Record):
                 view = presentation.record_view(job, longest, payloads.get(job.id))
             else:
-                view = presentation.job_view(job, longest)
+                view = presentation.job_view(job, longest, engine=self._engine)
             removed_at = self._removed_at(job)
             return view if removed_at is None else msgspec.structs.replace(view, removed_at=removed_at)
 

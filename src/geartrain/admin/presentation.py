@@ -4,8 +4,19 @@ from itertools import islice
 from typing import Final
 
 from geartrain import jsonbytes
+from geartrain.admin import waiting
 from geartrain.admin.borrowed_jobs import NONE, BorrowedCounts
-from geartrain.admin.views import PRIORITIES, STATES, AttemptView, FunctionOptions, FunctionView, JobView, WorkerView
+from geartrain.admin.running_limits import engine_limits
+from geartrain.admin.views import (
+    PRIORITIES,
+    STATES,
+    AttemptView,
+    FunctionOptions,
+    FunctionView,
+    JobView,
+    RunningLimits,
+    WorkerView,
+)
 from geartrain.engine.engine import Engine
 from geartrain.engine.failed_jobs import GIVEN_UP
 from geartrain.engine.function import Function
@@ -17,8 +28,11 @@ from geartrain.model import Attempt, FailedPayload, FailureAction, JobState, Rec
 _NAMES_SHOWN: Final = 100
 
 
-def function_view(engine: Engine, function: Function, borrowed: BorrowedCounts = NONE) -> FunctionView:
+def function_view(
+    engine: Engine, function: Function, limits: tuple[RunningLimits, list[str]], borrowed: BorrowedCounts = NONE
+) -> FunctionView:
     """A function, without the jobs that are borrowed, and without workers of other servers."""
+    partitions = function.partitions
     return FunctionView(
         name=jsonbytes.encode(function.name),
         queued=function.queued - borrowed.queued,
@@ -33,6 +47,10 @@ def function_view(engine: Engine, function: Function, borrowed: BorrowedCounts =
         completed=function.completed,
         failed=function.failed,
         settings=function_options(engine.function_policies.get(function.name)),
+        running_limits=limits[0],
+        limits_set=limits[1],
+        partitions=0 if partitions is None else len(partitions.by_name),
+        waits_for=waiting.of_function(engine, function) if function.queued else "",
     )
 
 
@@ -44,10 +62,10 @@ def function_options(policy: FunctionPolicy | None) -> FunctionOptions:
     return FunctionOptions(failures, policy.keep_for, policy.keep_failed_for, policy.max_run)
 
 
-def function_policy(options: FunctionOptions) -> FunctionPolicy:
-    """The same as the engine has them."""
+def function_policy(options: FunctionOptions, limits: RunningLimits) -> FunctionPolicy:
+    """The same as the engine has them, with the limits of its running jobs."""
     failures = None if options.failures is None else FailureAction(options.failures)
-    return FunctionPolicy(failures, options.keep_for, options.keep_failed_for, options.max_run)
+    return FunctionPolicy(failures, options.keep_for, options.keep_failed_for, options.max_run, engine_limits(limits))
 
 
 def worker_view(worker: Worker) -> WorkerView:
@@ -67,8 +85,14 @@ def worker_view(worker: Worker) -> WorkerView:
     )
 
 
-def job_view(job: LiveJob, longest: int, result: bytes | None = None, finished_at: float | None = None) -> JobView:
-    """A job that has not ended, or that has just ended with this result."""
+def job_view(
+    job: LiveJob,
+    longest: int,
+    result: bytes | None = None,
+    finished_at: float | None = None,
+    engine: Engine | None = None,
+) -> JobView:
+    """A job that has not ended, or that has just ended with this result; with the engine, what it waits for."""
     owner, progress = job.owner, job.progress
     if job.state is JobState.DEAD and job.failed_attempts:
         finished_at = job.failed_attempts[-1].ended_at
@@ -100,6 +124,8 @@ def job_view(job: LiveJob, longest: int, result: bytes | None = None, finished_a
         trials=_attempt_views(job.failed_attempts or []),
         expires_at=job.expires_at or None,
         user=job.user,
+        partition=jsonbytes.encode(job.partition),
+        waits_for="" if engine is None else waiting.reason(engine, job),
     )
 
 

@@ -48,6 +48,18 @@ class FunctionOptions(msgspec.Struct, frozen=True):
     max_run: float | None = None  # seconds that a worker may take for a job; null or 0: no limit
 
 
+class RunningLimits(msgspec.Struct, frozen=True):
+    """How many jobs of a function may run, and how often one may start; null: not set."""
+
+    max_running: int | None = None  # 0: no limit
+    max_running_per_partition: int | None = None  # 0: no limit
+    rate: str | None = None  # such as 100/m; none: no limit
+    burst: int | None = None  # so many may start at once; null: one
+    rate_per_partition: str | None = None
+    burst_per_partition: int | None = None
+    partition_from_unique: str | None = None  # the partition is what the unique key has before this; none: it is not
+
+
 class UserView(msgspec.Struct, frozen=True):
     """A user, with what it has on the server of what its quota allows. A limit of 0 is none."""
 
@@ -77,6 +89,10 @@ class FunctionView(msgspec.Struct, frozen=True):
     completed: int
     failed: int
     settings: FunctionOptions = FunctionOptions()
+    running_limits: RunningLimits = RunningLimits()  # that count: what an operator has set, else what code says
+    limits_set: list[str] = []  # the names of those that an operator has set
+    partitions: int = 0  # that have queued jobs
+    waits_for: str = ""  # why no queued job is assigned; empty: they are
 
 
 class AttemptView(msgspec.Struct, frozen=True):
@@ -128,6 +144,8 @@ class JobView(msgspec.Struct, frozen=True):
     # has not ended, or there is no limit of time.
     removed_at: float | None = None
     server: str = ""  # of a cluster, that has the job; empty: there is one server, or the job has ended
+    partition: JsonBytes = ""  # of a job that has not ended; empty: none
+    waits_for: str = ""  # why a job is not running; empty: it is, or it has ended
 
 
 class WorkerView(msgspec.Struct, frozen=True):

@@ -6,6 +6,8 @@ from geartrain.admin.verbs.row import (
     ADMIN,
     APPLIED,
     BYTES,
+    DEFAULT,
+    DEFAULT_NUMBER,
     DEFAULT_SECONDS,
     EVERYBODY,
     FAILURES,
@@ -13,11 +15,13 @@ from geartrain.admin.verbs.row import (
     INTEGER,
     LOCAL,
     LONGEST_SECONDS,
+    NO_LIMIT,
     NUMBER,
     PAGE,
     PRIORITIES,
     SORTS,
     TEXT,
+    WORK,
     Argument,
     Button,
     CliCommand,
@@ -32,6 +36,29 @@ def _seconds(name: str, help: str) -> Argument:
     """A setting of a function that is a time."""
     help = f"{help}, in seconds; {DEFAULT_SECONDS}: as the server's setting says"
     return Argument(name, NUMBER, help, minimum=DEFAULT_SECONDS, maximum=LONGEST_SECONDS, metavar="SECONDS")
+
+
+def _limits(otherwise: str) -> tuple[Argument, ...]:
+    """The limits of running jobs; `otherwise` says what -1 and `default` mean."""
+    default, text_default = f"; {DEFAULT_NUMBER}: {otherwise}", f"; `{NO_LIMIT}`: no limit; `{DEFAULT}`: {otherwise}"
+    return (
+        _count("max_running", f"How many of its jobs may run at once; 0: no limit{default}"),
+        _count("max_running_per_partition", f"How many jobs of a partition may run at once; 0: no limit{default}"),
+        Argument("rate", TEXT, f"How many of its jobs may start, such as `100/m`{text_default}", metavar="RATE"),
+        _count("burst", "How many of them may start at once when none has started for a while; without it, one"),
+        Argument("rate_per_partition", TEXT, f"The same for the jobs of a partition{text_default}", metavar="RATE"),
+        _count("burst_per_partition", "The same for the jobs of a partition"),
+        Argument(
+            "partition_from_unique", TEXT,
+            "A job that was submitted without a partition has the part of its unique key before this, such as `:`; "
+            f"`{NO_LIMIT}`: it has none; `{DEFAULT}`: {otherwise}",
+            metavar="TEXT",
+        ),
+    )  # fmt: skip
+
+
+def _count(name: str, help: str) -> Argument:
+    return Argument(name, INTEGER, help, minimum=DEFAULT_NUMBER, maximum=1_000_000, metavar="JOBS")
 
 
 FUNCTION_VERBS: Final = (
@@ -94,6 +121,40 @@ FUNCTION_VERBS: Final = (
         (ADMIN,), changes=True, past="limited", place=APPLIED,
         http=Http("PUT", "/functions/{name}/limits", shows="function"),
         button=Button("Limits"),
+    ),
+    Verb(
+        "limit_running", FUNCTION, "Limit how many jobs of a function run at once, and how often one starts",
+        (_FUNCTION, *_limits("what the code of the task says")),
+        (ADMIN,), changes=True, past="limited", place=APPLIED,
+        http=Http("PATCH", "/functions/{name}/limits", shows="function"),
+        command=CliCommand(
+            "limit",
+            epilog="""
+Limits that are not named stay as they are. They survive a restart of the server, count whichever protocol the workers
+speak, and apply instead of what the code of the task says. In a cluster, each server counts its own jobs. Jobs above a
+limit wait in the queue; `geartrain jobs` and the dashboard say what they wait for.
+
+A partition is a part of a function's jobs that takes turns with the others, such as those of a tenant. Submissions name
+it; for clients that cannot, `--partition-from-unique` takes it from the unique key.
+
+**Examples**
+
+- `geartrain limit resize --max-running 10`
+
+- `geartrain limit mail --rate 100/m --burst 20` lets 20 start at once, and then one every 0.6 seconds
+
+- `geartrain limit mail --partition-from-unique : --max-running-per-partition 2`, so that
+  `gearman -f mail -u acme:17` is a job of the partition `acme`
+
+- `geartrain limit mail --rate none` removes a limit, and `--rate default` restores what the code says
+""",
+        ),
+        button=Button("Running limits"),
+    ),
+    Verb(
+        "declare_limits", FUNCTION, "Say how many jobs of a function may run, as the code of its workers does",
+        (_FUNCTION, *_limits("no limit")),
+        (WORK, ADMIN), changes=True, past="limited", place=APPLIED,
     ),
     Verb(
         "configure", FUNCTION, "Change settings of a function",

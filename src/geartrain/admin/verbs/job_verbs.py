@@ -49,6 +49,7 @@ JOB_VERBS: Final = (
             Argument("timeout", NUMBER, "Seconds that a worker may take; 0: no limit", default=0.0),
             Argument("keep_for", NUMBER, "Seconds that its record is kept at least", default=0.0),
             Argument("expires_at", NUMBER, "No worker gets it from then on; 0: it does not expire", default=0.0),
+            Argument("partition", BYTES, "Partition of the job, such as a tenant; they take turns", default=""),
         ),
         (SUBMIT,), changes=True,
     ),

@@ -42,6 +42,7 @@ class Submission(msgspec.Struct, forbid_unknown_fields=True):
     keep_for: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_KEPT)] = 0.0
     expires_at: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None  # seconds of the epoch
     expires: Annotated[float, msgspec.Meta(gt=0, le=LONGEST_KEPT)] | None = None  # seconds from now, instead
+    partition: JsonBytes = ""  # tenant, account or host: partitions of a function take turns
 
 
 async def submit(request: ApiRequest) -> Response:
@@ -100,6 +101,7 @@ def queue(request: ApiRequest, submission: Submission, watcher: EndWatcher | Non
         timeout=submission.timeout,
         keep_for=submission.keep_for,
         expires_at=expires_at,
+        partition=jsonbytes.decode(submission.partition),
     )
 
 
