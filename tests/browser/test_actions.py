@@ -150,6 +150,31 @@ def test_a_function_is_limited(busy: Scene, visit: Visit) -> None:
         assert client.packet()[0] == Kind.ERROR
 
 
+def test_the_running_jobs_of_a_function_are_limited(busy: Scene, visit: Visit, errors: PageErrors) -> None:
+    errors.expected = ("400",)
+    page = visit(f"{busy.url}/#/functions/tenants")
+    with Peer(busy.gearman) as client:
+        client.send(Kind.SUBMIT_JOB_BG, b"tenants", b"acme:1", b"one")
+        client.send(Kind.SUBMIT_JOB_BG, b"tenants", b"acme:2", b"two")
+        handles = [client.packet()[1] for _ in range(2)]
+    page.get_by_role("button", name="Concurrency").click()
+    page.get_by_label("Jobs that run at once").fill("1")
+    page.get_by_label("Starts, such as 100/m").fill("often")
+    page.get_by_role("button", name="Save").click()
+    shows(page, "dialog", "'often' is not a rate such as 5/s")
+    page.get_by_label("Starts, such as 100/m").fill("100/m")
+    page.get_by_role("button", name="Save").click()
+    shows(page, ".tile", "1 at once, 100/m")
+    limits = api(busy.url, "functions/tenants")["running_limits"]
+    assert (limits["max_running"], limits["rate"], limits["burst"]) == (1, "100/m", None)
+    with worker(busy.gearman, b"tenants") as peer:
+        assert peer.grab().data == b"one"
+        assert peer.take() is None
+        shows(page, ".head", "waits for one of 1 running jobs to end (max_running)")
+        page.goto(f"{busy.url}/#/jobs/{part(handles[1].decode())}")
+        shows(page, "main", "one of 1 running jobs to end (max_running)")
+
+
 def test_a_function_has_settings(busy: Scene, visit: Visit) -> None:
     page = visit(f"{busy.url}/#/functions/webhook")
     page.get_by_role("button", name="Settings").click()

@@ -25,6 +25,7 @@ SINCE = {
     "keep_for": 7,
     "expires_at": 9,
     "user_name": 11,
+    "partition_name": 14,
 }  # the layout that brought a column which the first did not have
 
 

@@ -149,7 +149,7 @@ it; for clients that cannot, `--partition-from-unique` takes it from the unique 
 - `geartrain limit mail --rate none` removes a limit, and `--rate default` restores what the code says
 """,
         ),
-        button=Button("Running limits"),
+        button=Button("Concurrency"),
     ),
     Verb(
         "declare_limits", FUNCTION, "Say how many jobs of a function may run, as the code of its workers does",

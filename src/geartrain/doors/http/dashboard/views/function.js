@@ -3,7 +3,8 @@ import { may } from "../lib/access.js";
 import { get } from "../lib/api.js";
 import { pauseVerb, perform, plainButton, verbButton } from "../lib/actions.js";
 import { make, setText } from "../lib/dom.js";
-import { count, rate } from "../lib/format.js";
+import { count, NONE, rate } from "../lib/format.js";
+import { askForConcurrency, concurrencyText } from "../lib/concurrency.js";
 import { askForLimits, askForSettings, limitsText } from "../lib/functionforms.js";
 import { autoRefresh } from "../lib/refresh.js";
 import { action } from "../lib/notice.js";
@@ -44,7 +45,7 @@ export function openFunction(root, name, signal) {
     actions.hidden = false;
     rates.sample([item]);
     tiles.show(item, rates);
-    state.replaceChildren(...(item.paused ? [badge("paused", "warn")] : []));
+    state.replaceChildren(...statesOf(item));
     setText(pause, VERBS[pauseVerb(item)].label);
     table.update(jobs.items);
     table.element.hidden = jobs.items.length === 0;
@@ -57,6 +58,7 @@ export function openFunction(root, name, signal) {
     { class: "row", hidden: true },
     pause,
     plainButton("limit", action(async () => (await askForLimits(item)) && refresh()), "", decoded(name)),
+    plainButton("limit_running", action(async () => (await askForConcurrency(item)) && refresh()), "", decoded(name)),
     plainButton("configure", action(async () => (await askForSettings(item)) && refresh()), "", decoded(name)),
     make(
       "button",
@@ -102,6 +104,11 @@ export function openFunction(root, name, signal) {
   const refresh = autoRefresh(load, signal, problem.show);
 }
 
+function statesOf(item) {
+  if (item.paused) return [badge("paused", "warn")];
+  return item.waits_for ? [make("span", { class: "soft" }, `waits for ${item.waits_for}`)] : [];
+}
+
 function makeTiles(name) {
   const jobs = (state) => link("jobs", { state, function: { encoded: name } });
   const all = {
@@ -122,7 +129,9 @@ function makeTiles(name) {
     show(item, rates) {
       setText(all.queued.value, count(item.queued));
       all.queued.note.hidden = item.oldest === null;
-      for (const field of ["running", "scheduled", "dead", "failed"]) all[field].set(count(item[field]));
+      for (const field of ["scheduled", "dead", "failed"]) all[field].set(count(item[field]));
+      const most = concurrencyText(item.running_limits);
+      all.running.set(count(item.running), "", most === NONE ? "" : most);
       setTime(age, item.oldest, "age");
       all.flow.set(rate(rates.of(item, "completed")), "/s", `${count(item.completed)} done`);
       all.workers.set(count(item.workers), "", item.workers || !item.queued ? "" : "none connected");

@@ -157,6 +157,8 @@ function factsOf(job) {
   return facts([
     ["Function", functionLink(job.function)],
     ["Unique key", shown(job.unique) ? make("span", { class: "mono" }, shown(job.unique)) : "none"],
+    shown(job.partition) ? ["Partition", make("span", { class: "mono" }, shown(job.partition))] : null,
+    job.waits_for ? ["Waits for", job.waits_for] : null,
     ["Kind", `${job.background ? "background" : "foreground"}, ${job.priority} priority`],
     ["Submitted", at(job.submitted_at)],
     job.run_at > job.submitted_at + 0.5 ? ["Runs at", at(job.run_at)] : null,
