@@ -84,3 +84,19 @@ def test_what_makes_no_sense_is_refused(server: serving.ServerProcess, options: 
     assert ran.returncode != 0
     assert error in " ".join(ran.stderr.split())
     assert Peer(server.urls[1]).call("GET", "/functions/refused").status == 404
+
+
+def test_the_commands_say_what_a_job_waits_for(server: serving.ServerProcess) -> None:
+    run(server, "geartrain limit busy --max-running 1")
+    peer = Peer(server.urls[1])
+    peer.submit("busy", "first")
+    second = peer.submit("busy", "second", partition="acme")["handle"]
+    with worker(server.port, b"busy") as taker:
+        taker.grab()
+        reason = "one of 1 running jobs to end (max_running)"
+        assert f"waits for {reason}" in run(server, "geartrain jobs --function busy")
+        shown = run(server, f"geartrain show {second}")
+        assert reason in shown
+        assert "acme" in shown
+        [line] = [line for line in run(server, "geartrain status busy").splitlines() if line.startswith("busy")]
+        assert line.endswith(" max_running")

@@ -175,6 +175,8 @@ def _row(job: dict[str, Any]) -> tuple[str, ...]:
 def _outcome(job: dict[str, Any]) -> str:
     if job["state"] == "scheduled":
         return f"due {formatting.local_time(job['run_at'])}"
+    if job.get("waits_for"):
+        return f"waits for {job['waits_for']}"
     if not job["reason"] and isinstance(job["result"], dict | jsonbytes.Base64):
         return f"({progress.count_of(job['result_size'], 'byte')})"  # lists have only the beginning of the result
     return formatting.value(summary(job["reason"]) or job["result"] or "", _LONGEST_OUTCOME)

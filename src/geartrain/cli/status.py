@@ -10,7 +10,8 @@ from geartrain.cli import exit_codes, formatting, progress, remote, tables
 EPILOG = f"""
 **Columns.** QUEUED jobs are ready for a worker. SCHEDULED ones are not due yet. DEAD ones failed for good; see
 `geartrain retry` and `geartrain delete`. OLDEST is the age of the oldest queued job. DONE and FAILED count since
-the start of the server.
+the start of the server. The last column says what keeps all queued jobs of a function waiting: `paused`, or the
+name of a limit.
 
 **Clusters.** Of servers that share a store, all are shown together; `--local` shows the one that is asked.
 
@@ -79,6 +80,11 @@ def _summary(overview: dict[str, Any]) -> str:
     )
 
 
+def _limit(waits_for: str) -> str:
+    """The limit that a function has reached, which is in brackets at the end; empty: none."""
+    return waits_for[waits_for.rindex("(") + 1 : -1] if waits_for.endswith(")") else ""
+
+
 def row(function: dict[str, Any]) -> tuple[str, ...]:
     """The cells of a function."""
     oldest = function["oldest"]
@@ -87,5 +93,5 @@ def row(function: dict[str, Any]) -> tuple[str, ...]:
         *(f"{function[name]:,}" for name in ("queued", "running", "scheduled", "dead", "workers")),
         formatting.duration(max(time.time() - oldest, 0.0)) if oldest else "-",
         *(f"{function[name]:,}" for name in ("submitted", "completed", "failed")),
-        "paused" if function["paused"] else "",
+        "paused" if function["paused"] else _limit(function.get("waits_for", "")),
     )

@@ -20,7 +20,9 @@ async def explain(ask: Ask, handle: Any) -> dict[str, Any]:
         return {**answer, "waits": False, "reasons": [_not_waiting(job)]}
     function = await ask("function", name=job["function"])
     reasons = _of_job(job, time.time()) + _of_function(function)
-    if job["state"] == "queued" and function["workers"] and not function["paused"]:
+    limit = _of_limit(job)
+    reasons += limit
+    if job["state"] == "queued" and function["workers"] and not function["paused"] and not limit:
         reasons += _of_workers(function, await _workers(ask, job["function"]))
     return {**answer, "waits": True, "since": job["submitted_at"], "reasons": reasons}
 
@@ -47,6 +49,14 @@ def _of_job(job: dict[str, Any], now: float) -> list[str]:
             f"{progress.count_of(len(job['trials']), 'attempt')} did not end it; the last one: {last['why']}"
         )
     return reasons
+
+
+def _of_limit(job: dict[str, Any]) -> list[str]:
+    """A job that is above a limit waits whether workers are free or not."""
+    waits_for = job.get("waits_for", "")
+    if not waits_for.endswith(")"):
+        return []
+    return [f"it is above a limit, and waits for {waits_for}; the verb limit_running changes limits"]
 
 
 def _of_function(function: dict[str, Any]) -> list[str]:

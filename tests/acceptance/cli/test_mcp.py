@@ -160,6 +160,9 @@ def test_why_a_job_waits(server: serving.ServerProcess, assistant: Assistant) ->
             assert (waits, "has been running it since" in reason) == (False, True)
             second = client.submit(b"slow", b"", b"", kind=Kind.SUBMIT_JOB_BG)
             assert "none of the 1 workers of its function is free; 1 jobs of it run, and 1 wait" in why(second)[1]
+            run("", "limit", "slow", "--max-running", "1", "--server", server.url)
+            assert "it is above a limit, and waits for one of 1 running jobs to end" in why(second)[1]
+            run("", "limit", "slow", "--max-running", "0", "--server", server.url)
             run("", "pause", "slow", "--server", server.url)
             assert why(second)[1].startswith("its function is paused")
             _settled(worker.send(Kind.WORK_COMPLETE, job.handle, b""))
