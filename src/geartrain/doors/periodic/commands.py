@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from geartrain.doors.periodic import failed_attempts, job_names
+from geartrain.doors.periodic.distant_data import DistantData
 from geartrain.doors.periodic.long_request import DropRequest, LoadRequest
 from geartrain.doors.periodic.operator_command import OperatorCommand
 from geartrain.doors.periodic.shared_locks import LockRequest
@@ -58,10 +59,15 @@ def receive_data(connection: "PeriodicConnection", message_id: bytes, arguments:
     watcher = DataWatcher(connection, message_id)
     connection.waiters.add(watcher)
     job = job_names.find(connection.engine, request.function, request.name)
-    if job is not None:
+    if job is not None and job.id not in connection.engine.borrowed:
         connection.engine.watch(job, watcher, first=True)
     else:
         connection.periodic.expect(request.function, request.name, watcher)
+        others = connection.tick_loop.others
+        if others.exist:
+            named = JobName(request.name, request.name, request.function)
+            others.start(DistantData(connection, named, watcher).begin())
+            return
     connection.answer(message_id, wire.SUCCESS)
 
 
