@@ -6,7 +6,7 @@ Lists end with a line of a single dot and use LF; OK and ERR lines end with CRLF
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +20,7 @@ from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.errors import DuplicateKeyError, LineError, RequestError
 from geartrain.rights import ADMIN, READ
-from geartrain.runtime.other_servers import JobName, UnreachableError
+from geartrain.runtime.other_servers import DistantJob, JobName, UnreachableError
 from geartrain.wire.gearman import number
 
 if TYPE_CHECKING:
@@ -307,8 +307,12 @@ async def _carried_out(connection: "GearmanConnection", command: bytes, handle: 
     if job is None or job.is_dead != (command in _OF_DEAD_JOBS):
         return _UNKNOWN_JOB
     connection.begin_tick().require(ADMIN, job.function)
-    order = {b"cancel": partial(others.cancel, reason="cancelled"), b"retry": others.retry, b"delete": others.delete}
-    return _OK if await order[command](job) else _UNKNOWN_JOB
+    orders: dict[bytes, Callable[[DistantJob], Awaitable[bool]]] = {
+        b"cancel": partial(others.cancel, reason="cancelled"),
+        b"retry": others.retry,
+        b"delete": others.delete,
+    }
+    return _OK if await orders[command](job) else _UNKNOWN_JOB
 
 
 def _create(connection: "GearmanConnection", words: list[bytes]) -> bytes:
