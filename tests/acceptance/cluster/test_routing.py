@@ -159,6 +159,40 @@ def test_periodic_remove(pair: Pair) -> None:
         assert client.dump() == []
 
 
+@pytest.mark.parametrize("server", ["one", "two"])
+def test_periodic_replaces(pair: Pair, server: str) -> None:
+    """The job of the other server has the new payload and time when the submission is acknowledged."""
+    home, away = pair if server == "one" else pair[::-1]
+    with periodic_peer.Peer(port(home, "periodic")) as client, periodic_peer.Peer(port(away, "periodic")) as other:
+        client.submit(FUNCTION, b"replaced", b"old", 4_000_000_000)
+        (before,) = client.dump()
+        other.submit(FUNCTION, b"replaced", b"new", 4_100_000_000, count=3)
+        (after,) = client.dump()
+        assert (after.payload, after.run_at, after.count) == (b"new", 4_100_000_000, 3)
+        assert before.name == after.name
+        assert other.dump() == []
+        other.succeed(periodic_peer.Command.REMOVE_JOB, periodic_peer.text(FUNCTION) + periodic_peer.text(b"replaced"))
+
+
+def test_periodic_replaces_and_waits(pair: Pair) -> None:
+    """RUN_JOB replaces the job that waits at the other server, and has its result."""
+    one, two = pair
+    with (
+        periodic_peer.Peer(port(one, "periodic"), kind=periodic_peer.WORKER) as taker,
+        periodic_peer.Peer(port(one, "periodic")) as client,
+        periodic_peer.Peer(port(two, "periodic")) as other,
+    ):
+        client.submit(b"run", b"name", b"old", 4_000_000_000)
+        taker.offer(b"run")
+        taking = taker.grab()
+        with idle_worker(two, b"run"):  # RUN_JOB is for functions with workers; it is not needed
+            running = other.run(b"run", b"name", b"new")
+            job = taker.assigned(taking)
+            assert (job.name, job.payload) == (b"name", b"new")
+            taker.done(job, b"result")
+            assert other.data(running) == b"result"
+
+
 def test_periodic_receives_data(pair: Pair) -> None:
     """Of a job that waits at the other server already, by its name."""
     one, two = pair

@@ -9,7 +9,8 @@ from geartrain.doors.peer.link import PeerLink
 from geartrain.doors.peer.mirror import MirrorWatcher
 from geartrain.engine.interfaces import KeyWaiter
 from geartrain.engine.lifecycle import RESERVING
-from geartrain.errors import RequestError
+from geartrain.errors import NotDurableError, RequestError
+from geartrain.model import Duplicate
 
 if TYPE_CHECKING:
     from geartrain.doors.peer.door import PeerDoor
@@ -22,7 +23,7 @@ _watches: Final = msgspec.msgpack.Decoder(tuple[int, bytes])
 
 
 class MovedSubmission(msgspec.Struct, array_like=True):
-    """A foreground job as it was submitted."""
+    """A job as it was submitted."""
 
     mirror: int  # the number by which the server that has the clients knows them
     function: bytes
@@ -32,6 +33,11 @@ class MovedSubmission(msgspec.Struct, array_like=True):
     door: str
     timeout: float
     reducer: bytes
+    background: bool = False
+    watched: bool = True  # by clients of the server that moves it
+    replaces: bool = False  # a job that waits and has the key
+    run_at: float = 0.0  # where it replaces one
+    count: int = 0
 
 
 class _Resolved(KeyWaiter):
@@ -65,21 +71,29 @@ class MirrorFeeds:
     async def _submit(self, link: PeerLink, content: bytes) -> bytes:
         """Join a job, or submit it if there is none; the answer is its handle."""
         submission = msgspec.msgpack.decode(content, type=MovedSubmission)
-        watcher = MirrorWatcher(link, submission.mirror, self._ended)
+        watcher = MirrorWatcher(link, submission.mirror, self._ended) if submission.watched else None
         engine = self._door.tick_loop.begin_tick()
         try:
             job = engine.submit(
-                submission.function, submission.unique, submission.payload, submission.priority, False, watcher,
-                door=submission.door, timeout=submission.timeout, reducer=submission.reducer,
+                submission.function, submission.unique, submission.payload, submission.priority, submission.background,
+                watcher, submission.run_at, submission.door, submission.timeout,
+                Duplicate.REPLACE if submission.replaces else Duplicate.COALESCE, submission.count, submission.reducer,
             )  # fmt: skip
         except RequestError as error:
             raise self._door.Error(str(error)) from None
-        self._watchers[link.node, submission.mirror] = watcher
-        if job.state is not RESERVING:
-            return job.handle
-        resolved: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        engine.wait_for_key(job, _Resolved(resolved, job.handle))
-        return await resolved
+        if watcher is not None:
+            self._watchers[link.node, submission.mirror] = watcher
+        handle = job.handle
+        if job.state is RESERVING:
+            resolved: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+            engine.wait_for_key(job, _Resolved(resolved, handle))
+            handle = await resolved
+        if submission.background:
+            try:
+                await self._door.tick_loop.durable()
+            except NotDurableError as error:
+                raise self._door.Error("the job could not be written to the store") from error
+        return handle
 
     async def _watch(self, link: PeerLink, content: bytes) -> bytes:
         """Watch a job of this server; the answer is empty if it has ended, or is another server's."""

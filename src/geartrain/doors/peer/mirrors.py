@@ -17,6 +17,7 @@ import msgspec
 from geartrain.doors.peer.link import PeerLink
 from geartrain.doors.peer.mirror import EVENT, Event, Mirror
 from geartrain.doors.peer.mirror_feeds import SUBMIT, UNWATCH, WATCH, MirrorFeeds, MovedSubmission
+from geartrain.doors.periodic import failed_attempts
 from geartrain.engine.engine import Engine
 from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
@@ -68,7 +69,7 @@ class Mirrors:
 
     def __init__(self, door: "PeerDoor") -> None:
         self._door = door
-        self._engine: Engine = door.tick_loop.engine
+        self.engine: Engine = door.tick_loop.engine
         self._mirrors: dict[int, Mirror] = {}  # by number
         self._next_number = 1
         self._feeds = MirrorFeeds(door)
@@ -105,7 +106,7 @@ class Mirrors:
                 return False
             self._door.tick_loop.begin_tick()
             shown = LiveJob(
-                job.id, job.handle, job.function, b"", b"", int(Priority.NORMAL), False, 0.0, self._engine.now, ""
+                job.id, job.handle, job.function, b"", b"", int(Priority.NORMAL), False, 0.0, self.engine.now, ""
             )
             _move(shown, [watcher])
             mirror.show(shown)
@@ -124,9 +125,11 @@ class Mirrors:
         self._start(self._join(job, id, handle))
 
     async def _join(self, job: LiveJob, id: int, handle: bytes) -> None:
+        replaces = _replaces(job)
         submission = MovedSubmission(
-            self._new_number(), job.function, job.unique, job.payload, job.priority, job.door, job.timeout, job.reducer
-        )
+            self._new_number(), job.function, job.unique, job.payload, job.priority, job.door, job.timeout, job.reducer,
+            job.background, bool(job.watchers), replaces, job.run_at if replaces else 0.0, job.count,
+        )  # fmt: skip
         mirror = self._mirrors[submission.mirror] = JoinedMirror(submission.mirror, submission)
         link = self._door.link_to(id)
         if link is not None:
@@ -146,7 +149,11 @@ class Mirrors:
         engine = self._door.tick_loop.begin_tick()
         if engine.now - job.submitted_at < _PATIENCE_SECONDS:
             engine.reserve_again(job)
-        elif engine.jobs.get(job.id) is job and job.state is RESERVING:
+        elif engine.jobs.get(job.id) is not job or job.state is not RESERVING:
+            return
+        elif job.background:  # the submitter gets an error
+            engine.retract(job)
+        else:
             engine.give_up_key(job)
             if engine.jobs.get(job.id) is job:
                 engine.cancel(job, f"job {handle.decode(errors='replace')} has its unique key, and cannot be reached")
@@ -154,7 +161,9 @@ class Mirrors:
     def _show(self, mirror: JoinedMirror, link: PeerLink, job: LiveJob, handle: bytes) -> None:
         """The submission has moved: tell the clients the handle of the job that stands for it."""
         engine = self._door.tick_loop.begin_tick()
-        if engine.jobs.get(job.id) is not job:  # its clients are gone
+        if engine.jobs.get(job.id) is not job:  # its clients are gone, or it was cancelled or replaced
+            if engine.jobs.get(job.id) is None:
+                engine.confirm(job)  # so that nobody waits for its key any more
             self._drop(mirror, link)
             return
         shown = LiveJob(
@@ -163,7 +172,10 @@ class Mirrors:
         )  # fmt: skip
         mirror.link = link
         _move(shown, engine.withdraw(job, handle))
-        mirror.show(shown)
+        if shown.watchers:
+            mirror.show(shown)
+        else:
+            self._mirrors.pop(mirror.number, None)
 
     def _drop(self, mirror: Mirror, link: PeerLink | None) -> None:
         self._mirrors.pop(mirror.number, None)
@@ -222,7 +234,7 @@ class Mirrors:
             self._mirrors.pop(mirror.number, None)
             return
         try:
-            self._engine.submit(
+            self.engine.submit(
                 submission.function, submission.unique, submission.payload, submission.priority, False, mirror,
                 door=submission.door, timeout=submission.timeout, reducer=submission.reducer,
             )  # fmt: skip
@@ -238,6 +250,22 @@ def _move(job: LiveJob, watchers: list[Watcher]) -> None:
         watcher.watching.add(job)
 
 
-def handler(mirrors: Mirrors) -> Callable[[LiveJob, Any], None]:
-    """What the committer calls when another server's job has the key of one that clients wait for."""
-    return lambda job, twin: mirrors.join(job, twin.id, twin.handle)
+def _replaces(job: LiveJob) -> bool:
+    """Whether a submission is to replace a job with its unique key, if that waits: those of Periodic are."""
+    return job.door == failed_attempts.DOOR
+
+
+def handler(mirrors: Mirrors) -> Callable[[LiveJob, Any], bool]:
+    """What the committer calls when another server's job has the key of one; whether the submission moves there.
+
+    It does if clients wait for it, or if it has to replace the other job. Else the other job simply stands for it.
+    """
+
+    def move(job: LiveJob, twin: Any) -> bool:
+        engine = mirrors.engine
+        moves = not engine.is_revived(job) and _replaces(job) if job.background else bool(job.watchers)
+        if moves:
+            mirrors.join(job, twin.id, twin.handle)
+        return moves
+
+    return move

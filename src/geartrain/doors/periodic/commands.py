@@ -13,8 +13,10 @@ from geartrain.doors.periodic.distant_data import DistantData
 from geartrain.doors.periodic.long_request import DropRequest, LoadRequest
 from geartrain.doors.periodic.operator_command import OperatorCommand
 from geartrain.doors.periodic.shared_locks import LockRequest
+from geartrain.doors.periodic.submission_answer import SubmissionAnswer
 from geartrain.doors.periodic.watcher import DataWatcher, RunWatcher
 from geartrain.engine.job import LiveJob
+from geartrain.engine.lifecycle import RESERVING
 from geartrain.errors import RequestError
 from geartrain.model import Duplicate, Priority
 from geartrain.rights import ADMIN, READ, SUBMIT
@@ -38,8 +40,11 @@ def ping(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Ar
 
 def submit_job(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """SUBMIT_JOB: queue a job, in place of a waiting job of the same name."""
-    if submit(connection, arguments.job(), None) is None:
+    job = submit(connection, arguments.job(), None)
+    if job is None:
         connection.answer(message_id, wire.UNKNOWN)
+    elif job.state is RESERVING:
+        SubmissionAnswer(connection, message_id, job)
     else:
         connection.answer_durably(message_id)
 
