@@ -76,7 +76,7 @@ class AdminBase:
     """The engine, its tick, and the server around them."""
 
     def __init__(self, tick_loop: TickLoop, server: ServerInfo, archive: RecordArchive) -> None:
-        self._tick_loop = tick_loop
+        self.tick_loop = self._tick_loop = tick_loop
         self._engine = tick_loop.engine
         self._server = server
         self._archive = archive

@@ -11,6 +11,7 @@ class BorrowedCounts(NamedTuple):
 
     queued: int = 0
     running: int = 0
+    by_priority: tuple[int, ...] = (0, 0, 0)  # queued ones, where they are counted by function
 
 
 NONE: Final = BorrowedCounts()
@@ -30,9 +31,11 @@ def by_function(engine: Engine) -> dict[bytes, BorrowedCounts]:
     for id in engine.borrowed:
         job = engine.jobs.get(id)
         if job is not None:
-            queued, running = found.get(job.function, NONE)
+            queued, running, by_priority = found.get(job.function, NONE)
             is_running = job.state is RUNNING
-            found[job.function] = BorrowedCounts(queued + (not is_running), running + is_running)
+            if not is_running:
+                by_priority = tuple(count + (priority == job.priority) for priority, count in enumerate(by_priority))
+            found[job.function] = BorrowedCounts(queued + (not is_running), running + is_running, by_priority)
     return found
 
 

@@ -21,10 +21,10 @@ from geartrain.admin import verbs
 from geartrain.admin.base import method_arguments
 from geartrain.admin.events import Tail, Tails
 from geartrain.admin.job_follow import follow_to_result
-from geartrain.admin.job_watch import STOPPING, JobWatches
+from geartrain.admin.job_watch import STOPPING, JobReports, JobWatches
 from geartrain.admin.service import Admin
 from geartrain.admin.verbs import Verb
-from geartrain.admin.views import JobView, Problem
+from geartrain.admin.views import Problem
 from geartrain.audit import Peer
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import RUNNING
@@ -173,14 +173,10 @@ class ControlWorker(BuiltinWorker):
     async def _follow(self, job: LiveJob, arguments: dict[str, Any]) -> None:
         """Run a watch of a job of another server."""
 
-        def report(view: JobView) -> None:
-            progress = {"what": "progress", "numerator": view.numerator, "denominator": view.denominator}
-            self._tick_loop.begin_tick().data(job, msgspec.json.encode(progress) + b"\n")
-
         def wanted() -> bool:
             return bool(job.watchers) and not self._is_resting
 
-        answer = await follow_to_result(self._admin, arguments, report, wanted)
+        answer = await follow_to_result(self._admin, arguments, JobReports(self._engine, job), wanted)
         self._finish(job, STOPPING if answer is None else msgspec.json.encode({"answer": answer}))
 
     def _parse(self, payload: bytes) -> tuple[Verb, dict[str, Any]]:

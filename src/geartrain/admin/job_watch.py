@@ -71,15 +71,14 @@ class JobEndWatcher(Watcher):
         self.ended(JobEnd(job, data, self._engine.now))
 
 
-class JobWatch(JobEndWatcher):
-    """Sends what happens to one job to the clients of a control job."""
+class JobReports(JobEndWatcher):
+    """Sends the reports of one job to the clients of a control job."""
 
-    __slots__ = ("_end", "control_job")
+    __slots__ = ("control_job",)
 
-    def __init__(self, engine: Engine, control_job: LiveJob, end: Callable[["JobWatch", bytes], None]) -> None:
+    def __init__(self, engine: Engine, control_job: LiveJob) -> None:
         super().__init__(engine)
         self.control_job = control_job
-        self._end = end
 
     def progress(self, job: LiveJob, progress: Progress) -> None:
         self._send({"what": "progress", "numerator": progress.numerator, "denominator": progress.denominator})
@@ -90,13 +89,23 @@ class JobWatch(JobEndWatcher):
     def warning(self, job: LiveJob, data: bytes) -> None:
         self._send({"what": "warning", "data": jsonbytes.encode(data)})
 
+    def _send(self, report: dict[str, Any]) -> None:
+        self._engine.data(self.control_job, _encoder.encode(report) + b"\n")
+
+
+class JobWatch(JobReports):
+    """Sends what happens to one job to the clients of a control job."""
+
+    __slots__ = ("_end",)
+
+    def __init__(self, engine: Engine, control_job: LiveJob, end: Callable[["JobWatch", bytes], None]) -> None:
+        super().__init__(engine, control_job)
+        self._end = end
+
     def ended(self, end: JobEnd) -> None:
         view = presentation.job_view(end.job, views.LISTED_BYTES, end.result, end.at)
         result = encoded_result(end.result) if end.result is not None else None
         self._end(self, _encoder.encode({"answer": JobWatchAnswer(view, result)}))
-
-    def _send(self, report: dict[str, Any]) -> None:
-        self._engine.data(self.control_job, _encoder.encode(report) + b"\n")
 
 
 class JobWatches(Timer):

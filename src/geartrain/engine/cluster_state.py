@@ -108,9 +108,18 @@ class ClusterState(EngineState):
             self.journal.reserve_key(job)
 
     def reserve_again(self, job: LiveJob) -> None:
-        """Another server has had the key of a foreground job, and cannot be reached: ask the store again."""
-        if job.state is RESERVING and self.jobs.get(job.id) is job:
+        """Another server has had the key of a job, and cannot be reached: ask the store again."""
+        if job.state is not RESERVING or self.jobs.get(job.id) is not job:
+            return
+        if job.background:
+            self.journal.accepted(job)
+            self.journal.reserving(job)
+        else:
             self.journal.reserve_key(job)
+
+    def is_revived(self, job: LiveJob) -> bool:
+        """Whether a job that is reserving was dead, or had failed, before."""
+        return job.id in self._revived
 
     def give_up_key(self, job: LiveJob) -> None:
         """The store cannot be asked for the key of a foreground job: let it run, as if it had the key."""

@@ -88,8 +88,8 @@ class Committer(GatheringJournal):
         self.prunes = True  # whether this server removes old records
         self.on_renewed: Callable[[], None] | None = None  # called after each commit
         self.on_fenced: Callable[[], None] | None = None  # called when others have taken this server for dead
-        # Called with a job that clients wait for and another server's job with the same unique key.
-        self.on_twin: Callable[[LiveJob, contract.Twin], None] | None = None
+        # Called with a job and another server's job with the same unique key; whether it takes care of the first one.
+        self.on_twin: Callable[[LiveJob, contract.Twin], bool] | None = None
         self._committed_at = 0.0  # when the last batch was handed to the thread, by the loop's clock
         self._beat_timer: DelayedCall | None = None
         self._is_fenced = False
@@ -303,9 +303,7 @@ class Committer(GatheringJournal):
             twin = ceded.get(id)
             if twin is None:
                 engine.confirm(job)
-            elif job.watchers and not job.background and self.on_twin is not None:
-                self.on_twin(job, twin)
-            else:
+            elif self.on_twin is None or not self.on_twin(job, twin):
                 engine.cede(job, twin.handle)
         if outcome.version:
             self._value_versions.update(dict.fromkeys(writing.batch.saved_values, outcome.version))

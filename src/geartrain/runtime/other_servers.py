@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from mypy_extensions import mypyc_attr
 
+from geartrain.engine.interfaces import Watcher
 from geartrain.model import JobState
 
 _log = logging.getLogger("geartrain.cluster")
@@ -74,11 +75,27 @@ class DistantServers:
         """The live or dead job of that name, if another server has it."""
         return None
 
+    async def watch(self, name: JobName, watcher: Watcher, on_loss: Callable[[], None]) -> DistantJob | None:
+        """Let a watcher hear what happens to a job, wherever it is; None if it has ended, or cannot be watched.
+
+        It hears the progress so far first, and watches a stand-in for the job until `engine.unwatch_all`. If the
+        connection to its server is lost before that, it watches nothing any more, and `on_loss` is called.
+        """
+        return None
+
     async def cancel(self, job: DistantJob, reason: str) -> bool:
         """Cancel a job that was found, and wait until that is durable; whether it was still there.
 
         An UnreachableError if its server does not answer.
         """
+        return False
+
+    async def retry(self, job: DistantJob) -> bool:
+        """The same for queueing a dead job again; a DuplicateKeyError if another job has its unique key now."""
+        return False
+
+    async def delete(self, job: DistantJob) -> bool:
+        """The same for deleting a dead job."""
         return False
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:

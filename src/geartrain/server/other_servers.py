@@ -16,9 +16,10 @@ from geartrain.doors.peer.door import PeerDoor, PeerError
 from geartrain.doors.peer.link import PeerLink
 from geartrain.doors.periodic import job_names
 from geartrain.engine.engine import Engine
+from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
-from geartrain.engine.lifecycle import RUNNING
-from geartrain.errors import NotDurableError, StoreError
+from geartrain.engine.lifecycle import DEAD, RUNNING
+from geartrain.errors import DuplicateKeyError, NotDurableError, StoreError
 from geartrain.model import id_from_handle
 from geartrain.runtime.other_servers import Answerer, DistantJob, DistantServers, Hearer, JobName, UnreachableError
 from geartrain.store.shared import IdRange, SharedStore
@@ -28,6 +29,10 @@ PATIENCE: Final = 1.0  # seconds for which a peer waits for another server
 _NODE_BITS: Final = 32  # of an id; the others are the number of the server that gave it out
 _FIND: Final = "find job"
 _CANCEL: Final = "cancel job"
+_RETRY: Final = "retry job"
+_DELETE: Final = "delete job"
+_DONE: Final = b"done"  # as the answer to an order; empty: there is no such job
+_KEY_IN_USE: Final = b"unique key in use"
 
 _names = msgspec.msgpack.Decoder(JobName)
 _found = msgspec.msgpack.Decoder(DistantJob | None)
@@ -45,6 +50,8 @@ class LinkedDistantServers(DistantServers):
         self._tick_loop = door.tick_loop
         door.answerers[_FIND] = self._answer_find
         door.answerers[_CANCEL] = self._answer_cancel
+        door.answerers[_RETRY] = self._answer_retry
+        door.answerers[_DELETE] = self._answer_delete
         for what, answerer in before.answerers.items():
             door.answerers[what] = _without_link(answerer)
         for told, hearer in before.hearers.items():
@@ -104,16 +111,44 @@ class LinkedDistantServers(DistantServers):
     def _read(self, number: int) -> list[LiveJob]:
         return next(self._store.jobs_of(IdRange(number, number + 1), LiveJob), [])
 
+    async def watch(self, name: JobName, watcher: Watcher, on_loss: Callable[[], None]) -> DistantJob | None:
+        """Let a watcher hear what happens to a job, wherever it is."""
+        found = await self.find(name)
+        link = self._door.links.get(found.node) if found is not None else None
+        if found is not None and link is not None and await self._door.mirrors.watch(link, found, watcher, on_loss):
+            return found
+        engine = self._tick_loop.begin_tick()  # this server may have become its home
+        job = _find(engine, name)
+        if job is None or job.state is DEAD:
+            return None
+        if job.progress is not None:
+            watcher.progress(job, job.progress)
+        engine.watch(job, watcher)
+        return _description(job, self._door.options.node)
+
     async def cancel(self, job: DistantJob, reason: str) -> bool:
         """Cancel a job that was found, and wait until that is durable; whether it was still there."""
+        return bool(await self._order(_CANCEL, job, reason))
+
+    async def retry(self, job: DistantJob) -> bool:
+        """Queue a dead job again; a DuplicateKeyError if another job has its unique key now."""
+        answer = await self._order(_RETRY, job)
+        if answer == _KEY_IN_USE:
+            raise DuplicateKeyError("another job has its unique key now")
+        return bool(answer)
+
+    async def delete(self, job: DistantJob) -> bool:
+        """Delete a dead job."""
+        return bool(await self._order(_DELETE, job))
+
+    async def _order(self, what: str, job: DistantJob, reason: str = "") -> bytes:
         link = self._door.links.get(job.node)
         if link is None:
             raise UnreachableError
         try:
-            answer = await self._door.ask(link, _CANCEL, _encoder.encode((job.handle, reason)), PATIENCE)
+            return await self._door.ask(link, what, _encoder.encode((job.handle, reason)), PATIENCE)
         except PeerError as error:
             raise UnreachableError from error
-        return bool(answer)
 
     # Answers to questions of others
 
@@ -128,11 +163,37 @@ class LinkedDistantServers(DistantServers):
         if job is None:
             return b""
         engine.cancel(job, reason)
+        await self._durable()
+        return _DONE
+
+    async def _answer_retry(self, link: PeerLink, content: bytes) -> bytes:
+        handle, _ = _orders.decode(content)
+        engine = self._tick_loop.begin_tick()
+        job = engine.find_dead(handle)
+        if job is None:
+            return b""
+        try:
+            engine.retry(job)
+        except DuplicateKeyError:
+            return _KEY_IN_USE
+        await self._durable()
+        return _KEY_IN_USE if engine.find_dead(handle) is job else _DONE  # the store knows of the others' keys
+
+    async def _answer_delete(self, link: PeerLink, content: bytes) -> bytes:
+        handle, _ = _orders.decode(content)
+        engine = self._tick_loop.begin_tick()
+        job = engine.find_dead(handle)
+        if job is None:
+            return b""
+        engine.delete(job)
+        await self._durable()
+        return _DONE
+
+    async def _durable(self) -> None:
         try:
             await self._tick_loop.durable()
         except NotDurableError as error:
             raise PeerError("the change could not be written to the store") from error
-        return b"cancelled"
 
 
 def _without_link(answerer: Answerer) -> PeerAnswerer:

@@ -1,15 +1,19 @@
 """One batch as one transaction of PostgreSQL.
 
 The order of its statements matters. The fence comes first: it raises if others have taken this server for dead, so that
-nothing after it can be committed. Rows that end or lose their unique key come before new jobs, which may have that key.
-New jobs with a key are sorted by it: two servers that insert the same keys in opposite orders would block each other.
+nothing after it can be committed.
+
+An insert of a unique key waits for a transaction of another server that inserts or frees that key. Servers that wait
+for each other are a deadlock, so whoever waits has smaller keys at most. New jobs come first, sorted by their keys.
+Then come rows that end or lose their key, which wait for nobody, and then new jobs with the keys of these rows, which
+no other server can have got.
 
 A batch without unique keys is sent as one text (`postgresql_script.py`). Where an answer decides what comes next, the
 statements go one by one.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from psycopg import sql
 
@@ -38,6 +42,17 @@ Row = tuple[Any, ...]
 
 class LostRaceError(Exception):
     """Another server has used the key of a job that is queued again, between two statements: begin the batch again."""
+
+
+class Insertion(NamedTuple):
+    """What became of the jobs with keys."""
+
+    twins: dict[int, Twin]  # by id: the jobs of other servers that have their keys
+    waiting: dict[bytes, Row]  # by key: jobs whose keys rows of this server have that are about to end
+    ids: frozenset[int]  # that were inserted
+
+
+_NOTHING_INSERTED: Final = Insertion({}, {}, frozenset())
 
 
 class Plan:
@@ -88,6 +103,10 @@ class Plan:
             changed[row[0]] = row
         else:
             self.revived[key] = row
+
+    def freed(self) -> set[int]:
+        """Ids of the rows that have no key any more after this batch."""
+        return {*self.removed, *(row[0] for row in self.changed if packed.key(row) is None)}
 
     def repeat(self, undone: Sequence[int]) -> None:
         """Remove jobs and replace records that may be there, because an earlier attempt may have been carried out."""
@@ -156,15 +175,15 @@ class BatchWriter:
         if plan.is_plain:
             return self._write_at_once(connection, plan, number, known)
         self._begin(connection, number, known)
+        inserted = self._insert_free(connection, plan) if plan.keyed or plan.revived else _NOTHING_INSERTED
+        twins = inserted.twins
         with connection.pipeline():
-            if not plan.revived:  # whose records are removed only if they are not too late
-                self._remove_records(connection, plan, plan.batch.removed_records)
-            self._end_rows(connection, plan)
-        twins = self._revive(connection, plan) if plan.revived else {}
+            self._remove_records(connection, plan, [id for id in plan.batch.removed_records if id not in twins])
+            self._end_rows(connection, plan, inserted.ids)
         if plan.is_whole:
             self._delete_all(connection, plan)
-        if plan.keyed:
-            twins |= self._insert_with_keys(connection, plan.keyed)
+        if inserted.waiting:
+            twins |= self._insert_with_keys(connection, inserted.waiting)
         if plan.is_repeated and plan.finished:
             ids = [record.id for record in plan.finished]
             self._records.delete(connection, self._records.statements.delete_records, ids)
@@ -222,10 +241,11 @@ class BatchWriter:
         all_rows = ((self._copy_jobs, plan.job_rows), (self._copy_records, plan.record_rows))
         return [Copy(statement, rows) for statement, rows in all_rows if rows]
 
-    def _end_rows(self, connection: Connection, plan: Plan) -> None:
+    def _end_rows(self, connection: Connection, plan: Plan, inserted: frozenset[int]) -> None:
         """Remove jobs that have ended, and replace those that have changed."""
-        if plan.removed:
-            connection.execute(self._delete, [Array.of_ids(plan.removed)])
+        removed = [id for id in plan.removed if id not in inserted]  # of an earlier attempt, maybe
+        if removed:
+            connection.execute(self._delete, [Array.of_ids(removed)])
         if plan.is_whole:
             return
         for rows in _parts(plan.changed):
@@ -241,6 +261,37 @@ class BatchWriter:
         for part in _parts(rows):
             connection.execute(self._upsert, keyed_columns(part))
 
+    def _insert_free(self, connection: Connection, plan: Plan) -> Insertion:
+        """Insert the jobs whose keys are free, new ones and those that were dead or failed."""
+        freed = plan.freed()
+        twins: dict[int, Twin] = {}
+        rows = {**plan.keyed, **self._revivable(connection, plan, freed, twins)}
+        found = self._insert_with_keys(connection, rows)
+        waiting: dict[bytes, Row] = {}
+        for key, row in rows.items():
+            twin = found.get(row[0])
+            if twin is not None and twin.id in freed:
+                waiting[key] = row
+            elif twin is not None and key in plan.revived:
+                raise LostRaceError
+            elif twin is not None:
+                twins[row[0]] = twin
+        return Insertion(twins, waiting, frozenset(row[0] for row in rows.values()) - found.keys())
+
+    def _revivable(
+        self, connection: Connection, plan: Plan, freed: set[int], twins: dict[int, Twin]
+    ) -> dict[bytes, Row]:
+        """Remove the rows of jobs that are queued again, if no job of `twins` has their key. The others stay."""
+        if not plan.revived:
+            return {}
+        found = self._find_twins(connection, sorted(plan.revived))
+        taken = {key: twin for key, twin in found.items() if twin.id not in freed}
+        twins.update({plan.revived[key][0]: twin for key, twin in taken.items()})
+        rows = {key: row for key, row in plan.revived.items() if key not in taken}
+        if rows:
+            connection.execute(self._delete, [Array.of_ids([row[0] for row in rows.values()])])
+        return rows
+
     def _insert_with_keys(self, connection: Connection, keyed: dict[bytes, Row]) -> dict[int, Twin]:
         """Insert jobs whose keys are free; return the jobs of others that have the keys of the rest."""
         twins: dict[int, Twin] = {}
@@ -255,19 +306,6 @@ class BatchWriter:
                 found = self._find_twins(connection, left)
                 twins |= {keyed[key][0]: twin for key, twin in found.items()}
                 left = [key for key in left if key not in found]  # whose job has ended meanwhile
-        return twins
-
-    def _revive(self, connection: Connection, plan: Plan) -> dict[int, Twin]:
-        """Queue jobs again that were dead or failed, if their keys are free. The others stay as they were."""
-        revived = plan.revived
-        taken = self._find_twins(connection, sorted(revived))
-        twins = {revived[key][0]: twin for key, twin in taken.items()}
-        self._remove_records(connection, plan, [id for id in plan.batch.removed_records if id not in twins])
-        free = {key: row for key, row in revived.items() if key not in taken}
-        if free:
-            connection.execute(self._delete, [Array.of_ids([row[0] for row in free.values()])])
-            if self._insert_with_keys(connection, free):
-                raise LostRaceError
         return twins
 
     def _find_twins(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, Twin]:

@@ -119,3 +119,34 @@ def test_counts_are_those_of_the_cluster(pair: Pair) -> None:
     submit(one, "sums")
     submit(two, "sums")
     wait_for(lambda: one.llen("queue:sums:normal") == two.llen("queue:sums:normal") == 2, "both count two jobs")
+
+
+def test_jobs_are_removed_from_queues_of_any_server(pair: Pair) -> None:
+    one, two = pair
+    number, other = submit(one, "removals"), submit(two, "removals")
+    assert two.lrem("queue:removals:low", 0, str(number)) == 0
+    assert two.lrem("queue:removals:normal", 0, str(number)) == 1
+    assert two.lrem("queue:removals:normal", 0, str(number)) == 0
+    assert one.lrange("queue:removals:normal", 0, -1) == []
+    assert two.lrange("queue:removals:normal", 0, -1) == [b"%d" % other]
+
+
+def test_scheduled_jobs_of_any_server(pair: Pair) -> None:
+    one, two = pair
+    key = "queue:later:scheduled"
+    numbers = []
+    for client in (one, two):
+        number: Any = client.incr("uid:later")
+        client.hset(f"job:later:{number}", mapping={"status": "idle", "input": b""})
+        client.zadd(key, {str(number): 4_000_000_000})
+        numbers.append(str(number))
+    wait_for(lambda: one.zcard(key) == two.zcard(key) == 2, "both count two jobs")
+    assert one.zrem(key, *numbers) == 2
+    wait_for(lambda: one.zcard(key) == two.zcard(key) == 0, "both count no jobs")
+
+
+def test_queues_of_other_servers_exist(pair: Pair) -> None:
+    one, two = pair
+    submit(one, "existing")
+    wait_for(lambda: two.exists("queue:existing:normal"), "the other server knows of the queue")
+    assert two.type("queue:existing:normal") == b"list"

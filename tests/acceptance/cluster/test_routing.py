@@ -8,7 +8,8 @@ import pytest
 from tests.acceptance.cluster.conftest import POSTGRESQL, Pair, member
 from tests.acceptance.cluster.test_lending import idle_worker, woken
 from tests.support import danga_peer, periodic_peer, postgres, postgres_programs, serving
-from tests.support.gearman_peer import Kind, Peer
+from tests.support.gearman_peer import Kind, Peer, worker
+from tests.support.http_peer import Peer as HttpPeer
 from tests.support.postgres_fixtures import Clusters
 from tests.support.waiting import wait_for
 
@@ -92,6 +93,47 @@ def test_cancel_where_the_job_runs(pair: Pair) -> None:
         client.expect(Kind.WORK_FAIL, handle)
 
 
+def dead_job(server: serving.ServerProcess, function: bytes) -> bytes:
+    """The handle of a job that is dead at this server."""
+    with Peer(server.port) as client, worker(server.port, function) as taker:
+        http = HttpPeer(next(url for url in server.urls if url.startswith("http")))
+        assert http.call("PATCH", f"/functions/{function.decode()}/settings", {"failures": "dead"}).status == 200
+        handle = client.submit(function, b"key", kind=Kind.SUBMIT_JOB_BG)
+        taker.grab()
+        taker.send(Kind.WORK_FAIL, handle)
+        wait_for(lambda: handle in dead_jobs(client), "the job is dead")
+    return handle
+
+
+def dead_jobs(client: Peer) -> list[bytes]:
+    client.text("show dead jobs")
+    lines = iter(client.line, b".\n")
+    return [line.split(b"\t")[0] for line in lines]
+
+
+@pytest.mark.parametrize("command", ["retry", "delete"])
+def test_dead_job(pair: Pair, command: str) -> None:
+    one, two = pair
+    handle = dead_job(one, command.encode())
+    with Peer(one.port) as client, Peer(two.port) as other:
+        other.text(f"{command} job {handle.decode()}")
+        assert other.line() == b"OK\r\n"
+        assert client.status(handle) == (KNOWN if command == "retry" else UNKNOWN)
+        assert dead_jobs(client) == []
+        other.text(f"{command} job {handle.decode()}")
+        assert other.line() == b"ERR UNKNOWN_JOB\r\n"
+
+
+def test_retry_of_a_job_whose_key_is_in_use(pair: Pair) -> None:
+    one, two = pair
+    handle = dead_job(one, b"again")
+    with Peer(one.port) as client, Peer(two.port) as other:
+        other.submit(b"again", b"key", kind=Kind.SUBMIT_JOB_BG)
+        other.text(f"retry job {handle.decode()}")
+        assert other.line().startswith(b"ERR UNIQUE_IN_USE")
+        assert handle in dead_jobs(client)
+
+
 def test_danga(pair: Pair) -> None:
     one, two = pair
     with danga_peer.Peer(port(one, "danga")) as client, danga_peer.Peer(port(two, "danga")) as other:
@@ -115,6 +157,63 @@ def test_periodic_remove(pair: Pair) -> None:
         assert [job.name for job in client.dump()] == [b"name"]
         other.succeed(periodic_peer.Command.REMOVE_JOB, periodic_peer.text(FUNCTION) + periodic_peer.text(b"name"))
         assert client.dump() == []
+
+
+@pytest.mark.parametrize("server", ["one", "two"])
+def test_periodic_replaces(pair: Pair, server: str) -> None:
+    """The job of the other server has the new payload and time when the submission is acknowledged."""
+    home, away = pair if server == "one" else pair[::-1]
+    with periodic_peer.Peer(port(home, "periodic")) as client, periodic_peer.Peer(port(away, "periodic")) as other:
+        client.submit(FUNCTION, b"replaced", b"old", 4_000_000_000)
+        (before,) = client.dump()
+        other.submit(FUNCTION, b"replaced", b"new", 4_100_000_000, count=3)
+        (after,) = client.dump()
+        assert (after.payload, after.run_at, after.count) == (b"new", 4_100_000_000, 3)
+        assert before.name == after.name
+        assert other.dump() == []
+        other.succeed(periodic_peer.Command.REMOVE_JOB, periodic_peer.text(FUNCTION) + periodic_peer.text(b"replaced"))
+
+
+def test_periodic_replaces_and_waits(pair: Pair) -> None:
+    """RUN_JOB replaces the job that waits at the other server, and has its result."""
+    one, two = pair
+    with (
+        periodic_peer.Peer(port(one, "periodic"), kind=periodic_peer.WORKER) as taker,
+        periodic_peer.Peer(port(one, "periodic")) as client,
+        periodic_peer.Peer(port(two, "periodic")) as other,
+    ):
+        client.submit(b"run", b"name", b"old", 4_000_000_000)
+        taker.offer(b"run")
+        taking = taker.grab()
+        with idle_worker(two, b"run"):  # RUN_JOB is for functions with workers; it is not needed
+            running = other.run(b"run", b"name", b"new")
+            job = taker.assigned(taking)
+            assert (job.name, job.payload) == (b"name", b"new")
+            taker.done(job, b"result")
+            assert other.data(running) == b"result"
+
+
+def test_periodic_receives_data(pair: Pair) -> None:
+    """Of a job that waits at the other server already, by its name."""
+    one, two = pair
+    command, named = periodic_peer.Command.RECV_DATA, periodic_peer.job(FUNCTION, b"parts")
+    with (
+        periodic_peer.Peer(port(one, "periodic"), kind=periodic_peer.WORKER) as taker,
+        periodic_peer.Peer(port(two, "periodic"), kind=periodic_peer.WORKER) as idler,
+        periodic_peer.Peer(port(one, "periodic")) as client,
+        periodic_peer.Peer(port(two, "periodic")) as other,
+    ):
+        taker.offer(FUNCTION)
+        idler.offer(FUNCTION)  # there is data of functions with workers only
+        client.submit(FUNCTION, b"parts")
+        receiving = other.send(command, named)
+        other.expect(receiving, periodic_peer.Command.SUCCESS)
+        job = taker.take()
+        taker.part(job, b"first")
+        assert other.data(receiving) == b"first"
+        taker.part(job, b"second")
+        taker.done(job, b"result")
+        assert [other.data(receiving), other.data(receiving)] == [b"second", b"EOF"]
 
 
 def test_home_is_gone(schema_url: str) -> None:

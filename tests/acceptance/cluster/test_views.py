@@ -12,7 +12,7 @@ import pytest
 
 from tests.acceptance.cluster.conftest import POSTGRESQL, Pair, member
 from tests.support import serving
-from tests.support.gearman_peer import Kind, Peer, worker
+from tests.support.gearman_peer import Kind, Peer, woken, worker
 from tests.support.http_peer import Peer as HttpPeer
 from tests.support.waiting import wait_for
 
@@ -232,7 +232,7 @@ def test_commands_show_the_cluster(tmp_path: Path, linked: Pair) -> None:
 
 
 def test_a_job_of_another_server_is_followed(linked: Pair) -> None:
-    """Over HTTP, and by the verb `watch`: its progress, and its end with the result."""
+    """Over HTTP, and by the verb `watch`: what its worker reports, and its end with the result."""
     one, two = linked
     (handle,) = submit(two)
     with Peer(one.port) as follower, worker(two.port, FUNCTION) as taker:
@@ -242,11 +242,52 @@ def test_a_job_of_another_server_is_followed(linked: Pair) -> None:
             taker.grab()
             taker.send(Kind.WORK_STATUS, handle.encode(), b"1", b"4")
             assert stream.next("progress") == {"numerator": 1, "denominator": 4}
-            follower.expect(Kind.WORK_DATA, asked, b'{"what":"progress","numerator":1.0,"denominator":4.0}\n')
+            follower.expect(Kind.WORK_DATA, asked, b'{"what":"progress","numerator":1,"denominator":4}\n')
+            taker.send(Kind.WORK_DATA, handle.encode(), b"part")
+            taker.send(Kind.WORK_WARNING, handle.encode(), b"careful")
+            assert stream.next("data") == {"data": "part"}
+            assert stream.next("warning") == {"data": "careful"}
+            follower.expect(Kind.WORK_DATA, asked, b'{"what":"data","data":"part"}\n')
+            follower.expect(Kind.WORK_DATA, asked, b'{"what":"warning","data":"careful"}\n')
             taker.send(Kind.WORK_COMPLETE, handle.encode(), b"result")
             assert stream.next("done")["result"] == "result"
         answer = json.loads(follower.body(Kind.WORK_COMPLETE).removeprefix(asked + b"\0"))["answer"]
         assert (answer["job"]["state"], answer["result"]) == ("done", "result")
+
+
+def test_a_foreground_job_of_another_server_is_followed(linked: Pair) -> None:
+    """Nothing is kept of it, so its end is known from the event alone."""
+    one, two = linked
+    with Peer(two.port) as client, worker(two.port, FUNCTION) as taker:
+        handle = client.submit(FUNCTION)
+        taker.grab()
+        with http(one).stream(f"/jobs/{handle.decode()}/events") as stream:
+            taker.send(Kind.WORK_STATUS, handle, b"1", b"4")
+            stream.next("progress")
+            taker.send(Kind.WORK_COMPLETE, handle, b"result")
+            ended = stream.next("done")
+        assert (ended["state"], ended["result"], ended["background"]) == ("done", "result", False)
+
+
+def test_a_job_is_followed_to_its_next_home(schema_url: str) -> None:
+    """Its server dies, and the one that is asked takes it over."""
+    with member(schema_url, "one", "--lease", "2s") as one, member(schema_url, "two", "--lease", "2s") as two:
+        wait_for_link(one)
+        (handle,) = submit(two)
+        with http(one).stream(f"/jobs/{handle}/events") as stream, worker(two.port, FUNCTION) as taker:
+            taker.grab()
+            taker.send(Kind.WORK_STATUS, handle.encode(), b"1", b"4")
+            assert stream.next("progress") == {"numerator": 1, "denominator": 4}
+            two.kill()
+            with worker(one.port, FUNCTION) as other:
+                other.send(Kind.PRE_SLEEP)
+                assert woken(other).handle == handle.encode()
+                other.send(Kind.WORK_STATUS, handle.encode(), b"2", b"4")
+                assert stream.next("progress") == {"numerator": 2, "denominator": 4}
+                other.send(Kind.WORK_DATA, handle.encode(), b"part")
+                assert stream.next("data") == {"data": "part"}
+                other.send(Kind.WORK_COMPLETE, handle.encode(), b"result")
+                assert stream.next("done")["result"] == "result"
 
 
 def test_rights_hold_for_what_other_servers_have(schema_url: str, tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ Lists end with a line of a single dot and use LF; OK and ERR lines end with CRLF
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from geartrain import escape
@@ -19,7 +20,7 @@ from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.errors import DuplicateKeyError, LineError, RequestError
 from geartrain.rights import ADMIN, READ
-from geartrain.runtime.other_servers import JobName, UnreachableError
+from geartrain.runtime.other_servers import DistantJob, JobName, UnreachableError
 from geartrain.wire.gearman import number
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ Command = Callable[["GearmanConnection", list[bytes]], bytes | LongAnswer | None
 
 _OK: Final = b"OK\r\n"
 _UNKNOWN_JOB: Final = b"ERR UNKNOWN_JOB\r\n"
+_UNIQUE_IN_USE: Final = b"ERR UNIQUE_IN_USE Another+job+has+its+unique+key+now\r\n"
+_OF_DEAD_JOBS: Final = frozenset({b"retry", b"delete"})  # commands
 _UNREACHABLE: Final = b"ERR UNREACHABLE The+server+that+has+this+job+does+not+answer;+try+again\r\n"
 
 
@@ -226,79 +229,90 @@ def _one_line(text: str) -> bytes:
     return " ".join(text.split()).encode()
 
 
-def _retry(connection: "GearmanConnection", words: list[bytes]) -> bytes:
+def _retry(connection: "GearmanConnection", words: list[bytes]) -> bytes | None:
     """An addition to gearmand's commands: `retry job HANDLE` queues a dead job again."""
     job = _dead_job(connection, words)
     if job is None:
-        return b"ERR UNKNOWN_JOB\r\n"
+        return _elsewhere(connection, b"retry", words)
     try:
         connection.engine.retry(job)
     except DuplicateKeyError:
-        return b"ERR UNIQUE_IN_USE Another+job+has+its+unique+key+now\r\n"
+        return _UNIQUE_IN_USE
     return _OK
 
 
-def _delete(connection: "GearmanConnection", words: list[bytes]) -> bytes:
+def _delete(connection: "GearmanConnection", words: list[bytes]) -> bytes | None:
     """An addition to gearmand's commands: `delete job HANDLE` deletes a dead job."""
     job = _dead_job(connection, words)
     if job is None:
-        return b"ERR UNKNOWN_JOB\r\n"
+        return _elsewhere(connection, b"delete", words)
     connection.engine.delete(job)
     return _OK
 
 
 def _dead_job(connection: "GearmanConnection", words: list[bytes]) -> LiveJob | None:
-    named = len(words) == 2 and words[0].lower() == b"job"
-    job = connection.engine.find_dead(words[1]) if named else None
+    job = connection.engine.find_dead(words[1]) if _names_job(words) else None
     if job is not None:
         connection.engine.require(ADMIN, job.function)
     return job
 
 
+def _names_job(words: list[bytes]) -> bool:
+    return len(words) == 2 and words[0].lower() == b"job"
+
+
 def _cancel(connection: "GearmanConnection", words: list[bytes]) -> bytes | None:
     if len(words) < 2:
         return _unknown(b"cancel")
-    if words[0].lower() != b"job" or len(words) > 2:
+    if not _names_job(words):
         return b"ERR UNKNOWN_ERROR\r\n"
     job = connection.engine.find(words[1])
-    if connection.tick_loop.others.exist and (job is None or job.id in connection.engine.borrowed):
-        _cancel_elsewhere(connection, words)
-        return None
-    if job is None:
-        return _UNKNOWN_JOB
+    if job is None or job.id in connection.engine.borrowed:
+        return _elsewhere(connection, b"cancel", words)
     connection.engine.require(ADMIN, job.function)
     connection.engine.cancel(job)
     return _OK
 
 
-def _cancel_elsewhere(connection: "GearmanConnection", words: list[bytes]) -> None:
-    """Cancel a job of another server, and answer when that is durable there."""
+def _elsewhere(connection: "GearmanConnection", command: bytes, words: list[bytes]) -> bytes | None:
+    """Carry out a command on a job that another server may have, and answer when that is durable there."""
+    others = connection.tick_loop.others
+    if not others.exist or not _names_job(words):
+        return _UNKNOWN_JOB
     place = connection.answer_later()
 
-    async def cancel() -> None:
+    async def carry_out() -> None:
         line = _UNREACHABLE
         try:
-            line = await _cancelled_elsewhere(connection, words[1])
+            line = await _carried_out(connection, command, words[1])
         except UnreachableError:
             pass
+        except DuplicateKeyError:
+            line = _UNIQUE_IN_USE
         except RequestError as error:  # the refusal is recorded
             connection.answer_now(place, error_line(error.code, str(error)))
             return
         finally:
             connection.begin_tick()
-        _record(connection, "cancel", words, line)
+        _record(connection, command.decode(), words, line)
         connection.answer_now(place, line)
 
-    connection.tick_loop.others.start(cancel())
+    others.start(carry_out())
+    return None
 
 
-async def _cancelled_elsewhere(connection: "GearmanConnection", handle: bytes) -> bytes:
+async def _carried_out(connection: "GearmanConnection", command: bytes, handle: bytes) -> bytes:
     others = connection.tick_loop.others
     job = await others.find(JobName(handle=handle))
-    if job is None or job.is_dead:
+    if job is None or job.is_dead != (command in _OF_DEAD_JOBS):
         return _UNKNOWN_JOB
     connection.begin_tick().require(ADMIN, job.function)
-    return _OK if await others.cancel(job, "cancelled") else _UNKNOWN_JOB
+    orders: dict[bytes, Callable[[DistantJob], Awaitable[bool]]] = {
+        b"cancel": partial(others.cancel, reason="cancelled"),
+        b"retry": others.retry,
+        b"delete": others.delete,
+    }
+    return _OK if await orders[command](job) else _UNKNOWN_JOB
 
 
 def _create(connection: "GearmanConnection", words: list[bytes]) -> bytes:

@@ -33,9 +33,8 @@ NOTHING: Final = StatusCounts()
 
 
 def own_counts(function: Function, borrowed: BorrowedCounts) -> StatusCounts:
-    """The jobs of a function whose home this server is. Borrowed ones are in the queues for a moment only."""
-    sizes = [queue.size for queue in function.queues]
-    sizes[1] = max(sizes[1] - borrowed.queued, 0)
+    """The jobs of a function whose home this server is."""
+    sizes = [queue.size - count for queue, count in zip(function.queues, borrowed.by_priority, strict=True)]
     total = function.total - borrowed.queued - borrowed.running
     return StatusCounts(total, function.running - borrowed.running, *sizes)
 

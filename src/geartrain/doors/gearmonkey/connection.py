@@ -7,7 +7,8 @@ back until it is answered, since replies come in the order of the commands.
 import asyncio
 import functools
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, Final
 
 from geartrain.doors.connection import PACKETS_PER_CHECK, Connection
 from geartrain.doors.gearmonkey import channel_commands, command_rights, commands, keys, long_reply, transaction
@@ -191,6 +192,23 @@ class GearmonkeyConnection(Connection):
             self.handle_bug()
         if not self.blocked:
             self.unblock()
+
+    def reply_later(self, reply: Coroutine[Any, Any, resp.Value]) -> resp.Value:
+        """Reply with what a coroutine returns. The next commands wait for it."""
+        self.blocked = True
+        self._lookup = self.tick_loop.loop.create_task(self._reply_after(reply, self.must_be_durable))
+        return self.NO_REPLY
+
+    async def _reply_after(self, reply: Coroutine[Any, Any, resp.Value], must_be_durable: bool) -> None:
+        try:
+            value = await reply
+            self.begin_tick()
+            self.must_be_durable = must_be_durable
+            self.reply(value)
+        except Exception:
+            self.handle_bug()
+        self.blocked = False
+        self.unblock()
 
     async def _add_records(self, handles: list[bytes]) -> None:
         size = 0

@@ -1,4 +1,4 @@
-"""Workers and queued jobs of the other servers of the cluster, which each tells once a second if they have changed."""
+"""Workers and waiting jobs of the other servers of the cluster, which each tells once a second if they have changed."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -20,6 +20,7 @@ class DistantCount(msgspec.Struct, array_like=True):
 
     counted: int  # workers that programs have counted, beyond those that the servers know of each other
     queued: list[int]  # by priority
+    scheduled: int = 0
 
 
 _decoder = msgspec.msgpack.Decoder(dict[bytes, DistantCount])
@@ -44,6 +45,10 @@ class DistantCounts:
     def queued(self, function: bytes, priority: int) -> int:
         """Jobs in one queue of a function at other servers."""
         return sum(self._each(function, lambda counts: counts.queued[priority]))
+
+    def scheduled(self, function: bytes) -> int:
+        """Scheduled jobs of a function at other servers."""
+        return sum(self._each(function, lambda counts: counts.scheduled))
 
     def _each(self, function: bytes, value: Callable[[DistantCount], int]) -> list[int]:
         if not self._by_node:
@@ -76,9 +81,10 @@ class DistantCounts:
         for name in sorted({*functions, *self._workers.functions()}):
             function = functions.get(name)
             queued = [queue.size for queue in function.queues] if function is not None else [0, 0, 0]
+            scheduled = function.scheduled if function is not None else 0
             counted = self._workers.beyond_engine(name)
-            if counted or any(queued):
-                counts[name] = DistantCount(counted, queued)
+            if counted or scheduled or any(queued):
+                counts[name] = DistantCount(counted, queued, scheduled)
         return counts
 
     def _hear(self, node: int, content: bytes) -> None:

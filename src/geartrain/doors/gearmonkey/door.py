@@ -16,6 +16,8 @@ from geartrain.doors.gearmonkey.distant_hashes import HashReader
 from geartrain.doors.gearmonkey.distant_subscribers import DistantSubscribers
 from geartrain.doors.gearmonkey.ending_jobs import EndingJobs
 from geartrain.doors.gearmonkey.job_hashes import JobHashes
+from geartrain.doors.gearmonkey.popped_jobs import PoppedJobs
+from geartrain.doors.gearmonkey.queue_removals import QueueRemovals
 from geartrain.doors.gearmonkey.worker_counts import WorkerCounts
 from geartrain.runtime import tick
 from geartrain.runtime.records import RecordArchive
@@ -52,8 +54,9 @@ class GearmonkeyDoor(door.Door):
         self.blocked_pops = BlockedPops(tick_loop)
         self.detached = DetachedWorkers(tick_loop, options.grace)
         self.scheduled: set[bytes] = set()  # handles of live jobs that were queued for a time
-        self.popped: set[bytes] = set()  # handles of jobs that workers of this door run
+        self.popped = PoppedJobs(tick_loop.engine)
         self.hashes = HashReader(tick_loop, self.jobs)
+        self.removals = QueueRemovals(self)
         if tick_loop.values.is_shared:
             self._join_cluster()
         self.command_count = len(commands.COMMANDS)

@@ -124,10 +124,22 @@ def _exists(connection: "GearmonkeyConnection", key: keys.Key) -> bool:
         return connection.gearmonkey.counts.exists(key.function)
     if key.kind is not keys.Kind.QUEUE:
         return key.kind is keys.Kind.UID
+    if _exists_elsewhere(connection, key):
+        return True
     home = connection.engine.functions.get(key.function)
     if home is None:
         return False
     return home.scheduled > 0 if key.last == keys.SCHEDULED else home.queues[keys.PRIORITIES[key.last]].size > 0
+
+
+def _exists_elsewhere(connection: "GearmonkeyConnection", key: keys.Key) -> bool:
+    """Whether other servers of the cluster have told of jobs in a queue."""
+    distant = connection.gearmonkey.counts.distant
+    if distant is None:
+        return False
+    if key.last == keys.SCHEDULED:
+        return distant.scheduled(key.function) > 0
+    return distant.queued(key.function, keys.PRIORITIES[key.last]) > 0
 
 
 def _delete(connection: "GearmonkeyConnection", key: keys.Key) -> bool:

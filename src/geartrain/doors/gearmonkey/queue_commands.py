@@ -12,7 +12,6 @@ from geartrain.doors.gearmonkey.finished_jobs import KEPT_FOR
 from geartrain.doors.gearmonkey.written_fields import DIVIDEND, DIVISOR, Fields
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
-from geartrain.engine.lifecycle import QUEUED, SCHEDULED
 from geartrain.errors import RequestError
 from geartrain.model import Priority
 from geartrain.wire import resp
@@ -84,7 +83,7 @@ def lrem(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Val
     """LREM: cancel a queued job."""
     key = keys.expect(arguments[1], keys.Kind.QUEUE)
     keys.integer(arguments[2])
-    return int(_cancel(connection, key, arguments[3], keys.priority(key)))
+    return connection.gearmonkey.removals.remove(connection, key, arguments[3:], keys.priority(key))
 
 
 def zadd(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
@@ -105,7 +104,7 @@ def zadd(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Val
 def zrem(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """ZREM: cancel scheduled jobs."""
     key = keys.scheduled(arguments[1])
-    return sum(_cancel(connection, key, number, None) for number in arguments[2:])
+    return connection.gearmonkey.removals.remove(connection, key, arguments[2:], None)
 
 
 def claim_due(connection: "GearmonkeyConnection", key: keys.Key, now: bytes) -> LiveJob | None:
@@ -195,23 +194,6 @@ def _move_fields(connection: "GearmonkeyConnection", fields: Fields, number: int
     progress = {name: value for name, value in fields.items() if name in (DIVIDEND, DIVISOR)}
     if progress:
         written.report(number, progress)
-
-
-def _cancel(connection: "GearmonkeyConnection", key: keys.Key, number: bytes, priority: int | None) -> bool:
-    """Cancel a job if it is in this queue."""
-    if (resp.number(number) or 0) <= 0:
-        return False
-    job = connection.jobs.live(keys.parse(b"job:%b:%b" % (key.function, number)))
-    if job is None:
-        return False
-    if priority is None:
-        waits_here = job.state is SCHEDULED or (job.state is QUEUED and job.handle in connection.gearmonkey.scheduled)
-    else:
-        waits_here = job.state is QUEUED and job.priority == priority
-    if waits_here:
-        connection.engine.cancel(job, "removed from its queue")
-        connection.must_be_durable = True
-    return waits_here
 
 
 def _function(connection: "GearmonkeyConnection", key: keys.Key) -> Function | None:

@@ -65,12 +65,15 @@ def zcard(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Va
     key = keys.scheduled(arguments[1])
     function = connection.engine.functions.get(key.function)
     marked = connection.gearmonkey.scheduled
+    distant = connection.gearmonkey.counts.distant
+    elsewhere = distant.scheduled(key.function) if distant is not None else 0
     if function is None or not marked:
-        return function.scheduled if function is not None else 0
+        return elsewhere + (function.scheduled if function is not None else 0)
     queue = function.queues[Priority.HIGH]
     if _at_once(connection, queue.size):
-        return function.scheduled + sum(job.handle in marked for job in queue)
-    connection.answer_in_steps(StreamedAnswer(_count_in_steps(connection, _is_scheduled(connection, key.function))))
+        return elsewhere + function.scheduled + sum(job.handle in marked for job in queue)
+    has = _is_scheduled(connection, key.function)
+    connection.answer_in_steps(StreamedAnswer(_count_in_steps(connection, has, elsewhere)))
     return connection.NO_REPLY
 
 
@@ -239,8 +242,10 @@ def _listed_in_steps(connection: "GearmonkeyConnection", listing: JobListing) ->
             yield pair if version == 2 else b"*2\r\n" + pair
 
 
-def _count_in_steps(connection: "GearmonkeyConnection", has: Callable[[LiveJob], bool]) -> Iterator[bytes]:
-    count = 0
+def _count_in_steps(
+    connection: "GearmonkeyConnection", has: Callable[[LiveJob], bool], elsewhere: int
+) -> Iterator[bytes]:
+    count = elsewhere
     for job in connection.engine.jobs.walk():
         count += has(job)
         yield b""

@@ -215,15 +215,9 @@ async def job_events(request: ApiRequest) -> Response:
 
 
 async def _follow(context: "HttpContext", handle: bytes, view: views.JobView, watcher: StreamWatcher) -> None:
-    """Write the progress and the end of a job that has ended, or that another server of the cluster has."""
-
-    def report(view: views.JobView) -> None:
-        watcher.queue.put("progress", {"numerator": view.numerator, "denominator": view.denominator})
-
-    if view.state in LIVE_STATES and view.numerator is not None:
-        report(view)
+    """Write the events of a job that has ended, or that another server of the cluster has."""
     try:
-        view = await follow(context.admin, handle, view, report, lambda: not context.closing.done())
+        view = (await follow(context.admin, handle, view, watcher, lambda: not context.closing.done())).view
     except AdminError as error:  # a foreground job has ended, and nothing is kept of it
         view = msgspec.structs.replace(view, state="failed", reason=error.text)
     if view.state not in LIVE_STATES:

@@ -9,11 +9,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from geartrain.doors.periodic import failed_attempts, job_names
+from geartrain.doors.periodic.distant_data import DistantData
 from geartrain.doors.periodic.long_request import DropRequest, LoadRequest
 from geartrain.doors.periodic.operator_command import OperatorCommand
 from geartrain.doors.periodic.shared_locks import LockRequest
+from geartrain.doors.periodic.submission_answer import SubmissionAnswer
 from geartrain.doors.periodic.watcher import DataWatcher, RunWatcher
 from geartrain.engine.job import LiveJob
+from geartrain.engine.lifecycle import RESERVING
 from geartrain.errors import RequestError
 from geartrain.model import Duplicate, Priority
 from geartrain.rights import ADMIN, READ, SUBMIT
@@ -37,8 +40,11 @@ def ping(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Ar
 
 def submit_job(connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
     """SUBMIT_JOB: queue a job, in place of a waiting job of the same name."""
-    if submit(connection, arguments.job(), None) is None:
+    job = submit(connection, arguments.job(), None)
+    if job is None:
         connection.answer(message_id, wire.UNKNOWN)
+    elif job.state is RESERVING:
+        SubmissionAnswer(connection, message_id, job)
     else:
         connection.answer_durably(message_id)
 
@@ -58,10 +64,15 @@ def receive_data(connection: "PeriodicConnection", message_id: bytes, arguments:
     watcher = DataWatcher(connection, message_id)
     connection.waiters.add(watcher)
     job = job_names.find(connection.engine, request.function, request.name)
-    if job is not None:
+    if job is not None and job.id not in connection.engine.borrowed:
         connection.engine.watch(job, watcher, first=True)
     else:
         connection.periodic.expect(request.function, request.name, watcher)
+        others = connection.tick_loop.others
+        if others.exist:
+            named = JobName(request.name, request.name, request.function)
+            others.start(DistantData(connection, named, watcher).begin())
+            return
     connection.answer(message_id, wire.SUCCESS)
 
 

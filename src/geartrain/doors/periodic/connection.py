@@ -237,6 +237,7 @@ class PeriodicConnection(Connection):
             waiter.cancel_timer()
             self.engine.unwatch_all(waiter)
         if self.waiters:
+            self.waiters.clear()
             self.periodic.forget_expected(self)
 
     def incomplete(self) -> tuple[int, int]:

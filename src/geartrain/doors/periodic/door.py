@@ -4,7 +4,7 @@ import dataclasses
 import hmac
 import ipaddress
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from geartrain.address import Address
@@ -101,14 +101,25 @@ class PeriodicDoor(door.Door):
         watchers = self._expected.pop((function, name), [])
         return [watcher for watcher in watchers if not watcher.connection.closing]
 
+    def stop_expecting(self, watcher: DataWatcher) -> bool:
+        """The job that a client expects is at another server; false if it exists here by now."""
+        return self._keep_expected(lambda other: other is not watcher)
+
     def forget_expected(self, connection: PeriodicConnection) -> None:
         """Forget the watchers of a client that is gone."""
+        self._keep_expected(lambda watcher: watcher.connection is not connection)
+
+    def _keep_expected(self, keeps: Callable[[DataWatcher], bool]) -> bool:
+        """Forget the watchers that are not to be kept; whether there were any."""
+        changed = False
         for key, watchers in list(self._expected.items()):
-            left = [watcher for watcher in watchers if watcher.connection is not connection]
+            left = list(filter(keeps, watchers))
+            changed = changed or len(left) < len(watchers)
             if left:
                 self._expected[key] = left
             else:
                 del self._expected[key]
+        return changed
 
     def close(self) -> None:
         """Close every connection."""
