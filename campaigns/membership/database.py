@@ -284,7 +284,10 @@ class Database:
 
     def lock_orphan(self, transaction: Transaction) -> int | None:
         """Lock the first range that no living node has, and that no other transaction has locked; its lower end."""
-        locked = {other.low for other in self.open.values()} if self.orphans and self.rules.rechecks_ranges else set()
+        locked = set()
+        if self.orphans and self.rules.rechecks_ranges:
+            holders = [self._locking(node) for node in list(self.open)]
+            locked = {holder.low for holder in holders if holder is not None}
         transaction.low = min((low for low in self.orphans if low not in locked), default=-1)
         return transaction.low if transaction.low >= 0 else None
 
