@@ -33,7 +33,7 @@ def end(worker: PlayedWorker) -> None:
     worker.server.end_tick()
 
 
-def take_over(world: World, job: LiveJob, runs_at: list[PeerLink]) -> LiveJob:
+def take_over(world: World, job: LiveJob, runs_at: PeerLink) -> LiveJob:
     """The job, restored by the third server from the store."""
     taker = world.servers[TAKER]
     stored = LiveJob(
@@ -42,7 +42,7 @@ def take_over(world: World, job: LiveJob, runs_at: list[PeerLink]) -> LiveJob:
     )  # fmt: skip
     taker.books.accepted(stored)
     servers = LinkedServers(taker.door)
-    servers._holders = {job.id: link for link in runs_at}
+    servers._holders = {job.id: runs_at}
     servers.restore([stored])
     taker.end_tick()
     world.deliver_all()
@@ -64,7 +64,7 @@ def test_end_that_the_old_home_has_not_heard_of() -> None:
     world.cut(HOME, BORROWER)
     end(worker)
     assert world.servers[BORROWER].door.loans_in(*whole_range(world.servers[HOME])) == [job.id]
-    take_over(world, job, [link(world)])
+    take_over(world, job, link(world))
     assert world.servers[TAKER].books.ended == {job.id: "DONE"}
 
 
@@ -72,7 +72,7 @@ def test_job_goes_on_for_its_new_home() -> None:
     world = World(3)
     worker, job = lend(world)
     world.cut(HOME, BORROWER)
-    assert take_over(world, job, [link(world)]).state is RUNNING
+    assert take_over(world, job, link(world)).state is RUNNING
     end(worker)
     world.deliver_all()
     assert world.servers[TAKER].books.ended == {job.id: "DONE"}
@@ -84,7 +84,7 @@ def test_job_is_queued_again_if_its_end_was_lost_with_the_old_home() -> None:
     worker, job = lend(world)
     world.cut(HOME, BORROWER)
     end(worker)
-    runs_at = [link(world)]  # as the borrower has answered the taker
+    runs_at = link(world)  # as the borrower has answered the taker
     world.pass_time(GRACE + 0.1)
     world.connect(HOME, BORROWER)
     world.deliver_all()
