@@ -4,6 +4,7 @@ import contextlib
 import functools
 import itertools
 from collections import Counter
+from collections.abc import Callable
 
 import psycopg
 
@@ -46,17 +47,7 @@ class Books:
 
     def wait_until_whole(self, when: str, patience: float = PATIENCE) -> None:
         """All that was acknowledged is there, once; it may take a takeover until it is so."""
-        said = ""
-
-        def is_whole() -> bool:
-            nonlocal said
-            said = self.difference()
-            return not said
-
-        try:
-            wait_for(is_whole, when, patience)
-        except AssertionError:
-            raise AssertionError(f"{when}: {said}") from None
+        _wait_for_none(self.difference, when, patience)
 
     def difference(self) -> str:
         """What is not as it has to be, in words."""
@@ -85,7 +76,7 @@ class Books:
             f"been read; (counted, made) of some jobs: {dict(itertools.islice(more.items(), 5))}"
         )
 
-    def drain(self) -> None:
+    def drain(self, when: str) -> None:
         """Take every job that is due from every server: each comes once, and afterwards none is owed."""
         given: Counter[bytes] = Counter()
         before = self._times_fenced()
@@ -95,10 +86,10 @@ class Books:
             return all(taken) and not self._owed()
 
         # A server assigns nothing until it has renewed its lease, nor a job whose key it has not reserved yet.
-        wait_for(is_drained, "every job is assigned")
+        wait_for(is_drained, f"{when}: every job is assigned")
         self.commit()
         # The end of a job that ran elsewhere waits at that server until somebody has taken over from a home that died.
-        wait_for(self._ends_are_stored, "no job that has ended is in the database")
+        _wait_for_none(self._unstored_ends, when)
         twice = [handle for handle, count in given.items() if count > 1]
         # On a busy machine a server may be taken for dead at any time, with the ends that it has not stored yet.
         if self._times_fenced() == before:
@@ -120,11 +111,15 @@ class Books:
         self.ledger.unread += 1
         return False
 
-    def _ends_are_stored(self) -> bool:
+    def _unstored_ends(self) -> str:
+        """The jobs in the database that a worker has ended, and what the servers say of them, in words."""
         ended = {job.handle for job in self.account.jobs.values() if job.ended}
-        with contextlib.suppress(psycopg.Error):  # it may be restarting
-            return not ended & self.fleet.stored()
-        return False
+        try:
+            left = ended & self.fleet.stored()
+        except psycopg.Error as error:  # it may be restarting
+            return str(error)
+        said = [f"{member.name}: {line!r}" for member in self.fleet.alive for line in member.listing(left)]
+        return f"{len(left)} that have ended are in the database, such as {sorted(left)[:3]}; {said}" if left else ""
 
     def _owed(self) -> set[bytes]:
         """Jobs that a worker has to be given; those for a time in years are not due."""
@@ -170,3 +165,18 @@ class Books:
         plain = sum(1 for _ in self.account.handles)
         crossed = self.ledger.crossings.count
         return f"{plain} jobs without a key so far, {len(self.keys.acknowledged)} with one; {crossed} ran elsewhere"
+
+
+def _wait_for_none(problem: Callable[[], str], when: str, patience: float = PATIENCE) -> None:
+    """Return when there is no problem; the last one is the failure."""
+    said = ""
+
+    def is_solved() -> bool:
+        nonlocal said
+        said = problem()
+        return not said
+
+    try:
+        wait_for(is_solved, when, patience)
+    except AssertionError:
+        raise AssertionError(f"{when}: {said}") from None

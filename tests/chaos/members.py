@@ -6,7 +6,7 @@ import random
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import Self
 
@@ -130,6 +130,12 @@ class Member:
         with contextlib.suppress(OSError, AssertionError), Peer(self.port) as peer:
             return {handle: int(attempts) for handle, attempts, *_ in peer.listing("show jobs")}
         return None
+
+    def listing(self, handles: Collection[bytes]) -> list[list[bytes]]:
+        """What `show jobs` says of these jobs."""
+        with contextlib.suppress(OSError, AssertionError), Peer(self.port) as peer:
+            return [line for line in peer.listing("show jobs") if line[0] in handles]
+        return []
 
     def show(self) -> None:
         """What it said, for the person who reads of a failure."""

@@ -28,7 +28,7 @@ def run(stage: Stage, faults: Mapping[str, Fault], rounds: int, then: Fault | No
             books.commit()
             then(stage)
             books.check(f"round {number}, {name}, then more")
-        books.drain()
+        books.drain(f"round {number}, {name}")
         print(f"round {number}, {name}: {books.summary()}")
 
 

@@ -49,7 +49,7 @@ def test_a_job_that_nobody_submitted_is_noticed(fleet: Fleet) -> None:
     with pytest.raises(AssertionError, match="1 jobs are new, but only 0 were never answered"):
         books.check("after")
     with pytest.raises(AssertionError, match="which nobody submitted"):
-        books.drain()
+        books.drain("at the end")
 
 
 @needs_postgresql
@@ -70,7 +70,7 @@ def test_an_attempt_that_nobody_made_is_noticed(fleet: Fleet) -> None:
 @needs_postgresql
 def test_a_drain_leaves_what_is_not_due(fleet: Fleet) -> None:
     books = Books(fleet)
-    books.drain()
+    books.drain("at the end")
     assert len(books.promised()) == 1
     books.check("after")
 

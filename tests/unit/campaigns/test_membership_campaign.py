@@ -2,16 +2,24 @@
 
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from campaigns.membership import __main__ as campaign
 from campaigns.membership.mutants import MUTANTS
-from campaigns.membership.schedule import Schedule
+from campaigns.membership.schedule import HEALTHY, Schedule
+from campaigns.membership.totals import Totals
 
 SEED = 20261117
 # Those that a few hundred schedules find. The others need thousands, or servers that do the same at once: `--mutant`.
-QUICKLY_FOUND = ("accuses-without-comparing", "commits-without-fence", "lapses-late", "two-leaders")
+QUICKLY_FOUND = (
+    "accuses-without-comparing",
+    "commits-without-fence",
+    "fences-without-commits",
+    "lapses-late",
+    "two-leaders",
+)
 MOST_SCHEDULES = 5000
 
 
@@ -26,20 +34,20 @@ def _quiet() -> Iterator[None]:
 
 
 def test_no_rule_is_broken() -> None:
-    totals = campaign.Totals()
-    assert campaign.run(range(150), SEED, campaign.Size(), campaign.HEALTHY, totals)
-    assert len(totals.faults) == 10, "every kind of fault has occurred"
+    totals = Totals()
+    assert campaign.run(range(150), SEED, campaign.Size(), HEALTHY, totals)
+    assert len(totals.faults) == 11, "every kind of fault has occurred"
     assert min(totals.counts[name] for name in ("fenced", "takes", "commits in doubt", "runs of schedules")) > 0
 
 
 def test_more_servers() -> None:
-    assert campaign.run(range(2), SEED, campaign.Size(12), campaign.HEALTHY, campaign.Totals())
+    assert campaign.run(range(2), SEED, campaign.Size(12), HEALTHY, Totals())
 
 
 def test_episodes_of_a_larger_cluster() -> None:
     """Each of them is counted, and every kind of fault of a single server occurs."""
-    totals = campaign.Totals()
-    assert campaign.run(range(1), SEED, campaign.Size(30, 150), campaign.HEALTHY, totals)
+    totals = Totals()
+    assert campaign.run(range(1), SEED, campaign.Size(30, 150), HEALTHY, totals)
     assert totals.episodes == sum(totals.faults.values())
     assert totals.episodes > 140, "of 150, some find no server that runs"
     assert len(totals.faults) >= 8
@@ -49,14 +57,36 @@ def test_episodes_of_a_larger_cluster() -> None:
 @pytest.mark.parametrize("name", ["lapses-late", "takes-what-is-taken"])
 def test_a_bug_is_found_by_episodes(capsys: pytest.CaptureFixture[str], name: str) -> None:
     size = campaign.Size(30, 150)
-    assert not campaign.run(range(20), SEED, size, MUTANTS[name], campaign.Totals())
+    assert not campaign.run(range(20), SEED, size, MUTANTS[name], Totals())
     assert "--nodes 30 --episodes 150 --only " in capsys.readouterr().out
 
 
 def test_no_schedule_begins_when_the_time_is_over() -> None:
-    totals = campaign.Totals()
-    assert campaign.run(range(5), SEED, campaign.Size(), campaign.HEALTHY, totals, seconds=-1.0)
+    totals = Totals()
+    assert campaign.run(range(5), SEED, campaign.Size(), HEALTHY, totals, seconds=-1.0)
     assert not totals.schedules
+
+
+def test_a_run_that_was_ended_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    notes = tmp_path / "run.json"
+    words = ["--seed", "7", "--notes", str(notes), "--schedules"]
+    assert campaign.main([*words, "2"]) == 0
+    assert campaign.main([*words, "5"]) == 0
+    in_parts = capsys.readouterr().out.splitlines()
+    assert campaign.main(["--seed", "7", "--schedules", "5"]) == 0
+    at_once = capsys.readouterr().out.splitlines()
+    assert in_parts[-2:] == at_once[-2:], "faults and counts"
+    assert in_parts[-3].startswith("5 schedules, ")
+    with pytest.raises(SystemExit, match="another run"):
+        campaign.main(["--seed", "8", "--notes", str(notes)])
+
+
+def test_notes_name_the_next_schedule_when_the_time_is_over() -> None:
+    noted: list[int] = []
+    arguments = (SEED, campaign.Size(), HEALTHY, Totals())
+    assert campaign.run(range(3, 5), *arguments, seconds=-1.0, note=noted.append)
+    assert campaign.run(range(3, 5), *arguments, note=noted.append)
+    assert noted == [3, 5]
 
 
 @pytest.mark.parametrize("number", range(2))
@@ -80,7 +110,7 @@ def test_a_schedule_can_be_repeated() -> None:
 
 @pytest.mark.parametrize("name", QUICKLY_FOUND)
 def test_a_bug_is_found(name: str) -> None:
-    assert not campaign.run(range(MOST_SCHEDULES), SEED, campaign.Size(), MUTANTS[name], campaign.Totals())
+    assert not campaign.run(range(MOST_SCHEDULES), SEED, campaign.Size(), MUTANTS[name], Totals())
 
 
 def test_a_fault_says_how_to_repeat_it(capsys: pytest.CaptureFixture[str]) -> None:

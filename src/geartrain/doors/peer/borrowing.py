@@ -73,10 +73,11 @@ class LinkLoan(Loan):
         ids = {*self.jobs, *(frame.id for frame in self.unsettled)}
         return [id for id in ids if low <= id < high]
 
-    def move(self, id: int, other: "LinkLoan") -> None:
-        """Another server is the home of a job now."""
-        if other is self:
-            return
+    def move(self, id: int, other: "LinkLoan") -> bool:
+        """Another server is the home of a job now; return whether this loan knows the job."""
+        is_known = bool(self.known(id, id + 1))
+        if other is self or not is_known:
+            return is_known
         borrowed = self.jobs.pop(id, None)
         job = self._link.engine.jobs.get(id)
         if borrowed is not None and job is not None:
@@ -89,6 +90,7 @@ class LinkLoan(Loan):
         for frame in [frame for frame in self.unsettled if frame.id == id]:
             self.unsettled.remove(frame)
             other.verdict(frame)
+        return True
 
     def forget(self) -> None:
         """The other server is gone for good, and nobody has taken its jobs: what they become is of no use."""

@@ -206,10 +206,9 @@ class PeerDoor(door.Door):
         """Jobs of other servers with these ids that this one has, or whose end it knows."""
         return [id for link in self.links.values() for id in link.loan.known(low, high)]
 
-    def move_loan(self, id: int, home: PeerLink) -> None:
-        """Another server has become the home of a job that this one has."""
-        for link in list(self.links.values()):
-            link.loan.move(id, home.loan)
+    def move_loan(self, id: int, home: PeerLink) -> bool:
+        """Another server has become the home of a job; return whether this one has it, or knows its end."""
+        return any([link.loan.move(id, home.loan) for link in list(self.links.values())])
 
     def forget_loan(self, id: int) -> None:
         """This server has become the home of a job that it had borrowed."""

@@ -124,7 +124,10 @@ class PeerLink:
 
     def _entrusted(self, frame: wire.Entrusted) -> None:
         for id in frame.ids:
-            self.door.move_loan(id, self)
+            # Its old home, which did not know yet that it was fenced, may have settled or revoked it meanwhile. Then
+            # nobody has it, and the new home would wait for its end for ever.
+            if not self.door.move_loan(id, self):
+                self.loan.verdict(wire.BackVerdict(id, False))
 
     def _offer(self, frame: wire.CrewOffer) -> None:
         self.lending.offer(frame)

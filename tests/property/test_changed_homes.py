@@ -1,0 +1,94 @@
+"""A job whose home is gone while another server runs it: its new home hears what became of it, whatever happened."""
+
+from geartrain.doors.peer.link import PeerLink
+from geartrain.engine.job import LiveJob
+from geartrain.engine.lifecycle import QUEUED, RUNNING
+from geartrain.server.peers import LinkedServers
+from geartrain.store.shared import IdRange
+from tests.property.linked import GRACE, NODE_BITS, PlayedServer, PlayedWorker, World
+
+HOME, BORROWER, TAKER = range(3)
+FUNCTION = b"f"
+
+
+def lend(world: World) -> tuple[PlayedWorker, LiveJob]:
+    """A job of one server that a worker of another has, and that worker."""
+    home, borrower, _ = world.servers
+    worker = PlayedWorker(borrower)
+    borrower.engine.register(worker, FUNCTION)
+    borrower.engine.sleep(worker)
+    borrower.end_tick()
+    world.deliver_all()
+    job = home.engine.submit(FUNCTION, b"", b"payload", background=True)
+    home.end_tick()
+    world.deliver_all()
+    borrowed = borrower.engine.claim(worker)
+    assert borrowed is not None
+    return worker, job
+
+
+def end(worker: PlayedWorker) -> None:
+    [job] = worker.running.jobs()
+    worker.server.engine.complete(worker, job, b"result")
+    worker.server.end_tick()
+
+
+def take_over(world: World, job: LiveJob, runs_at: PeerLink) -> LiveJob:
+    """The job, restored by the third server from the store."""
+    taker = world.servers[TAKER]
+    stored = LiveJob(
+        job.id, job.handle, job.function, job.unique, job.payload, job.priority, True, job.run_at, job.submitted_at,
+        job.door,
+    )  # fmt: skip
+    taker.books.accepted(stored)
+    servers = LinkedServers(taker.door)
+    servers._holders = {job.id: runs_at}
+    servers.restore([stored])
+    taker.end_tick()
+    world.deliver_all()
+    return stored
+
+
+def whole_range(server: PlayedServer) -> IdRange:
+    return IdRange(server.node << NODE_BITS, (server.node + 1) << NODE_BITS)
+
+
+def link(world: World) -> PeerLink:
+    """The taker's to the borrower."""
+    return world.servers[TAKER].door.links[world.servers[BORROWER].node]
+
+
+def test_end_that_the_old_home_has_not_heard_of() -> None:
+    world = World(3)
+    worker, job = lend(world)
+    world.cut(HOME, BORROWER)
+    end(worker)
+    assert world.servers[BORROWER].door.loans_in(*whole_range(world.servers[HOME])) == [job.id]
+    take_over(world, job, link(world))
+    assert world.servers[TAKER].books.ended == {job.id: "DONE"}
+
+
+def test_job_goes_on_for_its_new_home() -> None:
+    world = World(3)
+    worker, job = lend(world)
+    world.cut(HOME, BORROWER)
+    assert take_over(world, job, link(world)).state is RUNNING
+    end(worker)
+    world.deliver_all()
+    assert world.servers[TAKER].books.ended == {job.id: "DONE"}
+
+
+def test_job_is_queued_again_if_its_end_was_lost_with_the_old_home() -> None:
+    """The old home had given up the link, and does not know yet that it is fenced: it has no use for the end."""
+    world = World(3)
+    worker, job = lend(world)
+    world.cut(HOME, BORROWER)
+    end(worker)
+    runs_at = link(world)  # as the borrower has answered the taker
+    world.pass_time(GRACE + 0.1)
+    world.connect(HOME, BORROWER)
+    world.deliver_all()
+    assert world.servers[BORROWER].door.loans_in(*whole_range(world.servers[HOME])) == []
+    restored = take_over(world, job, runs_at)
+    assert restored.state is QUEUED
+    assert restored.attempts == 0, "this server has not begun any"
