@@ -73,7 +73,7 @@ deb: ## build a Debian package in build/deb; GEARTRAIN_PURE=1 does not compile t
 	tar c $(addprefix --exclude=,./build ./dist ./.* *.so *.egg-info __pycache__) . | tar x -C build/deb/geartrain
 	cp -r deploy/debian build/deb/geartrain/debian
 	cd build/deb/geartrain && dpkg-buildpackage -us -uc $(or $(ARGS),-b)
-	@ls build/deb/*.deb
+	@ls build/deb/geartrain_*
 
 fuzz: $(VENV)/.installed-tests $(VENV)/.compiled ## send mutated bytes to every codec and door for FUZZ_SECONDS (60)
 	$(BIN)/python -m campaigns.fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_SEED:%=--seed %) $(FUZZ_ONLY)

