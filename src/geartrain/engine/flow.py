@@ -10,6 +10,7 @@ What is counted are the jobs that run on this server's account: those that anoth
 import heapq
 
 from geartrain.engine import crew as crews
+from geartrain.engine.deadlines import NEVER
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.engine.limits import Limits
@@ -21,12 +22,24 @@ from geartrain.engine.waking import WorkerWaking
 class FunctionFlow:
     """The limits of a function, and what they have allowed so far."""
 
-    __slots__ = ("is_awaited", "limits", "next_at")
+    __slots__ = ("awaited_at", "limits", "next_at")
 
     def __init__(self) -> None:
         self.limits = Limits()
         self.next_at = 0.0  # see `Rate`
-        self.is_awaited = False  # it will be looked at when its rate allows another job
+        self.awaited_at = 0.0  # when it will be looked at, because its rate allows another job; 0: it will not
+
+    def assignable(self, function: Function, now: float) -> int:
+        """How many of the queued jobs may be assigned, at most. The function must not rest."""
+        limits, partitions = self.limits, function.partitions
+        count = function.assignable
+        if partitions is not None and partitions.is_limited:
+            count = partitions.assignable(limits.most_per_partition)
+        if limits.max_running:
+            count = min(count, limits.max_running - function.running)
+        if limits.rate is not None:
+            count = min(count, limits.rate.allowed(self.next_at, now))
+        return count
 
 
 class FlowControl(WorkerWaking):
@@ -34,10 +47,11 @@ class FlowControl(WorkerWaking):
 
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy)
-        # When a function or a partition is looked at again; numbered, because these have no order.
+        # When a function or a partition is looked at again; numbered, because these have no order. An entry is stale
+        # unless it has the time that they have in `awaited_at`.
         self._awaited: list[tuple[float, int, Function, Partition | None]] = []
         self._awaited_number = 0
-        self.is_awaiting = False  # there are some
+        self.is_awaiting = False  # there are entries, though all may be stale
 
     def set_limits(self, function: Function, limits: Limits) -> None:
         """Limit the running jobs of a function."""
@@ -47,7 +61,9 @@ class FlowControl(WorkerWaking):
                 return
             flow = function.flow = FunctionFlow()
         flow.limits = limits
-        flow.is_awaited = False  # it may be too late for another rate
+        flow.awaited_at = 0.0  # it may be too late for another rate
+        if limits.rate is None:
+            flow.next_at = 0.0
         self._limit_partitions(function, limits)
         self._check_function(function, flow)
         if limits == Limits():
@@ -61,13 +77,15 @@ class FlowControl(WorkerWaking):
         if partitions is None:
             return
         if limits.of_partitions and not partitions.is_limited:
-            for job in self._running_jobs(function):
+            for job in sorted(self._running_jobs(function)):
                 partitions.get(job.partition).running += 1
         partitions.is_limited = limits.of_partitions
         for partition in list(partitions.by_name.values()):
-            partition.is_awaited = False
+            partition.awaited_at = 0.0
+            if limits.rate_per_partition is None:
+                partition.next_at = 0.0
             if not limits.of_partitions:
-                partition.running, partition.next_at = 0, 0.0
+                partition.running = 0
             self._check_partition(function, partitions, partition, limits)
 
     def _running_jobs(self, function: Function) -> list[LiveJob]:
@@ -118,8 +136,8 @@ class FlowControl(WorkerWaking):
             due_at = limits.rate.due_at(flow.next_at)
             if due_at > self.now:
                 full = True
-                if not flow.is_awaited:
-                    flow.is_awaited = True
+                if not 0.0 < flow.awaited_at <= due_at:
+                    flow.awaited_at = due_at
                     self._await(due_at, function, None)
         if full is not function.full:
             function.full = full
@@ -142,10 +160,10 @@ class FlowControl(WorkerWaking):
             elif partition.next_at > self.now and not partition.running and not partition.queued:
                 look_at = partition.next_at
         if look_at:
-            if not partition.is_awaited:
-                partition.is_awaited = True
+            if not 0.0 < partition.awaited_at <= look_at:
+                partition.awaited_at = look_at
                 self._await(look_at, function, partition)
-        elif not partition.running and not partition.queued and not partition.is_awaited:
+        elif not partition.running and not partition.queued:
             partitions.forget(partition)
             return
         if held and not partition.held:
@@ -161,43 +179,54 @@ class FlowControl(WorkerWaking):
         self.is_awaiting = True
 
     def next_check(self) -> float:
-        """When the next function or partition is looked at again; there must be one."""
-        return self._awaited[0][0]
+        """When the next function or partition is looked at again, or NEVER."""
+        awaited = self._awaited
+        while awaited:
+            at, _, function, partition = awaited[0]
+            flow = function.flow
+            if flow is not None and at == (flow.awaited_at if partition is None else partition.awaited_at):
+                return at
+            heapq.heappop(awaited)
+        self.is_awaiting = False
+        return NEVER
 
     def _check_due(self) -> None:
         """Look again at the functions and partitions whose rates allow another job."""
         for _ in range(self.policy.moves_per_tick):
-            awaited = self._awaited
-            if not awaited or awaited[0][0] > self.now:
-                break
-            _, _, function, partition = heapq.heappop(awaited)
+            if not self.is_awaiting or self.next_check() > self.now:
+                return
+            _, _, function, partition = heapq.heappop(self._awaited)
             flow, partitions = function.flow, function.partitions
+            assert flow is not None
             if partition is None:
-                if flow is not None:
-                    flow.is_awaited = False
-                    self._check_function(function, flow)
-            else:
-                partition.is_awaited = False
-                if flow is not None and partitions is not None and partitions.by_name.get(partition.name) is partition:
-                    self._check_partition(function, partitions, partition, flow.limits)
-        self.is_awaiting = len(self._awaited) > 0
+                flow.awaited_at = 0.0
+                self._check_function(function, flow)
+            elif partitions is not None:
+                partition.awaited_at = 0.0
+                self._check_partition(function, partitions, partition, flow.limits)
 
     def _assign_again(self, function: Function) -> None:
         """A function has jobs again that may be assigned: to workers that ask at once, to idle ones with the next tick.
 
         Those are not woken here, because this may be in the middle of a move.
         """
+        has_jobs = False
         for queue in function.queues:
             if queue.size and not queue.is_held:
+                has_jobs = True
                 crews.announce(queue)
-        self.wake_soon(function)
+        if has_jobs:
+            self.wake_soon(function)
 
     def shift_rates(self, seconds: float) -> None:
         """The clock was set: what was allowed so far stays as long ago as it was."""
         self._awaited = [(at + seconds, number, function, part) for at, number, function, part in self._awaited]
         for function in self.functions.values():
-            if function.flow is not None:
-                function.flow.next_at += seconds
-                if function.partitions is not None:
-                    for partition in function.partitions.by_name.values():
-                        partition.next_at += seconds
+            flow, partitions = function.flow, function.partitions
+            if flow is None:
+                continue
+            flow.next_at += seconds
+            flow.awaited_at += seconds if flow.awaited_at else 0.0
+            for partition in partitions.by_name.values() if partitions is not None else ():
+                partition.next_at += seconds
+                partition.awaited_at += seconds if partition.awaited_at else 0.0

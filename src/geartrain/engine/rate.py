@@ -60,6 +60,15 @@ class Rate(NamedTuple):
         """When the next job may start; it may now, if that is not later than now."""
         return next_at - (self.burst - 1) * self.interval
 
+    def allowed(self, next_at: float, now: float) -> int:
+        """How many jobs may start now, if one may.
+
+        >>> Rate(2.0, burst=3).allowed(next_at=101.0, now=100.0)
+        2
+        """
+        missing = max(next_at - now, 0.0)
+        return max(int(self.burst - missing / self.interval), 1)
+
     def capped(self, next_at: float, now: float) -> float:
         """No bucket is emptier than empty: it was a slower rate, or the clock was set back."""
         return min(next_at, now + self.burst * self.interval)
