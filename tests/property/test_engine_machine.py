@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from geartrain.engine import deadlines, queue
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob, Progress
-from geartrain.engine.limits import Limits
+from geartrain.engine.limits import FlowLimits
 from geartrain.engine.policy import JOB_BYTES, FunctionPolicy, Policy
 from geartrain.engine.rate import Rate
 from geartrain.errors import DuplicateKeyError, QueueFullError
@@ -35,7 +35,7 @@ KEYS = st.sampled_from([b"", b"k", b"k", b"l", b"p:k", b":l"])
 PARTITIONS = st.sampled_from([b"", b"", b"p", b"p", b"q", b"r"])
 FEW = st.sampled_from([0, 0, 1, 1, 2])
 RATES = st.sampled_from([None, None, Rate(0.0625), Rate(0.5), Rate(1.0, 3), Rate(2.0, 2)])
-LIMITS = st.just(Limits()) | st.builds(Limits, FEW, FEW, RATES, RATES, st.sampled_from([b"", b":"]))
+LIMITS = st.just(FlowLimits()) | st.builds(FlowLimits, FEW, FEW, RATES, RATES, st.sampled_from([b"", b":"]))
 PRIORITIES = st.sampled_from([1, 1, 1, 0, 2])
 WORKER_MANNERS = st.sampled_from(["slow", "slow", "quick", "parked", "swift"])
 INDEX = st.integers(0, 15)
@@ -83,7 +83,7 @@ class EngineMachine(RuleBasedStateMachine):
         watchers: list[str],
         max_jobs: int,
         failures: FailureAction,
-        limits: Limits,
+        limits: FlowLimits,
     ) -> None:
         most = max_jobs * (JOB_BYTES + 2)
         self.policy = Policy(
@@ -111,7 +111,9 @@ class EngineMachine(RuleBasedStateMachine):
         """The server is killed and started again: only what was journalled is left, and the settings of functions."""
         self.age = 0
         kept = sorted(self.journal.kept.items(), key=lambda item: (item[1].run_at, item[1].id))
-        limits = {name: function.flow for name, function in self.naive.functions.items() if function.flow != Limits()}
+        limits = {
+            name: function.flow for name, function in self.naive.functions.items() if function.flow != FlowLimits()
+        }
         attempts = {handle: row.attempts for handle, row in kept}
         self.naive.restart([handle for handle, _ in kept], attempts, limits if limits_first else {})
         now = self.engine.now
@@ -325,7 +327,7 @@ class EngineMachine(RuleBasedStateMachine):
     # Operators and time
 
     @rule(function=FUNCTIONS, limits=LIMITS)
-    def set_limits(self, function: bytes, limits: Limits) -> None:
+    def set_limits(self, function: bytes, limits: FlowLimits) -> None:
         self.engine.configure(function, FunctionPolicy(limits=limits))
         self.naive.set_limits(function, limits)
 

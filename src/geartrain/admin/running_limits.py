@@ -10,7 +10,7 @@ import msgspec
 
 from geartrain.admin.verbs.row import DEFAULT, DEFAULT_NUMBER, NO_LIMIT
 from geartrain.admin.views import RunningLimits
-from geartrain.engine.limits import Limits
+from geartrain.engine.limits import FlowLimits
 from geartrain.engine.rate import MOST, Rate
 from geartrain.errors import AdminError
 
@@ -40,10 +40,10 @@ def names(limits: RunningLimits) -> list[str]:
     return [name for name in RunningLimits.__struct_fields__ if getattr(limits, name) is not None]
 
 
-def engine_limits(limits: RunningLimits) -> Limits:
+def engine_limits(limits: RunningLimits) -> FlowLimits:
     """The same for the engine."""
     separator = limits.partition_from_unique or NO_LIMIT
-    return Limits(
+    return FlowLimits(
         limits.max_running or 0,
         limits.max_running_per_partition or 0,
         _rate(limits.rate, limits.burst),

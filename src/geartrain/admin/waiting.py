@@ -3,7 +3,7 @@
 from geartrain.engine.engine import Engine
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
-from geartrain.engine.limits import Limits
+from geartrain.engine.limits import FlowLimits
 from geartrain.engine.partitions import Partition
 from geartrain.model import JobState
 
@@ -42,7 +42,7 @@ def _of_partition(engine: Engine, function: Function, job: LiveJob) -> str:
     return _limit_of(partition, flow.limits)
 
 
-def _limit_of(partition: Partition, limits: Limits) -> str:
+def _limit_of(partition: Partition, limits: FlowLimits) -> str:
     if 0 < limits.max_running_per_partition <= partition.running:
         return f"one of {partition.running} running jobs of its partition to end (max_running_per_partition)"
     return "the next start that the rate of its partition allows (rate_per_partition)"

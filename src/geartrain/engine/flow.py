@@ -13,7 +13,7 @@ from geartrain.engine import crew as crews
 from geartrain.engine.deadlines import NEVER
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
-from geartrain.engine.limits import Limits
+from geartrain.engine.limits import FlowLimits
 from geartrain.engine.partitions import Partition, Partitions
 from geartrain.engine.policy import Policy
 from geartrain.engine.waking import WorkerWaking
@@ -25,7 +25,7 @@ class FunctionFlow:
     __slots__ = ("awaited_at", "limits", "next_at")
 
     def __init__(self) -> None:
-        self.limits = Limits()
+        self.limits = FlowLimits()
         self.next_at = 0.0  # see `Rate`
         self.awaited_at = 0.0  # when it will be looked at, because its rate allows another job; 0: it will not
 
@@ -53,11 +53,11 @@ class FlowControl(WorkerWaking):
         self._awaited_number = 0
         self.is_awaiting = False  # there are entries, though all may be stale
 
-    def set_limits(self, function: Function, limits: Limits) -> None:
+    def set_limits(self, function: Function, limits: FlowLimits) -> None:
         """Limit the running jobs of a function."""
         flow = function.flow
         if flow is None:
-            if limits == Limits():
+            if limits == FlowLimits():
                 return
             flow = function.flow = FunctionFlow()
         flow.limits = limits
@@ -66,10 +66,10 @@ class FlowControl(WorkerWaking):
             flow.next_at = 0.0
         self._limit_partitions(function, limits)
         self._check_function(function, flow)
-        if limits == Limits():
+        if limits == FlowLimits():
             function.flow = None
 
-    def _limit_partitions(self, function: Function, limits: Limits) -> None:
+    def _limit_partitions(self, function: Function, limits: FlowLimits) -> None:
         """Count running jobs by partition from now on, or no longer."""
         partitions = function.partitions
         if limits.of_partitions and partitions is None:
@@ -145,7 +145,7 @@ class FlowControl(WorkerWaking):
                 self._assign_again(function)
 
     def _check_partition(
-        self, function: Function, partitions: Partitions, partition: Partition, limits: Limits
+        self, function: Function, partitions: Partitions, partition: Partition, limits: FlowLimits
     ) -> None:
         """Hold a partition while it is at its limit; forget one that has no jobs and has waited for its rate."""
         held = 0 < limits.max_running_per_partition <= partition.running

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from geartrain.engine.rate import Rate
 
 
-class Limits(NamedTuple):
+class FlowLimits(NamedTuple):
     """What an operator or the code of a task allows a function; 0 and None: no limit."""
 
     max_running: int = 0
@@ -30,7 +30,7 @@ class Limits(NamedTuple):
     def partition_of(self, unique: bytes) -> bytes:
         """The partition of a job that was submitted without one.
 
-        >>> Limits(separator=b":").partition_of(b"acme:17"), Limits(separator=b":").partition_of(b"17")
+        >>> FlowLimits(separator=b":").partition_of(b"acme:17"), FlowLimits(separator=b":").partition_of(b"17")
         (b'acme', b'')
         """
         end = unique.find(self.separator) if self.separator else -1

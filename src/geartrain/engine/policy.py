@@ -4,7 +4,7 @@ import dataclasses
 import sys
 from typing import Final, NamedTuple
 
-from geartrain.engine.limits import Limits
+from geartrain.engine.limits import FlowLimits
 from geartrain.model import FailureAction
 
 JOB_BYTES: Final = 512  # what a job takes besides its payload, rounded up
@@ -17,7 +17,7 @@ class FunctionPolicy(NamedTuple):
     keep_for: float | None = None  # seconds that records of done and cancelled jobs are kept
     keep_failed_for: float | None = None  # the same, of failed jobs
     max_run: float | None = None  # seconds that a worker may take for a job, whatever it says itself; 0: no limit
-    limits: Limits = Limits()  # of its running jobs
+    limits: FlowLimits = FlowLimits()  # of its running jobs
 
 
 @dataclasses.dataclass

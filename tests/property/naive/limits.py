@@ -1,6 +1,6 @@
 """The naive model: limits of functions and partitions, counted anew each time."""
 
-from geartrain.engine.limits import Limits
+from geartrain.engine.limits import FlowLimits
 from geartrain.engine.rate import Rate
 from tests.property.naive.crews import NaiveState
 from tests.property.naive.records import NaiveBucket, NaiveFunction, NaiveJob, NaivePartition
@@ -9,7 +9,7 @@ from tests.property.naive.records import NaiveBucket, NaiveFunction, NaiveJob, N
 class LimitMoves(NaiveState):
     """When functions and partitions are at their limits, and what follows from it."""
 
-    def set_limits(self, function: bytes, limits: Limits) -> None:
+    def set_limits(self, function: bytes, limits: FlowLimits) -> None:
         naive_function = self.functions[function]
         was_limited = naive_function.flow.of_partitions
         naive_function.flow, naive_function.awaited = limits, None
@@ -109,9 +109,9 @@ class LimitMoves(NaiveState):
                 naive_function.waiting_since[priority] = next(self.clock)
         for crew in naive_function.crews:
             self.list_queues(crew, function)
-        if any(self.assignable(function, priority) for priority in range(3)):
-            if naive_function.idle_crews and function not in self.freed:
-                self.freed.append(function)
+        has_jobs = any(self.assignable(function, priority) for priority in range(3))
+        if has_jobs and naive_function.idle_crews and function not in self.freed:
+            self.freed.append(function)
 
     def check_due(self) -> None:
         """Look at the first function or partition whose rate may allow another job."""

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from geartrain.engine.limits import Limits
+from geartrain.engine.limits import FlowLimits
 from geartrain.engine.rate import Rate
 from geartrain.model import Expiry
 
@@ -105,7 +105,7 @@ class NaiveFunction:
     def __init__(self) -> None:
         self.paused = False
         self.full = False  # at its limit when it was looked at last
-        self.flow = Limits()
+        self.flow = FlowLimits()
         self.bucket: NaiveBucket | None = None
         self.awaited: tuple[float, int] | None = None  # see NaivePartition
         self.partitions: dict[bytes, NaivePartition] = {}

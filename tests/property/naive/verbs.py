@@ -7,7 +7,7 @@ Workers and watchers that are called may call another verb at once, as with the 
 `NaiveWatcher.manner`.
 """
 
-from geartrain.engine.limits import Limits
+from geartrain.engine.limits import FlowLimits
 from geartrain.engine.policy import JOB_BYTES
 from geartrain.model import Expiry
 from tests.property.naive.moves import Moves
@@ -247,7 +247,7 @@ class Naive(Moves):
             return False
         naive_function = self.functions[function]
         jobs = [job for job in [*self.alive(), *self.dead()] if job.function == function]
-        return not (jobs or naive_function.paused or any(naive_function.limits) or naive_function.flow != Limits())
+        return not (jobs or naive_function.paused or any(naive_function.limits) or naive_function.flow != FlowLimits())
 
     def retry(self, job: NaiveJob) -> bool:
         if job.unique and any((j.function, j.unique) == (job.function, job.unique) for j in self.alive()):
@@ -276,7 +276,7 @@ class Naive(Moves):
         job.state = "cancelled"
         self.note("finished", job, None)
 
-    def restart(self, kept: list[bytes], attempts: dict[bytes, int], limits: dict[bytes, Limits]) -> None:
+    def restart(self, kept: list[bytes], attempts: dict[bytes, int], limits: dict[bytes, FlowLimits]) -> None:
         """All workers and watchers are gone; stored jobs are queued again."""
         self.workers, self.crews, self.planned_wakes, self.dead_foreground, self.freed = [], [], [], [], []
         self.functions.clear()

@@ -4,7 +4,7 @@ import pytest
 
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
-from geartrain.engine.limits import Limits
+from geartrain.engine.limits import FlowLimits
 from geartrain.engine.policy import FunctionPolicy
 from geartrain.engine.rate import Rate
 from tests.unit.engine.recording import NOW, RecordingWorker
@@ -18,7 +18,7 @@ class LimitScene:
         self.worker = RecordingWorker()
         engine.register(self.worker, b"mail")
 
-    def limit(self, limits: Limits) -> None:
+    def limit(self, limits: FlowLimits) -> None:
         self.engine.configure(b"mail", FunctionPolicy(limits=limits))
 
     def submit(self, count: int = 1, partition: bytes = b"") -> list[LiveJob]:
@@ -51,7 +51,7 @@ def scene(engine: Engine) -> LimitScene:
 
 
 def test_no_more_run_than_may(scene: LimitScene) -> None:
-    scene.limit(Limits(max_running=2))
+    scene.limit(FlowLimits(max_running=2))
     scene.submit(5)
     first, second = scene.claim_all()
     scene.engine.complete(scene.worker, first, b"")
@@ -62,7 +62,7 @@ def test_no_more_run_than_may(scene: LimitScene) -> None:
 
 
 def test_a_worker_whose_connection_ends_frees_its_places(scene: LimitScene) -> None:
-    scene.limit(Limits(max_running=2))
+    scene.limit(FlowLimits(max_running=2))
     scene.submit(2)
     assert len(scene.claim_all()) == 2
     scene.engine.remove_worker(scene.worker)
@@ -72,7 +72,7 @@ def test_a_worker_whose_connection_ends_frees_its_places(scene: LimitScene) -> N
 
 
 def test_idle_workers_are_woken_when_a_place_is_free(scene: LimitScene) -> None:
-    scene.limit(Limits(max_running=1))
+    scene.limit(FlowLimits(max_running=1))
     scene.submit(3)
     (job,) = scene.claim_all()
     idle = scene.idle_worker()
@@ -87,7 +87,7 @@ def test_idle_workers_are_woken_when_a_place_is_free(scene: LimitScene) -> None:
 def test_a_lower_limit_lets_running_jobs_go_on(scene: LimitScene) -> None:
     scene.submit(5)
     running = [scene.engine.claim(scene.worker) for _ in range(3)]
-    scene.limit(Limits(max_running=2))
+    scene.limit(FlowLimits(max_running=2))
     assert scene.claim_all() == []
     for job in running[:2]:
         assert job is not None
@@ -96,18 +96,18 @@ def test_a_lower_limit_lets_running_jobs_go_on(scene: LimitScene) -> None:
 
 
 def test_a_limit_that_is_removed(scene: LimitScene) -> None:
-    scene.limit(Limits(max_running=1))
+    scene.limit(FlowLimits(max_running=1))
     scene.submit(3)
     assert len(scene.claim_all()) == 1
     idle = scene.idle_worker()
-    scene.limit(Limits())
+    scene.limit(FlowLimits())
     scene.engine.tick(scene.engine.now)
     assert idle.woken == 1
     assert len(scene.claim_all()) == 2
 
 
 def test_a_paused_function_stays_paused_when_a_place_is_free(scene: LimitScene) -> None:
-    scene.limit(Limits(max_running=1))
+    scene.limit(FlowLimits(max_running=1))
     scene.submit(2)
     (job,) = scene.claim_all()
     scene.engine.pause(b"mail")
@@ -118,7 +118,7 @@ def test_a_paused_function_stays_paused_when_a_place_is_free(scene: LimitScene) 
 
 
 def test_a_function_at_its_limit_stays_there_when_it_is_resumed(scene: LimitScene) -> None:
-    scene.limit(Limits(max_running=1))
+    scene.limit(FlowLimits(max_running=1))
     scene.submit(2)
     assert len(scene.claim_all()) == 1
     scene.engine.pause(b"mail")
@@ -127,7 +127,7 @@ def test_a_function_at_its_limit_stays_there_when_it_is_resumed(scene: LimitScen
 
 
 def test_a_partition_at_its_limit_is_passed_over(scene: LimitScene) -> None:
-    scene.limit(Limits(max_running_per_partition=1))
+    scene.limit(FlowLimits(max_running_per_partition=1))
     scene.submit(2, b"a")
     scene.submit(2, b"b")
     first, second = scene.claim_all()
@@ -144,14 +144,14 @@ def test_jobs_that_run_when_partitions_are_limited_count(scene: LimitScene) -> N
     running = scene.engine.claim(scene.worker)
     assert running is not None
     assert running.payload == b"a0"
-    scene.limit(Limits(max_running_per_partition=1))
+    scene.limit(FlowLimits(max_running_per_partition=1))
     assert scene.payloads() == [b"b0"]
     scene.engine.complete(scene.worker, running, b"")
     assert scene.payloads() == [b"a1"]
 
 
 def test_a_new_job_of_another_partition_is_assigned_although_all_others_are_held(scene: LimitScene) -> None:
-    scene.limit(Limits(max_running_per_partition=1))
+    scene.limit(FlowLimits(max_running_per_partition=1))
     scene.submit(3, b"a")
     assert scene.payloads() == [b"a0"]
     idle = scene.idle_worker()
@@ -163,7 +163,7 @@ def test_a_new_job_of_another_partition_is_assigned_although_all_others_are_held
 
 
 def test_idle_workers_are_woken_when_a_partition_is_released(scene: LimitScene) -> None:
-    scene.limit(Limits(max_running_per_partition=1))
+    scene.limit(FlowLimits(max_running_per_partition=1))
     scene.submit(2, b"a")
     (job,) = scene.claim_all()
     idle = scene.idle_worker()
@@ -173,15 +173,15 @@ def test_idle_workers_are_woken_when_a_partition_is_released(scene: LimitScene) 
 
 
 def test_limits_of_partitions_that_are_removed(scene: LimitScene) -> None:
-    scene.limit(Limits(max_running_per_partition=1))
+    scene.limit(FlowLimits(max_running_per_partition=1))
     scene.submit(3, b"a")
     assert scene.payloads() == [b"a0"]
-    scene.limit(Limits())
+    scene.limit(FlowLimits())
     assert scene.payloads() == [b"a1", b"a2"]
 
 
 def test_partitions_without_jobs_are_forgotten(scene: LimitScene) -> None:
-    scene.limit(Limits(max_running_per_partition=1, rate_per_partition=Rate(1.0)))
+    scene.limit(FlowLimits(max_running_per_partition=1, rate_per_partition=Rate(1.0)))
     (cancelled,) = scene.submit(1, b"a")
     scene.engine.cancel(cancelled)
     scene.submit(1, b"b")
@@ -195,7 +195,7 @@ def test_partitions_without_jobs_are_forgotten(scene: LimitScene) -> None:
 
 
 def test_a_rate(scene: LimitScene) -> None:
-    scene.limit(Limits(rate=Rate.parse("2/s")))
+    scene.limit(FlowLimits(rate=Rate.parse("2/s")))
     scene.submit(5)
     assert len(scene.claim_all()) == 1
     assert scene.engine.deadline() == NOW + 0.5
@@ -208,7 +208,7 @@ def test_a_rate(scene: LimitScene) -> None:
 
 
 def test_a_burst(scene: LimitScene) -> None:
-    scene.limit(Limits(rate=Rate.parse("1/m", burst=3)))
+    scene.limit(FlowLimits(rate=Rate.parse("1/m", burst=3)))
     scene.submit(5)
     assert len(scene.claim_all()) == 3
     scene.engine.tick(NOW + 60.0)
@@ -216,7 +216,7 @@ def test_a_burst(scene: LimitScene) -> None:
 
 
 def test_a_rate_wakes_idle_workers(scene: LimitScene) -> None:
-    scene.limit(Limits(rate=Rate.parse("1/s")))
+    scene.limit(FlowLimits(rate=Rate.parse("1/s")))
     scene.submit(2)
     scene.claim_all()
     idle = scene.idle_worker()
@@ -225,17 +225,17 @@ def test_a_rate_wakes_idle_workers(scene: LimitScene) -> None:
 
 
 def test_a_faster_rate_applies_at_once(scene: LimitScene) -> None:
-    scene.limit(Limits(rate=Rate.parse("1/h")))
+    scene.limit(FlowLimits(rate=Rate.parse("1/h")))
     scene.submit(3)
     scene.claim_all()
-    scene.limit(Limits(rate=Rate.parse("1/s")))
+    scene.limit(FlowLimits(rate=Rate.parse("1/s")))
     assert scene.engine.deadline() <= NOW + 1.0
     scene.engine.tick(scene.engine.deadline())
     assert len(scene.claim_all()) == 1
 
 
 def test_a_rate_of_each_partition(scene: LimitScene) -> None:
-    scene.limit(Limits(rate_per_partition=Rate.parse("1/s")))
+    scene.limit(FlowLimits(rate_per_partition=Rate.parse("1/s")))
     scene.submit(2, b"a")
     scene.submit(1, b"b")
     assert scene.payloads() == [b"a0", b"b0"]
@@ -244,7 +244,7 @@ def test_a_rate_of_each_partition(scene: LimitScene) -> None:
 
 
 def test_a_clock_that_is_set_changes_no_rate(scene: LimitScene) -> None:
-    scene.limit(Limits(rate=Rate.parse("1/m"), rate_per_partition=Rate.parse("1/m")))
+    scene.limit(FlowLimits(rate=Rate.parse("1/m"), rate_per_partition=Rate.parse("1/m")))
     scene.submit(3, b"a")
     scene.claim_all()
     scene.engine.clock_moved(-500.0)
@@ -256,7 +256,7 @@ def test_a_clock_that_is_set_changes_no_rate(scene: LimitScene) -> None:
 
 def test_a_worker_that_claims_when_it_is_woken(scene: LimitScene) -> None:
     """It may call the engine at once, in the middle of what woke it."""
-    scene.limit(Limits(max_running=1, max_running_per_partition=1))
+    scene.limit(FlowLimits(max_running=1, max_running_per_partition=1))
     scene.submit(1, b"a")
     (job,) = scene.claim_all()
     idle = scene.idle_worker()

@@ -4,7 +4,7 @@ import pytest
 
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
-from geartrain.engine.limits import Limits
+from geartrain.engine.limits import FlowLimits
 from geartrain.engine.policy import FunctionPolicy
 from geartrain.errors import InvalidNameError
 from geartrain.model import Priority
@@ -131,7 +131,7 @@ def test_a_scheduled_job_that_is_claimed_early_is_the_one_that_was_asked_for(sce
 
 
 def test_the_partition_can_come_from_the_unique_key(scene: PartitionScene) -> None:
-    scene.engine.configure(b"mail", FunctionPolicy(limits=Limits(separator=b":")))
+    scene.engine.configure(b"mail", FunctionPolicy(limits=FlowLimits(separator=b":")))
     for key in (b"acme:1", b"acme:2", b"bits:1", b"none"):
         scene.engine.submit(b"mail", unique=key, payload=key, background=True)
     own = scene.engine.submit(b"mail", unique=b"acme:3", payload=b"own", background=True, partition=b"bits")

@@ -208,7 +208,8 @@ class PeerDoor(door.Door):
 
     def move_loan(self, id: int, home: PeerLink) -> bool:
         """Another server has become the home of a job; return whether this one has it, or knows its end."""
-        return any([link.loan.move(id, home.loan) for link in list(self.links.values())])
+        moved = [link.loan.move(id, home.loan) for link in list(self.links.values())]  # all of them, not the first
+        return any(moved)
 
     def forget_loan(self, id: int) -> None:
         """This server has become the home of a job that it had borrowed."""
