@@ -208,7 +208,10 @@ class PeerDoor(door.Door):
 
     def move_loan(self, id: int, home: PeerLink) -> bool:
         """Another server has become the home of a job; return whether this one has it, or knows its end."""
-        return any([link.loan.move(id, home.loan) for link in list(self.links.values())])
+        is_known = False
+        for link in list(self.links.values()):
+            is_known |= link.loan.move(id, home.loan)
+        return is_known
 
     def forget_loan(self, id: int) -> None:
         """This server has become the home of a job that it had borrowed."""
