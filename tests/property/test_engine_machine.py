@@ -43,7 +43,7 @@ LIVES = st.sampled_from([None, None, None, None, 0.0625, 1.0, 2.0])  # seconds u
 DELAYS = st.sampled_from([None, None, None, -2.0, -1.0, 0.0, 1.0, 2.0])
 RARE_EVENTS = (
     "cancel", "retract", "unwatch_all", "unregister", "leave", "leave", "stop_sleeping", "pause", "pause",
-    "drop", "limit", "forget", "step_clock",
+    "drop", "limit", "forget", "step_clock", "step_clock", "all_sleep", "all_sleep",
 )  # fmt: skip
 EXPIRIES = st.sampled_from(Expiry)
 
@@ -251,6 +251,18 @@ class EngineMachine(RuleBasedStateMachine):
             model = self.naive.claim(real.model)
             assert (job and job.handle) == (model and model.handle)
 
+    @rule(worker=INDEX, times=st.integers(1, 3), seconds=TIMES)
+    def work(self, worker: int, times: int, seconds: float) -> None:
+        """Run some jobs to their ends, and let some time pass."""
+        real = self.pick(self.workers, worker)
+        for _ in range(times):
+            self.claim(worker, 1)
+            if real.model.holding:
+                model = real.model.holding[-1]
+                self.engine.complete(real, real.runs(model.handle), b"result")
+                self.naive.complete(real.model, model)
+        self.advance_clock(seconds)
+
     @rule(worker=INDEX, function=INDEX, priority=PRIORITIES)
     def claim_from(self, worker: int, function: int, priority: int) -> None:
         real = self.pick(self.workers, worker)
@@ -415,6 +427,9 @@ class EngineMachine(RuleBasedStateMachine):
             self.engine.retract(self.engine.jobs.get(model.number))
             self.naive.retract(model)
 
+    def all_sleep(self, which: int, function: bytes) -> None:
+        self.sleep(list(range(len(self.workers))))
+
     def unwatch_all(self, which: int, function: bytes) -> None:
         real = self.pick(self.watchers, which)
         self.engine.unwatch_all(real)
@@ -496,13 +511,22 @@ class EngineMachine(RuleBasedStateMachine):
             assert real.idle == (real.model.crew is not None and real.model in real.model.crew.asleep)
             assert (real.forgiven or set()) == real.model.forgiven
         assert engine.functions.keys() == naive.functions.keys()
-        for name, function in naive.functions.items():
-            assert engine.functions[name].full == function.full
-            partitions = engine.functions[name].partitions
-            if partitions is not None:
-                held = {key: partition.held for key, partition in partitions.by_name.items()}
-                assert held == {key: partition.held for key, partition in function.partitions.items()}
         assert engine.next_id == len(naive.jobs) + 1
+
+    @invariant()
+    def every_limit_allows_the_same(self) -> None:
+        now = self.naive.now
+        for name, model in self.naive.functions.items():
+            function = self.engine.functions[name]
+            assert function.full == model.full
+            if function.flow is not None:
+                assert max(function.flow.next_at, now) == model.full_at(now)
+            if function.partitions is not None:
+                partitions = function.partitions.by_name
+                assert list(partitions) == list(model.partitions)
+                for key, partition in partitions.items():
+                    assert partition.held == model.partitions[key].held
+                    assert max(partition.next_at, now) == model.partitions[key].full_at(now)
 
     @invariant()
     def counters_equal_a_recount(self) -> None:

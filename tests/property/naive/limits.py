@@ -3,7 +3,7 @@
 from geartrain.engine.limits import FlowLimits
 from geartrain.engine.rate import Rate
 from tests.property.naive.crews import NaiveState
-from tests.property.naive.records import NaiveBucket, NaiveFunction, NaiveJob, NaivePartition
+from tests.property.naive.records import NaiveBucket, NaiveJob, NaiveLimited, NaivePartition
 
 
 class LimitMoves(NaiveState):
@@ -97,7 +97,7 @@ class LimitMoves(NaiveState):
             if not naive_function.rests:
                 self.assign_again(function, before)
 
-    def plan_check(self, limited: NaiveFunction | NaivePartition, when: float) -> None:
+    def plan_check(self, limited: NaiveLimited, when: float) -> None:
         if limited.awaited is None or when < limited.awaited[0]:
             limited.awaited = (when, next(self.clock))
 

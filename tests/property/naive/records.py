@@ -91,23 +91,32 @@ class NaiveBucket:
         return self.filled_at + (self.rate.burst - self.tokens) * self.rate.interval
 
 
-@dataclasses.dataclass(eq=False)
-class NaivePartition:
+class NaiveLimited:
+    """A function or a partition that may have a rate."""
+
+    def __init__(self) -> None:
+        self.bucket: NaiveBucket | None = None  # None: it is full, or there is no rate
+        self.awaited: tuple[float, int] | None = None  # when it is looked at again, and the order among those
+
+    def full_at(self, now: float) -> float:
+        return now if self.bucket is None else max(self.bucket.full_at(), now)
+
+
+class NaivePartition(NaiveLimited):
     """A partition that has queued jobs or, while partitions are limited, running ones or a bucket that is not full."""
 
-    held: bool = False
-    bucket: NaiveBucket | None = None  # None: it is full, or there is no rate
-    awaited: tuple[float, int] | None = None  # when it is looked at again, and the order among those
-    turns: list[int] = dataclasses.field(default_factory=lambda: [0, 0, 0])  # by priority: since when it waits for one
-
-
-class NaiveFunction:
     def __init__(self) -> None:
+        super().__init__()
+        self.held = False
+        self.turns = [0, 0, 0]  # by priority: since when it waits for one
+
+
+class NaiveFunction(NaiveLimited):
+    def __init__(self) -> None:
+        super().__init__()
         self.paused = False
         self.full = False  # at its limit when it was looked at last
         self.flow = FlowLimits()
-        self.bucket: NaiveBucket | None = None
-        self.awaited: tuple[float, int] | None = None  # see NaivePartition
         self.partitions: dict[bytes, NaivePartition] = {}
         self.broadcast = False
         self.limits = (0, 0, 0)
