@@ -1,7 +1,6 @@
 """The rules of a cluster, checked whenever something happens that could break one.
 
 - When a node is fenced, its server would assign no background job any more, whatever it does next.
-- Nobody is fenced because the database commits nothing.
 - A job is assigned by its home alone, and a key that a job of another server has is not run a second time.
 - Only the home of a job changes or ends it, and a job ends once.
 - What was acknowledged is in the database until it has ended.
@@ -27,15 +26,13 @@ _FUNCTION: Final = 2  # columns of a job's row
 _UNIQUE: Final = 3
 _DOOR: Final = 13
 _RUNS: Final = "cron-run"
-_ALIVE_SHARE: Final = 0.2  # of a lease: a node that has committed in this time before a stall is not fenced in it
 
 
 class Audit:
     """Knows everything, unlike any server."""
 
-    def __init__(self, world: World, database: Database, lease: float) -> None:
+    def __init__(self, world: World, database: Database) -> None:
         self._fail = world.fail
-        self._lease = lease
         self.database = database
         database.on_fenced = self.fenced
         self.servers: dict[int, SimulatedServer] = {}  # that live, by node
@@ -51,14 +48,6 @@ class Audit:
         server = self.servers.get(node)
         if server is not None and server.machine.is_up and not server.is_excused and server.could_assign:
             self._fail(f"node {node} was fenced, and could still assign jobs")
-        if server is not None and server.listens and self._is_fenced_for_a_stall(node):
-            self._fail(f"node {node} was fenced while nobody could commit")
-
-    def _is_fenced_for_a_stall(self, node: int) -> bool:
-        """Whoever fences it has committed within 0.7 of a lease, and has seen it stand still for a whole one."""
-        database = self.database
-        alive_since = database.stalled_since - _ALIVE_SHARE * self._lease
-        return database.stalled_for > 0.0 and database.moved_at.get(node, 0.0) > alive_since
 
     def assigned(self, server: "SimulatedServer", job: LiveJob) -> None:
         """A server gave a job to a worker."""

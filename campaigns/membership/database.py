@@ -115,8 +115,6 @@ class Database:
         self.counts: collections.Counter[str] = collections.Counter()
         self.leaders: set[int] = set()  # that serve
         self.orphans: set[int] = set()  # lower ends of ranges that no living node has
-        self.moved_at: dict[int, float] = {}  # by node: when its counter moved last
-        self.stalled_since = self._stalled_until = 0.0  # when it could be read and not written
         self._next_node = FIRST_NODE
         self._names: dict[str, int] = {}  # of nodes that live
         self._shown: dict[int, Node] = {}  # nodes that a look shows: that live or have a range
@@ -253,17 +251,6 @@ class Database:
             del self.open[transaction.node]
         transaction.is_ended = True
 
-    def stall(self, seconds: float) -> None:
-        """Commit nothing for a while: the disk is full, or a standby does not answer. Whoever reads is answered."""
-        if not self.stalled_for:
-            self.stalled_since = self._time()
-        self._stalled_until = max(self._stalled_until, self._time() + seconds)
-
-    @property
-    def stalled_for(self) -> float:
-        """Seconds until it commits again; 0: it does."""
-        return max(self._stalled_until - self._time(), 0.0)
-
     def crash(self) -> None:
         """Every connection ends. What is committed stays: the standby is synchronous."""
         for transaction in list(self.open.values()):
@@ -354,7 +341,6 @@ class Database:
         node = self.nodes[transaction.node]
         seen = known if known > node.seen else node.seen
         self._put(Node(*node[:9], seen, max(transaction.number, node.batch), 0.0, 0.0))
-        self.moved_at[transaction.node] = self._time()
 
     def _locking(self, id: int) -> Transaction | None:
         transaction = self.open.get(id)

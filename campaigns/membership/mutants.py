@@ -3,15 +3,11 @@
 python -m campaigns.membership --schedules 1000 --mutant lapses-late
 """
 
-from collections.abc import Collection
-from typing import Any, Final, cast
+from typing import Final
 
 from campaigns.membership.database import Rules
 from campaigns.membership.schedule import Mutant
-from campaigns.membership.store import SimulatedMembershipThread
 from geartrain.cluster.cluster import Cluster
-from geartrain.cluster.liveness import Liveness
-from geartrain.store.shared import Node
 
 
 class _LapsesLate(Cluster):
@@ -28,22 +24,6 @@ class _CountsFromTheAnswer(Cluster):
     def _renew(self) -> None:
         self._store.renewed_at = self._monotonic()
         super()._renew()
-
-
-class _SeesCountersAlone(Liveness):
-    """Others are to blame, although this server cannot commit either."""
-
-    def overdue(self, nodes: Collection[Node], now: float, committed: float) -> list[Node]:
-        return super().overdue(nodes, now, now)
-
-
-class _FencesWithoutCommits(Cluster):
-    """It fences servers that do not commit, when nobody can."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        membership = cast(SimulatedMembershipThread, self._looks).membership
-        membership._liveness = _SeesCountersAlone(self._options.lease)
 
 
 class _JoinsAtOnce(Cluster):
@@ -70,7 +50,6 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "two-leaders": Mutant(Rules(has_one_leader=False)),
     "lapses-late": Mutant(cluster=_LapsesLate),
     "counts-from-the-answer": Mutant(cluster=_CountsFromTheAnswer),
-    "fences-without-commits": Mutant(cluster=_FencesWithoutCommits),
     "joins-at-once": Mutant(cluster=_JoinsAtOnce),
     "forgets-unread": Mutant(cluster=_ForgetsUnread),
 }

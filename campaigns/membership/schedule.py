@@ -67,7 +67,7 @@ class Schedule:
         self.beat = liveness.beat_seconds(self.lease)
         self.world.slowest = _SLOW_LEASES * self.lease
         self.database = Database(mutant.rules, lambda: self.world.now)
-        self.audit = Audit(self.world, self.database, self.lease)
+        self.audit = Audit(self.world, self.database)
         self.options = ServerOptions(self.lease, self.chance.uniform(0.3, 6.0) * self.lease, mutant.cluster)
         servers = servers or self.chance.choice(_SERVERS)
         self.places = [Place(f"server{number}") for number in range(servers)]
@@ -275,9 +275,6 @@ class Schedule:
             server.store.is_connected = False
         self.world.after(self._some_time(), self._database_is_back)
 
-    def _stall(self, place: Place) -> None:
-        self.database.stall(self._some_time())
-
     def _database_is_back(self) -> None:
         self._is_up = True
 
@@ -332,6 +329,5 @@ _FAULTS_OF_ONE: Final[_Faults] = (
 _FAULTS_OF_ALL: Final[_Faults] = (
     ("cut off many", Schedule._cut_off_many),
     ("failover", Schedule._fail_over),
-    ("no commits", Schedule._stall),
 )
 _FAULTS: Final = _FAULTS_OF_ONE + _FAULTS_OF_ALL

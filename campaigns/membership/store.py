@@ -8,7 +8,7 @@ many steps, between which other servers do something, and its machine may stop.
 import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NoReturn, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from campaigns.membership.audit import Audit
 from campaigns.membership.database import CommittedError, Database, Snapshot, Transaction
@@ -273,16 +273,11 @@ class SimulatedStore:
             raise _LostError from None  # a new connection finds out
         if transaction is None:  # the row is locked by a backend that has outlived its connection
             raise _LostError
-        machine, database = self._machine, self._database
-        transaction.is_stuck = lambda: (
-            machine.paused_until > machine.world.now or not machine.is_up or database.stalled_for > 0.0
-        )
+        transaction.is_stuck = lambda: self._machine.paused_until > self._machine.world.now or not self._machine.is_up
         return transaction
 
     def _end(self, commit: _Commit, transaction: Transaction, fate: str, write: Callable[[Transaction], T]) -> T:
         world, database = self._machine.world, self._database
-        if database.stalled_for:
-            self._wait_for_writes(commit, transaction)
         if fate == "slow":
             commit.transaction = transaction
             raise BlockedError(world.delay())
@@ -303,13 +298,6 @@ class SimulatedStore:
             commit.is_sent, commit.answer = True, answer
             raise _LostError
         return answer
-
-    def _wait_for_writes(self, commit: _Commit, transaction: Transaction) -> NoReturn:
-        if not self.may_block:
-            self._database.rollback(transaction)
-            raise _LostError
-        commit.transaction = transaction
-        raise BlockedError(self._database.stalled_for * self._machine.rate + self._machine.world.delay())
 
     def _taken_since(self, before: set[IdRange]) -> IdRange | None:
         return next((ids for ids in sorted(self._database.own_ranges(self.node)) if ids not in before), None)
@@ -377,7 +365,7 @@ class SimulatedMembershipThread:
         self._machine = machine
         self._database = database
         self._store = store
-        self.membership = membership
+        self._membership = membership
         self.pause = membership.pause
         self._is_stopped = False
         self._is_looking = False
@@ -411,7 +399,7 @@ class SimulatedMembershipThread:
         self._is_looking = False
         if self._is_stopped:
             return
-        self.membership.look()
+        self._membership.look()
         self._turn += 1
         turn = self._turn
         seconds = self.pause / self._machine.rate

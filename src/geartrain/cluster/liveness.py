@@ -4,9 +4,8 @@ A server that lives commits at least once per beat, and every commit moves its c
 one has seen unmoved for a whole lease may be fenced by it. Only the observer's monotonic clock is used, so clocks of
 different machines need not agree, and no clock that is set can hurt.
 
-The observer must have been in contact with the store all that time, and must have been able to commit. After an outage
-of the store, or while it can be read and not written (a full disk, a standby that is waited for), every counter stands
-still, and nobody is to blame: observation begins anew. Otherwise all servers would fence each other.
+The observer must have been in contact with the store all that time. After an outage of the store every counter stands
+still, and nobody is to blame: observation begins anew.
 """
 
 from collections.abc import Collection
@@ -16,8 +15,7 @@ from geartrain.store.shared import Node
 
 BEATS_PER_LEASE: Final = 10
 CONTACT_SHARE: Final = 0.25  # of the lease: a longer gap between two looks begins the observation anew
-# Of the lease: after that, a server that could not commit assigns no background jobs, and fences nobody.
-LAPSE_SHARE: Final = 0.7
+LAPSE_SHARE: Final = 0.7  # of the lease: after that, a server that could not commit assigns no background jobs
 QUICK_BEATS: Final = 1.5  # for which a server must have stood still whose address refuses connections
 
 
@@ -36,11 +34,11 @@ class Liveness:
     >>> from geartrain.store.shared import SERVING
     >>> other = Node(7, "b", "", "", "1", 1, SERVING, False, False, 0, 41, 0.0, 0.0)
     >>> liveness = Liveness(lease=10.0)
-    >>> [liveness.overdue([other], now, committed=now) for now in (0.0, 2.0, 4.0, 6.0, 8.0)] == [[]] * 5
+    >>> [liveness.overdue([other], float(now)) for now in (0, 2, 4, 6, 8)] == [[]] * 5
     True
-    >>> liveness.overdue([other], 10.0, committed=10.0) == [other]
+    >>> liveness.overdue([other], 10.0) == [other]
     True
-    >>> liveness.overdue([other._replace(batch=42)], 10.1, committed=10.1)
+    >>> liveness.overdue([other._replace(batch=42)], 10.1)
     []
     """
 
@@ -53,13 +51,10 @@ class Liveness:
         self._contact = 0.0  # the last look
         self.late: list[Node] = []  # that had stood still for a beat or longer at the last look
 
-    def overdue(self, nodes: Collection[Node], now: float, committed: float) -> list[Node]:
-        """Look at the living nodes, and return those that have stood still for a lease.
-
-        `committed` is when the last commit of the observer began that succeeded.
-        """
+    def overdue(self, nodes: Collection[Node], now: float) -> list[Node]:
+        """Look at the living nodes, and return those that have stood still for a lease."""
         sightings = self._sightings
-        if now - self._contact > self._lease * CONTACT_SHARE or now - committed > self._lease * LAPSE_SHARE:
+        if now - self._contact > self._lease * CONTACT_SHARE:
             sightings.clear()
         self._contact = now
         moved_before = now - self._beat

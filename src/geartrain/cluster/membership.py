@@ -77,7 +77,7 @@ class Membership:
         view = self._store.look(self._version)
         me = self._store.node
         others = [node for node in view.nodes if node.state in _LIVING and node.id != me]
-        gone = self._liveness.overdue(others, self._monotonic(), self._store.renewed_at)
+        gone = self._liveness.overdue(others, self._monotonic())
         gone += self._refusing([node for node in self._liveness.late if node not in gone])
         fenced = sum(self._fence(node) for node in gone)
         own = self._own(view)
