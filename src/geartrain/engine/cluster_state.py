@@ -164,7 +164,7 @@ class ClusterState(EngineState):
             for queue in function.queues:
                 if queue.size and not queue.is_held:
                     crew.announce(queue)
-            self._wake(function, function.assignable)
+            self._wake_all(function)
 
     def _rest(self, function: Function) -> None:
         """Assign no jobs of a function until the lease is renewed."""

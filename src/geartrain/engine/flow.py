@@ -10,6 +10,7 @@ What is counted are the jobs that run on this server's account: those that anoth
 import heapq
 
 from geartrain.engine import crew as crews
+from geartrain.engine.deadlines import NEVER
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.engine.limits import Limits
@@ -21,12 +22,44 @@ from geartrain.engine.waking import WorkerWaking
 class FunctionFlow:
     """The limits of a function, and what they have allowed so far."""
 
-    __slots__ = ("is_awaited", "limits", "next_at")
+    __slots__ = (
+        "awaited_at",
+        "interval",
+        "limits",
+        "max_running",
+        "next_at",
+        "partition_interval",
+        "partition_max_running",
+        "partition_spare",
+        "spare",
+    )
 
     def __init__(self) -> None:
-        self.limits = Limits()
         self.next_at = 0.0  # see `Rate`
-        self.is_awaited = False  # it will be looked at when its rate allows another job
+        self.awaited_at = 0.0  # when it will be looked at, because its rate allows another job; 0: it will not
+        self.change(Limits())
+
+    def change(self, limits: Limits) -> None:
+        """Set the limits, and what every job that starts needs of them."""
+        self.limits = limits
+        self.max_running = limits.max_running
+        self.partition_max_running = limits.max_running_per_partition
+        rate, each = limits.rate, limits.rate_per_partition
+        # Seconds between two jobs (0: no rate), and by how much `next_at` may be in the future.
+        self.interval, self.spare = (0.0, 0.0) if rate is None else (rate.interval, rate.spare)
+        self.partition_interval, self.partition_spare = (0.0, 0.0) if each is None else (each.interval, each.spare)
+
+    def assignable(self, function: Function, now: float) -> int:
+        """How many of the queued jobs may be assigned, at most. The function must not rest."""
+        limits, partitions = self.limits, function.partitions
+        count = function.assignable
+        if partitions is not None and partitions.is_limited:
+            count = partitions.assignable(limits.most_per_partition)
+        if limits.max_running:
+            count = min(count, limits.max_running - function.running)
+        if limits.rate is not None:
+            count = min(count, limits.rate.allowed(self.next_at, now))
+        return count
 
 
 class FlowControl(WorkerWaking):
@@ -34,10 +67,11 @@ class FlowControl(WorkerWaking):
 
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy)
-        # When a function or a partition is looked at again; numbered, because these have no order.
+        # When a function or a partition is looked at again; numbered, because these have no order. An entry is stale
+        # unless it has the time that they have in `awaited_at`.
         self._awaited: list[tuple[float, int, Function, Partition | None]] = []
         self._awaited_number = 0
-        self.is_awaiting = False  # there are some
+        self.is_awaiting = False  # there are entries, though all may be stale
 
     def set_limits(self, function: Function, limits: Limits) -> None:
         """Limit the running jobs of a function."""
@@ -46,8 +80,10 @@ class FlowControl(WorkerWaking):
             if limits == Limits():
                 return
             flow = function.flow = FunctionFlow()
-        flow.limits = limits
-        flow.is_awaited = False  # it may be too late for another rate
+        flow.change(limits)
+        flow.awaited_at = 0.0  # it may be too late for another rate
+        if limits.rate is None:
+            flow.next_at = 0.0
         self._limit_partitions(function, limits)
         self._check_function(function, flow)
         if limits == Limits():
@@ -61,13 +97,15 @@ class FlowControl(WorkerWaking):
         if partitions is None:
             return
         if limits.of_partitions and not partitions.is_limited:
-            for job in self._running_jobs(function):
+            for job in sorted(self._running_jobs(function)):
                 partitions.get(job.partition).running += 1
         partitions.is_limited = limits.of_partitions
         for partition in list(partitions.by_name.values()):
-            partition.is_awaited = False
+            partition.awaited_at = 0.0
+            if limits.rate_per_partition is None:
+                partition.next_at = 0.0
             if not limits.of_partitions:
-                partition.running, partition.next_at = 0, 0.0
+                partition.running = 0
             self._check_partition(function, partitions, partition, limits)
 
     def _running_jobs(self, function: Function) -> list[LiveJob]:
@@ -79,27 +117,38 @@ class FlowControl(WorkerWaking):
         return partitions
 
     def count_start(self, function: Function, flow: FunctionFlow, job: LiveJob) -> None:
-        """A job of a limited function has started; it is counted as running."""
-        limits = flow.limits
-        if limits.rate is not None:
-            flow.next_at = limits.rate.after(flow.next_at, self.now)
-        self._check_function(function, flow)
+        """A job of a limited function has started; it is counted as running.
+
+        This is done for every job. What has not reached a limit needs no closer look.
+        """
+        now = self.now
+        at_limit = 0 < flow.max_running <= function.running
+        if flow.interval:
+            flow.next_at = max(flow.next_at, now) + flow.interval
+            at_limit = at_limit or flow.next_at - flow.spare > now
+        if at_limit or function.full:
+            self._check_function(function, flow)
         partitions = function.partitions
         if partitions is not None and partitions.is_limited:
             partition = partitions.get(job.partition)
             partition.running += 1
-            if limits.rate_per_partition is not None:
-                partition.next_at = limits.rate_per_partition.after(partition.next_at, self.now)
-            self._check_partition(function, partitions, partition, limits)
+            at_limit = 0 < flow.partition_max_running <= partition.running
+            if flow.partition_interval:
+                partition.next_at = max(partition.next_at, now) + flow.partition_interval
+                at_limit = at_limit or partition.next_at - flow.partition_spare > now
+            if at_limit or partition.held:
+                self._check_partition(function, partitions, partition, flow.limits)
 
     def count_end(self, function: Function, flow: FunctionFlow, job: LiveJob) -> None:
         """A job of a limited function no longer runs; it is counted no more."""
-        self._check_function(function, flow)
+        if function.full:
+            self._check_function(function, flow)
         partitions = function.partitions
         if partitions is not None and partitions.is_limited:
             partition = partitions.get(job.partition)
             partition.running -= 1
-            self._check_partition(function, partitions, partition, flow.limits)
+            if partition.held or not (partition.running or partition.queued):
+                self._check_partition(function, partitions, partition, flow.limits)
 
     def check_removed(self, function: Function, flow: FunctionFlow, job: LiveJob) -> None:
         """A queued job of a limited function is gone: its partition may have no jobs left."""
@@ -118,8 +167,8 @@ class FlowControl(WorkerWaking):
             due_at = limits.rate.due_at(flow.next_at)
             if due_at > self.now:
                 full = True
-                if not flow.is_awaited:
-                    flow.is_awaited = True
+                if not 0.0 < flow.awaited_at <= due_at:
+                    flow.awaited_at = due_at
                     self._await(due_at, function, None)
         if full is not function.full:
             function.full = full
@@ -142,10 +191,10 @@ class FlowControl(WorkerWaking):
             elif partition.next_at > self.now and not partition.running and not partition.queued:
                 look_at = partition.next_at
         if look_at:
-            if not partition.is_awaited:
-                partition.is_awaited = True
+            if not 0.0 < partition.awaited_at <= look_at:
+                partition.awaited_at = look_at
                 self._await(look_at, function, partition)
-        elif not partition.running and not partition.queued and not partition.is_awaited:
+        elif not partition.running and not partition.queued:
             partitions.forget(partition)
             return
         if held and not partition.held:
@@ -161,43 +210,54 @@ class FlowControl(WorkerWaking):
         self.is_awaiting = True
 
     def next_check(self) -> float:
-        """When the next function or partition is looked at again; there must be one."""
-        return self._awaited[0][0]
+        """When the next function or partition is looked at again, or NEVER."""
+        awaited = self._awaited
+        while awaited:
+            at, _, function, partition = awaited[0]
+            flow = function.flow
+            if flow is not None and at == (flow.awaited_at if partition is None else partition.awaited_at):
+                return at
+            heapq.heappop(awaited)
+        self.is_awaiting = False
+        return NEVER
 
     def _check_due(self) -> None:
         """Look again at the functions and partitions whose rates allow another job."""
         for _ in range(self.policy.moves_per_tick):
-            awaited = self._awaited
-            if not awaited or awaited[0][0] > self.now:
-                break
-            _, _, function, partition = heapq.heappop(awaited)
+            if not self.is_awaiting or self.next_check() > self.now:
+                return
+            _, _, function, partition = heapq.heappop(self._awaited)
             flow, partitions = function.flow, function.partitions
+            assert flow is not None
             if partition is None:
-                if flow is not None:
-                    flow.is_awaited = False
-                    self._check_function(function, flow)
-            else:
-                partition.is_awaited = False
-                if flow is not None and partitions is not None and partitions.by_name.get(partition.name) is partition:
-                    self._check_partition(function, partitions, partition, flow.limits)
-        self.is_awaiting = len(self._awaited) > 0
+                flow.awaited_at = 0.0
+                self._check_function(function, flow)
+            elif partitions is not None:
+                partition.awaited_at = 0.0
+                self._check_partition(function, partitions, partition, flow.limits)
 
     def _assign_again(self, function: Function) -> None:
         """A function has jobs again that may be assigned: to workers that ask at once, to idle ones with the next tick.
 
         Those are not woken here, because this may be in the middle of a move.
         """
+        has_jobs = False
         for queue in function.queues:
             if queue.size and not queue.is_held:
+                has_jobs = True
                 crews.announce(queue)
-        self.wake_soon(function)
+        if has_jobs:
+            self.wake_soon(function)
 
     def shift_rates(self, seconds: float) -> None:
         """The clock was set: what was allowed so far stays as long ago as it was."""
         self._awaited = [(at + seconds, number, function, part) for at, number, function, part in self._awaited]
         for function in self.functions.values():
-            if function.flow is not None:
-                function.flow.next_at += seconds
-                if function.partitions is not None:
-                    for partition in function.partitions.by_name.values():
-                        partition.next_at += seconds
+            flow, partitions = function.flow, function.partitions
+            if flow is None:
+                continue
+            flow.next_at += seconds
+            flow.awaited_at += seconds if flow.awaited_at else 0.0
+            for partition in partitions.by_name.values() if partitions is not None else ():
+                partition.next_at += seconds
+                partition.awaited_at += seconds if partition.awaited_at else 0.0

@@ -83,6 +83,7 @@ class FunctionTable:
     def forget(self, function: Function) -> None:
         """Remove a function that has neither workers nor jobs. Its counters are added to those of `forgotten`."""
         del self.functions[function.name]
+        function.flow = None
         self.function_policies.pop(function.name, None)
         if self.measured.pop(function.name, None) is not None and function.times is not None:
             self.other_times.wait.add_all(function.times.wait)

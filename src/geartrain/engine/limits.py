@@ -19,6 +19,14 @@ class Limits(NamedTuple):
         """Whether partitions are limited."""
         return self.max_running_per_partition > 0 or self.rate_per_partition is not None
 
+    @property
+    def most_per_partition(self) -> int:
+        """How many jobs of a partition may start at once, at most; partitions must be limited."""
+        rate = self.rate_per_partition
+        if rate is None:
+            return self.max_running_per_partition
+        return min(rate.burst, self.max_running_per_partition or rate.burst)
+
     def partition_of(self, unique: bytes) -> bytes:
         """The partition of a job that was submitted without one.
 

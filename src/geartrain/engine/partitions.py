@@ -36,7 +36,7 @@ class Lane(LinkedNode):
 class Partition:
     """A partition that has queued jobs, or running ones while these are limited."""
 
-    __slots__ = ("held", "is_awaited", "lanes", "name", "next_at", "queued", "running")
+    __slots__ = ("awaited_at", "held", "lanes", "name", "next_at", "queued", "running")
 
     def __init__(self, name: bytes) -> None:
         self.name = name
@@ -45,19 +45,20 @@ class Partition:
         self.running = 0  # counted while running jobs are limited
         self.next_at = 0.0  # see `Rate`
         self.held = False  # it is at its limit, and in no ring
-        self.is_awaited = False  # it will be looked at when its rate allows another job
+        self.awaited_at = 0.0  # when it will be looked at, because its rate allows another job; 0: it will not
 
 
 class Partitions:
     """The partitions of a function, and the rings in which they take turns."""
 
-    __slots__ = ("_changes", "_oldest", "_queues", "_rings", "by_name", "is_limited")
+    __slots__ = ("_changes", "_in_turn", "_oldest", "_queues", "_rings", "by_name", "is_limited")
 
     def __init__(self, function: "Function") -> None:
         self.by_name: dict[bytes, Partition] = {}
         self.is_limited = False  # whether running jobs of a partition are limited
         self._queues = function.queues
         self._rings: list[LinkedList[Lane]] = [LinkedList(), LinkedList(), LinkedList()]  # by priority
+        self._in_turn = [0, 0, 0]  # how many lanes each of them has
         self._changes = 0  # jobs that came or went since `_oldest` was found
         self._oldest: list[float] = [0.0, 0.0, 0.0]  # by priority; 0: not known
         for queue in self._queues:
@@ -117,9 +118,8 @@ class Partitions:
         self._changes += 1
         if not lane.jobs.size:
             self._end(queue, lane)
-        elif ring.last is not lane:
-            ring.remove(lane)
-            ring.append(lane)
+        else:
+            ring.rotate()
         return job
 
     def give_turn(self, queue: JobQueue, name: bytes) -> None:
@@ -157,7 +157,12 @@ class Partitions:
 
     def forget(self, partition: Partition) -> None:
         """Remove a partition that has no jobs."""
+        partition.awaited_at = 0.0
         del self.by_name[partition.name]
+
+    def assignable(self, most: int) -> int:
+        """How many jobs may be assigned, at most, if no partition may have more than so many assigned."""
+        return sum(min(queue.size, lanes * most) for queue, lanes in zip(self._queues, self._in_turn, strict=True))
 
     # What lists and views ask for
 
@@ -201,12 +206,14 @@ class Partitions:
     def _join(self, queue: JobQueue, lane: Lane) -> None:
         lane.in_turn = True
         self._rings[queue.priority].append(lane)
+        self._in_turn[queue.priority] += 1
         queue.is_held = False
 
     def _leave(self, queue: JobQueue, lane: Lane) -> None:
         lane.in_turn = False
         ring = self._rings[queue.priority]
         ring.remove(lane)
+        self._in_turn[queue.priority] -= 1
         queue.is_held = ring.is_empty
 
     def _end(self, queue: JobQueue, lane: Lane) -> None:

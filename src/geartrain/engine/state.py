@@ -295,9 +295,12 @@ class EngineState(FlowControl):
         self.journal.drained()
 
     def _running_jobs(self, function: Function) -> list[LiveJob]:
-        """All jobs of a function that run."""
+        """All jobs of a function that run. Those of workers that no list shows are rare, and looked for everywhere."""
         owned = [job for worker in self.workers.values() for job in worker.running.jobs() if job.owner is worker]
-        return [job for job in (*owned, *self.broadcasts.copies) if job.function == function.name]
+        running = [job for job in (*owned, *self.broadcasts.copies) if job.function == function.name]
+        if len(running) != function.running:
+            running = [job for job in self.jobs.values() if job.state is RUNNING and job.function == function.name]
+        return running
 
     def _workers_of(self, job: LiveJob) -> list[Worker]:
         """The workers that run a job: its owner, or all that have claimed a copy of it."""

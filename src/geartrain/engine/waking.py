@@ -24,7 +24,8 @@ class WorkerWaking(Permissions):
         self.changed_crews: list[Crew] | None = None  # of which other servers must hear; None: there are none
         self.has_planned_wakes = False
         self._planned_wakes: deque[tuple[float, Function]] = deque()
-        self._freed: list[Function] = []  # have jobs to assign again; idle workers hear of it with the next tick
+        # Functions that have jobs to assign again; idle workers hear of it with the next tick.
+        self._freed: dict[Function, None] = {}
 
     # Crews
 
@@ -114,18 +115,24 @@ class WorkerWaking(Permissions):
         while self._planned_wakes and not self.now < self._planned_wakes[0][0] <= latest:
             _, function = self._planned_wakes.popleft()
             function.next_wake_at = 0.0
-            if not function.resting:
-                self._wake(function, function.assignable)
-        freed, self._freed = self._freed, []
-        for function in freed:
-            if not function.resting:
-                self._wake(function, function.assignable)
+            self._wake_all(function)
+        if self._freed:
+            freed, self._freed = self._freed, {}
+            for function in freed:
+                self._wake_all(function)
         self._plan_wakes()
 
+    def _wake_all(self, function: Function) -> None:
+        """Wake one idle worker for each job that may be assigned."""
+        if not function.resting:
+            flow = function.flow
+            self._wake(function, function.assignable if flow is None else flow.assignable(function, self.now))
+
     def wake_soon(self, function: Function) -> None:
-        """Wake idle workers for the jobs of a function with the next tick."""
-        self._freed.append(function)
-        self.has_planned_wakes = True
+        """Wake idle workers for the jobs of a function with the next tick. One that is busy finds them by itself."""
+        if not (function.idle_crews.is_empty and function.distant_crews.is_empty):
+            self._freed[function] = None
+            self.has_planned_wakes = True
 
     def next_wake(self) -> float:
         """When the next wake is planned. A time that is too far away dates from before a change of the clock."""
