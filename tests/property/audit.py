@@ -9,9 +9,10 @@ from geartrain.engine.failed_jobs import ATTEMPTS_KEPT
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.engine.policy import JOB_BYTES
-from geartrain.engine.queue import JobQueue
+from geartrain.engine.queue import JobList
 from geartrain.engine.worker import Worker
 from geartrain.model import JobState
+from tests.property.audit_limits import audit_limits
 
 
 def audit(engine: Engine, workers: Iterable[Worker]) -> None:
@@ -20,6 +21,7 @@ def audit(engine: Engine, workers: Iterable[Worker]) -> None:
     jobs = list(engine.jobs.values())
     _places(engine, jobs, everybody)
     _functions(engine, jobs, everybody)
+    audit_limits(engine, jobs)
     _unique_keys(engine, jobs)
     _crews(engine, everybody)
     _sleepers(engine, everybody)
@@ -103,9 +105,13 @@ def _functions(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> No
             line = list(queue)
             assert queue.size == len(line)
             _same(line, [job for job in queued if job.priority == priority])
-            assert queue.first() is (line[0] if line else None)
-            assert [job.run_at for job in line] == sorted(job.run_at for job in line)
+            assert queue.first() is (line[0] if line and not queue.is_held else None)
+            assert list(reversed(queue)) == line[::-1]
             assert all(job.run_at <= engine.now for job in line), "nothing runs before its time"
+        for jobs_in_order in _lists(function):
+            times = [job.run_at for job in jobs_in_order]
+            assert times == sorted(times)
+            assert jobs_in_order.size == len(times)
 
 
 def _counted(worker: Worker) -> int:
@@ -140,7 +146,7 @@ def _crews(engine: Engine, workers: list[Worker]) -> None:
                 ready = [entry for entry in crew.ready[priority] if entry.function is function]
                 parked = [entry for entry in queue.parked if entry.crew is crew]
                 assert [entry.is_parked for entry in (*ready, *parked)] == [bool(parked)]
-                if queue.size and not function.paused:
+                if queue.size and not queue.is_held and not function.resting:
                     assert ready
             idle_crews = function.distant_crews if crew.is_distant else function.idle_crews
             idle = [entry for entry in idle_crews if entry.crew is crew]
@@ -161,7 +167,7 @@ def _sleepers(engine: Engine, workers: list[Worker]) -> None:
     asleep = [worker for crew in {worker.crew for worker in workers} if crew is not None for worker in crew.idle]
     assert len(asleep) == len(set(asleep))
     assert set(asleep) == {worker for worker in workers if worker.idle}
-    looked_after = {function for _, function in engine._planned_wakes}
+    looked_after = {*(function for _, function in engine._planned_wakes), *engine._freed}
     for worker in asleep:
         assert worker.crew is not None
         assert worker in worker.crew.idle
@@ -170,7 +176,7 @@ def _sleepers(engine: Engine, workers: list[Worker]) -> None:
         if worker.is_distant:
             continue
         for function in worker.crew.functions:
-            if function.queued and not function.paused:
+            if function.assignable and not function.resting:
                 assert function in looked_after, "somebody was woken, and the next one will be"
                 assert engine.deadline() <= engine.now + engine.policy.wake_grace
 
@@ -183,16 +189,24 @@ def _watchers(jobs: list[LiveJob]) -> None:
 
 
 def _heads(function: Function) -> list[LiveJob]:
-    """The first job of the linked list, and of the heap, of each queue."""
+    """The first job of the linked list, and of the heap, of each queue or partition."""
     return [
         line[0]
-        for queue in function.queues
-        for line in ([job for job in queue._linked() if job.state is JobState.QUEUED], _early(queue))
+        for jobs in _lists(function)
+        for line in ([job for job in jobs._linked() if job.state is JobState.QUEUED], _early(jobs))
         if line
     ]
 
 
-def _early(queue: JobQueue) -> list[LiveJob]:
+def _lists(function: Function) -> list[JobList]:
+    """The lists in which its jobs are in the order of their times."""
+    if function.partitions is None:
+        return [*function.queues]
+    lanes = [lane for partition in function.partitions.by_name.values() for lane in partition.lanes]
+    return [lane.jobs for lane in lanes if lane is not None]
+
+
+def _early(queue: JobList) -> list[LiveJob]:
     return sorted(job for job in queue._early or () if job.state is JobState.QUEUED)
 
 

@@ -128,13 +128,14 @@ class Row(NamedTuple):
     reason: str
     keeps_result: bool
     expires_at: float
+    partition: bytes
 
     @classmethod
     def of(cls, job: LiveJob) -> "Row":
         return cls(
             job.id, job.function, job.unique, job.payload, job.priority, job.run_at, job.submitted_at, job.count,
             job.timeout, job.attempts, job.state is JobState.DEAD, job.reason,
-            job.keeps_result, job.expires_at,
+            job.keeps_result, job.expires_at, job.partition,
         )  # fmt: skip
 
     def job(self, handle: bytes) -> LiveJob:
@@ -143,7 +144,7 @@ class Row(NamedTuple):
             self.submitted_at, "test",
         )  # fmt: skip
         job.count, job.timeout, job.attempts, job.reason = self.steps, self.timeout, self.attempts, self.reason
-        job.keeps_result, job.expires_at = self.keeps_result, self.expires_at
+        job.keeps_result, job.expires_at, job.partition = self.keeps_result, self.expires_at, self.partition
         if self.dead:
             job.state = JobState.DEAD
         return job

@@ -15,7 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from geartrain.engine import deadlines, queue
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob, Progress
-from geartrain.engine.policy import JOB_BYTES, Policy
+from geartrain.engine.limits import Limits
+from geartrain.engine.policy import JOB_BYTES, FunctionPolicy, Policy
+from geartrain.engine.rate import Rate
 from geartrain.errors import DuplicateKeyError, QueueFullError
 from geartrain.model import Duplicate, Expiry, FailureAction, JobState
 from tests.property.audit import audit
@@ -29,7 +31,11 @@ TIMES = st.sampled_from([0.0, 0.0625, 0.125, 1.0, 2.0, 5.0])
 TIMEOUTS = st.sampled_from([0.0, 0.0, 0.5, 1.0, 2.0])
 GRACE = 0.0625
 FUNCTIONS = st.sampled_from([b"f", b"f", b"g", b"b", b"b"])  # b is for broadcast
-KEYS = st.sampled_from([b"", b"k", b"k", b"l"])
+KEYS = st.sampled_from([b"", b"k", b"k", b"l", b"p:k", b":l"])
+PARTITIONS = st.sampled_from([b"", b"", b"p", b"p", b"q", b"r"])
+FEW = st.sampled_from([0, 0, 1, 1, 2])
+RATES = st.sampled_from([None, None, Rate(0.0625), Rate(0.5), Rate(1.0, 4), Rate(2.0, 3)])
+LIMITS = st.just(Limits()) | st.builds(Limits, FEW, FEW, RATES, RATES, st.sampled_from([b"", b":"]))
 PRIORITIES = st.sampled_from([1, 1, 1, 0, 2])
 WORKER_MANNERS = st.sampled_from(["slow", "slow", "quick", "parked", "swift"])
 INDEX = st.integers(0, 15)
@@ -37,7 +43,7 @@ LIVES = st.sampled_from([None, None, None, None, 0.0625, 1.0, 2.0])  # seconds u
 DELAYS = st.sampled_from([None, None, None, -2.0, -1.0, 0.0, 1.0, 2.0])
 RARE_EVENTS = (
     "cancel", "retract", "unwatch_all", "unregister", "leave", "leave", "stop_sleeping", "pause", "pause",
-    "drop", "limit", "forget", "step_clock",
+    "drop", "limit", "forget", "step_clock", "step_clock", "all_sleep", "all_sleep",
 )  # fmt: skip
 EXPIRIES = st.sampled_from(Expiry)
 
@@ -67,6 +73,7 @@ class EngineMachine(RuleBasedStateMachine):
         watchers=st.lists(st.sampled_from(["quiet", "again", "angry"]), min_size=2, max_size=3),
         max_jobs=st.sampled_from([5, 10, 1000, 1000, 1000]),
         failures=st.sampled_from(FailureAction),
+        limits=LIMITS,
     )
     def begin(
         self,
@@ -76,6 +83,7 @@ class EngineMachine(RuleBasedStateMachine):
         watchers: list[str],
         max_jobs: int,
         failures: FailureAction,
+        limits: Limits,
     ) -> None:
         most = max_jobs * (JOB_BYTES + 2)
         self.policy = Policy(
@@ -94,20 +102,27 @@ class EngineMachine(RuleBasedStateMachine):
         self.naive.handed = self.handed
         self.naive.failures = failures
         self.engine.now = self.naive.now = 1000.0
+        self.set_limits(b"f", limits)
         self.connect_peers(workers, watchers)
 
     @precondition(lambda self: self.age > 25)
-    @rule(workers=CROWDS)
-    def restart(self, workers: Crowd) -> None:
-        """The server is killed and started again: only what was journalled is left."""
+    @rule(workers=CROWDS, limits_first=st.booleans())
+    def restart(self, workers: Crowd, limits_first: bool) -> None:
+        """The server is killed and started again: only what was journalled is left, and the settings of functions."""
         self.age = 0
         kept = sorted(self.journal.kept.items(), key=lambda item: (item[1].run_at, item[1].id))
-        self.naive.restart([handle for handle, _ in kept], {handle: row.attempts for handle, row in kept})
+        limits = {name: function.flow for name, function in self.naive.functions.items() if function.flow != Limits()}
+        attempts = {handle: row.attempts for handle, row in kept}
+        self.naive.restart([handle for handle, _ in kept], attempts, limits if limits_first else {})
         now = self.engine.now
         self.engine = Engine(self.policy, first_id=self.engine.next_id, journal=self.journal)
         self.engine.now = now
+        for name, its_limits in limits.items() if limits_first else ():
+            self.engine.configure(name, FunctionPolicy(limits=its_limits))
         for handle, row in kept:
             self.engine.restore(row.job(handle))
+        for name, its_limits in limits.items() if not limits_first else ():
+            self.set_limits(name, its_limits)
         self.connect_peers(workers, [watcher.model.manner for watcher in self.watchers])
 
     def connect_peers(self, workers: Crowd, watchers: list[str]) -> None:
@@ -144,6 +159,7 @@ class EngineMachine(RuleBasedStateMachine):
         duplicate=st.sampled_from(Duplicate),
         keeps_result=st.booleans(),
         life=LIVES,
+        partition=PARTITIONS,
     )
     def submit(
         self,
@@ -157,6 +173,7 @@ class EngineMachine(RuleBasedStateMachine):
         duplicate: Duplicate,
         keeps_result: bool = True,
         life: float | None = None,
+        partition: bytes = b"",
     ) -> None:
         real = None if watcher is None else self.pick(self.watchers, watcher)
         run_at = 0.0 if delay is None else self.engine.now + delay
@@ -165,24 +182,26 @@ class EngineMachine(RuleBasedStateMachine):
         try:
             handle = self.engine.submit(
                 function, key, payload, priority, background, real, run_at, "test", timeout, duplicate, count=1,
-                keeps_result=keeps_result, expires_at=0.0 if life is None else expires_at,
+                keeps_result=keeps_result, expires_at=0.0 if life is None else expires_at, partition=partition,
             ).handle  # fmt: skip
         except QueueFullError:
             handle = None
         model = self.naive.submit(
             function, key, payload, priority, background, real and real.model, run_at, timeout,
-            duplicate is Duplicate.REPLACE, 1, keeps_result, expires_at,
+            duplicate is Duplicate.REPLACE, 1, keeps_result, expires_at, partition,
         )  # fmt: skip
         assert handle == (model and model.handle)
 
     @rule(
-        jobs=st.lists(st.tuples(FUNCTIONS, PRIORITIES, DELAYS), min_size=2, max_size=6),
+        jobs=st.lists(st.tuples(FUNCTIONS, PRIORITIES, DELAYS, PARTITIONS), min_size=2, max_size=6),
         background=st.booleans(),
         watcher=INDEX,
     )
-    def submit_many(self, jobs: list[tuple[bytes, int, float | None]], background: bool, watcher: int) -> None:
-        for function, priority, delay in jobs:
-            self.submit(function, b"", priority, background, watcher, delay, 0.0, Duplicate.COALESCE)
+    def submit_many(self, jobs: list[tuple[bytes, int, float | None, bytes]], background: bool, watcher: int) -> None:
+        for function, priority, delay, partition in jobs:
+            self.submit(
+                function, b"", priority, background, watcher, delay, 0.0, Duplicate.COALESCE, partition=partition
+            )
 
     @precondition(lambda self: self.naive.alive())
     @rule(job=INDEX, watcher=INDEX, come=st.booleans())
@@ -229,6 +248,18 @@ class EngineMachine(RuleBasedStateMachine):
             job = self.claim_for(real)
             model = self.naive.claim(real.model)
             assert (job and job.handle) == (model and model.handle)
+
+    @rule(worker=INDEX, times=st.integers(1, 3), seconds=TIMES)
+    def work(self, worker: int, times: int, seconds: float) -> None:
+        """Run some jobs to their ends, and let some time pass."""
+        real = self.pick(self.workers, worker)
+        for _ in range(times):
+            self.claim(worker, 1)
+            if real.model.holding:
+                model = real.model.holding[-1]
+                self.engine.complete(real, real.runs(model.handle), b"result")
+                self.naive.complete(real.model, model)
+        self.advance_clock(seconds)
 
     @rule(worker=INDEX, function=INDEX, priority=PRIORITIES)
     def claim_from(self, worker: int, function: int, priority: int) -> None:
@@ -304,6 +335,11 @@ class EngineMachine(RuleBasedStateMachine):
             self.naive.reschedule(real.model, model, run_at, step)
 
     # Operators and time
+
+    @rule(function=FUNCTIONS, limits=LIMITS)
+    def set_limits(self, function: bytes, limits: Limits) -> None:
+        self.engine.configure(function, FunctionPolicy(limits=limits))
+        self.naive.set_limits(function, limits)
 
     def paused(self) -> list[bytes]:
         return [name for name, function in self.naive.functions.items() if function.paused]
@@ -389,6 +425,9 @@ class EngineMachine(RuleBasedStateMachine):
             self.engine.retract(self.engine.jobs.get(model.number))
             self.naive.retract(model)
 
+    def all_sleep(self, which: int, function: bytes) -> None:
+        self.sleep(list(range(len(self.workers))))
+
     def unwatch_all(self, which: int, function: bytes) -> None:
         real = self.pick(self.watchers, which)
         self.engine.unwatch_all(real)
@@ -462,7 +501,7 @@ class EngineMachine(RuleBasedStateMachine):
                 model.state, model.payload, model.priority, model.background,
             )  # fmt: skip
             assert (job.run_at, job.attempts, job.count) == (model.run_at, model.attempts, model.count)
-            assert job.keeps_result == model.keeps_result
+            assert (job.keeps_result, job.partition) == (model.keeps_result, model.partition)
             assert (job.expires_at or NEVER) == model.expires_at
             assert [watcher.model for watcher in job.watchers or ()] == model.watchers  # type: ignore[attr-defined]
         for real in self.workers:
@@ -471,6 +510,21 @@ class EngineMachine(RuleBasedStateMachine):
             assert (real.forgiven or set()) == real.model.forgiven
         assert engine.functions.keys() == naive.functions.keys()
         assert engine.next_id == len(naive.jobs) + 1
+
+    @invariant()
+    def every_limit_allows_the_same(self) -> None:
+        now = self.naive.now
+        for name, model in self.naive.functions.items():
+            function = self.engine.functions[name]
+            assert function.full == model.full
+            if function.flow is not None:
+                assert max(function.flow.next_at, now) == model.full_at(now)
+            if function.partitions is not None:
+                partitions = function.partitions.by_name
+                assert list(partitions) == list(model.partitions)
+                for key, partition in partitions.items():
+                    assert partition.held == model.partitions[key].held
+                    assert max(partition.next_at, now) == model.partitions[key].full_at(now)
 
     @invariant()
     def counters_equal_a_recount(self) -> None:

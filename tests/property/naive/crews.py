@@ -29,6 +29,7 @@ class NaiveState:
         self.functions: defaultdict[bytes, NaiveFunction] = defaultdict(NaiveFunction)
         self.crews: list[NaiveCrew] = []
         self.planned_wakes: list[tuple[float, bytes | None]] = []  # None: the function was dropped
+        self.freed: list[bytes | None] = []  # functions that have jobs to assign again
         self.dead_foreground: list[NaiveJob] = []
         self.numbers = itertools.count(1)
         self.clock = itertools.count(1)  # orders what happens at the same time
@@ -83,6 +84,28 @@ class NaiveState:
             if job.state == "queued" and job.function == function and priority in (None, job.priority)
         ]
 
+    def assignable(self, function: bytes, priority: int) -> list[NaiveJob]:
+        """The queued jobs that a pause or a limit does not hold back."""
+        naive_function = self.functions[function]
+        if naive_function.rests:
+            return []
+        return [job for job in self.queue(function, priority) if not naive_function.partitions[job.partition].held]
+
+    def running(self, function: bytes, partition: bytes | None = None) -> int:
+        mine = [job for job in self.jobs if job.state == "running" and job.function == function]
+        return len([job for job in mine if partition in (None, job.partition)])
+
+    def awaited(self) -> list[tuple[float, int, bytes, bytes | None]]:
+        """When functions and partitions (None: the whole function) are looked at again, and in which order."""
+        found: list[tuple[float, int, bytes, bytes | None]] = []
+        for function, naive_function in self.functions.items():
+            if naive_function.awaited is not None:
+                found.append((*naive_function.awaited, function, None))
+            for name, partition in naive_function.partitions.items():
+                if partition.awaited is not None:
+                    found.append((*partition.awaited, function, name))
+        return found
+
     def fits(self, growth: int) -> bool:
         """Whether the jobs may have so many bytes more."""
         jobs = [*self.alive(), *self.dead()]
@@ -96,6 +119,8 @@ class NaiveState:
         times += [job.deadline for job in self.jobs if job.state == "running"]
         times += [job.expires_at for job in self.jobs if job.state in ("scheduled", "queued")]
         times += [when for when, _ in self.planned_wakes]
+        times += [entry[0] for entry in self.awaited()]
+        times += [self.now] if self.freed else []
         return min(times, default=NEVER)
 
     # Crews and waking
@@ -164,19 +189,17 @@ class NaiveState:
             self.sleep(worker)
 
     def list_queues(self, crew: NaiveCrew, function: bytes) -> None:
-        """List the queues of a function that have jobs at the crew: at the end, if they are not listed."""
-        if self.functions[function].paused:
-            return
+        """List the queues of a function that have jobs to assign at the crew: at the end, if they are not listed."""
         for priority in range(3):
-            if self.queue(function, priority) and function not in crew.turns[priority]:
+            if self.assignable(function, priority) and function not in crew.turns[priority]:
                 crew.turns[priority].append(function)
 
     def look(self, crew: NaiveCrew) -> tuple[int, bytes] | None:
-        """Return the next queue that has jobs; empty ones lose their turn."""
+        """Return the next queue that has jobs to assign; others lose their turn."""
         for priority in range(3):
             while crew.turns[priority]:
                 function = crew.turns[priority][0]
-                if self.queue(function, priority) and not self.functions[function].paused:
+                if self.assignable(function, priority):
                     return priority, function
                 crew.turns[priority].pop(0)
         return None
@@ -186,13 +209,13 @@ class NaiveState:
         before = crew.served.get((priority, function))
         for other in crew.key - {function}:
             naive_function = self.functions[other]
-            if before is None or naive_function.paused or not self.queue(other, priority):
+            if before is None or not self.assignable(other, priority):
                 continue
             waited = naive_function.waiting_since[priority] < before
             assert not waited or crew.served.get((priority, other), 0) > before, "functions take turns"
         for higher in range(priority):
             for other in crew.key:
-                assert self.functions[other].paused or not self.queue(other, higher), "priority is global"
+                assert not self.assignable(other, higher), "priority is global"
         crew.served[priority, function] = next(self.clock)
 
     def pop_idle_worker(self, function: bytes) -> NaiveWorker | None:
@@ -206,6 +229,27 @@ class NaiveState:
             if sleeper is not None:
                 return sleeper
         return None
+
+    def wake_all(self, function: bytes) -> None:
+        """Wake a worker for each job that may be assigned: no more of a partition than its limits can ever allow."""
+        naive_function = self.functions[function]
+        if naive_function.rests:
+            return
+        limits, count = naive_function.flow, 0
+        for priority in range(3):
+            jobs = self.assignable(function, priority)
+            count += len(self.queue(function, priority)) if jobs and not limits.of_partitions else 0
+            if limits.of_partitions:
+                each = [limits.max_running_per_partition or NEVER]
+                each += [limits.rate_per_partition.burst] if limits.rate_per_partition is not None else []
+                waiting = len({job.partition for job in jobs})
+                count += min(len(self.queue(function, priority)), int(waiting * min(each)))
+        if limits.max_running:
+            count = min(count, limits.max_running - self.running(function))
+        if naive_function.bucket is not None:
+            naive_function.bucket.refill(self.now)
+            count = min(count, int(naive_function.bucket.tokens))
+        self.wake_some(function, count)
 
     def wake_some(self, function: bytes, count: int) -> None:
         for _ in range(count):

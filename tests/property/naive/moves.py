@@ -1,11 +1,11 @@
 """The naive model: transitions of jobs between states."""
 
 from geartrain.model import Expiry, FailureAction
-from tests.property.naive.crews import NaiveState
-from tests.property.naive.records import NEVER, NaiveJob, NaiveWatcher, NaiveWorker
+from tests.property.naive.limits import LimitMoves
+from tests.property.naive.records import NEVER, NaiveJob, NaivePartition, NaiveWatcher, NaiveWorker
 
 
-class Moves(NaiveState):
+class Moves(LimitMoves):
     """The transitions that the verbs are made of."""
 
     def place(self, job: NaiveJob, run_at: float) -> None:
@@ -17,18 +17,22 @@ class Moves(NaiveState):
 
     def enqueue(self, job: NaiveJob, timed: bool = False, taken_from: NaiveWorker | None = None) -> None:
         naive_function = self.functions[job.function]
-        if not self.queue(job.function, job.priority):
+        partition = naive_function.partitions.setdefault(job.partition, NaivePartition())
+        if not self.assignable(job.function, job.priority):
             naive_function.waiting_since[job.priority] = next(self.clock)
+        if not any(other.partition == job.partition for other in self.queue(job.function, job.priority)):
+            partition.turns[job.priority] = next(self.clock)
         job.state, job.arrived, job.timed = "queued", next(self.clock), timed
         for crew in naive_function.crews:
             self.list_queues(crew, job.function)
         if taken_from is not None:
             self.hear(taken_from, "revoked", job.handle)
-        if not naive_function.paused:
+        if self.assignable(job.function, job.priority):
             self.wake_some(job.function, self.wake_count)
 
     def start(self, worker: NaiveWorker, job: NaiveJob) -> None:
         job.state, job.attempts, job.started_at = "running", job.attempts + 1, self.now
+        self.count_start(job)
         timeouts = [seconds for seconds in (worker.abilities[job.function][0], job.timeout) if seconds]
         job.deadline = self.now + min(timeouts) if timeouts else NEVER
         worker.holding.append(job)
@@ -42,12 +46,17 @@ class Moves(NaiveState):
                 self.wake(sleeper)
 
     def stop(self, job: NaiveJob) -> None:
-        """Take the job and its copies from all workers."""
+        """Take the job and its copies from all workers, or from its queue."""
+        before, job.state = job.state, "between"
         for worker in self.holders(job):
             worker.holding.remove(job)
             if job.shared:
                 worker.forgiven.add(job.handle)
         job.deadline = NEVER
+        if before == "running":
+            self.count_end(job)
+        elif before == "queued":
+            self.check_partition(job.function, job.partition)
 
     def end(self, job: NaiveJob, state: str, worker: NaiveWorker | None = None) -> list[NaiveWatcher]:
         if not job.shared and self.holders(job):
@@ -133,6 +142,13 @@ class Moves(NaiveState):
 
     def guests(self, job: NaiveJob) -> list[NaiveWorker]:
         return [worker for worker in self.workers if job in worker.invited]
+
+    def next_job(self, function: bytes, priority: int) -> NaiveJob:
+        """Return the next job of the partition that has waited longest for its turn."""
+        jobs = self.assignable(function, priority)
+        partitions = self.functions[function].partitions
+        name = min((job.partition for job in jobs), key=lambda name: partitions[name].turns[priority])
+        return self.first([job for job in jobs if job.partition == name])
 
     def first(self, queue: list[NaiveJob]) -> NaiveJob:
         """Return the next job; where several are allowed, the one that the engine chose."""

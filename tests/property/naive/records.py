@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from geartrain.engine.limits import Limits
+from geartrain.engine.rate import Rate
 from geartrain.model import Expiry
 
 NEVER = float("inf")
@@ -50,6 +52,7 @@ class NaiveJob:
     started_at: float = 0.0
     deadline: float = NEVER
     expires_at: float = NEVER
+    partition: bytes = b""
 
     @property
     def abandoned(self) -> bool:
@@ -68,11 +71,59 @@ class NaiveCrew:
     served: dict[tuple[int, bytes], int] = dataclasses.field(default_factory=dict)
 
 
-class NaiveFunction:
+@dataclasses.dataclass(eq=False)
+class NaiveBucket:
+    """The tokens of a rate: one for each job that starts, refilled evenly."""
+
+    rate: Rate
+    tokens: float
+    filled_at: float
+
+    def refill(self, now: float) -> None:
+        self.tokens = min(self.tokens + (now - self.filled_at) / self.rate.interval, self.rate.burst)
+        self.filled_at = now
+
+    def due_at(self) -> float:
+        """When there is a whole token."""
+        return self.filled_at + max(1 - self.tokens, 0.0) * self.rate.interval
+
+    def full_at(self) -> float:
+        return self.filled_at + (self.rate.burst - self.tokens) * self.rate.interval
+
+
+class NaiveLimited:
+    """A function or a partition that may have a rate."""
+
     def __init__(self) -> None:
+        self.bucket: NaiveBucket | None = None  # None: it is full, or there is no rate
+        self.awaited: tuple[float, int] | None = None  # when it is looked at again, and the order among those
+
+    def full_at(self, now: float) -> float:
+        return now if self.bucket is None else max(self.bucket.full_at(), now)
+
+
+class NaivePartition(NaiveLimited):
+    """A partition that has queued jobs or, while partitions are limited, running ones or a bucket that is not full."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held = False
+        self.turns = [0, 0, 0]  # by priority: since when it waits for one
+
+
+class NaiveFunction(NaiveLimited):
+    def __init__(self) -> None:
+        super().__init__()
         self.paused = False
+        self.full = False  # at its limit when it was looked at last
+        self.flow = Limits()
+        self.partitions: dict[bytes, NaivePartition] = {}
         self.broadcast = False
         self.limits = (0, 0, 0)
         self.crews: list[NaiveCrew] = []
         self.idle_crews: list[NaiveCrew] = []  # crews that may have idle workers, in turn
         self.waiting_since = [0, 0, 0]  # by priority: since when jobs are queued
+
+    @property
+    def rests(self) -> bool:
+        return self.paused or self.full

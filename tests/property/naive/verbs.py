@@ -7,6 +7,7 @@ Workers and watchers that are called may call another verb at once, as with the 
 `NaiveWatcher.manner`.
 """
 
+from geartrain.engine.limits import Limits
 from geartrain.engine.policy import JOB_BYTES
 from geartrain.model import Expiry
 from tests.property.naive.moves import Moves
@@ -32,6 +33,7 @@ class Naive(Moves):
         count: int = 0,
         keeps_result: bool = True,
         expires_at: float = NEVER,
+        partition: bytes = b"",
     ) -> NaiveJob | None:
         naive_function = self.functions[function]
         for model in self.alive() if unique else ():
@@ -46,7 +48,8 @@ class Naive(Moves):
                     self.note("changed", model)
                 if replaces:
                     model.payload, model.priority, model.timeout, model.count = payload, priority, timeout, count
-                    model.attempts, model.state = 0, "new"
+                    model.attempts = 0
+                    self.stop(model)
                     self.note("changed", model)
                     self.place(model, run_at)
                 return model
@@ -58,8 +61,11 @@ class Naive(Moves):
         watchers = [] if watcher is None else [watcher]
         job = NaiveJob(
             number, b"H:localhost:%d" % number, function, unique, payload, priority, background, 0.0, timeout,
-            count, watchers, keeps_result, expires_at=expires_at,
+            count, watchers, keeps_result, expires_at=expires_at, partition=partition,
         )  # fmt: skip
+        separator = naive_function.flow.separator
+        if not partition and separator and separator in unique:
+            job.partition = unique.split(separator)[0]
         self.jobs.append(job)
         self.note("accepted", job)
         self.place(job, run_at)
@@ -147,17 +153,16 @@ class Naive(Moves):
         self.check_fairness(crew, priority, function)
         crew.turns[priority].remove(function)
         crew.turns[priority].append(function)
-        job = self.first(self.queue(function, priority))
+        job = self.next_job(function, priority)
         self.start(worker, job)
         return job if job in worker.holding else None
 
     def claim_from(self, worker: NaiveWorker, function: bytes, priority: int) -> NaiveJob | None:
-        queue = self.queue(function, priority)
-        if not queue or self.functions[function].paused:
+        if not self.assignable(function, priority):
             return None
         self.crew_of(worker)
         self.stop_sleeping(worker)
-        job = self.first(queue)
+        job = self.next_job(function, priority)
         self.start(worker, job)
         return job if job in worker.holding else None
 
@@ -220,7 +225,7 @@ class Naive(Moves):
         naive_function.waiting_since = [next(self.clock)] * 3
         for crew in naive_function.crews:
             self.list_queues(crew, function)
-        self.wake_some(function, len(self.queue(function)))
+        self.wake_all(function)
 
     def drop(self, function: bytes) -> bool:
         offered = any(function in worker.abilities for worker in self.workers)
@@ -228,11 +233,13 @@ class Naive(Moves):
             return False
         del self.functions[function]
         self.planned_wakes = [(when, None if name == function else name) for when, name in self.planned_wakes]
+        self.freed = [None if name == function else name for name in self.freed]
         return True
 
     def step_clock(self, seconds: float) -> None:
         for job in self.jobs:
             job.deadline += seconds
+        self.shift_limits(seconds)
         self.now += seconds
 
     def is_unused(self, function: bytes) -> bool:
@@ -240,7 +247,7 @@ class Naive(Moves):
             return False
         naive_function = self.functions[function]
         jobs = [job for job in [*self.alive(), *self.dead()] if job.function == function]
-        return not (jobs or naive_function.paused or any(naive_function.limits))
+        return not (jobs or naive_function.paused or any(naive_function.limits) or naive_function.flow != Limits())
 
     def retry(self, job: NaiveJob) -> bool:
         if job.unique and any((j.function, j.unique) == (job.function, job.unique) for j in self.alive()):
@@ -269,21 +276,22 @@ class Naive(Moves):
         job.state = "cancelled"
         self.note("finished", job, None)
 
-    def restart(self, kept: list[bytes], attempts: dict[bytes, int]) -> None:
+    def restart(self, kept: list[bytes], attempts: dict[bytes, int], limits: dict[bytes, Limits]) -> None:
         """All workers and watchers are gone; stored jobs are queued again."""
-        self.workers, self.crews, self.planned_wakes, self.dead_foreground = [], [], [], []
+        self.workers, self.crews, self.planned_wakes, self.dead_foreground, self.freed = [], [], [], [], []
         self.functions.clear()
         by_handle = {job.handle: job for job in self.alive() + self.dead()}
         for job in by_handle.values():
             job.watchers, job.deadline = [], NEVER
-            if not job.background:
+            if job.state != "dead" or not job.background:
                 job.state = "lost"
+        for function, its_limits in limits.items():
+            self.set_limits(function, its_limits)
         for handle in kept:
             job = by_handle[handle]
             self.functions[job.function]
             job.attempts = attempts[handle]
             if job.state != "dead":
-                job.state = "new"
                 self.place(job, job.run_at)
                 job.timed = False
 
@@ -301,8 +309,14 @@ class Naive(Moves):
             late = [job for job in self.jobs if job.state == "running" and job.deadline <= now]
             if late:
                 self.expire(min(late, key=lambda job: (job.deadline, job.number)))
+        for _ in range(self.moves_per_tick):
+            self.check_due()
         while self.planned_wakes and self.planned_wakes[0][0] <= now:
             _, function = self.planned_wakes.pop(0)
-            if function is not None and not self.functions[function].paused:
-                self.wake_some(function, len(self.queue(function)))
+            if function is not None:
+                self.wake_all(function)
+        freed, self.freed = self.freed, []
+        for function in freed:
+            if function is not None:
+                self.wake_all(function)
         return self.deadline()
