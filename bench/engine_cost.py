@@ -1,6 +1,6 @@
 """What the engine's verbs cost when there is little and when there is much: they should cost the same.
 
-python bench/engine_cost.py [--rounds 15] [--json]
+python bench/engine_cost.py [--rounds 15] [--only partitions] [--json]
 
 Each scenario has a small and a large engine side by side in one process, and gives them the same work in turn.
 Costs are CPU time, the best of several rounds, so that a busy machine does not spoil the comparison. Memory is
@@ -22,16 +22,26 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
+from geartrain.engine.limits import Limits
+from geartrain.engine.policy import FunctionPolicy
+from geartrain.engine.rate import Rate
 from geartrain.engine.worker import Worker
 from geartrain.runtime import memory as garbage
 
 FLAT = 1.2  # at most so much more with much than with little
+SURCHARGE = 1.3  # at most so much more for a job with a partition or a limit than for a plain one
 BYTES_PER_JOB = 500
 BYTES_PER_KEY = 100  # more, for a job with a unique key
+BYTES_PER_PARTITION = 600  # more, for a job with a partition of its own
 BATCH = 1000  # calls of one verb per measurement
-SECONDS = 90.0  # what has not begun by then is left out
+SECONDS = 120.0  # what has not begun by then is left out
 SECONDS_PER_PAIR = 3.0
 COMMON = b"common"
+MANY = 1_000_000
+UNREACHED = Limits(MANY, MANY, Rate(1 / MANY, MANY), Rate(1 / MANY, MANY))  # all limits, which no round reaches
+ONE_EACH = Limits(max_running_per_partition=1)  # every claim holds a partition, and every end releases it
+
+BYTES_MORE = {"unique keys": BYTES_PER_KEY, "partitions": BYTES_PER_PARTITION}  # by the kind of the jobs
 
 Costs = dict[str, float]  # microseconds by verb
 
@@ -43,6 +53,7 @@ class Cost(NamedTuple):
     verb: str
     small: float  # microseconds per call
     large: float
+    most: float = FLAT  # the ratio that it should not exceed
 
     @property
     def ratio(self) -> float:
@@ -162,6 +173,39 @@ class Stage:
         self.engine.submit(self.targets[self.serial % len(self.targets)], b"", payload, 1, True)
 
 
+class PartitionStage(Stage):
+    """Jobs that wait in so many partitions, at least one in each; 0: they have none."""
+
+    def __init__(self, partitions: int, limits: Limits | None = None, jobs: int = 0) -> None:
+        super().__init__()
+        self.partitions = [b"tenant %d" % number for number in range(partitions)] or [b""]
+        if limits is not None:
+            self.engine.configure(COMMON, FunctionPolicy(limits=limits))
+        self.queue(max(jobs, partitions, BATCH))
+
+    def _submit(self, payload: bytes) -> None:
+        self.engine.submit(COMMON, b"", payload, 1, True, partition=self.partitions[self.serial % len(self.partitions)])
+
+    def round(self) -> Costs:
+        """Submit, claim and complete a batch, the partitions in turn."""
+        engine, worker = self.engine, self.worker
+        work = [(self.partitions[self.serial % len(self.partitions)], self._payload()) for _ in range(BATCH)]
+        engine.now += 2.0
+        engine.tick(engine.now)
+        costs: Costs = {}
+        with _timed(costs, "submit"):
+            for partition, payload in work:
+                engine.submit(COMMON, b"", payload, 1, True, partition=partition)
+        with _timed(costs, "claim"):
+            jobs = [engine.claim(worker) for _ in range(BATCH)]
+        with _timed(costs, "complete"):
+            for job in jobs:
+                assert job is not None
+                engine.complete(worker, job, b"")
+        costs["whole job"] = sum(costs.values())
+        return costs
+
+
 class _timed:  # noqa: N801 - reads as a verb in a with statement
     """CPU time of a block, divided by the number of calls in it."""
 
@@ -175,7 +219,9 @@ class _timed:  # noqa: N801 - reads as a verb in a with statement
         self.costs[self.verb] = (time.process_time() - self.began) * 1e6 / self.calls
 
 
-def compare(name: str, small: Stage, large: Stage, rounds: int, action: Callable[[Stage], Costs]) -> list[Cost]:
+def compare(
+    name: str, small: Stage, large: Stage, rounds: int, action: Callable[[Stage], Costs], most: float = FLAT
+) -> list[Cost]:
     """The best of several rounds on each of the two; of fewer rounds, if they take long."""
     best: list[Costs] = [{}, {}]
     began = time.monotonic()
@@ -185,7 +231,7 @@ def compare(name: str, small: Stage, large: Stage, rounds: int, action: Callable
         for costs, stage in zip(best, (small, large), strict=True):
             for verb, cost in action(stage).items():
                 costs[verb] = min(cost, costs.get(verb, cost))
-    return [Cost(name, verb, best[0][verb], best[1][verb]) for verb in best[0]]
+    return [Cost(name, verb, best[0][verb], best[1][verb], most) for verb in best[0]]
 
 
 def names(count: int) -> list[bytes]:
@@ -233,20 +279,47 @@ def scenarios() -> Iterator[tuple[str, Callable[[], Stage], Callable[[], Stage],
         yield (*pair, one_by_one)
 
 
-def bytes_per_job(count: int, unique: bool) -> float:
+Build = Callable[[], Stage]
+
+
+def partition_scenarios() -> Iterator[tuple[str, Build, Build, float]]:
+    """Partitions and limits beside plain jobs, as many of them; and many partitions beside few."""
+    for count, (name, limits) in itertools.product(
+        (1, 1_000, 100_000), {"no limits": None, "limits": UNREACHED, "one job each": ONE_EACH}.items()
+    ):
+        if limits is not ONE_EACH or count >= BATCH:
+            yield (
+                f"partitions: none, {count:,}; {name}",
+                lambda count=count: PartitionStage(0, jobs=count),
+                lambda count=count, limits=limits: PartitionStage(count, limits),
+                SURCHARGE,
+            )
+    for name, limits in {"no limits": None, "limits": UNREACHED}.items():
+        yield (
+            f"partitions: 1,000, 100,000; {name}",
+            lambda limits=limits: PartitionStage(1_000, limits),
+            lambda limits=limits: PartitionStage(100_000, limits),
+            FLAT,
+        )
+
+
+def bytes_per_job(count: int, kind: str) -> float:
     """In a process of its own: how much it grows by for each job that waits."""
-    command = [sys.executable, __file__, "--grow", str(count), *(["--unique"] if unique else [])]
+    command = [sys.executable, __file__, "--grow", str(count), "--kind", kind]
     return float(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
 
 
-def grow(count: int, unique: bool) -> float:
+def grow(count: int, kind: str) -> float:
     """Queue so many background jobs with a 64-byte payload each."""
+    has_key, has_partition = kind == "unique keys", kind == "partitions"
     engine = Engine()
     engine.now = 1000.0
     garbage.tune_collector()
     before = _resident()
     for number in range(count):
-        engine.submit(COMMON, b"key %d" % number if unique else b"", b"%064d" % number, 1, True)
+        key = b"key %d" % number if has_key else b""
+        partition = b"tenant %d" % number if has_partition else b""
+        engine.submit(COMMON, key, b"%064d" % number, 1, True, partition=partition)
     return (_resident() - before) / count
 
 
@@ -255,37 +328,47 @@ def _resident() -> int:
     return int(status.split("VmRSS:")[1].split()[0]) * 1024
 
 
+def _round(stage: Stage) -> Costs:
+    return stage.round()
+
+
 def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def measure(rounds: int) -> tuple[list[Cost], dict[str, float]]:
+def measure(rounds: int, only: str = "") -> tuple[list[Cost], dict[str, float]]:
     began = time.monotonic()
     garbage.tune_collector()
     costs: list[Cost] = []
-    for name, small, large, action in scenarios():
+    flat = ((*scenario, FLAT) for scenario in scenarios())
+    partitions = ((name, small, large, _round, most) for name, small, large, most in partition_scenarios())
+    for name, small, large, action, most in itertools.chain(partitions, flat):
+        if only not in name:
+            continue
         if time.monotonic() - began > SECONDS:
             say(f"no time left for: {name}")
             continue
         say(f"{time.monotonic() - began:5.1f} s  {name}")
-        costs += compare(name, small(), large(), rounds, action)
+        costs += compare(name, small(), large(), rounds, action, most)
         gc.collect()
     memory = {}
-    for count, unique in ((300_000, False), (1_000_000, False), (300_000, True)):
-        name = f"{count:,} jobs" + (" with unique keys" if unique else "")
+    for count, kind in ((300_000, ""), (1_000_000, ""), (300_000, "unique keys"), (300_000, "partitions")):
+        name = f"{count:,} jobs" + (f" with {kind}" if kind else "")
+        if only not in name:
+            continue
         say(f"{time.monotonic() - began:5.1f} s  memory of {name}")
-        memory[name] = bytes_per_job(count, unique)
+        memory[name] = bytes_per_job(count, kind)
     return costs, memory
 
 
 def table(costs: list[Cost], memory: dict[str, float]) -> str:
     lines = [f"{'microseconds per call':52} {'verb':12} {'small':>8} {'large':>8} {'ratio':>6}"]
     for cost in costs:
-        mark = "" if cost.ratio <= FLAT else "  NOT FLAT"
+        mark = "" if cost.ratio <= cost.most else "  NOT FLAT" if cost.most == FLAT else "  TOO MUCH"
         lines.append(f"{cost.scenario:52} {cost.verb:12} {cost.small:8.2f} {cost.large:8.2f} {cost.ratio:6.2f}{mark}")
     lines += ["", "bytes of memory per queued background job, payload 64 bytes"]
     for name, each in memory.items():
-        most = BYTES_PER_JOB + (BYTES_PER_KEY if "unique" in name else 0)
+        most = BYTES_PER_JOB + next((more for kind, more in BYTES_MORE.items() if kind in name), 0)
         lines.append(f"{name:52} {each:8.0f}{'' if each <= most else '  TOO MUCH'}")
     lines += ["", f"garbage collector: frozen at the start, thresholds {garbage.THRESHOLDS}, as in the server"]
     return "\n".join(lines)
@@ -296,12 +379,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15, help="how often each pair is measured; the best counts")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--grow", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--unique", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--kind", choices=["", *BYTES_MORE], default="", help=argparse.SUPPRESS)
+    parser.add_argument("--only", default="", help="measure only scenarios whose name contains this")
     options = parser.parse_args()
     if options.grow:
-        print(grow(options.grow, options.unique))
+        print(grow(options.grow, options.kind))
         return
-    costs, memory = measure(options.rounds)
+    costs, memory = measure(options.rounds, options.only)
     if options.json:
         rows = [cost._asdict() | {"ratio": cost.ratio} for cost in costs]
         print(json.dumps({"costs": rows, "bytes_per_job": memory, "gc": garbage.THRESHOLDS}, indent=2))
