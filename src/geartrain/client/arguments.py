@@ -123,6 +123,13 @@ def partition(name: Text) -> bytes:
     return encoded_name
 
 
+def share(max_share: float) -> float:
+    """A share of a worker's slots."""
+    if not 0 < max_share <= 1:
+        raise ValueError(f"max_share is a share of the worker's slots, above 0 and at most 1, not {max_share!r}")
+    return max_share
+
+
 def priority(level: Priority | str) -> Priority:
     """A priority, or the one of this name."""
     if isinstance(level, Priority):

@@ -182,7 +182,7 @@ class Worker(WorkerProtocol):
 
     def _slot_free(self) -> None:
         self._wants_slot = False
-        if self._asleep or self._stopped_fetching or not self._usable:
+        if self._asleep or self._stopped_fetching or not self._usable or self._grabs >= self._window:
             self.slots.pass_on()
             return
         self._grab()
