@@ -42,6 +42,7 @@ LIBRARIES = {
     "geartrain.native": (
         "model.py",
         "usage.py",
+        "rates.py",
         "engine/*.py",
         "wire/gearman.py",
         "wire/packet_buffer.py",

@@ -24,8 +24,8 @@ from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
 from geartrain.engine.limits import FlowLimits
 from geartrain.engine.policy import FunctionPolicy
-from geartrain.engine.rate import Rate
 from geartrain.engine.worker import Worker
+from geartrain.rates import Rate
 from geartrain.runtime import memory as garbage
 
 FLAT = 1.2  # at most so much more with much than with little

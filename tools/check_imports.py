@@ -29,6 +29,7 @@ PLAIN = frozenset(
         "rights",
         "audit",
         "usage",
+        "rates",
     }
 )
 

@@ -9,12 +9,16 @@
             await memory.drain()
 
 Calls are encoded and decoded with the task's codec, run with the app's middleware, and retried as in a worker, except
-that backoffs have no jitter: each delay is its bound, so that tests know it.
+that backoffs have no jitter: each delay is its bound, so that tests know it. Partitions take turns. `max_running`,
+`max_running_per_partition` and rates hold, by the test's clock: `drain` leaves jobs that a rate does not allow yet, and
+`drain(forward=True)` lets the time pass until they have run. Limits that operators set, `max_share`, and anything else
+about workers are not modelled: one job runs at a time, unless a task calls others or a test runs several.
 """
 
 import contextlib
 import dataclasses
 import itertools
+import math
 import weakref
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Final, ParamSpec, Self, TypeVar
@@ -23,6 +27,7 @@ from geartrain.app import lifespan, retry
 from geartrain.app.app import App
 from geartrain.app.call import Call
 from geartrain.app.dependencies import Provider
+from geartrain.app.in_memory_limits import InMemoryLimits
 from geartrain.app.runner import TaskRunner
 from geartrain.app.schedules import TaskSchedule
 from geartrain.app.task import Task
@@ -221,6 +226,7 @@ class InMemory(Transport):
         self.submitted: list[Submitted] = []  # all calls, in order
         self._numbers = itertools.count(1)
         self._waiting: list[Submitted] = []
+        self._limits = InMemoryLimits()
         self._next_due: dict[str, float | None] = {}  # of schedules
         self._started_at = self.clock.now  # intervals of schedules count from here
         self._last_run: dict[str, Submitted] = {}
@@ -316,7 +322,10 @@ class InMemory(Transport):
             if job is None:
                 if not forward or not self._waiting:
                     return ran
-                self.clock.now = max(self.clock.now, min(waiting.due for waiting in self._waiting))
+                start_at = min(map(self._start_at, self._waiting))
+                if start_at == math.inf:
+                    return ran  # they wait for jobs that run
+                self.clock.now = max(self.clock.now, start_at)
                 continue
             if len(ran) >= _MOST_RUNS:
                 raise AssertionError(f"more than {_MOST_RUNS} runs: does a task submit itself?")
@@ -336,7 +345,14 @@ class InMemory(Transport):
                 raise AssertionError(f"{job!r} waits for its own result")
             await self.drain()
             if job in self._waiting:
-                self.clock.now = max(self.clock.now, job.due)
+                start_at = self._start_at(job)
+                if start_at == math.inf:
+                    await self._limits.wait_for_end(job)
+                else:
+                    self.clock.now = max(self.clock.now, start_at)
+
+    def _start_at(self, job: Submitted) -> float:
+        return max(job.due, self._limits.start_at(job))
 
     def _next_job(self) -> Submitted | None:
         for job in self._waiting:
@@ -344,17 +360,19 @@ class InMemory(Transport):
                 job.state, job.reason = JobState.EXPIRED, "expired: no worker was free for it in time"
                 job.news.append(Failed(job.reason, state="expired"))
         self._waiting = [job for job in self._waiting if job.state not in _FINISHED]
-        due = [job for job in self._waiting if job.due <= self.clock.now]
-        if not due:
-            return None
-        first = min(due, key=lambda job: (job.submission.priority, job.due, job.number))
-        self._waiting.remove(first)
-        return first
+        chosen = self._limits.choose(self._waiting, self.clock.now)
+        if chosen is not None:
+            self._waiting.remove(chosen)
+        return chosen
 
     async def _attempt(self, job: Submitted) -> None:
         job.state = JobState.RUNNING
         job.tries += 1
-        attempt = await self._runner.run(job.task, job)
+        self._limits.started(job, self.clock.now)
+        try:
+            attempt = await self._runner.run(job.task, job)
+        finally:
+            self._limits.ended(job)
         job.logged += attempt.log if job.submission.background else ""
         if job.revoked:
             return

@@ -4,8 +4,8 @@ from geartrain.engine.engine import Engine
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.engine.partitions import Partition, Partitions
-from geartrain.engine.rate import Rate
 from geartrain.model import JobState
+from geartrain.rates import Rate
 
 
 def audit_limits(engine: Engine, jobs: list[LiveJob]) -> None:

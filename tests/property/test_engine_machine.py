@@ -17,9 +17,9 @@ from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.engine.limits import FlowLimits
 from geartrain.engine.policy import JOB_BYTES, FunctionPolicy, Policy
-from geartrain.engine.rate import Rate
 from geartrain.errors import DuplicateKeyError, QueueFullError
 from geartrain.model import Duplicate, Expiry, FailureAction, JobState
+from geartrain.rates import Rate
 from tests.property.audit import audit
 from tests.property.naive.records import NEVER, NaiveJob, NaiveWatcher, NaiveWorker
 from tests.property.naive.verbs import Naive

@@ -29,6 +29,15 @@ def key(order: int) -> str:
     resubmit=True,
     expires=datetime.timedelta(minutes=5),
     keep_for=3600,
+    partition=key,
+    partition_from_unique=":",
+    max_running=10,
+    max_running_per_partition=2,
+    rate="100/m",
+    burst=20,
+    rate_per_partition="5/s",
+    burst_per_partition=3,
+    max_share=0.5,
     codec="cbor",
     keep_logs="INFO",
 )
@@ -80,6 +89,7 @@ def what_is_refused() -> None:
     invoice.options(at=datetime.date(2030, 1, 1))  # refused: arg-type reportArgumentType
     invoice.options(retries=2)  # refused: call-arg reportCallIssue
     invoice.options(keep_for="1d")  # refused: arg-type reportArgumentType
+    invoice.options(partition=7)  # refused: arg-type reportArgumentType
     app.task(retries="3")  # refused: call-overload reportCallIssue reportArgumentType
     app.task(retires=3)  # refused: call-overload reportCallIssue
     app.task(retry_on=OSError("broken"))  # refused: call-overload reportCallIssue reportArgumentType

@@ -11,8 +11,8 @@ import msgspec
 from geartrain.admin.verbs.row import DEFAULT, DEFAULT_NUMBER, NO_LIMIT
 from geartrain.admin.views import RunningLimits
 from geartrain.engine.limits import FlowLimits
-from geartrain.engine.rate import MOST, Rate
 from geartrain.errors import AdminError
+from geartrain.rates import MOST, Rate
 
 Value = str | int | None
 _LONGEST_SEPARATOR: Final = 16

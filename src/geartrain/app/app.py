@@ -35,7 +35,7 @@ from geartrain.app.middleware import Around, Middleware
 from geartrain.app.schedules import MissedPolicy, TaskSchedule
 from geartrain.app.task import CoroutineTask, PlainTask, PriorityName, Task, parse_priority
 from geartrain.app.transport import SubmittedJob, Transport
-from geartrain.app.unique_key import UniqueRule
+from geartrain.app.unique_key import PartitionRule, UniqueRule
 from geartrain.app.worker_options import WorkerKeywords, WorkerOptions
 from geartrain.client.arguments import Duration
 from geartrain.client.loop_thread import LoopThread
@@ -138,6 +138,15 @@ class App:
         resubmit: bool = False,
         expires: Duration | None = None,
         keep_for: Duration | None = None,
+        partition: PartitionRule = "",
+        partition_from_unique: str | None = None,
+        max_running: int | None = None,
+        max_running_per_partition: int | None = None,
+        rate: str | None = None,
+        burst: int | None = None,
+        rate_per_partition: str | None = None,
+        burst_per_partition: int | None = None,
+        max_share: float | None = None,
         codec: str | Codec | None = None,
         keep_logs: task_log.Level = None,
     ) -> decorators.TaskDecorator: ...
@@ -152,6 +161,12 @@ class App:
         may be running already. `expires`, in seconds from the submission, is when nobody wants the result any more: a
         call that no worker got by then ends with an ExpiredError. `keep_for`, in seconds, is how long the server keeps
         the result of a submitted call at least. `keep_logs` is a level, or False, instead of the app's.
+
+        Calls of different partitions take turns; a `partition` is made from the arguments like a unique key, or is the
+        part of a unique key before the text `partition_from_unique`. At most `max_running` jobs of the task run at
+        once, over all workers, and `max_running_per_partition` of each partition. `rate`, such as "100/m", is how often
+        one starts, with a `burst` of so many at once; `rate_per_partition` and `burst_per_partition` are for each
+        partition. What an operator has set counts instead. In a worker, its jobs take at most `max_share` of the slots.
 
         >>> app = App("shop")
         >>> @app.task(retries=3, timeout=60, unique="user-{user_id}")
@@ -335,9 +350,10 @@ class App:
     async def serve(self, *urls: str, **options: Unpack[WorkerKeywords]) -> None:
         """Run this app's tasks on the running event loop until SIGTERM, SIGINT or cancellation.
 
-        `urls` replace the app's own, also for calls that its tasks submit. `concurrency` tasks run at a time (10).
-        `only` and `exclude` are names or patterns of tasks. With `burst` it ends when no job is left. Running tasks
-        have `stop_timeout` seconds after a stop, by default as long as they take. `name` is for lists of workers.
+        `urls` replace the app's own, also for calls that its tasks submit. `concurrency` tasks run at a time (10), and
+        those of one task take at most `max_share` of these slots, unless it has its own. `only` and `exclude` are
+        names or patterns of tasks. With `burst` it ends when no job is left. Running tasks have `stop_timeout` seconds
+        after a stop, by default as long as they take. `name` is for lists of workers.
         """
         from geartrain.app.worker import AppWorker
 

@@ -2,7 +2,7 @@
 
 import inspect
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -44,6 +44,11 @@ class Parameters:
         if positional[: len(behind)] != behind:
             name = self._function.__qualname__
             raise ValueError(f"the parameters of {name} with Depends must come after the others, or after a *")
+
+    @property
+    def names(self) -> Collection[str]:
+        """The names of the parameters, without those that the worker fills."""
+        return self._signature.parameters.keys()
 
     def check(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Raise the TypeError that the function itself would raise for these arguments."""

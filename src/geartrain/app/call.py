@@ -29,6 +29,7 @@ class Call(Generic[R]):
     resubmit: bool  # submit it again if the connection breaks
     expires_at: float = 0.0  # epoch seconds; no worker gets it from then on; 0: it does not expire
     keep_for: float = 0.0  # seconds that the server keeps the result at least; 0: as its settings say
+    partition: bytes = b""  # jobs of different partitions of a task take turns; empty: none
     id: str = dataclasses.field(default_factory=envelope.new_id)
     meta: dict[str, Any] = dataclasses.field(default_factory=dict)  # sent to the worker with the call
 
@@ -43,6 +44,7 @@ class Call(Generic[R]):
             run_at=self.run_at,
             expires_at=self.expires_at,
             keep_for=self.keep_for,
+            partition=self.partition,
         )
 
     def payload(self) -> bytes:

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
-from geartrain.app import codecs, task_log
+from geartrain.app import codecs, task_limits, task_log
 from geartrain.app.codecs import Codec
 from geartrain.app.retry import RetryPolicy
 from geartrain.app.schedules import MissedPolicy, TaskSchedule
@@ -18,9 +18,10 @@ from geartrain.app.task import (
     TaskOptions,
     parse_priority,
 )
-from geartrain.app.unique_key import UniqueRule
+from geartrain.app.task_limits import TaskLimits
+from geartrain.app.unique_key import PartitionRule, UniqueRule
 from geartrain.backoff import Backoff
-from geartrain.client.arguments import Duration, keep_seconds, lifetime_seconds
+from geartrain.client.arguments import Duration, keep_seconds, lifetime_seconds, share
 from geartrain.model import Priority
 
 if TYPE_CHECKING:
@@ -53,11 +54,27 @@ class TaskDecorator:
         resubmit: bool = False,
         expires: Duration | None = None,
         keep_for: Duration | None = None,
+        partition: PartitionRule = "",
+        partition_from_unique: str | None = None,
+        max_running: int | None = None,
+        max_running_per_partition: int | None = None,
+        rate: str | None = None,
+        burst: int | None = None,
+        rate_per_partition: str | None = None,
+        burst_per_partition: int | None = None,
+        max_share: float | None = None,
         codec: str | Codec | None = None,
         keep_logs: task_log.Level = None,
     ) -> None:
         lifetime_seconds(expires)  # these raise a ValueError now, not at the first submission
         keep_seconds(keep_for)
+        limits = TaskLimits(
+            max_running, max_running_per_partition, rate, burst, rate_per_partition, burst_per_partition,
+            partition_from_unique,
+        )  # fmt: skip
+        task_limits.check(limits)
+        if max_share is not None:
+            share(max_share)
         if retries < 0 or timeout < 0:
             raise ValueError("retries and timeout must not be negative")
         self._app = app
@@ -67,10 +84,13 @@ class TaskDecorator:
             codec=app.codec if codec is None else codecs.find_codec(codec),
             timeout=timeout,
             log_level=app.log_level if keep_logs is None else task_log.parse_level(keep_logs),
+            limits=limits,
+            max_share=max_share,
         )
         self._submit_options = SubmitOptions(
-            parse_priority(priority), unique, resubmit=resubmit, expires=expires, keep_for=keep_for
-        )
+            parse_priority(priority), unique, resubmit=resubmit, expires=expires, keep_for=keep_for,
+            partition=partition,
+        )  # fmt: skip
 
     @overload
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> CoroutineTask[P, R]: ...  # type: ignore[overload-overlap]

@@ -5,7 +5,6 @@ schedule is due, so no process of the app has to run at that time, and registeri
 the app no longer has are removed from the server: those whose names begin with the app's name and a slash.
 """
 
-import asyncio
 import dataclasses
 import logging
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
@@ -13,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 from geartrain import jsonbytes
 from geartrain.app.call import Call
 from geartrain.app.server_control import ServerControl
-from geartrain.backoff import ReconnectDelay
 from geartrain.cron import CronExpression
-from geartrain.errors import AdminError, AuthenticationError, ClientError
+from geartrain.errors import AdminError
 
 if TYPE_CHECKING:
     from geartrain.app.app import App
@@ -69,28 +67,19 @@ def check(expression: str, timezone: str, missed: str) -> None:
 
 
 async def register(app: "App", control: ServerControl, url: str) -> None:
-    """Register the app's schedules with one server; retry until it can be reached."""
-    delay = ReconnectDelay()
-    warned = False
-    while True:
-        try:
-            if await control.available():
-                await synchronize(app, control)
-            elif app.schedules:
-                _log.warning("server has no schedules: %s; those of app %s do not run there", url, app.name)
-            return
-        except AuthenticationError:
-            return  # the worker ends with this error
-        except AdminError as error:
-            if not app.schedules and error.kind == "forbidden":
-                return  # a user that may only work; there is nothing to register
-            _log.error("server refused schedules: %s, app %s: %s", url, app.name, error)
-            return
-        except (OSError, ClientError) as error:
-            if not warned:
-                warned = True
-                _log.warning("cannot register schedules, retrying: %s, app %s: %s", url, app.name, error)
-        await asyncio.sleep(delay.next())
+    """Register the app's schedules with one server; if it refuses them, the error is logged."""
+    try:
+        await synchronize(app, control)
+    except AdminError as error:
+        if not app.schedules and error.kind == "forbidden":
+            return  # a user that may only work; there is nothing to register
+        _log.error("server refused schedules: %s, app %s: %s", url, app.name, error)
+
+
+def warn_unknown(app: "App", url: str) -> None:
+    """The server is not a Geartrain."""
+    if app.schedules:
+        _log.warning("server has no schedules: %s; those of app %s do not run there", url, app.name)
 
 
 async def synchronize(app: "App", control: ServerControl) -> None:

@@ -17,7 +17,8 @@ from geartrain.app.dependencies import DependencyPlan
 from geartrain.app.envelope import EnvelopeReader
 from geartrain.app.handle import SyncTaskHandle, TaskHandle
 from geartrain.app.retry import RetryPolicy
-from geartrain.app.unique_key import UniqueRule
+from geartrain.app.task_limits import NO_LIMITS, TaskLimits
+from geartrain.app.unique_key import PartitionRule, UniqueRule
 from geartrain.client import arguments
 from geartrain.client.arguments import Duration, Lifetime
 from geartrain.model import Priority
@@ -42,6 +43,7 @@ class SubmitOptions:
     resubmit: bool = False  # submit again if the connection breaks, even if it then runs twice
     expires: Lifetime | None = None  # seconds from the submission, or when; no worker gets it from then on
     keep_for: Duration | None = None  # how long the server keeps the result of `submit` at least
+    partition: PartitionRule = ""  # jobs of different partitions take turns; empty: none
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class TaskOptions:
     codec: Codec
     timeout: float = 0.0  # of one attempt, in seconds; 0: no limit
     log_level: int = task_log.OFF  # from which on what the function logs is kept with the job
+    limits: TaskLimits = NO_LIMITS
+    max_share: float | None = None  # of a worker's slots; None: what the worker says
 
 
 class Task(abc.ABC, Generic[P, R]):
@@ -74,8 +78,11 @@ class Task(abc.ABC, Generic[P, R]):
         self.codec = task_options.codec  # of arguments and results
         self.timeout = task_options.timeout
         self.log_level = task_options.log_level
+        self.limits = task_options.limits
+        self.max_share = task_options.max_share
         self.submit_options = submit_options
         self.parameters = Parameters(function, self.codec.checks_types)
+        unique_key.check_partition(submit_options.partition, self.parameters)
         self.reader = EnvelopeReader(self.codec)
         self._read_result: Callable[[bytes], R] | None = None
         self._plan: DependencyPlan | None = None
@@ -93,6 +100,7 @@ class Task(abc.ABC, Generic[P, R]):
         resubmit: bool | None = None,
         expires: Lifetime | None = None,
         keep_for: Duration | None = None,
+        partition: PartitionRule | None = None,
     ) -> Self:
         """The same task with other options for submissions.
 
@@ -106,9 +114,12 @@ class Task(abc.ABC, Generic[P, R]):
 
         `with_options` is the same method under its older name.
         """
-        arguments.keep_seconds(keep_for)  # raises a ValueError now, not at the submission
+        arguments.keep_seconds(keep_for)  # these raise a ValueError now, not at the submission
+        if partition is not None:
+            unique_key.check_partition(partition, self.parameters)
         options = {
             "unique": unique, "delay": delay, "at": at, "resubmit": resubmit, "expires": expires, "keep_for": keep_for,
+            "partition": partition,
         }  # fmt: skip
         changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         if priority is not None:
@@ -186,6 +197,8 @@ class Task(abc.ABC, Generic[P, R]):
         options = self.submit_options
         rule = options.unique
         unique = unique_key.unique_key(rule, self.codec, self.parameters, args, kwargs) if rule else b""
+        group = options.partition
+        partition = unique_key.partition(group, self.parameters, args, kwargs) if group else b""
         run_at = self._run_at(options)
         return Call(
             task=self,
@@ -198,6 +211,7 @@ class Task(abc.ABC, Generic[P, R]):
             resubmit=options.resubmit,
             expires_at=arguments.expires_at(options.expires, run_at, self.app.now()),
             keep_for=arguments.keep_seconds(options.keep_for) if background else 0.0,
+            partition=partition,
         )
 
     def _run_at(self, options: SubmitOptions) -> float:

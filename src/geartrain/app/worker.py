@@ -1,4 +1,4 @@
-"""A worker for the tasks of an app: one connection to each server, and the app's schedules registered there."""
+"""A worker for the tasks of an app: connections to each server, where it registers the app's schedules and limits."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from geartrain.app import failure, lifespan, queued_jobs, run_log, schedules, task_selection
+from geartrain.app import failure, lifespan, queued_jobs, registration, run_log, task_selection
 from geartrain.app.process_memory import resident_bytes
 from geartrain.app.runner import AttemptResult, TaskRunner
 from geartrain.app.server_control import ServerControl
@@ -44,7 +44,7 @@ class AppWorker:
         self._lifespan = contextlib.AsyncExitStack()
         self._workers: list[AsyncWorker] = []
         self._controls: list[ServerControl] = []
-        self._background: list[asyncio.Task[None]] = []  # registrations of schedules, and the end of a burst
+        self._background: list[asyncio.Task[None]] = []  # registrations with servers, and the end of a burst
         self._threads = DaemonThreads(f"{app.name}-task")
         self._runner = TaskRunner(app.around_runs, self._threads)
         self._running = 0  # tasks
@@ -81,18 +81,20 @@ class AppWorker:
             worker.slots = slots  # shared, so that the limit is over all servers
             for task in self.tasks:
                 timeout = task.timeout + _GRACE if task.timeout else 0.0
-                worker.register(task.function_name, self._job_function(task, control), timeout=timeout)
+                share = options.max_share if task.max_share is None else task.max_share
+                run = self._job_function(task, control)
+                worker.register(task.function_name, run, timeout=timeout, max_share=share)
             self._controls.append(control)
             self._workers.append(worker)
             await worker.start()
-            self._background.append(asyncio.create_task(self._register_schedules(worker, control, url)))
+            self._background.append(asyncio.create_task(self._register(worker, control, url)))
         self._started.set()
         if self._stopping:  # a signal arrived during the startup
             for worker in self._workers:
                 worker.stop()
 
     async def ready(self) -> None:
-        """Wait until all servers are connected and have the schedules."""
+        """Wait until all servers are connected and have the schedules and limits."""
         for worker in self._workers:
             await worker.ready()
         await asyncio.gather(*self._background)
@@ -139,9 +141,9 @@ class AppWorker:
             trace = "".join(traceback.format_exception(error)).rstrip()
             raise AppError(f"the startup of app {self._app.name!r} failed:\n{trace}") from error
 
-    async def _register_schedules(self, worker: AsyncWorker, control: ServerControl, url: str) -> None:
+    async def _register(self, worker: AsyncWorker, control: ServerControl, url: str) -> None:
         await worker.ready()  # which logs it if the server cannot be reached
-        await schedules.register(self._app, control, url)
+        await registration.register(self._app, self.tasks, control, url)
 
     # Tasks
 

@@ -4,11 +4,14 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TypedDict
 
+from geartrain.client import arguments
+
 
 class WorkerKeywords(TypedDict, total=False):
     """The options that `app.run` takes: those that need no process to start another one."""
 
     concurrency: int
+    max_share: float
     name: str
     only: Sequence[str]
     exclude: Sequence[str]
@@ -21,6 +24,7 @@ class WorkerOptions:
     """The options of one worker process."""
 
     concurrency: int = 10  # tasks at a time, over all servers
+    max_share: float = 1.0  # of these, for the jobs of one task that has no share of its own
     name: str = ""  # in lists of workers
     only: Sequence[str] = ()  # patterns of tasks; empty: all
     exclude: Sequence[str] = ()  # patterns of tasks
@@ -32,5 +36,6 @@ class WorkerOptions:
     def __post_init__(self) -> None:
         if self.concurrency < 1:
             raise ValueError("a worker runs at least one task at a time")
+        arguments.share(self.max_share)
         if min(self.stop_timeout, self.max_tasks, self.max_memory) < 0:
             raise ValueError("the limits of a worker must not be negative")

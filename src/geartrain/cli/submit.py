@@ -38,6 +38,8 @@ background jobs.
 
 - `geartrain submit quote ACME --expires 10m` is not run if no worker is free within ten minutes
 
+- `geartrain submit import data.csv --partition acme` takes turns with jobs of other partitions
+
 - `geartrain submit mail '{{"to": "ada"}}' --delay 10m --json | jq -r .handle`
 """
 
@@ -82,6 +84,12 @@ def submit(
     keep_for: Annotated[
         str, typer.Option(metavar="TIME", help="Keep its record and result for this time at least.", show_default=False)
     ] = "",
+    partition: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Tenant, account or host: partitions of a function take turns.", show_default=False
+        ),
+    ] = "",
     server: remote.Server = remote.DEFAULT_URL,
     json: remote.Json = False,
 ) -> None:
@@ -101,6 +109,7 @@ def submit(
         "timeout": formatting.parse_duration(timeout, "--timeout") or None,
         "expires": formatting.parse_duration(expires, "--expires") or None,
         "keep_for": formatting.parse_duration(keep_for, "--keep-for") or None,
+        "partition": partition.encode("utf-8", "surrogateescape"),
     }
     submitter = _Submitter(function, options, formatting.parse_duration(patience, "--patience") or None, json)
     if lines:

@@ -29,6 +29,8 @@ With `--processes`, a process that dies is replaced, and the server gives its jo
 
 - `geartrain work shop.tasks:app --processes 4 --concurrency 20`
 
+- `geartrain work shop.tasks:app --concurrency 20 --max-share 0.5` runs at most ten jobs of one task at a time
+
 - `geartrain work shop.tasks:app --only 'mail.*' --exclude mail.archive`
 
 - `geartrain work shop.tasks:app --reload --log-level debug` for development
@@ -70,6 +72,16 @@ def work(
         str,
         typer.Option(metavar="TIME", help="Kill the command and fail the job after this time.", show_default=False),
     ] = "",
+    max_share: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            metavar="SHARE",
+            help="Share of these slots that jobs of one function or task may take, such as 0.5. [default: all]",
+            show_default=False,
+        ),
+    ] = 1.0,
     name: Annotated[str, typer.Option(metavar="NAME", help="The worker's name in lists.", show_default=False)] = "",
     processes: Annotated[
         int, _option("--processes", "-p", min=1, metavar="N", help="Processes to run. [default: 1]")
@@ -99,13 +111,15 @@ def work(
     server: remote.OptionalServer = None,
 ) -> None:
     """Run a worker: a command for each job of some functions, or the tasks of an App."""
+    if not max_share:
+        raise typer.BadParameter("a share of the slots is above 0 and at most 1", param_hint="--max-share")
     functions, command = _split(what)
     seconds = formatting.parse_duration(timeout, "--timeout")
     if command:
         from geartrain.cli import work_command
 
         url = server or remote.DEFAULT_URL
-        asyncio.run(work_command.run(url, functions, command, concurrency or 1, seconds, name))
+        asyncio.run(work_command.run(url, functions, command, concurrency or 1, seconds, name, max_share))
         return
     if len(functions) != 1 or ":" not in functions[0]:
         raise typer.BadParameter(
@@ -116,6 +130,7 @@ def work(
         server,
         {
             "concurrency": concurrency or _TASKS_AT_ONCE,
+            "max_share": max_share,
             "name": name,
             "only": _words(only),
             "exclude": _words(exclude),

@@ -12,7 +12,13 @@ _REASON_LIMIT: Final = 2000  # characters from the end of a command's stderr
 
 
 async def run(
-    server: str, functions: list[str], command: list[str], concurrency: int, timeout: float, name: str
+    server: str,
+    functions: list[str],
+    command: list[str],
+    concurrency: int,
+    timeout: float,
+    name: str,
+    max_share: float,
 ) -> None:
     from geartrain.client.async_worker import AsyncWorker
 
@@ -21,7 +27,7 @@ async def run(
 
     worker = AsyncWorker(*server.split(","), concurrency=concurrency, name=name or f"{command[0]}@{os.getpid()}")
     for function in functions:
-        worker.register(function, execute, timeout=timeout)
+        worker.register(function, execute, timeout=timeout, max_share=max_share)
     print(f"working on {', '.join(functions)} for {server}", file=sys.stderr)
     await worker.run()
 

@@ -4,7 +4,7 @@ import datetime
 import time
 from typing import Final
 
-from geartrain.client.order import Capabilities, Order
+from geartrain.client.order import PARTITION_FROM_UNIQUE, Capabilities, Order
 from geartrain.client.protocols import registry
 from geartrain.client.protocols.base import ClientProtocol
 from geartrain.errors import UnsupportedError
@@ -16,6 +16,7 @@ Duration = float | datetime.timedelta
 Lifetime = Duration | datetime.datetime  # until a job expires
 
 LONGEST_KEPT: Final = 366 * 86_400  # seconds; servers refuse more
+LONGEST_PARTITION: Final = 255  # bytes; servers refuse more
 
 # How error messages call a capability.
 FEATURES: Final = {
@@ -27,6 +28,7 @@ FEATURES: Final = {
     "timeout": "a time limit for a single job",
     "expires": "jobs that expire",
     "keep_for": "how long a result is kept",
+    "partition": "partitions",
     "status": "the status of a job",
     "cancel": "cancelling a job",
     "result_later": "the result of a background job",
@@ -35,6 +37,9 @@ FEATURES: Final = {
     "failure": "reporting a failure to the client",
     "reschedule": "rescheduling a job by its worker",
 }
+
+# What to do where a capability is missing, instead of changing the protocol.
+_WAYS_OUT: Final = {"partition": f"; or {PARTITION_FROM_UNIQUE}"}
 
 
 def encoded(text: Text) -> bytes:
@@ -104,6 +109,27 @@ def keep_seconds(duration: Duration | None) -> float:
     return seconds(duration)
 
 
+def partition(name: Text) -> bytes:
+    """The name of a partition.
+
+    >>> partition("acme")
+    b'acme'
+    """
+    encoded_name = encoded(name)
+    if len(encoded_name) > LONGEST_PARTITION:
+        raise ValueError(
+            f"the name of a partition has at most {LONGEST_PARTITION} bytes; this one has {len(encoded_name)}"
+        )
+    return encoded_name
+
+
+def share(max_share: float) -> float:
+    """A share of a worker's slots."""
+    if not 0 < max_share <= 1:
+        raise ValueError(f"max_share is a share of the worker's slots, above 0 and at most 1, not {max_share!r}")
+    return max_share
+
+
 def priority(level: Priority | str) -> Priority:
     """A priority, or the one of this name."""
     if isinstance(level, Priority):
@@ -131,6 +157,8 @@ def check(order: Order, protocol: type[ClientProtocol], name: str) -> None:
         raise unsupported("expires", name)
     if order.keep_for and not can.keep_for:
         raise unsupported("keep_for", name)
+    if order.partition and not can.partition:
+        raise unsupported("partition", name)
     reason = protocol.unsupported_reason(order)
     if reason:
         raise UnsupportedError(reason)
@@ -146,4 +174,5 @@ def unsupported(capability: str, protocol: str) -> UnsupportedError:
     """The error for a missing capability; it names the protocols that have it."""
     others = registry.protocols_with(capability)
     advice = f"; supported by {', '.join(others)}" if others else ""
-    return UnsupportedError(f"{protocol} does not support {FEATURES[capability]}{advice}")
+    way_out = _WAYS_OUT.get(capability, "")
+    return UnsupportedError(f"{protocol} does not support {FEATURES[capability]}{advice}{way_out}")

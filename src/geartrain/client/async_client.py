@@ -95,18 +95,20 @@ class AsyncClient:
         timeout: Duration | None = None,
         expires: Lifetime | None = None,
         keep_for: Duration | None = None,
+        partition: Text = b"",
         resubmit: bool = False,
     ) -> AsyncJob:
         """Submit a job; returns when the server has acknowledged it. A background job is durable there then.
 
         `at` or `delay` say when it may run, `timeout` how long a worker may take. No worker gets it after it `expires`,
         a time from now or a datetime: then its result is an ExpiredError. The server keeps the result of a background
-        job for the time `keep_for` at least. With `resubmit` the job is submitted again when the connection breaks
+        job for the time `keep_for` at least. Partitions of a function take turns; a `partition` is the name of a
+        tenant, an account or a host. With `resubmit` the job is submitted again when the connection breaks
         before it ended, even though it may have run already.
         """
         order = self.order(
             function, payload, background=background, priority=priority, unique=unique, at=at, delay=delay,
-            timeout=timeout, expires=expires, keep_for=keep_for,
+            timeout=timeout, expires=expires, keep_for=keep_for, partition=partition,
         )  # fmt: skip
         return await self.submit_order(order, resubmit)
 
@@ -134,11 +136,13 @@ class AsyncClient:
         priority: Priority | str = Priority.NORMAL,
         unique: Text = b"",
         timeout: Duration | None = None,
+        partition: Text = b"",
         resubmit: bool = False,
     ) -> bytes:
         """Submit a foreground job and wait for its result, at most `wait` seconds."""
         job = await self.submit(
-            function, payload, priority=priority, unique=unique, timeout=timeout, resubmit=resubmit
+            function, payload, priority=priority, unique=unique, timeout=timeout, partition=partition,
+            resubmit=resubmit,
         )  # fmt: skip
         try:
             return await job.result(wait)
@@ -205,6 +209,7 @@ class AsyncClient:
         timeout: Duration | None = None,
         expires: Lifetime | None = None,
         keep_for: Duration | None = None,
+        partition: Text = b"",
     ) -> Order:
         """Make an order for `submit_many`; an UnsupportedError if the protocol cannot express it."""
         order = Order(
@@ -220,6 +225,8 @@ class AsyncClient:
             order.expires_at = arguments.expires_at(expires, order.run_at, time.time())
         if keep_for is not None:
             order.keep_for = arguments.keep_for(keep_for, background)
+        if partition:
+            order.partition = arguments.partition(partition)
         arguments.check(order, self._class, self.protocol)
         return order
 

@@ -16,6 +16,7 @@ import asyncio
 import contextlib
 import inspect
 import logging
+import math
 import os
 import socket
 import ssl
@@ -91,7 +92,8 @@ class AsyncWorker:
         # Raises now for unusable files.
         self._credentials = [credentials_for(server, tls, token) for server in self._addresses]
         self._functions: dict[bytes, RegisteredFunction] = {}
-        self._keepers: list[ConnectionKeeper] = []  # one for each server
+        # One for each server, and for each function with a share.
+        self._keepers: list[ConnectionKeeper] = []
         self._keeper_tasks: list[asyncio.Task[None]] = []
         self._jobs = RunningJobs(self._functions, concurrency, tracebacks)
         self._stop_requests = 0
@@ -102,36 +104,63 @@ class AsyncWorker:
 
     # Functions
 
-    def register(self, function: Text, call: Function, *, timeout: Duration = 0.0, mode: str = "") -> None:
-        """Run jobs of this function; may be called at any time. `timeout` is how long one of its jobs may take."""
+    def register(
+        self, function: Text, call: Function, *, timeout: Duration = 0.0, mode: str = "", max_share: float = 1.0
+    ) -> None:
+        """Run jobs of this function; may be called at any time. `timeout` is how long one of its jobs may take.
+
+        Its jobs take at most `max_share` of the worker's slots, but at least one: with 0.5, half of `concurrency`. Such
+        a function has a connection of its own to each server.
+        """
         asynchronous = inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004
         name = arguments.encoded(function)
         limit = arguments.seconds(timeout)
-        self._functions[name] = RegisteredFunction(
-            call, limit, "coroutine" if asynchronous else _checked(mode or self._mode)
-        )
-        for connection in self._open_connections():
+        mode = "coroutine" if asynchronous else _checked(mode or self._mode)
+        share = 0.0 if arguments.share(max_share) == 1.0 else max_share
+        old = self._functions.get(name)
+        if old is not None and old.max_share != share and self._keepers:
+            raise ValueError(f"{name!r} cannot have another share of the slots while the worker runs")
+        self._functions[name] = RegisteredFunction(call, limit, mode, share)
+        for connection in self._open_connections(name):
             connection.protocol.register(name, limit)
+        if self._keepers and share and not any(keeper.function == name for keeper in self._keepers):
+            self._start_keepers(self._keepers_for(name))
 
     def unregister(self, function: Text) -> None:
         """Take no more jobs of this function; running ones go on."""
         name = arguments.encoded(function)
-        if self._functions.pop(name, None) is not None:
-            for connection in self._open_connections():
+        if name in self._functions:
+            for connection in self._open_connections(name):
                 connection.protocol.unregister(name)
+            del self._functions[name]
 
-    def function(self, name: Text = "", *, timeout: Duration = 0.0, mode: str = "") -> Callable[[F], F]:
+    def function(
+        self, name: Text = "", *, timeout: Duration = 0.0, mode: str = "", max_share: float = 1.0
+    ) -> Callable[[F], F]:
         """Register the decorated function; the default name is its own."""
 
         def decorate(call: F) -> F:
-            self.register(name or getattr(call, "__name__", ""), call, timeout=timeout, mode=mode)
+            self.register(name or getattr(call, "__name__", ""), call, timeout=timeout, mode=mode, max_share=max_share)
             return call
 
         return decorate
 
-    def timeouts(self) -> dict[bytes, float]:
-        """The time limits of the registered functions, by name."""
-        return {name: function.timeout for name, function in self._functions.items()}
+    def timeouts(self, only: bytes | None) -> dict[bytes, float]:
+        """The functions to register on a connection, with their time limits: one with a share, or those without."""
+        return {name: function.timeout for name, function in self._functions.items() if self._owner(name) == only}
+
+    def _slots_of(self, function: bytes | None) -> Slots:
+        """The slots of a connection: those of the worker, or the part of them for a function with a share."""
+        if function is None:
+            return self.slots
+        # An inexact product must not cost a slot: 0.29 of 100 is 28.999999999999996.
+        return self.slots.part(
+            function, max(math.floor(self.concurrency * self._functions[function].max_share + 1e-9), 1)
+        )
+
+    def _owner(self, name: bytes) -> bytes | None:
+        """The `function` of the connections that have a function."""
+        return name if self._functions[name].max_share else None
 
     # Start and stop
 
@@ -147,12 +176,21 @@ class AsyncWorker:
             return
         self._stopping, self._aborting = asyncio.Event(), asyncio.Event()
         self._refusal, self._refused = None, asyncio.Event()
-        self._keepers = [
-            ConnectionKeeper(self, server, credentials)
-            for server, credentials in zip(self._addresses, self._credentials, strict=True)
-        ]
+        shared = [name for name in self._functions if self._owner(name) is not None]
+        self._start_keepers([keeper for name in (None, *shared) for keeper in self._keepers_for(name)])
         self._apply_stop_requests()
-        self._keeper_tasks = [asyncio.create_task(keeper.run()) for keeper in self._keepers]
+
+    def _keepers_for(self, function: bytes | None) -> list[ConnectionKeeper]:
+        servers = zip(self._addresses, self._credentials, strict=True)
+        slots = self._slots_of(function)
+        return [ConnectionKeeper(self, server, credentials, slots, function) for server, credentials in servers]
+
+    def _start_keepers(self, keepers: list[ConnectionKeeper]) -> None:
+        for keeper in keepers:
+            if self._stopping is not None and self._stopping.is_set():
+                keeper.stop_fetching()
+            self._keepers.append(keeper)
+            self._keeper_tasks.append(asyncio.create_task(keeper.run()))
 
     async def ready(self) -> None:
         """Wait until the worker is connected to all its servers; an AuthenticationError if one refuses its token."""
@@ -265,8 +303,11 @@ class AsyncWorker:
             if self._stop_requests > 1:
                 self._aborting.set()
 
-    def _open_connections(self) -> list[WorkerConnection]:
-        return [keeper.open_connection for keeper in self._keepers if keeper.open_connection is not None]
+    def _open_connections(self, function: bytes) -> list[WorkerConnection]:
+        """Those that have a function."""
+        owner = self._owner(function)
+        keepers = [keeper for keeper in self._keepers if keeper.function == owner]
+        return [keeper.open_connection for keeper in keepers if keeper.open_connection is not None]
 
 
 def _checked(mode: str) -> str:

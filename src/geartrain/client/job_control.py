@@ -55,7 +55,9 @@ class JobControl:
         from geartrain import jsonbytes
 
         if not await self.knows(server):
-            raise UnsupportedError(f"{server.address} is no Geartrain: it has neither expires nor keep_for")
+            raise UnsupportedError(
+                f"{server.address} is no Geartrain: it has neither expires nor keep_for nor partitions"
+            )
         handle = await self._ask(
             server,
             "submit",
@@ -66,6 +68,8 @@ class JobControl:
             run_at=order.run_at,
             expires_at=order.expires_at,
             keep_for=order.keep_for,
+            # Servers of older versions refuse this argument.
+            **({"partition": jsonbytes.encode(order.partition)} if order.partition else {}),
         )
         return Acceptance(jsonbytes.decode(handle), order.function, order.unique)
 

@@ -19,6 +19,7 @@ class Order:
     timeout: float = 0.0  # seconds a worker may take; 0: no limit
     expires_at: float = 0.0  # epoch seconds; no worker gets it from then on; 0: it does not expire
     keep_for: float = 0.0  # seconds that the record is kept at least; 0: as the server's settings say
+    partition: bytes = b""  # jobs of different partitions of a function take turns; empty: none
 
 
 class Acceptance(NamedTuple):
@@ -28,6 +29,11 @@ class Acceptance(NamedTuple):
     function: bytes
     unique: bytes = b""
 
+
+# How a job gets a partition that its client cannot send, for error messages.
+PARTITION_FROM_UNIQUE: Final = (
+    "let the server read it from unique keys: geartrain limit FUNCTION --partition-from-unique :"
+)
 
 # The states of jobs that have not ended.
 LIVING: Final = frozenset({"scheduled", "queued", "running"})
@@ -67,6 +73,7 @@ class Capabilities(NamedTuple):
     timeout: bool = False
     expires: bool = False  # a time to live
     keep_for: bool = False  # how long a record is kept
+    partition: bool = False  # a tenant, account or host
     status: bool = False
     cancel: bool = False
     result_later: bool = False  # the result of a background job can be fetched

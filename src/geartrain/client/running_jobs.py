@@ -30,6 +30,7 @@ class RegisteredFunction(NamedTuple):
     call: Function
     timeout: float  # seconds a job may take; 0: no limit
     mode: str  # "coroutine" or one of `async_worker.MODES`
+    max_share: float = 0.0  # of the worker's slots; 0: all of them
 
 
 class RunningJob:

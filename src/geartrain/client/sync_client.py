@@ -132,12 +132,13 @@ class Client:
         timeout: Duration | None = None,
         expires: Lifetime | None = None,
         keep_for: Duration | None = None,
+        partition: Text = b"",
         resubmit: bool = False,
     ) -> SyncJob:
         """Submit a job; returns when the server has acknowledged it. See `AsyncClient.submit`."""
         order = self._client.order(
             function, payload, background=background, priority=priority, unique=unique, at=at, delay=delay,
-            timeout=timeout, expires=expires, keep_for=keep_for,
+            timeout=timeout, expires=expires, keep_for=keep_for, partition=partition,
         )  # fmt: skip
         return SyncJob(self._loop.call(self._client.submit_order(order, resubmit)), self._loop)
 
@@ -150,12 +151,20 @@ class Client:
         priority: Priority | str = Priority.NORMAL,
         unique: Text = b"",
         timeout: Duration | None = None,
+        partition: Text = b"",
         resubmit: bool = False,
     ) -> bytes:
         """Submit a foreground job and wait for its result, at most `wait` seconds."""
         return self._loop.call(
             self._client.run(
-                function, payload, wait=wait, priority=priority, unique=unique, timeout=timeout, resubmit=resubmit
+                function,
+                payload,
+                wait=wait,
+                priority=priority,
+                unique=unique,
+                timeout=timeout,
+                partition=partition,
+                resubmit=resubmit,
             )
         )
 
@@ -191,11 +200,14 @@ class Client:
         at: Moment | None = None,
         delay: Duration | None = None,
         timeout: Duration | None = None,
+        expires: Lifetime | None = None,
+        keep_for: Duration | None = None,
+        partition: Text = b"",
     ) -> Order:
         """Make an order for `submit_many`; an UnsupportedError if the protocol cannot express it."""
         return self._client.order(
             function, payload, background=background, priority=priority, unique=unique, at=at, delay=delay,
-            timeout=timeout,
+            timeout=timeout, expires=expires, keep_for=keep_for, partition=partition,
         )  # fmt: skip
 
     def job(self, handle: Text, function: Text = b"", unique: Text = b"", server: str = "") -> SyncJob:

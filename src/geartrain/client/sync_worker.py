@@ -50,19 +50,26 @@ class Worker:
     def name(self) -> str:
         return self._worker.name
 
-    def register(self, function: Text, call: Function, *, timeout: Duration = 0.0, mode: str = "") -> None:
-        """Run jobs of this function; may be called at any time. `timeout` is how long one of its jobs may take."""
-        self._do(lambda: self._worker.register(function, call, timeout=timeout, mode=mode))
+    def register(
+        self, function: Text, call: Function, *, timeout: Duration = 0.0, mode: str = "", max_share: float = 1.0
+    ) -> None:
+        """Run jobs of this function; may be called at any time. `timeout` is how long one of its jobs may take.
+
+        Its jobs take at most `max_share` of the worker's slots, but at least one.
+        """
+        self._do(lambda: self._worker.register(function, call, timeout=timeout, mode=mode, max_share=max_share))
 
     def unregister(self, function: Text) -> None:
         """Take no more jobs of this function; running ones go on."""
         self._do(lambda: self._worker.unregister(function))
 
-    def function(self, name: Text = "", *, timeout: Duration = 0.0, mode: str = "") -> Callable[[F], F]:
+    def function(
+        self, name: Text = "", *, timeout: Duration = 0.0, mode: str = "", max_share: float = 1.0
+    ) -> Callable[[F], F]:
         """Register the decorated function; the default name is its own."""
 
         def decorate(call: F) -> F:
-            self.register(name or getattr(call, "__name__", ""), call, timeout=timeout, mode=mode)
+            self.register(name or getattr(call, "__name__", ""), call, timeout=timeout, mode=mode, max_share=max_share)
             return call
 
         return decorate

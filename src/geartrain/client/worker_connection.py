@@ -14,6 +14,7 @@ from geartrain.client.credentials import Credentials
 from geartrain.client.protocols import registry
 from geartrain.client.protocols.base import Assignment, WorkerProtocol
 from geartrain.client.server_pool import CONNECTION_ERRORS
+from geartrain.client.slots import Slots
 from geartrain.errors import AuthenticationError
 
 if TYPE_CHECKING:
@@ -25,11 +26,11 @@ _log = logging.getLogger("geartrain.worker")
 class WorkerConnection:
     """One connection of a worker, from its opening to its end. It is the JobRunner of its protocol."""
 
-    def __init__(self, worker: "AsyncWorker", address: Address, credentials: Credentials) -> None:
+    def __init__(self, worker: "AsyncWorker", address: Address, credentials: Credentials, slots: Slots) -> None:
         self._worker = worker
         protocol = registry.worker_class(address)
-        self.protocol: WorkerProtocol = protocol(address, self._lost, self, worker.name.encode(), worker.slots.total)
-        self.protocol.slots = worker.slots
+        self.protocol: WorkerProtocol = protocol(address, self._lost, self, worker.name.encode(), slots.total)
+        self.protocol.slots = slots
         self.protocol.tls, self.protocol.token = credentials.tls, credentials.token
         self._watch = CancelWatch(address, credentials, self.revoked)
         self.ended: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()  # its result says why
@@ -80,10 +81,23 @@ class WorkerConnection:
 
 
 class ConnectionKeeper:
-    """Keeps a worker connected to one server, with growing delays while the server cannot be reached."""
+    """Keeps a worker connected to one server, with growing delays while the server cannot be reached.
 
-    def __init__(self, worker: "AsyncWorker", address: Address, credentials: Credentials) -> None:
+    A function whose jobs may take only a share of the worker's slots has a connection of its own, since a server sends
+    jobs of any function that a connection has registered.
+    """
+
+    def __init__(
+        self,
+        worker: "AsyncWorker",
+        address: Address,
+        credentials: Credentials,
+        slots: Slots,
+        function: bytes | None = None,
+    ) -> None:
         self.address = address
+        self.slots = slots
+        self.function = function  # the only one of this connection; None: all that have no share
         self.connection: WorkerConnection | None = None  # the last that was opened
         self.connected = asyncio.Event()  # and the functions are registered
         self._worker = worker
@@ -109,9 +123,9 @@ class ConnectionKeeper:
 
     async def _run_connection(self) -> None:
         """Open a connection, and return when it has ended."""
-        connection = WorkerConnection(self._worker, self.address, self._credentials)
+        connection = WorkerConnection(self._worker, self.address, self._credentials, self.slots)
         try:
-            await connection.protocol.open(self._worker.timeouts())
+            await connection.protocol.open(self._worker.timeouts(self.function))
         except AuthenticationError as error:
             _log.error("stopping: %s", error)
             self._stopping = True

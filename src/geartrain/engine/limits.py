@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from geartrain.engine.rate import Rate
+from geartrain.rates import Rate
 
 
 class FlowLimits(NamedTuple):

@@ -4,7 +4,7 @@ import secrets
 from typing import Any, Final, NamedTuple
 
 from geartrain.app.call import Call
-from geartrain.client.order import Order
+from geartrain.client.order import PARTITION_FROM_UNIQUE, Order
 from geartrain.model import Priority
 
 NAME: Final = "geartrain_outbox"
@@ -94,6 +94,8 @@ def new_values(job: Call[Any] | Order) -> tuple[Any, ...]:
     order = job.order() if isinstance(job, Call) else job
     if not order.background:
         raise ValueError("a job of the outbox runs in the background: nothing can wait for it in a transaction")
+    if order.partition:
+        raise ValueError(f"a job of the outbox has no partition: leave it out, and {PARTITION_FROM_UNIQUE}")
     unique = order.unique or f"outbox-{secrets.token_hex(16)}".encode()
     return (
         order.function, order.payload, int(order.priority), unique, not order.unique, order.run_at, order.expires_at,

@@ -109,6 +109,10 @@ def test_dependencies(fragments: dict[str, Any]) -> None:
     assert not vars(fragments["clock"].state)
 
 
+def test_partitions(fragments: dict[str, Any]) -> None:
+    assert fragments["run_two_tenants"]() == ["acme", "ada", "acme"]
+
+
 def test_calls_with_a_server(fragments: dict[str, Any], server: serving.ServerProcess) -> None:
     app: App = fragments["app"]
     app.urls = (server.url,)

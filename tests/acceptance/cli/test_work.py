@@ -1,5 +1,6 @@
 """`geartrain work`: a command for each job, and the tasks of an App."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -54,6 +55,20 @@ def test_a_command_that_does_not_exist_fails_the_job_and_not_the_worker(geartrai
 def test_a_command_that_takes_too_long_is_killed(geartrain: Geartrain, work: Work) -> None:
     work("slow", "--timeout", "300ms", "--", "sleep", "60")
     geartrain("submit", "slow", "--wait", code=CODE_JOB_FAILED)
+
+
+def test_a_share_of_the_slots_for_each_function(geartrain: Geartrain, work: Work, tmp_path: Path) -> None:
+    """The slow function fills its half of two slots, and the other one still runs."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    command = f'test "$GEARTRAIN_FUNCTION" = quick || cat {pipe}; echo done'
+    work("slow", "quick", "--concurrency", "2", "--max-share", "0.5", "--", "sh", "-c", command)
+    for _ in range(2):
+        geartrain("submit", "slow")
+    with pipe.open("w"):  # opens when a slow job reads
+        assert geartrain("submit", "quick", "--wait").out == b"done\n"
+        pipe.unlink()  # so that the second one does not wait for a writer
+    geartrain("work", "slow", "--max-share", "0", "--", "true", code=2)
 
 
 def test_the_environment_of_the_command(geartrain: Geartrain, work: Work) -> None:

@@ -25,6 +25,7 @@ ORDERS: list[tuple[dict[str, Any], str]] = [
     ({"at": 4e9, "background": True, "priority": "high"}, "no priority for a job that runs at a given time"),
     ({"unique": "x" * 65}, "at most 64 bytes, this one has 65"),
     ({"unique": "a\0b"}, "no NUL"),
+    ({"partition": "acme"}, "add background=True, or use http; or .* --partition-from-unique :$"),
 ]
 
 

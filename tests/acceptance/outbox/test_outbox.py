@@ -119,6 +119,15 @@ async def test_options_of_a_call_and_plain_jobs(database: OutboxDatabase, url: s
 
 
 @async_test
+async def test_a_job_with_a_partition_is_refused(database: OutboxDatabase, url: str) -> None:
+    async with AsyncClient(url) as client:
+        order = client.order("f", background=True, partition="acme")
+    with pytest.raises(ValueError, match="has no partition: leave it out, and let the server"):
+        database.submit(order)
+    assert database.waiting == 0
+
+
+@async_test
 async def test_a_job_that_is_refused_stays_with_the_reason_and_is_tried_again(
     database: OutboxDatabase, http: str, peer: Peer, app: App, receipt: Any
 ) -> None:

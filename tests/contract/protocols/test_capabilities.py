@@ -26,6 +26,7 @@ WISHES: dict[str, dict[str, Any]] = {
     "timeout": {"timeout": 60.0},
     "expires": {"expires": 60.0, "background": True},
     "keep_for": {"keep_for": 60.0, "background": True},
+    "partition": {"partition": "acme", "background": True},
 }
 QUESTIONS = {"status": "status", "cancel": "cancel", "result_later": "result"}
 ODD_NAMES = (

@@ -1,7 +1,7 @@
 """The naive model: limits of functions and partitions, counted anew each time."""
 
 from geartrain.engine.limits import FlowLimits
-from geartrain.engine.rate import Rate
+from geartrain.rates import Rate
 from tests.property.naive.crews import NaiveState
 from tests.property.naive.records import NaiveBucket, NaiveJob, NaiveLimited, NaivePartition
 

@@ -3,8 +3,8 @@
 import dataclasses
 
 from geartrain.engine.limits import FlowLimits
-from geartrain.engine.rate import Rate
 from geartrain.model import Expiry
+from geartrain.rates import Rate
 
 NEVER = float("inf")
 

@@ -6,7 +6,7 @@ from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
 from geartrain.engine.limits import FlowLimits
 from geartrain.engine.policy import FunctionPolicy
-from geartrain.engine.rate import Rate
+from geartrain.rates import Rate
 from tests.unit.engine.recording import NOW, RecordingWorker
 
 

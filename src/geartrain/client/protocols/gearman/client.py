@@ -13,7 +13,7 @@ from typing import Final
 
 from geartrain.address import Address
 from geartrain.client.job_events import Completed, Data, Event, Failed, Progressed, Warned
-from geartrain.client.order import Acceptance, Order, Status
+from geartrain.client.order import PARTITION_FROM_UNIQUE, Acceptance, Order, Status
 from geartrain.client.protocols.base import ClientProtocol, JobListener, Lost
 from geartrain.client.protocols.connection import ServerConnection
 from geartrain.client.protocols.gearman.authentication import Authentication
@@ -51,6 +51,11 @@ class Client(ClientProtocol):
             return "gearman runs a job at a given time only in the background: add background=True"
         if order.expires_at and not order.background:
             return "over gearman only a background job can expire: add background=True, or use http"
+        if order.partition and not order.background:
+            return (
+                "over gearman only a background job can have a partition: add background=True, or use http; "
+                f"or {PARTITION_FROM_UNIQUE}"
+            )
         if order.run_at and order.priority is not Priority.NORMAL:
             return "gearman has no priority for a job that runs at a given time"
         if b"\0" in order.function or b"\0" in order.unique:
@@ -60,8 +65,8 @@ class Client(ClientProtocol):
         return ""
 
     def needs_control(self, order: Order) -> bool:
-        """A time to live, and how long a record is kept: Gearman has no fields for them."""
-        return order.expires_at != 0.0 or order.keep_for != 0.0
+        """A time to live, how long a record is kept, and a partition: Gearman has no fields for them."""
+        return order.expires_at != 0.0 or order.keep_for != 0.0 or order.partition != b""
 
     async def open(self) -> None:
         """Connect, and ask for options: any Gearman server answers this, if only with errors."""

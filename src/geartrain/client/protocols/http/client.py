@@ -24,8 +24,8 @@ from geartrain.errors import ClientError, ResultGoneError, ServerGoneError
 from geartrain.wire.event_stream import EventStream
 
 CLIENT: Final = Capabilities(
-    background=True, priority=True, unique=True, run_at=True, timeout=True, expires=True, keep_for=True, status=True,
-    cancel=True, result_later=True, failure=True,
+    background=True, priority=True, unique=True, run_at=True, timeout=True, expires=True, keep_for=True, partition=True,
+    status=True, cancel=True, result_later=True, failure=True,
 )  # fmt: skip
 
 _LONGEST_WAIT: Final = 300  # seconds; the server allows no more
@@ -246,6 +246,8 @@ def _submission(order: Order) -> dict[str, Any]:
         fields["expires_at"] = order.expires_at
     if order.keep_for:
         fields["keep_for"] = order.keep_for
+    if order.partition:
+        fields["partition"] = jsonbytes.encode(order.partition)
     return {**fields, "priority": order.priority.name.lower(), "timeout": order.timeout}
 
 
