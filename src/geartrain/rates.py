@@ -6,16 +6,13 @@ bucket is full again. A job may start when that is less than a whole bucket away
 >>> rate = Rate.parse("2/s")
 >>> rate.interval, rate.burst
 (0.5, 1)
->>> next_at = rate.after(0.0, now=100.0)
->>> rate.due_at(next_at)
+>>> rate.due_at(next_at=100.0 + rate.interval)  # one has started
 100.5
 
 Three at once, and the fourth one when half a second has passed:
 
->>> rate, next_at = Rate.parse("2/s", burst=3), 0.0
->>> for _ in range(3):
-...     next_at = rate.after(next_at, now=100.0)
->>> rate.due_at(next_at)
+>>> rate = Rate.parse("2/s", burst=3)
+>>> rate.due_at(next_at=100.0 + 3 * rate.interval)
 100.5
 """
 
@@ -52,13 +49,14 @@ class Rate(NamedTuple):
             raise ValueError(f"a burst must be 1 to {MOST:,} jobs: {burst}")
         return cls(UNITS[unit] / int(count), burst)
 
-    def after(self, next_at: float, now: float) -> float:
-        """A job starts now: return the new `next_at`."""
-        return max(next_at, now) + self.interval
+    @property
+    def spare(self) -> float:
+        """By how many seconds `next_at` may be in the future when a job starts."""
+        return (self.burst - 1) * self.interval
 
     def due_at(self, next_at: float) -> float:
         """When the next job may start; it may now, if that is not later than now."""
-        return next_at - (self.burst - 1) * self.interval
+        return next_at - self.spare
 
     def allowed(self, next_at: float, now: float) -> int:
         """How many jobs may start now, if one may.

@@ -60,7 +60,8 @@ def _partitions(engine: Engine, function: Function, partitions: Partitions, jobs
 def _at_rest(engine: Engine, rests: bool, at_limit: bool, rate: Rate | None, next_at: float, awaited_at: float) -> None:
     """Whether it is at its limit may have changed with the time, and not otherwise, since it was looked at."""
     if rests:
-        assert at_limit or (rate is not None and awaited_at), "it would rest for ever"
+        in_time = rate is not None and 0.0 < awaited_at <= rate.due_at(next_at)
+        assert at_limit or in_time, "it would rest for too long"
     else:
         assert not at_limit
         assert rate is None or rate.due_at(next_at) <= engine.now

@@ -22,12 +22,32 @@ from geartrain.engine.waking import WorkerWaking
 class FunctionFlow:
     """The limits of a function, and what they have allowed so far."""
 
-    __slots__ = ("awaited_at", "limits", "next_at")
+    __slots__ = (
+        "awaited_at",
+        "interval",
+        "limits",
+        "max_running",
+        "next_at",
+        "partition_interval",
+        "partition_max_running",
+        "partition_spare",
+        "spare",
+    )
 
     def __init__(self) -> None:
-        self.limits = FlowLimits()
         self.next_at = 0.0  # see `Rate`
         self.awaited_at = 0.0  # when it will be looked at, because its rate allows another job; 0: it will not
+        self.change(FlowLimits())
+
+    def change(self, limits: FlowLimits) -> None:
+        """Set the limits, and what every job that starts needs of them."""
+        self.limits = limits
+        self.max_running = limits.max_running
+        self.partition_max_running = limits.max_running_per_partition
+        rate, each = limits.rate, limits.rate_per_partition
+        # Seconds between two jobs (0: no rate), and by how much `next_at` may be in the future.
+        self.interval, self.spare = (0.0, 0.0) if rate is None else (rate.interval, rate.spare)
+        self.partition_interval, self.partition_spare = (0.0, 0.0) if each is None else (each.interval, each.spare)
 
     def assignable(self, function: Function, now: float) -> int:
         """How many of the queued jobs may be assigned, at most. The function must not rest."""
@@ -60,7 +80,7 @@ class FlowControl(WorkerWaking):
             if limits == FlowLimits():
                 return
             flow = function.flow = FunctionFlow()
-        flow.limits = limits
+        flow.change(limits)
         flow.awaited_at = 0.0  # it may be too late for another rate
         if limits.rate is None:
             flow.next_at = 0.0
@@ -97,27 +117,38 @@ class FlowControl(WorkerWaking):
         return partitions
 
     def count_start(self, function: Function, flow: FunctionFlow, job: LiveJob) -> None:
-        """A job of a limited function has started; it is counted as running."""
-        limits = flow.limits
-        if limits.rate is not None:
-            flow.next_at = limits.rate.after(flow.next_at, self.now)
-        self._check_function(function, flow)
+        """A job of a limited function has started; it is counted as running.
+
+        This is done for every job. What has not reached a limit needs no closer look.
+        """
+        now = self.now
+        at_limit = 0 < flow.max_running <= function.running
+        if flow.interval:
+            flow.next_at = max(flow.next_at, now) + flow.interval
+            at_limit = at_limit or flow.next_at - flow.spare > now
+        if at_limit or function.full:
+            self._check_function(function, flow)
         partitions = function.partitions
         if partitions is not None and partitions.is_limited:
             partition = partitions.get(job.partition)
             partition.running += 1
-            if limits.rate_per_partition is not None:
-                partition.next_at = limits.rate_per_partition.after(partition.next_at, self.now)
-            self._check_partition(function, partitions, partition, limits)
+            at_limit = 0 < flow.partition_max_running <= partition.running
+            if flow.partition_interval:
+                partition.next_at = max(partition.next_at, now) + flow.partition_interval
+                at_limit = at_limit or partition.next_at - flow.partition_spare > now
+            if at_limit or partition.held:
+                self._check_partition(function, partitions, partition, flow.limits)
 
     def count_end(self, function: Function, flow: FunctionFlow, job: LiveJob) -> None:
         """A job of a limited function no longer runs; it is counted no more."""
-        self._check_function(function, flow)
+        if function.full:
+            self._check_function(function, flow)
         partitions = function.partitions
         if partitions is not None and partitions.is_limited:
             partition = partitions.get(job.partition)
             partition.running -= 1
-            self._check_partition(function, partitions, partition, flow.limits)
+            if partition.held or not (partition.running or partition.queued):
+                self._check_partition(function, partitions, partition, flow.limits)
 
     def check_removed(self, function: Function, flow: FunctionFlow, job: LiveJob) -> None:
         """A queued job of a limited function is gone: its partition may have no jobs left."""

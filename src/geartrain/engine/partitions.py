@@ -118,9 +118,8 @@ class Partitions:
         self._changes += 1
         if not lane.jobs.size:
             self._end(queue, lane)
-        elif ring.last is not lane:
-            ring.remove(lane)
-            ring.append(lane)
+        else:
+            ring.rotate()
         return job
 
     def give_turn(self, queue: JobQueue, name: bytes) -> None:

@@ -258,6 +258,18 @@ class LinkedList(Generic[N]):
             node.next = first
             self.first = node
 
+    def rotate(self) -> None:
+        """Move the first node to the end; the list must not be empty."""
+        first, last = self.first, self.last
+        assert first is not None
+        assert last is not None
+        following = first.next
+        if following is not None:
+            self.first = cast(N | None, following)
+            following.previous = first.next = None
+            first.previous, last.next = last, first
+            self.last = first
+
     def remove(self, node: N) -> None:
         """Remove a node of this list."""
         previous, following = node.previous, node.next

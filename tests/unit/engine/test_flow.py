@@ -243,6 +243,74 @@ def test_a_rate_of_each_partition(scene: LimitScene) -> None:
     assert scene.payloads() == [b"a1"]
 
 
+def test_a_partition_that_was_empty_for_a_while_is_released_in_time(scene: LimitScene) -> None:
+    """It is to be forgotten when its bucket is full, which is later than the next job may start."""
+    scene.limit(FlowLimits(rate_per_partition=Rate(1.0, burst=3)))
+    scene.submit(2, b"a")
+    for job in scene.claim_all():
+        scene.engine.complete(scene.worker, job, b"")
+    scene.engine.now = NOW + 0.5
+    scene.submit(2, b"a")
+    assert scene.payloads() == [b"a0"]
+    assert scene.engine.deadline() == NOW + 1.0
+    scene.engine.tick(NOW + 1.0)
+    assert scene.payloads() == [b"a1"]
+
+
+def test_a_place_that_is_free_wakes_one_worker(scene: LimitScene) -> None:
+    """Others would find no job, and a thousand of them may be idle."""
+    scene.limit(FlowLimits(max_running=1))
+    scene.submit(5)
+    (job,) = scene.claim_all()
+    idle = [scene.idle_worker() for _ in range(3)]
+    scene.engine.complete(scene.worker, job, b"")
+    scene.engine.tick(scene.engine.now)
+    assert sum(worker.woken for worker in idle) == 1
+
+
+def test_a_partition_that_is_released_wakes_as_many_workers_as_it_may_have(scene: LimitScene) -> None:
+    scene.limit(FlowLimits(max_running_per_partition=2))
+    scene.submit(9, b"a")
+    first, second = scene.claim_all()
+    idle = [scene.idle_worker() for _ in range(4)]
+    scene.engine.complete(scene.worker, first, b"")
+    scene.engine.complete(scene.worker, second, b"")
+    scene.engine.tick(scene.engine.now)
+    assert sum(worker.woken for worker in idle) == 2
+
+
+def test_a_token_wakes_one_worker(scene: LimitScene) -> None:
+    scene.limit(FlowLimits(rate=Rate(1.0, burst=2)))
+    scene.submit(9)
+    assert len(scene.claim_all()) == 2
+    idle = [scene.idle_worker() for _ in range(3)]
+    scene.engine.tick(NOW + 1.0)
+    assert sum(worker.woken for worker in idle) == 1
+
+
+def test_jobs_count_that_are_held_by_a_worker_without_functions(scene: LimitScene) -> None:
+    """It stands for another server that runs a job whose home this one has become."""
+    holder = RecordingWorker()
+    job = LiveJob(7, b"H:localhost:7", b"mail", b"", b"", 1, True, NOW, NOW, "test")
+    job.partition = b"a"
+    scene.engine.restore(job, holder)
+    scene.limit(FlowLimits(max_running_per_partition=1))
+    scene.submit(1, b"a")
+    assert scene.claim_all() == []
+    scene.engine.complete(holder, job, b"")
+    assert scene.payloads() == [b"a0"]
+
+
+def test_a_rate_that_is_removed_and_set_again_begins_anew(scene: LimitScene) -> None:
+    limits = FlowLimits(max_running=9, rate=Rate(60.0))
+    scene.limit(limits)
+    scene.submit(2)
+    assert len(scene.claim_all()) == 1
+    scene.limit(FlowLimits(max_running=9))
+    scene.limit(limits)
+    assert len(scene.claim_all()) == 1
+
+
 def test_a_clock_that_is_set_changes_no_rate(scene: LimitScene) -> None:
     scene.limit(FlowLimits(rate=Rate.parse("1/m"), rate_per_partition=Rate.parse("1/m")))
     scene.submit(3, b"a")
