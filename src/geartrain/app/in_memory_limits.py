@@ -78,7 +78,7 @@ class InMemoryLimits:
         _CALLERS.set((*_CALLERS.get(), job))
         for rate, key in ((limits.start_rate, (name, None)), (limits.partition_rate, (name, partition_of(job)))):
             if rate is not None:
-                self._next_at[key] = rate.after(self._next_at.get(key, 0.0), now)
+                self._next_at[key] = max(self._next_at.get(key, 0.0), now) + rate.interval
 
     def ended(self, job: WaitingJob) -> None:
         """A job does not run any more."""
