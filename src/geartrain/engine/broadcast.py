@@ -45,3 +45,5 @@ class Broadcasts:
         for worker in self.copies.pop(job):
             if worker.running.remove(job):
                 worker.forgive_late(job.handle)
+            elif worker.inbox and job in worker.inbox:  # it would be valid again when the job is retried
+                worker.inbox.remove(job)

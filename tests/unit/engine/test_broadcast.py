@@ -4,7 +4,7 @@ import pytest
 
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
-from geartrain.model import Expiry, JobState
+from geartrain.model import Expiry, FailureAction, JobState
 from tests.unit.engine.recording import (
     NOW,
     RecordingJournal,
@@ -163,6 +163,18 @@ def test_a_worker_that_claims_too_late_gets_nothing(engine: Engine) -> None:
     assert engine.claim(two) is None
     assert not two.running
     assert not two.is_forgiven(job.handle), "it never had it"
+
+
+def test_a_copy_of_an_earlier_run_is_not_claimed(engine: Engine) -> None:
+    engine.policy.failures = FailureAction.DEAD
+    one, two = crowd(engine, 2, timeout=5.0)
+    job = engine.submit(b"b", background=True)
+    assert claim(engine, one) is job
+    engine.tick(NOW + 5)
+    engine.retry(job)
+    assert claim(engine, one) is job
+    assert engine.claim(two) is None, "its copy was of the run that has failed"
+    assert engine.broadcasts.copies == {job: {one}}
 
 
 def test_a_worker_that_sleeps_with_a_copy_in_its_inbox_is_woken(engine: Engine) -> None:
