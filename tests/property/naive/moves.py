@@ -52,6 +52,8 @@ class Moves(LimitMoves):
             worker.holding.remove(job)
             if job.shared:
                 worker.forgiven.add(job.handle)
+        for worker in self.guests(job):
+            worker.invited.remove(job)
         job.deadline = NEVER
         if before == "running":
             self.count_end(job)
