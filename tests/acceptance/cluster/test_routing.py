@@ -122,16 +122,21 @@ def test_dead_job(pair: Pair, command: str) -> None:
         assert dead_jobs(client) == []
         other.text(f"{command} job {handle.decode()}")
         assert other.line() == b"ERR UNKNOWN_JOB\r\n"
+        client.text(f"cancel job {handle.decode()}")  # other tests list all jobs
+        client.line()
 
 
 def test_retry_of_a_job_whose_key_is_in_use(pair: Pair) -> None:
     one, two = pair
     handle = dead_job(one, b"again")
     with Peer(one.port) as client, Peer(two.port) as other:
-        other.submit(b"again", b"key", kind=Kind.SUBMIT_JOB_BG)
+        holder = other.submit(b"again", b"key", kind=Kind.SUBMIT_JOB_BG)
         other.text(f"retry job {handle.decode()}")
         assert other.line().startswith(b"ERR UNIQUE_IN_USE")
         assert handle in dead_jobs(client)
+        for command in (f"cancel job {holder.decode()}", f"delete job {handle.decode()}"):
+            other.text(command)
+            assert other.line() == b"OK\r\n"
 
 
 def test_danga(pair: Pair) -> None:
