@@ -1,11 +1,16 @@
 """A job whose home is gone while another server runs it: its new home hears what became of it, whatever happened."""
 
+import pytest
+
+from geartrain import compiled
 from geartrain.doors.peer.link import PeerLink
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import QUEUED, RUNNING
 from geartrain.server.peers import LinkedServers
 from geartrain.store.shared import IdRange
 from tests.property.linked import GRACE, NODE_BITS, PlayedServer, PlayedWorker, World
+
+pytestmark = pytest.mark.skipif(compiled.form() == "compiled", reason="the run as plain Python has it")
 
 HOME, BORROWER, TAKER = range(3)
 FUNCTION = b"f"

@@ -11,6 +11,7 @@ from geartrain.maintenance.doctor.database import Database
 from geartrain.maintenance.doctor.finding import Check, Finding, Level
 from geartrain.store.contract import Batch, row
 from geartrain.store.postgresql import PostgresqlStore
+from geartrain.store.postgresql_schema import MIGRATIONS
 from geartrain.store.shared import Member
 from tests.contract.stores.factories import job
 from tests.support import postgres, postgres_pair, postgres_programs
@@ -54,7 +55,7 @@ def test_a_store_that_is_well(cluster: postgres.Cluster, schema_url: str) -> Non
     assert {name: finding for name, finding in found.items() if finding.level is not Level.OK} == {}
     assert found["server"].text.startswith(f"PostgreSQL {cluster.programs.version}")
     assert found["servers"].text.startswith("one (serving, leader")
-    assert found["layout"].text == f"layout 2 in schema {schema_url.rpartition('=')[2]}"
+    assert found["layout"].text == f"layout {len(MIGRATIONS)} in schema {schema_url.rpartition('=')[2]}"
 
 
 def test_before_the_first_start(schema_url: str) -> None:
