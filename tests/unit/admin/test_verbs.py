@@ -25,7 +25,8 @@ CALLED = [verb for verb in verbs.VERBS.values() if not verb.streams]
 # The names that clients of the control function rely on.
 NAMES = {
     "overview", "history", "system", "ping", "reload", "tail", "audit", "users", "dump", "load",
-    "functions", "function", "function_history", "pause", "resume", "limit", "configure", "drop",
+    "functions", "function", "function_history", "pause", "resume", "limit", "limit_running", "declare_limits",
+    "configure", "drop",
     "jobs", "failures", "job", "find", "submit", "watch", "payload", "result", "log",
     "cancel", "retry", "delete", "hasten", "bulk", "postpone", "bury", "add_log",
     "workers",
