@@ -21,8 +21,9 @@ _serial = itertools.count(1)
 class Books:
     """What the clients and workers of a run know."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: Fleet, loses_keys: bool = False) -> None:
         self.fleet = fleet
+        self._loses_keys = loses_keys
         self.ledger = Ledger()
         self.account = self.ledger.account
         self.keys = self.ledger.keys
@@ -42,7 +43,7 @@ class Books:
         unanswered = sum(not job.handle for job in self.account.jobs.values()) + self.keys.unanswered
         assert strangers <= unanswered, f"{when}: {strangers} jobs are new, but only {unanswered} were never answered"
         self._check_attempts(when)
-        problems = self.keys.twice(self._times_fenced()) + self.account.problems + self.keys.problems
+        problems = self.keys.twice(self._times_fenced(), self._loses_keys) + self.account.problems + self.keys.problems
         assert not problems, f"{when}: {problems[:10]}"
 
     def wait_until_whole(self, when: str, patience: float = PATIENCE) -> None:
@@ -88,8 +89,15 @@ class Books:
         # A server assigns nothing until it has renewed its lease, nor a job whose key it has not reserved yet.
         wait_for(is_drained, f"{when}: every job is assigned")
         self.commit()
+
         # The end of a job that ran elsewhere waits at that server until somebody has taken over from a home that died.
-        _wait_for_none(self._unstored_ends, when)
+        # One whose end was lost with its home runs again, so workers go on meanwhile.
+        def unstored_ends() -> str:
+            for member in self.fleet.alive:
+                self._take_all(member, given)
+            return self._unstored_ends()
+
+        _wait_for_none(unstored_ends, when)
         twice = [handle for handle, count in given.items() if count > 1]
         # On a busy machine a server may be taken for dead at any time, with the ends that it has not stored yet.
         if self._times_fenced() == before:

@@ -11,12 +11,15 @@ from tests.chaos.load import under_load
 EARLIEST, LATEST = 0.05, 0.5  # seconds of load before a fault, and after it
 
 
-def run(stage: Stage, faults: Mapping[str, Fault], rounds: int, then: Fault | None = None) -> None:
+def run(
+    stage: Stage, faults: Mapping[str, Fault], rounds: int, then: Fault | None = None, loses_keys: bool = False
+) -> None:
     """Each fault occurs once before any occurs again; 0 rounds: each of them once.
 
-    `then` happens when the load is over and everything is committed: what is lost with it was never stored.
+    `then` happens when the load is over and everything is committed: what is lost with it was never stored. A database
+    that `loses_keys` lets a server accept a key that another one has, so two jobs may run with it.
     """
-    books = Books(stage.fleet)
+    books = Books(stage.fleet, loses_keys)
     for number, name in enumerate(itertools.islice(deck(list(faults), stage.chance), rounds or len(faults))):
         seed = stage.chance.randrange(2**32)
         with under_load(stage.fleet, books.ledger, seed, str(number)):

@@ -96,6 +96,13 @@ def test_a_key_that_runs_twice_at_a_time_is_noticed_once(book: KeyBook) -> None:
     assert book.twice({}) == []
 
 
+def test_two_jobs_may_have_a_key_that_the_database_has_lost_and_each_runs_once_at_a_time(book: KeyBook) -> None:
+    run_twice(book)
+    assert book.twice({}, loses_keys=True) == []
+    book.begin(b"key", b"payload", Attempt.at(b"H:2", ONE))
+    assert book.twice({}, loses_keys=True) == ["b'key' ran as b'H:2' on other and at the same time as b'H:2' on one"]
+
+
 def test_a_key_may_run_again_when_its_server_was_taken_for_dead(book: KeyBook) -> None:
     run_twice(book)
     assert book.twice({"one": 1}) == []

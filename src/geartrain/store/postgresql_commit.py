@@ -19,7 +19,7 @@ from psycopg import sql
 
 from geartrain.store import postgresql_rows as packed
 from geartrain.store import postgresql_script
-from geartrain.store.contract import COLUMNS, COMMITTED, RECORD_COLUMNS, Batch, CommitOutcome, Twin
+from geartrain.store.contract import COLUMNS, COMMITTED, RECORD_COLUMNS, RESERVED, Batch, CommitOutcome, Twin
 from geartrain.store.postgresql_connection import Connection
 from geartrain.store.postgresql_nodes import NodeTable
 from geartrain.store.postgresql_parameters import Array, insert_columns, unnested
@@ -36,12 +36,13 @@ _IDS_LEFT: Final = 2 ** (NODE_BITS - 1)  # of a range, when the next one is begu
 KEYED_COLUMNS: Final = (*COLUMNS, "key")
 KEYED_TYPES: Final = (*packed.JOB_TYPES, packed.BYTEA)
 _DEAD: Final = 6
+_WAITS_FOR_KEYS: Final = 4  # times that a whole batch is begun again because another server has one of its keys
 
 Row = tuple[Any, ...]
 
 
 class LostRaceError(Exception):
-    """Another server has used the key of a job that is queued again, between two statements: begin the batch again."""
+    """Another server has the key of a job, and may not have it any more in a moment: begin the batch again."""
 
 
 class Insertion(NamedTuple):
@@ -80,6 +81,7 @@ class Plan:
         self.outcome: CommitOutcome | None = None  # of this attempt, from the moment at which its commit is sent
         self.sent: CommitOutcome | None = None  # of an earlier attempt whose commit was sent and not answered
         self.is_repeated = False  # an earlier attempt may have been committed: records are replaced
+        self.waits_left = _WAITS_FOR_KEYS
 
     def _sort_accepted(self, batch: Batch, ended: set[int], changed: dict[int, Row]) -> None:
         for accepted in batch.accepted:
@@ -148,7 +150,7 @@ class BatchWriter:
         insert = insert_columns("jobs", KEYED_COLUMNS, KEYED_TYPES)
         self._insert_keyed = self._sql(f"{insert} ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING RETURNING id")
         updates = ", ".join(f"{name} = excluded.{name}" for name in COLUMNS[1:])
-        key = f"key = CASE WHEN excluded.state = {_DEAD} THEN NULL ELSE coalesce(jobs.key, excluded.key) END"
+        key = f"key = CASE WHEN excluded.state = {_DEAD} THEN NULL ELSE jobs.key END"
         self._upsert = self._sql(f"{insert} ON CONFLICT (id) DO UPDATE SET {updates}, {key}")
         self._copy_jobs = self._text(f"COPY {{s}}.jobs ({names}) FROM STDIN (FORMAT BINARY)")
         self._copy_records = self._text(f"COPY {{s}}.records ({', '.join(RECORD_COLUMNS)}) FROM STDIN (FORMAT BINARY)")
@@ -258,8 +260,19 @@ class BatchWriter:
             present.update(row[0] for row in connection.execute(self._delete_range, ids))
         rows = plan.changed
         self.resynced = sum(row[0] not in present for row in rows)
-        for part in _parts(rows):
+        keyed = {key: row for row in rows if (key := packed.key(row)) is not None}
+        taken = self._find_twins(connection, sorted(keyed)) if keyed else {}
+        if taken and plan.waits_left:  # a row of another server that has not written all of its jobs yet, maybe
+            plan.waits_left -= 1
+            raise LostRaceError
+        # Another server has accepted a job with the key of one that the database had lost. Both were acknowledged, and
+        # both run; the newer one keeps the key. A row that has nothing but a key is not needed then.
+        keyless = [row for key in taken if (row := keyed.pop(key))[6] != RESERVED]
+        keyless += [row for row in rows if packed.key(row) is None]
+        for part in _parts([keyed[key] for key in sorted(keyed)]):
             connection.execute(self._upsert, keyed_columns(part))
+        for part in _parts(keyless):
+            connection.execute(self._upsert, keyless_columns(part))
 
     def _insert_free(self, connection: Connection, plan: Plan) -> Insertion:
         """Insert the jobs whose keys are free, new ones and those that were dead or failed."""
@@ -339,6 +352,12 @@ def keyed_columns(rows: Sequence[Row]) -> list[Array]:
     columns = packed.columns(packed.JOB_TYPES, rows)
     keys = packed.array(packed.BYTEA, [packed.nullable(packed.key(row)) for row in rows])
     return list(map(Array, [*columns, keys]))
+
+
+def keyless_columns(rows: Sequence[Row]) -> list[Array]:
+    """The same of jobs that have no key, or whose keys other jobs have."""
+    columns = packed.columns(packed.JOB_TYPES, rows)
+    return list(map(Array, [*columns, packed.array(packed.BYTEA, [packed.nullable(None)] * len(rows))]))
 
 
 def _parts(items: Sequence[Any]) -> list[Any]:

@@ -1,12 +1,14 @@
 """Limits hold at all servers when they are acknowledged, and a server that takes jobs over has their partitions."""
 
 from tests.acceptance.cluster.conftest import POSTGRESQL, Pair, member
+from tests.acceptance.cluster.test_views import linked
 from tests.support import serving
 from tests.support.gearman_peer import Kind, worker
 from tests.support.http_peer import Peer
 from tests.support.waiting import wait_for
 
 pytestmark = POSTGRESQL
+__all__ = ("linked",)
 
 
 def http(server: serving.ServerProcess) -> Peer:
@@ -25,8 +27,8 @@ def turns(server: serving.ServerProcess, function: bytes, count: int) -> list[by
         return found
 
 
-def test_a_limit_holds_at_both_servers_when_it_is_acknowledged(pair: Pair) -> None:
-    one, two = pair
+def test_a_limit_holds_at_both_servers_when_it_is_acknowledged(linked: Pair) -> None:
+    one, two = linked
     assert http(one).call("PATCH", "/functions/limited/limits", {"max_running": 1}).status == 200
     assert http(two).get("/functions/limited?local=true")["running_limits"]["max_running"] == 1
     for payload in ("first", "second"):

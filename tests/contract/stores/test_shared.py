@@ -11,7 +11,7 @@ import pytest
 from geartrain.errors import StoreError
 from geartrain.model import Job, JobState
 from geartrain.store import contract
-from geartrain.store.contract import Batch, Query, Record, Retention
+from geartrain.store.contract import Batch, Query, Record, Retention, Twin
 from geartrain.store.contract import Quota as Quota
 from geartrain.store.postgresql import PostgresqlStore
 from geartrain.store.shared import FencedError, IdRange, Member, Node, WentBackError
@@ -467,6 +467,61 @@ def test_a_database_that_went_back_in_time_gets_all_jobs_again() -> None:
         store.commit(ended(*jobs[1:]))
         assert ids(store) == []
         store.close(0)
+
+
+def test_a_key_that_another_server_has_used_since_does_not_keep_a_server_from_writing_all_jobs_again() -> None:
+    """Both jobs were acknowledged, so both stay; the key is that of the one which was accepted last."""
+    with postgres_pair.Pair(synchronous=False) as pair:
+        one, two = (PostgresqlStore(pair.url_with(schema="jobs"), member=Member(name=name)) for name in ("one", "two"))
+        one.open()
+        two.open()
+        pair.leave_behind()
+        first = own(one, 1, unique=b"key")
+        one.commit(accepted(first))
+        pair.fail_over()
+        second = own(two, 1, unique=b"key")
+        assert two.commit(accepted(second)).twins == {}
+        with pytest.raises(WentBackError):
+            one.commit(Batch())
+        everything = Batch()
+        everything.is_whole, everything.changed = True, [contract.row(first)]
+        one.commit(everything)
+        assert ids(one) == [first.id, second.id]
+        first.attempts += 1
+        later = Batch()
+        later.changed = [contract.row(first)]
+        one.commit(later)
+        third = own(one, 2, unique=b"key")
+        assert one.commit(accepted(third)).twins == {third.id: Twin(second.id, second.handle)}
+        for member in (one, two):
+            member.close(0)
+
+
+def test_servers_that_wait_for_keys_of_each_other_write_all_jobs_again() -> None:
+    """Each has a key that a job of the other one had before it ended, and the database does not know of the end."""
+    with postgres_pair.Pair(synchronous=False) as pair:
+        one, two = (PostgresqlStore(pair.url_with(schema="jobs"), member=Member(name=name)) for name in ("one", "two"))
+        one.open()
+        two.open()
+        before = [own(one, 1, unique=b"a"), own(two, 1, unique=b"b")]
+        one.commit(accepted(before[0]))
+        two.commit(accepted(before[1]))
+        pair.leave_behind()
+        one.commit(ended(before[0]))
+        two.commit(ended(before[1]))
+        after = [own(one, 2, unique=b"b"), own(two, 2, unique=b"a")]
+        one.commit(accepted(after[0]))
+        two.commit(accepted(after[1]))
+        pair.fail_over()
+        for store, job in zip((one, two), after, strict=True):
+            with pytest.raises(WentBackError):
+                store.commit(Batch())
+            everything = Batch()
+            everything.is_whole, everything.changed = True, [contract.row(job)]
+            store.commit(everything)
+        assert ids(one) == [job.id for job in after]
+        for member in (one, two):
+            member.close(0)
 
 
 def test_a_database_from_before_the_server_joined_gets_all_jobs_again() -> None:
