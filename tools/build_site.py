@@ -27,8 +27,8 @@ NAVIGATION: Final = {
         "from-procrastinate",
     ),
     "Guides": (
-        "app", "observability", "web-frameworks", "outbox", "limits", "library", "dashboard", "admin", "assistants",
-        "security", "operations", "cluster", "cluster-operations",
+        "app", "observability", "web-frameworks", "outbox", "limits", "workflows", "library", "dashboard", "admin",
+        "assistants", "security", "operations", "cluster", "cluster-operations",
     ),
     "Reference": (
         "command-line", "settings", "http", "metrics", "python-api", "rights-table", "dump-format",

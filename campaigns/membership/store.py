@@ -7,7 +7,7 @@ many steps, between which other servers do something, and its machine may stop.
 
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from campaigns.membership.audit import Audit
@@ -15,6 +15,7 @@ from campaigns.membership.database import CommittedError, Database, Snapshot, Tr
 from campaigns.membership.world import Machine
 from geartrain.cluster.membership import Membership
 from geartrain.errors import StoreError
+from geartrain.model import JobState
 from geartrain.runtime.work_thread import WorkThread
 from geartrain.store import contract, rows
 from geartrain.store.commit_numbers import CommitNumbers
@@ -171,6 +172,9 @@ class SimulatedStore:
         for part in (found[:middle], found[middle:]):
             self._require_contact()
             yield [rows.job(self._database.jobs[id], kind) for id in part]
+
+    def states(self, ids: Sequence[int]) -> dict[int, JobState]:
+        raise NotImplementedError
 
     def xmin_age(self) -> float:
         return 0.0

@@ -57,6 +57,12 @@ class QueueFullError(LimitError):
     code = "QUEUE_FULL"
 
 
+class ParentError(RequestError):
+    """A submission names a job to wait for that cannot be waited for."""
+
+    code = "CANNOT_WAIT"
+
+
 class ForbiddenError(RequestError):
     """A peer asks for something that it has no right to; for the peer. Nothing of it happens."""
 

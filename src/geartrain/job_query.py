@@ -18,6 +18,7 @@ class StateName(enum.StrEnum):
     """The states of a job by name, in the order of the life of a job."""
 
     SCHEDULED = "scheduled"
+    BLOCKED = "blocked"
     QUEUED = "queued"
     RUNNING = "running"
     DONE = "done"

@@ -2,6 +2,8 @@
 
 import enum
 import json
+import struct
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from mypy_extensions import i16, mypyc_attr
@@ -27,6 +29,7 @@ class JobState(enum.IntEnum):
     DEAD = 6  # gave up after too many attempts; kept with a reason until an operator retries or deletes it
     EXPIRED = 7  # no worker got it before `expires_at`
     RESERVING = 8  # waits until its unique key is known to be free at all servers of a cluster
+    BLOCKED = 9  # waits for other jobs to end
 
 
 class Duplicate(enum.Enum):
@@ -73,6 +76,7 @@ class Job:
     """
 
     __slots__ = (
+        "after",
         "attempts",
         "background",
         "count",
@@ -129,6 +133,7 @@ class Job:
         self.count = 0  # sum of the steps that workers gave when they rescheduled it
         self.timeout = 0.0  # seconds that a worker may take; 0: no limit
         self.partition = b""  # tenant, account or host: partitions of a function take turns; empty: none
+        self.after = b""  # the jobs that it waited for when it was submitted, see `pack_parents`; empty: none
         self.user = ""  # name of the user that submitted it; empty: a peer that is no user
         self.reducer = b""  # Gearman's map/reduce: stored and passed on
         self.reason = ""  # why it failed or is dead
@@ -206,6 +211,43 @@ class LockUse(NamedTuple):
 
     holders: int
     limit: int  # the largest that one of them asked for
+
+
+class Parents(NamedTuple):
+    """The jobs that another one waits for."""
+
+    ids: tuple[int, ...]
+    runs_anyway: bool  # it runs although one of them failed; otherwise it is cancelled
+
+
+def pack_parents(ids: Iterable[int], runs_anyway: bool) -> bytes:
+    """Encode the jobs that another one waits for; empty means none.
+
+    >>> unpack_parents(pack_parents([8, 7, 8], runs_anyway=True))
+    Parents(ids=(7, 8), runs_anyway=True)
+    >>> pack_parents([], runs_anyway=True)
+    b''
+    """
+    unique = sorted(set(ids))
+    return struct.pack(f">B{len(unique)}q", runs_anyway, *unique) if unique else b""
+
+
+def unpack_parents(packed: bytes) -> Parents:
+    """Decode what `pack_parents` made; raise ValueError if it did not."""
+    if not packed:
+        return Parents((), False)
+    if len(packed) % 8 != 1 or packed[0] > 1:
+        raise ValueError("the jobs that it waits for cannot be read")
+    return Parents(struct.unpack(f">{len(packed) // 8}q", packed[1:]), bool(packed[0]))
+
+
+def runs_anyway(packed: bytes) -> bool:
+    """Whether a job runs although one that it waited for failed.
+
+    >>> runs_anyway(pack_parents([7], runs_anyway=True)), runs_anyway(b"")
+    (True, False)
+    """
+    return len(packed) > 0 and packed[0] == 1
 
 
 def pack_progress(numerator: int, denominator: int, seconds_left: int) -> str:

@@ -274,3 +274,17 @@ def test_a_schedule_from_creation_to_removal(busy: Scene, visit: Visit) -> None:
     shows(page, "dialog", "Remove the schedule").get_by_role("button", name="Remove").click()
     shows(page, "h2", "No schedules yet")
     until(lambda: api(busy.url, "schedules") == [], "it is gone")
+
+
+def test_a_job_waits_for_another_one(busy: Scene, visit: Visit) -> None:
+    with Peer(busy.gearman) as client:
+        parent = client.submit(b"chapters", b"", b"one", kind=Kind.SUBMIT_JOB_BG).decode()
+    child = api(busy.url, "jobs", {"function": "chapters", "payload": "two", "after": [parent]})["handle"]
+    page = visit(f"{busy.url}/#/jobs?state=blocked")
+    shows(page, "tbody tr", child).get_by_role("link", name=child).click()
+    shows(page, ".timeline li", f"Blocked: it waits for job {parent} to end")
+    with worker(busy.gearman, b"chapters") as taker:
+        taker.send(Kind.WORK_COMPLETE, taker.grab().handle, b"")
+        shows(page, ".badge", "queued")
+        taker.send(Kind.WORK_COMPLETE, taker.grab().handle, b"")
+    shows(page, ".badge", "done")

@@ -41,7 +41,7 @@ def _places(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> None:
     assert all(engine.find_dead(job.handle) is job for job in engine.dead.values())
     assert not set(engine.jobs) & engine.dead.keys()
     assert all(job.state is JobState.DEAD for job in engine.dead.values())
-    assert {job.state for job in jobs} <= {JobState.SCHEDULED, JobState.QUEUED, JobState.RUNNING}
+    assert {job.state for job in jobs} <= {JobState.SCHEDULED, JobState.BLOCKED, JobState.QUEUED, JobState.RUNNING}
 
     _same(engine.schedule.jobs(), _in(jobs, JobState.SCHEDULED))
     assert len(engine.schedule) == len(_in(jobs, JobState.SCHEDULED))
@@ -49,7 +49,8 @@ def _places(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> None:
     assert all(job.state is JobState.RUNNING for job in leased)
     _same(engine.leases.jobs(), leased)
     assert len(engine.leases) == len(leased)
-    waiting = [*_in(jobs, JobState.SCHEDULED), *_in(jobs, JobState.QUEUED)]
+    blocked = _in(jobs, JobState.BLOCKED)
+    waiting = [*_in(jobs, JobState.SCHEDULED), *_in(jobs, JobState.QUEUED), *blocked]
     _same(engine.expiring.jobs(), [job for job in waiting if job.expires_at])
 
     lined_up = [job for function in engine.functions.values() for job in function.queued_jobs()]
@@ -74,6 +75,12 @@ def _places(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> None:
     assert engine.running == len(running)
     assert engine.scheduled == len(_in(jobs, JobState.SCHEDULED))
     assert engine.queued == len(lined_up)
+    assert engine.blocked == len(blocked)
+    assert not engine.unsettled
+    edges = Counter(id for job in (*jobs, *engine.dead.values()) for id in job.children or ())
+    for job in jobs:
+        assert job.parents_left == (edges[job.id] if job.state is JobState.BLOCKED else 0), "it waits for each parent"
+        assert (job.parents_left > 0) is (job.state is JobState.BLOCKED)
     held = [*jobs, *engine.dead.values()]
     assert engine.queued_bytes == sum(len(job.payload) + JOB_BYTES for job in held)
     assert engine.dead_counts == Counter(job.function for job in engine.dead.values())
@@ -93,6 +100,7 @@ def _functions(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> No
         assert function.queued == len(queued)
         assert function.running == len(_in(mine, JobState.RUNNING))
         assert function.scheduled == len(_in(mine, JobState.SCHEDULED))
+        assert function.blocked == len(_in(mine, JobState.BLOCKED))
         assert function.total == len(mine)
         assert function.submitted >= 0
         assert function.oldest_ready_at() == min(

@@ -129,13 +129,14 @@ class Row(NamedTuple):
     keeps_result: bool
     expires_at: float
     partition: bytes
+    after: bytes
 
     @classmethod
     def of(cls, job: LiveJob) -> "Row":
         return cls(
             job.id, job.function, job.unique, job.payload, job.priority, job.run_at, job.submitted_at, job.count,
             job.timeout, job.attempts, job.state is JobState.DEAD, job.reason,
-            job.keeps_result, job.expires_at, job.partition,
+            job.keeps_result, job.expires_at, job.partition, job.after,
         )  # fmt: skip
 
     def job(self, handle: bytes) -> LiveJob:
@@ -145,6 +146,7 @@ class Row(NamedTuple):
         )  # fmt: skip
         job.count, job.timeout, job.attempts, job.reason = self.steps, self.timeout, self.attempts, self.reason
         job.keeps_result, job.expires_at, job.partition = self.keeps_result, self.expires_at, self.partition
+        job.after = self.after
         if self.dead:
             job.state = JobState.DEAD
         return job

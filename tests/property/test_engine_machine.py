@@ -6,6 +6,7 @@ calls to workers, watchers and the journal; every job has the same state in both
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from geartrain.engine.job import LiveJob, Progress
 from geartrain.engine.limits import FlowLimits
 from geartrain.engine.policy import JOB_BYTES, FunctionPolicy, Policy
 from geartrain.errors import DuplicateKeyError, QueueFullError
-from geartrain.model import Duplicate, Expiry, FailureAction, JobState
+from geartrain.model import Duplicate, Expiry, FailureAction, JobState, pack_parents
 from geartrain.rates import Rate
 from tests.property.audit import audit
 from tests.property.naive.records import NEVER, NaiveJob, NaiveWatcher, NaiveWorker
@@ -114,8 +115,7 @@ class EngineMachine(RuleBasedStateMachine):
         limits = {
             name: function.flow for name, function in self.naive.functions.items() if function.flow != FlowLimits()
         }
-        attempts = {handle: row.attempts for handle, row in kept}
-        self.naive.restart([handle for handle, _ in kept], attempts, limits if limits_first else {})
+        self.naive.restart(dict(kept), limits if limits_first else {})
         now = self.engine.now
         self.engine = Engine(self.policy, first_id=self.engine.next_id, journal=self.journal)
         self.engine.now = now
@@ -123,6 +123,7 @@ class EngineMachine(RuleBasedStateMachine):
             self.engine.configure(name, FunctionPolicy(limits=its_limits))
         for handle, row in kept:
             self.engine.restore(row.job(handle))
+        self.engine.settle()
         for name, its_limits in limits.items() if not limits_first else ():
             self.set_limits(name, its_limits)
         self.connect_peers(workers, [watcher.model.manner for watcher in self.watchers])
@@ -162,6 +163,8 @@ class EngineMachine(RuleBasedStateMachine):
         keeps_result=st.booleans(),
         life=LIVES,
         partition=PARTITIONS,
+        parents=st.just([]) | st.lists(INDEX, max_size=3),
+        runs_anyway=st.booleans(),
     )
     def submit(
         self,
@@ -176,7 +179,11 @@ class EngineMachine(RuleBasedStateMachine):
         keeps_result: bool = True,
         life: float | None = None,
         partition: bytes = b"",
+        parents: Sequence[int] = (),
+        runs_anyway: bool = False,
     ) -> None:
+        durable = [job for job in [*self.naive.alive(), *self.naive.dead()] if job.background]
+        chosen = list({job.number: job for job in (self.pick(durable, index) for index in parents if durable)}.values())
         real = None if watcher is None else self.pick(self.watchers, watcher)
         run_at = 0.0 if delay is None else self.engine.now + delay
         expires_at = NEVER if life is None else self.engine.now + life
@@ -185,12 +192,13 @@ class EngineMachine(RuleBasedStateMachine):
             handle = self.engine.submit(
                 function, key, payload, priority, background, real, run_at, "test", timeout, duplicate, count=1,
                 keeps_result=keeps_result, expires_at=0.0 if life is None else expires_at, partition=partition,
+                after=pack_parents([job.number for job in chosen], runs_anyway),
             ).handle  # fmt: skip
         except QueueFullError:
             handle = None
         model = self.naive.submit(
             function, key, payload, priority, background, real and real.model, run_at, timeout,
-            duplicate is Duplicate.REPLACE, 1, keeps_result, expires_at, partition,
+            duplicate is Duplicate.REPLACE, 1, keeps_result, expires_at, partition, chosen, runs_anyway,
         )  # fmt: skip
         assert handle == (model and model.handle)
 
@@ -541,7 +549,10 @@ class EngineMachine(RuleBasedStateMachine):
         for job in durable:
             # The attempt of a running job is journalled only when it has failed.
             possible = [job.attempts, job.attempts - 1] if job.state is JobState.RUNNING else [job.attempts]
-            assert self.journal.kept[job.handle] in [Row.of(job)._replace(attempts=n) for n in possible]
+            kept = self.journal.kept[job.handle]
+            # So is the time at which a job that waited for others could run.
+            run_at = kept.run_at if job.after else job.run_at
+            assert kept in [Row.of(job)._replace(attempts=n, run_at=run_at) for n in possible]
 
 
 @pytest.fixture(autouse=True)

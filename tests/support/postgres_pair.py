@@ -18,6 +18,7 @@ from tests.support.waiting import wait_for
 
 # Where nobody listens: the standby can then receive nothing more.
 NOWHERE = f"host={serving.HOST} port=1"
+_COPIES = 3
 
 
 class Pair:
@@ -88,8 +89,7 @@ class Pair:
         """Copy the primary's data to the standby, start that, and wait until commits wait for it, if they shall."""
         source = ("--host", serving.HOST, "--port", str(self.primary.port), "--username", USER)
         target = ("--pgdata", str(self.standby.folder), "--write-recovery-conf", "--checkpoint", "fast", "--no-sync")
-        programs = self.primary.programs
-        programs.run("pg_basebackup", *source, *target, cwd=self.standby.folder.parent)
+        self._copy(*source, *target)
         self.standby.start()
         self._wait_for_state("streaming", "state")
         if self.synchronous:
@@ -97,6 +97,17 @@ class Pair:
             self.primary.query("ALTER SYSTEM SET synchronous_standby_names = '*'")
             self.primary.query("SELECT pg_reload_conf()")
             self._wait_for_state("sync", "sync_state")
+
+    def _copy(self, *arguments: str) -> None:
+        """On a busy machine, the stream of a copy breaks now and then; then it is made again."""
+        for attempt in range(_COPIES):
+            try:
+                self.primary.programs.run("pg_basebackup", *arguments, cwd=self.standby.folder.parent)
+                return
+            except AssertionError:
+                if attempt == _COPIES - 1:
+                    raise
+                scratch.clear(self.standby.folder)
 
     def _wait_for_state(self, wanted: str, column: str) -> None:
         statement = f"SELECT {column} FROM pg_stat_replication"

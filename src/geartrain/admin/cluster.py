@@ -14,7 +14,7 @@ class ClusterVerbs(AdminBase):
     def nodes(self) -> list[NodeView]:
         """The servers that share the store."""
         counts = self._counts
-        jobs = counts.queued + counts.running + counts.scheduled + len(self._engine.dead)
+        jobs = counts.queued + counts.running + counts.scheduled + counts.blocked + len(self._engine.dead)
         return self._cluster().nodes(jobs, len(self._engine.workers))
 
     def own_node(self) -> NodeView:

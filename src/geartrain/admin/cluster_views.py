@@ -50,8 +50,8 @@ def merged_overview(parts: Sequence[views.Overview]) -> views.Overview:
 
 
 _ADDED: Final = (
-    "queued", "running", "scheduled", "dead", "queued_bytes", "workers", "connections", "submitted", "completed",
-    "failed", "submitted_rate", "completed_rate",
+    "queued", "running", "scheduled", "blocked", "dead", "queued_bytes", "workers", "connections", "submitted",
+    "completed", "failed", "submitted_rate", "completed_rate",
 )  # fmt: skip
 
 
@@ -116,7 +116,7 @@ def merged_function(parts: Sequence[views.FunctionView]) -> views.FunctionView:
 
 
 _FUNCTION_COUNTS: Final = (
-    "queued", "running", "scheduled", "dead", "workers", "submitted", "completed", "failed", "partitions",
+    "queued", "running", "scheduled", "blocked", "dead", "workers", "submitted", "completed", "failed", "partitions",
 )  # fmt: skip
 
 

@@ -45,6 +45,10 @@ class ServerCounts:
         return self._engine.scheduled - sum(function.scheduled for function in self._builtin())
 
     @property
+    def blocked(self) -> int:
+        return self._engine.blocked
+
+    @property
     def submitted(self) -> int:
         return self._engine.submitted - sum(function.total for function in self._builtin())
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from geartrain.admin.service import Admin
 
 _PAUSE_SECONDS: Final = 0.5
-LIVE_STATES: Final = frozenset({"reserving", "scheduled", "queued", "running"})
+LIVE_STATES: Final = frozenset({"reserving", "scheduled", "blocked", "queued", "running"})
 
 
 class FollowedJob(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from geartrain.admin import borrowed_jobs, presentation, verbs, views
+from geartrain.admin import borrowed_jobs, parents, presentation, verbs, views
 from geartrain.admin.authorization import caller, may_read
 from geartrain.admin.base import AdminBase, printable
 from geartrain.admin.failed_jobs import FailedJobActions
@@ -20,6 +20,7 @@ from geartrain.engine.job import LiveJob
 from geartrain.errors import AdminError, DuplicateKeyError
 from geartrain.job_query import ENDED, STATES, JobQuery
 from geartrain.model import JobState, Record, id_from_handle
+from geartrain.rights import Identity
 from geartrain.runtime.submitted_handle import SubmittedHandle
 
 PAGE_MOST: Final = 1000
@@ -61,6 +62,8 @@ class JobVerbs(AdminBase):
         keep_for: float = 0.0,
         expires_at: float = 0.0,
         partition: bytes = b"",
+        after: str = "",
+        on_failure: str = parents.CANCEL,
     ) -> bytes:
         """Submit a background job, for clients whose protocol cannot express its options; return its handle."""
         for name, value in {
@@ -75,6 +78,8 @@ class JobVerbs(AdminBase):
             raise AdminError("bad-request", f"unknown priority {priority!r}")
         if not function:
             raise AdminError("bad-request", "function must not be empty")
+        handles = [handle.encode("utf-8", "surrogateescape") for handle in after.split()]
+        packed = await self.parents(handles, on_failure, caller.get()) if handles else b""
         self._begin_change(function)
         self._engine.actor = caller.get()  # whose rights and quotas apply
         try:
@@ -90,10 +95,15 @@ class JobVerbs(AdminBase):
                 keep_for=keep_for,
                 expires_at=expires_at,
                 partition=partition,
+                after=packed,
             )
         finally:
             self._engine.actor = None
         return await self._handle_in_cluster(job)
+
+    async def parents(self, handles: Sequence[bytes], on_failure: str, identity: Identity | None) -> bytes:
+        """The jobs with these handles, to be waited for. Submit without awaiting anything else."""
+        return await parents.resolve(self._engine, self._archive, handles, on_failure, identity)
 
     async def _handle_in_cluster(self, job: LiveJob) -> bytes:
         """The handle of a job, or that of the job of another server that has its unique key."""
@@ -398,6 +408,7 @@ class JobVerbs(AdminBase):
             dead = engine.dead_counts.get(query.function, 0)
         by_state = {
             JobState.SCHEDULED: counts.scheduled,
+            JobState.BLOCKED: counts.blocked,
             JobState.QUEUED: counts.queued - borrowed.queued,
             JobState.RUNNING: counts.running - borrowed.running,
             JobState.DEAD: dead,

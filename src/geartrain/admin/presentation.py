@@ -38,6 +38,7 @@ def function_view(
         queued=function.queued - borrowed.queued,
         running=function.running - borrowed.running,
         scheduled=function.scheduled,
+        blocked=function.blocked,
         dead=engine.dead_counts.get(function.name, 0),
         workers=function.workers - function.distant_workers,
         paused=function.paused,
@@ -126,7 +127,14 @@ def job_view(
         user=job.user,
         partition=jsonbytes.encode(job.partition),
         waits_for="" if engine is None else waiting.reason(engine, job),
+        after=[] if engine is None else _parents(engine, job),
     )
+
+
+def _parents(engine: Engine, job: LiveJob) -> list[jsonbytes.JsonBytes]:
+    if job.state is not JobState.BLOCKED:
+        return []
+    return [jsonbytes.encode(parent.handle) for parent in waiting.parents(engine, job, _NAMES_SHOWN)]
 
 
 def record_view(record: Record, longest: int, payload: FailedPayload | None = None) -> JobView:

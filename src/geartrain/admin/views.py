@@ -15,7 +15,8 @@ V = TypeVar("V")
 
 # The names of the states and priorities, in the order of their numbers. OpenAPI has each as a schema of its own.
 StateWord = Literal[
-    "scheduled", "queued", "running", "done", "failed", "cancelled", "dead", "expired", "reserving"
+    "scheduled", "queued", "running", "done", "failed", "cancelled", "dead", "expired", "reserving",
+    "blocked",
 ]  # fmt: skip
 PriorityWord = Literal["high", "normal", "low"]
 STATES: Final[tuple[StateWord, ...]] = typing.get_args(StateWord)
@@ -92,6 +93,7 @@ class FunctionView(msgspec.Struct, frozen=True):
     running_limits: RunningLimits = RunningLimits()  # that count: what an operator has set, else what code says
     limits_set: list[str] = []  # the names of those that an operator has set
     partitions: int = 0  # that have queued jobs
+    blocked: int = 0  # jobs that wait for other jobs
     waits_for: str = ""  # why no queued job is assigned; empty: they are
 
 
@@ -146,6 +148,7 @@ class JobView(msgspec.Struct, frozen=True):
     server: str = ""  # of a cluster, that has the job; empty: there is one server, or the job has ended
     partition: JsonBytes = ""  # of a job that has not ended; empty: none
     waits_for: str = ""  # why a job is not running; empty: it is, or it has ended
+    after: list[JsonBytes] = []  # handles of unfinished jobs that it waits for; the first hundred
 
 
 class WorkerView(msgspec.Struct, frozen=True):
@@ -213,6 +216,7 @@ class Overview(msgspec.Struct, frozen=True):
     run: Latency  # from claimed until ended
     servers: int = 1  # of the cluster
     unanswered: list[str] = []  # servers whose part is missing, because they have not answered
+    blocked: int = 0  # jobs that wait for other jobs
 
 
 class Sample(msgspec.Struct, frozen=True):

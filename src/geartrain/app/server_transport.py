@@ -88,7 +88,7 @@ class ServerTransport(Transport):
         """The library's order for a call; UnsupportedError if the protocol does not support it."""
         order = call.order()
         # Nothing else of a plain call can be unsupported, so equal plain calls are checked once.
-        special = order.unique or order.run_at or order.expires_at or order.keep_for or order.partition
+        special = order.unique or order.run_at or order.expires_at or order.keep_for or order.partition or order.after
         plain = None if special else (order.function, order.background, order.priority)
         if plain is None or plain not in self._allowed:
             arguments.check(order, self._protocol, self.client.protocol)

@@ -56,7 +56,7 @@ def _page(job: dict[str, Any]) -> list[str]:
             ("unique key", formatting.value(job["unique"], 100)),
             ("partition", formatting.value(job.get("partition", ""), 100)),
             ("state", tables.coloured(state, tables.STATE_COLOURS.get(state, "")) + _progress(job)),
-            ("waits for", job.get("waits_for", "") if state == "queued" else ""),
+            ("waits for", job.get("waits_for", "") if state in ("queued", "blocked") else ""),
             ("reason", job["reason"]),
             ("kind", f"{job['priority']} priority, {'background' if job['background'] else 'foreground'}"),
             ("submitted", f"{formatting.local_time(job['submitted_at'])} by {job['door'] or '?'}"),

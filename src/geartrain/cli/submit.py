@@ -40,6 +40,8 @@ background jobs.
 
 - `geartrain submit import data.csv --partition acme` takes turns with jobs of other partitions
 
+- `geartrain submit report --after $(geartrain submit import data.csv)` runs when the import is done
+
 - `geartrain submit mail '{{"to": "ada"}}' --delay 10m --json | jq -r .handle`
 """
 
@@ -50,6 +52,11 @@ class PriorityName(enum.StrEnum):
     HIGH = "high"
     NORMAL = "normal"
     LOW = "low"
+
+
+class FailureChoice(enum.StrEnum):
+    CANCEL = "cancel"
+    RUN = "run"
 
 
 def submit(
@@ -90,6 +97,13 @@ def submit(
             metavar="NAME", help="Tenant, account or host: partitions of a function take turns.", show_default=False
         ),
     ] = "",
+    after: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HANDLE", help="Run it when this job is done; can be repeated.", show_default=False),
+    ] = None,
+    on_failure: Annotated[
+        FailureChoice, typer.Option(help="With `--after`: what happens if such a job fails or is cancelled.")
+    ] = FailureChoice.CANCEL,
     server: remote.Server = remote.DEFAULT_URL,
     json: remote.Json = False,
 ) -> None:
@@ -110,6 +124,8 @@ def submit(
         "expires": formatting.parse_duration(expires, "--expires") or None,
         "keep_for": formatting.parse_duration(keep_for, "--keep-for") or None,
         "partition": partition.encode("utf-8", "surrogateescape"),
+        "after": after or (),
+        "on_failure": on_failure.value,
     }
     submitter = _Submitter(function, options, formatting.parse_duration(patience, "--patience") or None, json)
     if lines:

@@ -22,6 +22,7 @@ _COLOURS: Final = {
 # Of job states, in every table.
 STATE_COLOURS: Final = {
     "scheduled": "cyan",
+    "blocked": "cyan",
     "queued": "yellow",
     "running": "blue",
     "done": "green",

@@ -16,7 +16,7 @@ async def explain(ask: Ask, handle: Any) -> dict[str, Any]:
     """The reasons for which a job waits, in plain words; none if it does not wait."""
     job = await ask("job", handle=handle)
     answer = {"handle": job["handle"], "function": job["function"], "state": job["state"]}
-    if job["state"] not in ("queued", "scheduled"):
+    if job["state"] not in ("queued", "scheduled", "blocked"):
         return {**answer, "waits": False, "reasons": [_not_waiting(job)]}
     function = await ask("function", name=job["function"])
     reasons = _of_job(job, time.time()) + _of_function(function)
@@ -43,6 +43,8 @@ def _of_job(job: dict[str, Any], now: float) -> list[str]:
             f"it is scheduled for {formatting.local_time(job['run_at'])}, in {formatting.duration(left)}; the verb "
             "hasten runs it now"
         )
+    if job["state"] == "blocked":
+        reasons.append(f"it waits for {job['waits_for']}")
     if job["trials"]:
         last = job["trials"][-1]
         reasons.append(

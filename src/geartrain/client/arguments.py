@@ -2,7 +2,8 @@
 
 import datetime
 import time
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, Literal, Protocol
 
 from geartrain.client.order import PARTITION_FROM_UNIQUE, Capabilities, Order
 from geartrain.client.protocols import registry
@@ -14,6 +15,17 @@ Text = bytes | str
 Moment = float | datetime.datetime
 Duration = float | datetime.timedelta
 Lifetime = Duration | datetime.datetime  # until a job expires
+OnFailure = Literal["cancel", "run"]  # what becomes of a job if one that it waits for fails
+
+
+class JobWithHandle(Protocol):
+    """A job that was submitted."""
+
+    @property
+    def handle(self) -> str: ...
+
+
+Waitable = Text | JobWithHandle  # a job that another one can wait for
 
 LONGEST_KEPT: Final = 366 * 86_400  # seconds; servers refuse more
 LONGEST_PARTITION: Final = 255  # bytes; servers refuse more
@@ -29,6 +41,7 @@ FEATURES: Final = {
     "expires": "jobs that expire",
     "keep_for": "how long a result is kept",
     "partition": "partitions",
+    "after": "jobs that wait for other jobs",
     "status": "the status of a job",
     "cancel": "cancelling a job",
     "result_later": "the result of a background job",
@@ -109,6 +122,24 @@ def keep_seconds(duration: Duration | None) -> float:
     return seconds(duration)
 
 
+def parents(after: Iterable[Waitable]) -> tuple[bytes, ...]:
+    """The handles of jobs.
+
+    >>> parents(["H:host:7", b"H:host:8"])
+    (b'H:host:7', b'H:host:8')
+    """
+    if isinstance(after, str | bytes):
+        raise ValueError(f"after is a list of jobs or handles, not {after!r}")
+    return tuple(encoded(job if isinstance(job, str | bytes) else job.handle) for job in after)
+
+
+def runs_anyway(on_failure: OnFailure) -> bool:
+    """Whether a job runs although one that it waited for failed."""
+    if on_failure not in ("cancel", "run"):
+        raise ValueError(f"on_failure is 'cancel' or 'run', not {on_failure!r}")
+    return on_failure == "run"
+
+
 def partition(name: Text) -> bytes:
     """The name of a partition.
 
@@ -159,6 +190,8 @@ def check(order: Order, protocol: type[ClientProtocol], name: str) -> None:
         raise unsupported("keep_for", name)
     if order.partition and not can.partition:
         raise unsupported("partition", name)
+    if order.after and not can.after:
+        raise unsupported("after", name)
     reason = protocol.unsupported_reason(order)
     if reason:
         raise UnsupportedError(reason)

@@ -18,7 +18,7 @@ from typing import Final, Literal, Self, overload
 
 from geartrain import address
 from geartrain.client import arguments
-from geartrain.client.arguments import Duration, Lifetime, Moment, Text
+from geartrain.client.arguments import Duration, Lifetime, Moment, OnFailure, Text, Waitable
 from geartrain.client.async_job import AsyncJob, UnacknowledgedCount
 from geartrain.client.credentials import credentials_for
 from geartrain.client.order import Acceptance, Capabilities, Order
@@ -96,6 +96,8 @@ class AsyncClient:
         expires: Lifetime | None = None,
         keep_for: Duration | None = None,
         partition: Text = b"",
+        after: Iterable[Waitable] = (),
+        on_failure: OnFailure = "cancel",
         resubmit: bool = False,
     ) -> AsyncJob:
         """Submit a job; returns when the server has acknowledged it. A background job is durable there then.
@@ -103,12 +105,15 @@ class AsyncClient:
         `at` or `delay` say when it may run, `timeout` how long a worker may take. No worker gets it after it `expires`,
         a time from now or a datetime: then its result is an ExpiredError. The server keeps the result of a background
         job for the time `keep_for` at least. Partitions of a function take turns; a `partition` is the name of a
-        tenant, an account or a host. With `resubmit` the job is submitted again when the connection breaks
-        before it ended, even though it may have run already.
+        tenant, an account or a host. It runs `after` others, which are background jobs of the same server or their
+        handles; if one of them fails, is cancelled or expires, it is cancelled, or runs with `on_failure="run"`. With
+        `resubmit` the job is submitted again when the connection breaks before it ended, even though it may have run
+        already.
         """
         order = self.order(
             function, payload, background=background, priority=priority, unique=unique, at=at, delay=delay,
-            timeout=timeout, expires=expires, keep_for=keep_for, partition=partition,
+            timeout=timeout, expires=expires, keep_for=keep_for, partition=partition, after=after,
+            on_failure=on_failure,
         )  # fmt: skip
         return await self.submit_order(order, resubmit)
 
@@ -210,6 +215,8 @@ class AsyncClient:
         expires: Lifetime | None = None,
         keep_for: Duration | None = None,
         partition: Text = b"",
+        after: Iterable[Waitable] = (),
+        on_failure: OnFailure = "cancel",
     ) -> Order:
         """Make an order for `submit_many`; an UnsupportedError if the protocol cannot express it."""
         order = Order(
@@ -227,6 +234,10 @@ class AsyncClient:
             order.keep_for = arguments.keep_for(keep_for, background)
         if partition:
             order.partition = arguments.partition(partition)
+        if after:
+            if len(self._servers.servers) > 1:
+                raise ValueError("jobs that wait for others need a client of the one server that has all of them")
+            order.after, order.runs_anyway = arguments.parents(after), arguments.runs_anyway(on_failure)
         arguments.check(order, self._class, self.protocol)
         return order
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Final
 
 from geartrain.client import job_events
+from geartrain.client.arguments import decoded
 from geartrain.client.async_job import AsyncJob
 from geartrain.client.job_events import Completed, Data, Event, Failed
 from geartrain.client.order import Acceptance, Order, Status
@@ -56,7 +57,7 @@ class JobControl:
 
         if not await self.knows(server):
             raise UnsupportedError(
-                f"{server.address} is no Geartrain: it has neither expires nor keep_for nor partitions"
+                f"{server.address} is no Geartrain: it has neither expires nor keep_for, partitions or after"
             )
         handle = await self._ask(
             server,
@@ -70,6 +71,11 @@ class JobControl:
             keep_for=order.keep_for,
             # Servers of older versions refuse this argument.
             **({"partition": jsonbytes.encode(order.partition)} if order.partition else {}),
+            **(
+                {"after": " ".join(map(decoded, order.after)), "on_failure": "run" if order.runs_anyway else "cancel"}
+                if order.after
+                else {}
+            ),
         )
         return Acceptance(jsonbytes.decode(handle), order.function, order.unique)
 

@@ -20,6 +20,8 @@ class Order:
     expires_at: float = 0.0  # epoch seconds; no worker gets it from then on; 0: it does not expire
     keep_for: float = 0.0  # seconds that the record is kept at least; 0: as the server's settings say
     partition: bytes = b""  # jobs of different partitions of a function take turns; empty: none
+    after: tuple[bytes, ...] = ()  # handles of jobs that must end before it runs
+    runs_anyway: bool = False  # although one of them failed; otherwise it is cancelled
 
 
 class Acceptance(NamedTuple):
@@ -36,7 +38,7 @@ PARTITION_FROM_UNIQUE: Final = (
 )
 
 # The states of jobs that have not ended.
-LIVING: Final = frozenset({"scheduled", "queued", "running"})
+LIVING: Final = frozenset({"scheduled", "blocked", "queued", "running"})
 
 
 class Status(NamedTuple):
@@ -46,7 +48,7 @@ class Status(NamedTuple):
     running: bool = False
     numerator: float = 0.0  # progress
     denominator: float = 0.0
-    # scheduled, queued, running, done, failed, dead, cancelled or expired; unknown: the server has no record of it.
+    # scheduled, blocked, queued, running, done, failed, dead, cancelled or expired; unknown: the server has no record.
     # A server that is not a Geartrain may say queued for a scheduled job, and unknown for one that has ended.
     state: str = "unknown"
     # Why it failed, is dead or was cancelled; of a job that is to run again, why its last attempt failed.
@@ -74,6 +76,7 @@ class Capabilities(NamedTuple):
     expires: bool = False  # a time to live
     keep_for: bool = False  # how long a record is kept
     partition: bool = False  # a tenant, account or host
+    after: bool = False  # jobs that must end before it runs
     status: bool = False
     cancel: bool = False
     result_later: bool = False  # the result of a background job can be fetched

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Literal, Self, overload
 
-from geartrain.client.arguments import Duration, Lifetime, Moment, Text
+from geartrain.client.arguments import Duration, Lifetime, Moment, OnFailure, Text, Waitable
 from geartrain.client.async_client import DEFAULT_PATIENCE, AsyncClient
 from geartrain.client.async_job import AsyncJob
 from geartrain.client.job_events import Event
@@ -133,12 +133,15 @@ class Client:
         expires: Lifetime | None = None,
         keep_for: Duration | None = None,
         partition: Text = b"",
+        after: Iterable[Waitable] = (),
+        on_failure: OnFailure = "cancel",
         resubmit: bool = False,
     ) -> SyncJob:
         """Submit a job; returns when the server has acknowledged it. See `AsyncClient.submit`."""
         order = self._client.order(
             function, payload, background=background, priority=priority, unique=unique, at=at, delay=delay,
-            timeout=timeout, expires=expires, keep_for=keep_for, partition=partition,
+            timeout=timeout, expires=expires, keep_for=keep_for, partition=partition, after=after,
+            on_failure=on_failure,
         )  # fmt: skip
         return SyncJob(self._loop.call(self._client.submit_order(order, resubmit)), self._loop)
 
@@ -203,11 +206,14 @@ class Client:
         expires: Lifetime | None = None,
         keep_for: Duration | None = None,
         partition: Text = b"",
+        after: Iterable[Waitable] = (),
+        on_failure: OnFailure = "cancel",
     ) -> Order:
         """Make an order for `submit_many`; an UnsupportedError if the protocol cannot express it."""
         return self._client.order(
             function, payload, background=background, priority=priority, unique=unique, at=at, delay=delay,
-            timeout=timeout, expires=expires, keep_for=keep_for, partition=partition,
+            timeout=timeout, expires=expires, keep_for=keep_for, partition=partition, after=after,
+            on_failure=on_failure,
         )  # fmt: skip
 
     def job(self, handle: Text, function: Text = b"", unique: Text = b"", server: str = "") -> SyncJob:

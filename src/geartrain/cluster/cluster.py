@@ -220,7 +220,8 @@ class Cluster:
         if own is not None and own.draining:
             self._drain()
         may_take = own is not None and own.state == SERVING and not self._is_leaving
-        if (view.orphans or sight.fenced or self._is_taking) and self._taking is None and may_take:
+        has_to_take = view.orphans or sight.fenced or self._is_taking or self._engine.unsettled
+        if has_to_take and self._taking is None and may_take:
             self._taking = asyncio.ensure_future(self._take_over())
         self._looked.set()
 
@@ -244,6 +245,7 @@ class Cluster:
                     self._taken.append(self._unread)
                 await self._restore(self._unread)
                 self._unread = None
+            await self._settle()
             self._is_taking = False
         except StoreError as error:
             _log.warning("taking over jobs failed, trying again", extra={"fields": {"why": str(error)}})
@@ -252,6 +254,14 @@ class Cluster:
         if self.taken_jobs > before:
             fields = {"jobs": self.taken_jobs - before, "seconds": f"{self._monotonic() - began:.1f}"}
             _log.info("took over jobs", extra={"fields": fields})
+
+    async def _settle(self) -> None:
+        """Find out what restored jobs wait for. Another server may have taken over some of it: the store is asked."""
+        engine = self._engine
+        if engine.unsettled:
+            ids = engine.distant_parents()
+            states = await self._committer.call(lambda: self._store.states(ids)) if ids else {}
+            self._tick_loop.begin_tick().settle(states)
 
     async def _restore(self, ids: IdRange) -> None:
         """Restore the jobs of a range. If the store fails meanwhile, `_unread` is the rest."""

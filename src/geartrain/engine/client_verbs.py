@@ -3,7 +3,7 @@
 from typing import Final
 
 from geartrain.engine import names
-from geartrain.engine.failed_jobs import FailedJobs
+from geartrain.engine.blocked_jobs import BlockedJobs
 from geartrain.engine.function import Function
 from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
@@ -19,7 +19,7 @@ _NORMAL: Final = int(Priority.NORMAL)
 _COALESCE: Final = Duplicate.COALESCE
 
 
-class ClientVerbs(FailedJobs):
+class ClientVerbs(BlockedJobs):
     """The engine's verbs for clients."""
 
     def submit(
@@ -41,6 +41,7 @@ class ClientVerbs(FailedJobs):
         keep_for: float = 0.0,
         expires_at: float = 0.0,
         partition: bytes = b"",
+        after: bytes = b"",
     ) -> LiveJob:
         """Queue a new job of the function `name`, or return the one that has the unique key.
 
@@ -49,6 +50,7 @@ class ClientVerbs(FailedJobs):
         The record is kept for `keep_for` seconds at least; 0: as long as the settings say.
         No worker gets the job from `expires_at` on, in epoch seconds: it ends as expired; 0: never.
         Jobs of different partitions of a function take turns; a partition may have limits of its own.
+        `after` are the jobs that it waits for, from `pack_parents`; a submission that is coalesced waits for no others.
         Raise QueueFullError if the function has reached its limit for this priority, the server that of all payloads
         or the user its quota, and another RequestError if a name is invalid or the function would be one too many.
         """
@@ -61,6 +63,8 @@ class ClientVerbs(FailedJobs):
             function = self.function(name)
         if len(partition) > 0:
             names.check_partition(partition)
+        if len(after) > 0:
+            self._check_parents(after)
         now = self.now
         has_key = len(unique) > 0  # a comparison; compiled, `if unique` is a call
         if has_key:
@@ -129,11 +133,15 @@ class ClientVerbs(FailedJobs):
         if watcher is not None:
             job.watchers = [watcher]
             watcher.watching.add(job)
+        if len(after) > 0:
+            job.after = after
         if background:
             self.journal.accepted(job)
         if self.observer is not None:
             self.observer.created(job)
-        if unique and self.reserves_keys:
+        if len(after) > 0:
+            self._block(function, job)
+        elif unique and self.reserves_keys:
             self._reserve(function, job)
         else:
             self._schedule_or_enqueue(function, job)
@@ -298,6 +306,7 @@ class ClientVerbs(FailedJobs):
         )  # fmt: skip
         job.timeout, job.count, job.reducer = timeout, count, reducer
         job.keeps_result, job.keep_for, job.partition = old.keeps_result, old.keep_for, old.partition
+        job.after, job.parents_left, job.children = old.after, old.parents_left, old.children
         usage = self._usage_for(function.name)
         if usage is not None:
             job.user = usage.name
@@ -319,6 +328,10 @@ class ClientVerbs(FailedJobs):
         elif is_reserving:  # the store is being asked for the key
             job.state = RESERVING
             function.reserving += 1
+        elif job.id in self.unsettled:
+            self._restore_blocked(function, job)
+        elif job.parents_left:
+            self._wait_for_parents(function, job)
         else:
             self._schedule_or_enqueue(function, job)
         return job

@@ -16,7 +16,7 @@ from geartrain.engine.deadlines import NEVER
 from geartrain.engine.function import Function
 from geartrain.engine.interfaces import Journal, KeyWaiter, Watcher
 from geartrain.engine.job import LiveJob
-from geartrain.engine.lifecycle import CANCELLED, DEAD, QUEUED, RESERVING, RUNNING, SCHEDULED, enter
+from geartrain.engine.lifecycle import BLOCKED, CANCELLED, DEAD, QUEUED, RESERVING, RUNNING, SCHEDULED, enter
 from geartrain.engine.policy import Policy
 from geartrain.engine.state import EngineState
 from geartrain.model import JobState
@@ -65,7 +65,11 @@ class ClusterState(EngineState):
             return
         function = self.functions[job.function]
         function.reserving -= 1
-        if job.run_at > self.now:
+        if job.parents_left:
+            enter(job, BLOCKED)
+            function.blocked += 1
+            self.blocked += 1
+        elif job.run_at > self.now:
             enter(job, SCHEDULED)
             self._add_scheduled(function, job)
         else:
@@ -132,7 +136,10 @@ class ClusterState(EngineState):
             waiter.key_taken(handle)
         self.held_keys.discard(job.id)
         self.journal.withdrawn(job)
-        return self._remove(self.functions[job.function], job, CANCELLED) or []
+        watchers = self._remove(self.functions[job.function], job, CANCELLED) or []
+        if job.children is not None:
+            self._end_parent(job)
+        return watchers
 
     def _undo_retry(self, job: LiveJob, before: RevivedJob) -> None:
         """A job stays dead, or failed, as the store has it."""

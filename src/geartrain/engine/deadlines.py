@@ -15,7 +15,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from geartrain.engine.job import LiveJob
-from geartrain.engine.lifecycle import QUEUED, RUNNING, SCHEDULED
+from geartrain.engine.lifecycle import BLOCKED, QUEUED, RUNNING, SCHEDULED
 
 NEVER: Final = float("inf")
 _SWEEP_FROM: Final = 64  # stale entries; rebuilding the heap for fewer is not worth it
@@ -113,7 +113,8 @@ class ExpiringJobs(DeadlineHeap):
     __slots__ = ()
 
     def is_current(self, when: float, job: LiveJob) -> bool:
-        return (job.state is QUEUED or job.state is SCHEDULED) and job.expires_at == when
+        waits = job.state is QUEUED or job.state is SCHEDULED or job.state is BLOCKED
+        return waits and job.expires_at == when
 
 
 class Leases(DeadlineHeap):

@@ -122,6 +122,7 @@ class Engine(WorkerVerbs):
             self.count_job(job)
         enter(job, QUEUED)
         job.reason, job.code = "", 0
+        job.after, job.parents_left = b"", 0
         job.expires_at = 0.0  # whoever retries it wants it to run
         job.attempts = 0
         job.run_at = self.now

@@ -94,7 +94,10 @@ class FailedJobs(ClusterState):
         else:
             self._dead_foreground[job.id] = None
             while len(self._dead_foreground) > max(self.policy.dead_foreground_limit, 0):
-                self._remove_dead(self.dead[next(iter(self._dead_foreground))])
+                forgotten = self.dead[next(iter(self._dead_foreground))]
+                self._remove_dead(forgotten)
+                if forgotten.children is not None:
+                    self._end_parent(forgotten)
         if self.observer is not None:
             self.observer.finished(job, b"")
         return watchers
@@ -131,3 +134,5 @@ class FailedJobs(ClusterState):
         enter(job, CANCELLED)
         if job.background:
             self.journal.finished(job, b"", None)
+        if job.children is not None:
+            self._end_parent(job)

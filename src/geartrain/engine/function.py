@@ -19,6 +19,7 @@ class Function:
     """The state of one function. Counters are maintained, never computed by walking the jobs."""
 
     __slots__ = (
+        "blocked",
         "broadcast",
         "distant_crews",
         "distant_workers",
@@ -62,6 +63,7 @@ class Function:
         self.scheduled = 0
         self.broadcast = False  # a job goes to every idle worker
         self.max_run = 0.0  # seconds that a worker may take for a job; 0: no limit
+        self.blocked = 0  # jobs that wait for other jobs
         self.reserving = 0  # jobs that wait for their unique key
         self.paused = False  # an operator wants no jobs to be assigned until it is resumed
         self.lapsed = False  # it has background jobs, and the lease of this server is over
@@ -93,9 +95,10 @@ class Function:
 
     @property
     def total(self) -> int:
-        """How many jobs are scheduled, queued or running, or wait for their unique key."""
+        """How many jobs are scheduled, queued or running, or wait for their unique key or for other jobs."""
         high, normal, low = self.queues
-        return high.size + normal.size + low.size + self.running + self.scheduled + self.reserving
+        waiting = high.size + normal.size + low.size + self.scheduled + self.reserving + self.blocked
+        return waiting + self.running
 
     @property
     def submitted(self) -> int:

@@ -31,7 +31,18 @@ class LiveJob(Job):
     reference counts suffice. An engine that is discarded with jobs in it leaks them.
     """
 
-    __slots__ = ("code", "deadline", "next", "owner", "previous", "progress", "started_at", "watchers")
+    __slots__ = (
+        "children",
+        "code",
+        "deadline",
+        "next",
+        "owner",
+        "parents_left",
+        "previous",
+        "progress",
+        "started_at",
+        "watchers",
+    )
 
     def __init__(
         self,
@@ -54,6 +65,8 @@ class LiveJob(Job):
         self.started_at = 0.0
         self.deadline = 0.0  # when its lease expires; 0: no lease
         self.progress: Progress | None = None
+        self.children: list[int] | None = None  # ids of the jobs that wait for it
+        self.parents_left = 0  # how many jobs it still waits for
         self.code = 0  # failure code of the worker, 1 to 255; 0: it has not failed
 
     def __lt__(self, other: "LiveJob") -> bool:

@@ -18,12 +18,14 @@ CANCELLED: Final = JobState.CANCELLED
 DEAD: Final = JobState.DEAD
 EXPIRED: Final = JobState.EXPIRED
 RESERVING: Final = JobState.RESERVING
+BLOCKED: Final = JobState.BLOCKED
 _DONE_NUMBER: Final = 3
 ENDED: Final = frozenset({DONE, FAILED, CANCELLED, EXPIRED})
 
 TRANSITIONS: Final[dict[JobState, frozenset[JobState]]] = {
     # Back to where it was retried from when another server has its key.
-    RESERVING: frozenset({QUEUED, SCHEDULED, CANCELLED, EXPIRED, DEAD, FAILED}),
+    RESERVING: frozenset({QUEUED, SCHEDULED, BLOCKED, CANCELLED, EXPIRED, DEAD, FAILED}),
+    BLOCKED: frozenset({QUEUED, SCHEDULED, CANCELLED, EXPIRED}),
     SCHEDULED: frozenset({QUEUED, CANCELLED, EXPIRED}),
     QUEUED: frozenset({RUNNING, CANCELLED, EXPIRED}),
     # Back to the queue when the worker is lost, to the schedule when the worker reschedules it.
@@ -58,7 +60,13 @@ def enter(job: Job, state: JobState) -> None:
 
 def diagram() -> str:
     """Return the table as a Mermaid state diagram."""
-    lines = ["stateDiagram-v2", "    [*] --> scheduled", "    [*] --> queued", "    [*] --> reserving"]
+    lines = [
+        "stateDiagram-v2",
+        "    [*] --> scheduled",
+        "    [*] --> queued",
+        "    [*] --> reserving",
+        "    [*] --> blocked",
+    ]
     for before, followers in TRANSITIONS.items():
         lines += [f"    {before.name.lower()} --> {after.name.lower()}" for after in sorted(followers)]
         if before in ENDED:

@@ -180,5 +180,6 @@ class LoanVerbs(ClientVerbs):
 
 # What a borrowed job has of its home's job only when this server becomes its home.
 _STORED = (
-    "count", "door", "expires_at", "failed_attempts", "keep_for", "keeps_result", "submitted_at", "unique", "user",
+    "after", "count", "door", "expires_at", "failed_attempts", "keep_for", "keeps_result", "submitted_at", "unique",
+    "user",
 )  # fmt: skip

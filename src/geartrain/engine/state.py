@@ -7,6 +7,7 @@ Every job that is not finished is in `jobs`, and in one more place that depends 
 - running: in its owner's `running` or in `broadcasts`, counted in its function's `running`; and in `leases`, if it has
   a deadline;
 - reserving: counted in its function's `reserving` (`cluster_state.py`);
+- blocked: counted in its function's `blocked` (`blocked_jobs.py`);
 - dead: in `dead`, and not in `jobs`.
 
 A job in `jobs` that has a unique key is in `unique_jobs` too, and one that has a time to live in `expiring`.
@@ -15,7 +16,7 @@ A move changes the state and the place of a job together. It calls out to watche
 consistent again, because they may call another verb at once.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import Final
 
 from mypy_extensions import i64
@@ -30,7 +31,7 @@ from geartrain.engine.function import Function
 from geartrain.engine.interfaces import Journal, Loan, Observer, Timer, Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.job_table import JobTable
-from geartrain.engine.lifecycle import DEAD, QUEUED, RESERVING, RUNNING, SCHEDULED, enter
+from geartrain.engine.lifecycle import BLOCKED, DEAD, QUEUED, RESERVING, RUNNING, SCHEDULED, enter
 from geartrain.engine.policy import JOB_BYTES, Policy
 from geartrain.engine.unique_index import UniqueIndex
 from geartrain.engine.worker import Worker
@@ -67,6 +68,7 @@ class EngineState(FlowControl):
         self.next_worker = 1
         self.running: i64 = 0  # running jobs of all functions
         self.scheduled: i64 = 0  # scheduled jobs of all functions
+        self.blocked: i64 = 0  # jobs of all functions that wait for other jobs
         self.free_bytes: i64 = self.policy.max_queued_bytes  # left for jobs; restored ones may make it negative
         self.restored = 0  # jobs that a restart brought back
         self.restored_or_retried = 0  # jobs that were not submitted: restored, or dead and retried
@@ -76,6 +78,9 @@ class EngineState(FlowControl):
         self.lapsed = False  # the lease of this server is over: background jobs are not assigned
         self.borrowed: dict[int, Loan] = {}  # by id: jobs of other servers, see `loans.py`
         self.held_keys: set[int] = set()  # foreground jobs whose unique keys the store has, or will have
+        self.unsettled: dict[int, LiveJob] = {}  # by id: restored jobs that wait for jobs which may not be restored yet
+        self._ended_parents: deque[LiveJob] = deque()  # whose children do not know it yet
+        self._is_following = False  # their children are being told
         # While there are borrowed jobs: who ended the foreground job that ended last.
         self.ended_by: Worker | None = None
         self.observer: Observer | None = None  # receives the events of every job
@@ -121,7 +126,9 @@ class EngineState(FlowControl):
             self.unique_jobs.add(job)
         if job.expires_at:
             self.expiring.add(job.expires_at, job)
-        if holder is None:
+        if holder is None and len(job.after) > 0:
+            self._restore_blocked(function, job)
+        elif holder is None:
             self._schedule_or_enqueue(function, job)
         else:
             job.state = RUNNING
@@ -142,6 +149,14 @@ class EngineState(FlowControl):
         """Another job with this unique key stands for one that is reserving; return the watchers of that one."""
         raise NotImplementedError
 
+    def _restore_blocked(self, function: Function, job: LiveJob) -> None:
+        """The place of a job that waits for others until all jobs are restored."""
+        raise NotImplementedError
+
+    def _end_parent(self, parent: LiveJob) -> None:
+        """A job has ended: tell those that wait for it."""
+        raise NotImplementedError
+
     def _remember_handle(self, job: LiveJob) -> None:
         """Find a job that this server did not submit by its handle, although that may not end in its id."""
         if id_from_handle(job.handle) != job.id:
@@ -160,7 +175,7 @@ class EngineState(FlowControl):
     @property
     def queued(self) -> int:
         """How many jobs of all functions wait for a worker."""
-        return len(self.jobs) - self.running - self.scheduled
+        return len(self.jobs) - self.running - self.scheduled - self.blocked
 
     # Observers
 
@@ -263,6 +278,9 @@ class EngineState(FlowControl):
             self.schedule.count_stale()
         elif before is RESERVING:
             function.reserving -= 1
+        elif before is BLOCKED:
+            function.blocked -= 1
+            self.blocked -= 1
         self.jobs.remove(job)
         if job.expires_at:
             self.expiring.count_stale()
@@ -331,6 +349,8 @@ class EngineState(FlowControl):
             self.ended_by = worker
         if self.observer is not None:
             self.observer.finished(job, result)
+        if job.children is not None:
+            self._end_parent(job)
         return watchers
 
     def _requeue(self, job: LiveJob, reason: str, taken_from: Worker | None = None) -> None:

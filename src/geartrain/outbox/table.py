@@ -96,6 +96,8 @@ def new_values(job: Call[Any] | Order) -> tuple[Any, ...]:
         raise ValueError("a job of the outbox runs in the background: nothing can wait for it in a transaction")
     if order.partition:
         raise ValueError(f"a job of the outbox has no partition: leave it out, and {PARTITION_FROM_UNIQUE}")
+    if order.after:
+        raise ValueError("a job of the outbox cannot wait for others: those may not be there when it is relayed")
     unique = order.unique or f"outbox-{secrets.token_hex(16)}".encode()
     return (
         order.function, order.payload, int(order.priority), unique, not order.unique, order.run_at, order.expires_at,

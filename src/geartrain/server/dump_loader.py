@@ -46,6 +46,7 @@ class DumpLoader:
             self._tick_loop.begin_tick()
             load.add(entry)
             await loop_break.take()
+        self._tick_loop.begin_tick().settle()
         if counts.records:
             self._journal.prune()
         return LoadView(*counts.summary(engine.next_id), notices)

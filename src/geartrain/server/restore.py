@@ -33,6 +33,7 @@ async def restore_jobs(store: Store, engine: Engine, stopped: asyncio.Event) -> 
         if time.monotonic() - reported > PROGRESS_SECONDS:
             reported = time.monotonic()
             _log.info("restoring jobs", extra={"fields": {"jobs": count}})
+    engine.settle()
     if count:
         seconds = f"{time.monotonic() - started:.1f}"
         fields = {"jobs": count, "dead": len(engine.dead), "seconds": seconds}

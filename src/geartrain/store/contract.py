@@ -272,7 +272,7 @@ def extended_log(log: bytes, added: bytes) -> bytes:
 COLUMNS: Final[tuple[str, ...]] = (
     "id", "handle", "function", "unique_key", "payload", "priority", "state", "run_at", "submitted_at",
     "attempts", "count", "timeout", "reducer", "door", "reason", "trials",
-    "keeps_result", "keep_for", "expires_at", "user_name", "partition_name",
+    "keeps_result", "keep_for", "expires_at", "user_name", "partition_name", "after_jobs",
 )  # fmt: skip
 
 # The columns of a record: the fields of Record in their order, two of them under older names.
@@ -284,7 +284,7 @@ def key_row(job: Job) -> tuple[object, ...]:
     """What other servers must know of a foreground job with a unique key: not its payload, nor what it is about."""
     return (
         job.id, job.handle, job.function, job.unique, b"", job.priority, RESERVED, 0.0,
-        job.submitted_at, 0, 0, 0.0, b"", job.door, "", b"", False, 0.0, 0.0, "", b"",
+        job.submitted_at, 0, 0, 0.0, b"", job.door, "", b"", False, 0.0, 0.0, "", b"", b"",
     )  # fmt: skip
 
 
@@ -294,5 +294,5 @@ def row(job: Job) -> tuple[object, ...]:
         job.id, job.handle, job.function, job.unique, job.payload, job.priority, job.state, job.run_at,
         job.submitted_at, job.attempts, job.count, job.timeout, job.reducer, job.door, job.reason,
         pack_attempts(job.failed_attempts), job.keeps_result, job.keep_for,
-        job.expires_at, job.user, job.partition,
+        job.expires_at, job.user, job.partition, job.after,
     )  # fmt: skip

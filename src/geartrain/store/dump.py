@@ -21,7 +21,7 @@ import msgspec
 
 from geartrain import jsonbytes
 from geartrain.errors import GeartrainError
-from geartrain.model import Attempt, Job, JobState, pack_attempts, unpack_attempts
+from geartrain.model import Attempt, Job, JobState, pack_attempts, pack_parents, unpack_attempts, unpack_parents
 from geartrain.store import rows
 from geartrain.store.contract import Record
 from geartrain.store.dump_lines import (
@@ -106,7 +106,7 @@ def job_line(job: Job) -> bytes:
         PRIORITIES[job.priority], state, job.run_at, job.submitted_at, job.attempts, job.count, job.timeout,
         jsonbytes.encode(job.reducer), job.door, job.reason,
         _encode_attempts(job.failed_attempts or []), job.keeps_result, job.keep_for,
-        job.expires_at, job.user, jsonbytes.encode(job.partition),
+        job.expires_at, job.user, jsonbytes.encode(job.partition), *_encode_parents(job.after),
     )  # fmt: skip
     return _line(entry)
 
@@ -147,7 +147,7 @@ def _whole(job: Job) -> DumpJobOfRecord:
     _require_finite(run_at=job.run_at, timeout=job.timeout, keep_for=job.keep_for, expires_at=job.expires_at)
     return DumpJobOfRecord(
         jsonbytes.encode(job.payload), job.run_at, job.count, job.timeout, jsonbytes.encode(job.reducer), job.keep_for,
-        job.expires_at, job.user, jsonbytes.encode(job.partition),
+        job.expires_at, job.user, jsonbytes.encode(job.partition), *_encode_parents(job.after),
     )  # fmt: skip
 
 
@@ -239,6 +239,7 @@ class DumpReader:
             entry.attempts, entry.count, entry.timeout, jsonbytes.decode(entry.reducer), door, entry.reason,
             pack_attempts(_decode_attempts(entry.trials)), keeps_result, entry.keep_for,
             entry.expires_at, entry.user, jsonbytes.decode(entry.partition),
+            pack_parents(entry.after, entry.runs_anyway),
         )  # fmt: skip
         try:
             job = rows.job(row, self._kind)
@@ -271,6 +272,7 @@ class DumpReader:
             record.state, whole.run_at, record.submitted_at, record.attempts, whole.count, whole.timeout,
             jsonbytes.decode(whole.reducer), record.door, record.reason, record.failed_attempts, record.keeps_result,
             whole.keep_for, whole.expires_at, whole.user, jsonbytes.decode(whole.partition),
+            pack_parents(whole.after, whole.runs_anyway),
         )  # fmt: skip
         try:
             return rows.failed_job(row, Job)
@@ -310,6 +312,11 @@ def shown(name: bytes) -> str:
 
 def _line(entry: DumpLine) -> bytes:
     return _encoder.encode(entry) + b"\n"
+
+
+def _encode_parents(after: bytes) -> tuple[list[int], bool]:
+    parents = unpack_parents(after)
+    return list(parents.ids), parents.runs_anyway
 
 
 def _encode_attempts(attempts: list[Attempt]) -> list[DumpAttempt]:

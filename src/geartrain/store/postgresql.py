@@ -24,7 +24,7 @@ from psycopg import errors
 
 import geartrain
 from geartrain.errors import StoreError
-from geartrain.model import FailedPayload, LockChange, LockUse
+from geartrain.model import FailedPayload, JobState, LockChange, LockUse
 from geartrain.store import contract, postgresql_records, postgresql_xmin, rows
 from geartrain.store import postgresql_rows as packed
 from geartrain.store.commit_numbers import CommitNumbers
@@ -139,6 +139,15 @@ class PostgresqlStore:
             if len(chunk) < _JOBS_PER_READ:
                 return
             low = chunk[-1][0] + 1
+
+    def states(self, ids: Sequence[int]) -> dict[int, JobState]:
+        """The states of those of these jobs of any server that have not ended, or have a record."""
+        statement = self._sql(
+            "SELECT id, state FROM {s}.jobs WHERE id = ANY(%(ids)s) "
+            "UNION ALL SELECT id, state FROM {s}.records WHERE id = ANY(%(ids)s)"
+        )
+        with self._readers.borrow() as connection:
+            return {id: JobState(state) for id, state in connection.execute(statement, {"ids": list(ids)})}
 
     def saved_values(self) -> dict[str, bytes]:
         """Every value that was saved under a name, by any server."""

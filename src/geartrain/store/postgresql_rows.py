@@ -43,7 +43,7 @@ _record_tail: Final = struct.Struct("!i?iqiqidid").pack
 
 JOB_TYPES: Final = (
     INT8, BYTEA, BYTEA, BYTEA, BYTEA, INT2, INT2, FLOAT8, FLOAT8, INT8, INT8, FLOAT8, BYTEA, TEXT, BYTEA, BYTEA,
-    BOOL, FLOAT8, FLOAT8, TEXT, BYTEA,
+    BOOL, FLOAT8, FLOAT8, TEXT, BYTEA, BYTEA,
 )  # fmt: skip
 RECORD_TYPES: Final = (
     INT8, BYTEA, BYTEA, BYTEA, INT2, INT2, FLOAT8, FLOAT8, FLOAT8, INT8, TEXT, TEXT, BYTEA, INT8, BYTEA, BYTEA, BYTEA,
@@ -120,7 +120,7 @@ def job_tuple(row: Sequence[Any]) -> bytes:
     (
         id, handle, function, unique, payload, priority, state, run_at, submitted_at, attempts, count, timeout,
         reducer, door, reason, trials, keeps_result, keep_for, expires_at, user_name,
-        partition,
+        partition, after,
     ) = row  # fmt: skip
     if math.isnan(run_at + submitted_at + timeout + keep_for + expires_at):
         raise ValueError("a time of the job is not a number")
@@ -131,7 +131,7 @@ def job_tuple(row: Sequence[Any]) -> bytes:
             _job_middle(2, priority, 2, state, 8, run_at, 8, submitted_at),
             _job_numbers(8, attempts, 8, count, 8, timeout), _length(len(reducer)), reducer, text(door), text(reason),
             _length(len(trials)), trials, _job_tail(1, keeps_result, 8, keep_for, 8, expires_at), text(user_name),
-            _length(len(partition)), partition, NULL,
+            _length(len(partition)), partition, _length(len(after)), after, NULL,
         )
     )  # fmt: skip
 

@@ -6,10 +6,10 @@ Nothing in a row is trusted: files are damaged, edited by hand, and written by o
 import sys
 from typing import Any, Final
 
-from geartrain.model import JobState, Priority, Record, unpack_attempts
+from geartrain.model import JobState, Priority, Record, unpack_attempts, unpack_parents
 from geartrain.store.contract import COLUMNS, RECORD_COLUMNS, J
 
-_BYTES: Final = ("handle", "function", "unique_key", "payload", "reducer", "trials", "partition_name")
+_BYTES: Final = ("handle", "function", "unique_key", "payload", "reducer", "trials", "partition_name", "after_jobs")
 _INTEGERS: Final = ("id", "priority", "state", "attempts", "count", "keeps_result")
 _NUMBERS: Final = ("run_at", "submitted_at", "timeout", "keep_for", "expires_at")
 _TEXTS: Final = ("door", "reason", "user_name")
@@ -29,6 +29,7 @@ _STATES: Final = (
     int(JobState.SCHEDULED),
     int(JobState.RUNNING),
     int(JobState.RESERVING),
+    int(JobState.BLOCKED),
     _DEAD,
 )
 
@@ -52,7 +53,7 @@ def job(row: tuple[Any, ...], kind: type[J]) -> J:
     (
         id, handle, function, unique, payload, priority, state, run_at, submitted_at,
         attempts, count, timeout, reducer, door, reason, failed_attempts, keeps_result, keep_for,
-        expires_at, user, partition,
+        expires_at, user, partition, after,
     ) = row  # fmt: skip
     if not 0 <= priority <= _LOWEST:
         raise BrokenRowError(f"invalid priority {priority}")
@@ -73,6 +74,12 @@ def job(row: tuple[Any, ...], kind: type[J]) -> J:
         restored.user = sys.intern(user)
     if partition:
         restored.partition = partition
+    if after:
+        try:
+            unpack_parents(after)
+        except ValueError as error:
+            raise BrokenRowError(str(error)) from None
+        restored.after = after
     if state == _DEAD:
         restored.state = JobState.DEAD
     if attempts or count or timeout or reducer or reason or failed_attempts:

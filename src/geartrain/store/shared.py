@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol, cast
 
 from geartrain.errors import StoreError
-from geartrain.model import LockChange, LockUse
+from geartrain.model import JobState, LockChange, LockUse
 from geartrain.store.contract import J, Store
 
 # The range of ids that a node begins with has its number, shifted by so many bits.
@@ -112,6 +112,9 @@ class SharedStore(Store, Protocol):
 
     def jobs_of(self, ids: IdRange, kind: type[J]) -> Iterator[list[J]]:
         """The jobs in a range of this node, in parts, as `Store.jobs` creates them."""
+
+    def states(self, ids: Sequence[int]) -> dict[int, JobState]:
+        """The states of those of these jobs of any server that have not ended, or have a record."""
 
     def xmin_age(self) -> float:
         """The age of the oldest transaction in the database, in seconds: what it may see cannot be cleaned up."""

@@ -1,4 +1,4 @@
-"""The programs of docs/library.md, run as they are written; only the ports are those of servers of ours."""
+"""The programs of docs/library.md and docs/workflows.md, run as they are written; only the ports are ours."""
 
 import contextlib
 import re
@@ -12,10 +12,11 @@ import pytest
 from tests.acceptance.library.conftest import serve
 from tests.support import process
 
-GUIDE = Path(__file__).parents[3] / "docs" / "library.md"
+DOCS = Path(__file__).parents[3] / "docs"
+GUIDES = (DOCS / "library.md").read_text() + (DOCS / "workflows.md").read_text()
 BLOCK = re.compile(r"^```python\n# (\S+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 EXPECTED = re.compile(r"  # -> (.*)$", re.MULTILINE)
-PROGRAMS = dict(BLOCK.findall(GUIDE.read_text()))
+PROGRAMS = dict(BLOCK.findall(GUIDES))
 WORKERS = sorted(name for name in PROGRAMS if "worker" in name)
 
 
@@ -51,4 +52,4 @@ def test_a_program_prints_what_the_guide_says(name: str, home: Path, tmp_path: P
 
 
 def test_every_program_was_found() -> None:
-    assert len(PROGRAMS) == GUIDE.read_text().count("```python")
+    assert len(PROGRAMS) == GUIDES.count("```python")

@@ -633,3 +633,14 @@ def reserved(job: Job) -> Batch:
     batch = Batch()
     batch.accepted = [contract.key_row(job)]
     return batch
+
+
+def test_states_of_jobs_of_all_servers(join: Join) -> None:
+    one, two = join("one"), join("two")
+    waiting, dead, done = own(one, 1), own(one, 2, state=JobState.DEAD), own(two, 1)
+    one.commit(accepted(waiting, dead))
+    two.commit(accepted(done))
+    two.commit(ended(done))
+    assert two.states([waiting.id, dead.id, done.id, 99]) == {
+        waiting.id: JobState.QUEUED, dead.id: JobState.DEAD, done.id: JobState.DONE,
+    }  # fmt: skip

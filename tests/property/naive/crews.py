@@ -7,6 +7,9 @@ from geartrain.engine.policy import JOB_BYTES
 from geartrain.model import FailureAction
 from tests.property.naive.records import NEVER, NaiveCrew, NaiveFunction, NaiveJob, NaiveWatcher, NaiveWorker
 
+WAITING = ("scheduled", "blocked", "queued")
+LIVING = (*WAITING, "running")
+
 
 class NaiveState:
     """The state in plain lists, and how workers are found and woken."""
@@ -36,6 +39,8 @@ class NaiveState:
         self.heard: defaultdict[str, list[tuple[object, ...]]] = defaultdict(list)
         self.failures = FailureAction.KEEP
         self.handed: list[bytes] = []  # jobs that the engine assigned in this step
+        self.ended_parents: list[NaiveJob] = []
+        self.following = False  # children of ended jobs are being told
 
     # Verbs that workers and watchers may call; implemented in verbs.py
 
@@ -72,7 +77,7 @@ class NaiveState:
     # Queries
 
     def alive(self) -> list[NaiveJob]:
-        return [job for job in self.jobs if job.state in ("scheduled", "queued", "running")]
+        return [job for job in self.jobs if job.state in LIVING]
 
     def dead(self) -> list[NaiveJob]:
         return [job for job in self.jobs if job.state == "dead"]
@@ -117,7 +122,7 @@ class NaiveState:
     def deadline(self) -> float:
         times = [job.run_at for job in self.jobs if job.state == "scheduled"]
         times += [job.deadline for job in self.jobs if job.state == "running"]
-        times += [job.expires_at for job in self.jobs if job.state in ("scheduled", "queued")]
+        times += [job.expires_at for job in self.jobs if job.state in WAITING]
         times += [when for when, _ in self.planned_wakes]
         times += [entry[0] for entry in self.awaited()]
         times += [self.now] if self.freed else []
@@ -294,7 +299,7 @@ class NaiveState:
             self.submit(job.function, b"", b"again", job.priority, False, watcher)
         elif watcher.manner == "angry" and what != "complete":
             for other in self.alive():
-                if watcher in other.watchers and other.state in ("scheduled", "queued", "running"):
+                if watcher in other.watchers and other.state in LIVING:
                     self.cancel(other)
 
     def hear(self, worker: NaiveWorker, *words: object) -> None:

@@ -10,7 +10,9 @@ class Moves(LimitMoves):
 
     def place(self, job: NaiveJob, run_at: float) -> None:
         job.run_at = run_at or self.now
-        if job.run_at > self.now:
+        if job.parents:
+            job.state = "blocked"
+        elif job.run_at > self.now:
             job.state = "scheduled"
         else:
             self.enqueue(job, timed=bool(run_at))
@@ -71,7 +73,34 @@ class Moves(LimitMoves):
             self.note("changed", job)
         else:
             self.note("failed" if action is FailureAction.KEEP else "finished", job, worker)
+            self.follow(job)
         return watchers
+
+    def follow(self, parent: NaiveJob) -> None:
+        """A job has ended: tell those that wait for it, one parent after the other."""
+        self.ended_parents.append(parent)
+        if self.following:
+            return
+        self.following = True
+        while self.ended_parents:
+            ended = self.ended_parents.pop(0)
+            for job in [job for job in self.jobs if ended in job.parents]:
+                if job.state != "blocked":
+                    continue
+                job.parents.remove(ended)
+                if ended.state != "done" and not job.runs_anyway:
+                    job.parents = []
+                    self.fail_all(job, "cancelled")
+                elif not job.parents:
+                    self.release(job)
+        self.following = False
+
+    def release(self, job: NaiveJob) -> None:
+        if job.run_at > self.now:
+            job.state = "scheduled"
+        else:
+            job.run_at = self.now
+            self.enqueue(job)
 
     def fail_all(self, job: NaiveJob, state: str) -> None:
         self.tell(self.end(job, state), "fail", job)
@@ -84,7 +113,9 @@ class Moves(LimitMoves):
         if not job.background:
             self.dead_foreground.append(job)
             while len(self.dead_foreground) > self.dead_limit:
-                self.dead_foreground.pop(0).state = "forgotten"
+                forgotten = self.dead_foreground.pop(0)
+                forgotten.state = "forgotten"
+                self.follow(forgotten)
         self.tell(watchers, "fail", job)
 
     def postpone(self, job: NaiveJob, run_at: float) -> None:

@@ -53,6 +53,9 @@ class NaiveJob:
     deadline: float = NEVER
     expires_at: float = NEVER
     partition: bytes = b""
+    after: "list[NaiveJob]" = dataclasses.field(default_factory=list)  # that it was to wait for, as it is stored
+    parents: "list[NaiveJob]" = dataclasses.field(default_factory=list)  # that it still waits for
+    runs_anyway: bool = False
 
     @property
     def abandoned(self) -> bool:

@@ -7,11 +7,15 @@ Workers and watchers that are called may call another verb at once, as with the 
 `NaiveWatcher.manner`.
 """
 
+from collections.abc import Mapping, Sequence
+
 from geartrain.engine.limits import FlowLimits
 from geartrain.engine.policy import JOB_BYTES
 from geartrain.model import Expiry
+from tests.property.naive.crews import WAITING
 from tests.property.naive.moves import Moves
 from tests.property.naive.records import NEVER, NaiveJob, NaiveWatcher, NaiveWorker
+from tests.property.recording import Row
 
 
 class Naive(Moves):
@@ -34,6 +38,8 @@ class Naive(Moves):
         keeps_result: bool = True,
         expires_at: float = NEVER,
         partition: bytes = b"",
+        parents: Sequence[NaiveJob] = (),
+        runs_anyway: bool = False,
     ) -> NaiveJob | None:
         naive_function = self.functions[function]
         for model in self.alive() if unique else ():
@@ -61,7 +67,8 @@ class Naive(Moves):
         watchers = [] if watcher is None else [watcher]
         job = NaiveJob(
             number, b"H:localhost:%d" % number, function, unique, payload, priority, background, 0.0, timeout,
-            count, watchers, keeps_result, expires_at=expires_at, partition=partition,
+            count, watchers, keeps_result, expires_at=expires_at, partition=partition, after=list(parents),
+            parents=list(parents), runs_anyway=runs_anyway,
         )  # fmt: skip
         separator = naive_function.flow.separator
         if not partition and separator and separator in unique:
@@ -253,7 +260,7 @@ class Naive(Moves):
         if job.unique and any((j.function, j.unique) == (job.function, job.unique) for j in self.alive()):
             return False
         self.dead_foreground = [other for other in self.dead_foreground if other is not job]
-        job.attempts, job.expires_at = 0, NEVER
+        job.attempts, job.expires_at, job.after, job.parents = 0, NEVER, [], []
         self.note("changed", job)
         if not job.background:
             job.background = True
@@ -266,7 +273,7 @@ class Naive(Moves):
             return "duplicate"
         if not self.fits(len(job.payload) + JOB_BYTES):
             return "full"
-        job.attempts, job.expires_at = 0, NEVER
+        job.attempts, job.expires_at, job.after, job.parents = 0, NEVER, [], []
         self.note("retried", job)
         self.place(job, 0.0)
         return "queued"
@@ -275,8 +282,9 @@ class Naive(Moves):
         self.dead_foreground = [other for other in self.dead_foreground if other is not job]
         job.state = "cancelled"
         self.note("finished", job, None)
+        self.follow(job)
 
-    def restart(self, kept: list[bytes], attempts: dict[bytes, int], limits: dict[bytes, FlowLimits]) -> None:
+    def restart(self, kept: Mapping[bytes, Row], limits: dict[bytes, FlowLimits]) -> None:
         """All workers and watchers are gone; stored jobs are queued again."""
         self.workers, self.crews, self.planned_wakes, self.dead_foreground, self.freed = [], [], [], [], []
         self.functions.clear()
@@ -287,18 +295,24 @@ class Naive(Moves):
                 job.state = "lost"
         for function, its_limits in limits.items():
             self.set_limits(function, its_limits)
-        for handle in kept:
-            job = by_handle[handle]
+        stored = [by_handle[handle] for handle in kept]
+        for job in stored:
             self.functions[job.function]
-            job.attempts = attempts[handle]
-            if job.state != "dead":
+            job.attempts, job.run_at = kept[job.handle].attempts, kept[job.handle].run_at
+            if job.after and job.state != "dead":
+                job.state = "blocked"
+            elif job.state != "dead":
                 self.place(job, job.run_at)
                 job.timed = False
+        for job in stored:
+            job.parents = [parent for parent in job.after if parent in stored]
+            if job.state == "blocked" and not job.parents:
+                self.release(job)
 
     def tick(self, now: float) -> float:
         self.now = now
         for _ in range(self.moves_per_tick):
-            expired = [job for job in self.jobs if job.state in ("scheduled", "queued") and job.expires_at <= now]
+            expired = [job for job in self.jobs if job.state in WAITING and job.expires_at <= now]
             if expired:
                 self.fail_all(min(expired, key=lambda job: (job.expires_at, job.number)), "expired")
         for _ in range(self.moves_per_tick):

@@ -74,5 +74,5 @@ def test_the_diagram_has_one_arrow_per_transition() -> None:
         for after in followers
     }
     ends = {("done", "[*]"), ("failed", "[*]"), ("cancelled", "[*]"), ("expired", "[*]")}
-    assert arrows == table | ends | {("[*]", "scheduled"), ("[*]", "queued"), ("[*]", "reserving")}
+    assert arrows == table | ends | {("[*]", "scheduled"), ("[*]", "queued"), ("[*]", "reserving"), ("[*]", "blocked")}
     assert len(arrows) == len(lines) - 1, "no arrow twice"

@@ -179,7 +179,8 @@ def test_a_line_is_as_documented() -> None:
         b'{"geartrain":"job","id":7,"handle":"H:host:7","function":"reverse","unique":"u",'
         b'"payload":{"base64":"/w=="},"priority":"normal","state":"dead","run_at":5.0,"submitted_at":5.0,'
         b'"attempts":2,"count":0,"timeout":0.0,"reducer":"","door":"gearman","reason":"too often","trials":[],'
-        b'"keeps_result":true,"keep_for":0.0,"expires_at":0.0,"user":"","partition":""}\n'
+        b'"keeps_result":true,"keep_for":0.0,"expires_at":0.0,"user":"","partition":"","after":[],'
+        b'"runs_anyway":false}\n'
     )
 
 

@@ -50,6 +50,14 @@ JOB_VERBS: Final = (
             Argument("keep_for", NUMBER, "Seconds that its record is kept at least", default=0.0),
             Argument("expires_at", NUMBER, "No worker gets it from then on; 0: it does not expire", default=0.0),
             Argument("partition", BYTES, "Partition of the job, such as a tenant; they take turns", default=""),
+            Argument(
+                "after", TEXT, "Handles of jobs that must end before it runs, with spaces between them", default="",
+                longest=4_000_000,
+            ),
+            Argument(
+                "on_failure", TEXT, "If one of them fails, is cancelled or expires: `cancel` it, or `run` it",
+                default="cancel", choices=("cancel", "run"),
+            ),
         ),
         (SUBMIT,), changes=True,
     ),
@@ -113,8 +121,8 @@ JOB_VERBS: Final = (
         button=Button("Run now", "Run all now"),
     ),
     Verb(
-        "cancel", JOB, "Cancel a job that is scheduled, queued or running",
-        (_HANDLE,), (ADMIN,), changes=True, states=("scheduled", "queued", "running"), action="cancel",
+        "cancel", JOB, "Cancel a job that is scheduled, blocked, queued or running",
+        (_HANDLE,), (ADMIN,), changes=True, states=("scheduled", "blocked", "queued", "running"), action="cancel",
         engine_method="cancel", past="cancelled", place=HOME,
         http=Http("POST", "/jobs/{handle}/cancel", shows="job"),
         command=CliCommand(
@@ -131,7 +139,7 @@ JOB_VERBS: Final = (
         past="deleted", place=HOME,
         http=Http("DELETE", "/jobs/{handle}"),
         command=CliCommand(
-            "delete", many=True, epilog="Use `cancel` for jobs that are scheduled, queued or running.",
+            "delete", many=True, epilog="Use `cancel` for jobs that are scheduled, blocked, queued or running.",
         ),
         button=Button(
             "Delete", "Delete all", danger=True, question="Delete {name}?",

@@ -31,7 +31,7 @@ EVERYBODY: Final = "everybody"  # all, and their answers are put together
 HOME: Final = "home"  # the one that has the job
 APPLIED: Final = "applied"  # the one that is asked; the others have applied the change before it is answered
 
-STATES: Final = ("scheduled", "queued", "running", "done", "failed", "cancelled", "dead", "expired")
+STATES: Final = ("scheduled", "blocked", "queued", "running", "done", "failed", "cancelled", "dead", "expired")
 PRIORITIES: Final = ("high", "normal", "low")
 MISSED_POLICIES: Final = ("skip", "once", "all")
 SORTS: Final = ("name", "queued", "oldest", "running", "failed")

@@ -47,6 +47,8 @@ class SubmittedBatch(msgspec.Struct, frozen=True):
 async def submit(request: ApiRequest) -> Response:
     """POST /jobs/batch."""
     batch: SubmissionBatch = request.body
+    if any(submission.after for submission in batch.jobs):
+        raise Refusal("bad-request", "jobs of a batch cannot wait for others (after): submit them one by one")
     outcomes = [_submit(request, submission) for submission in batch.jobs]
     accepted = sum(isinstance(outcome, SubmittedHandle) for outcome in outcomes)
     if accepted:

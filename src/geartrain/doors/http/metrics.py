@@ -130,6 +130,7 @@ FUNCTION_METRICS: Final = (
     FunctionMetric("geartrain_jobs", "gauge", _STATE_HELP, lambda f, n: n.queued(f), ',state="queued"'),
     FunctionMetric("geartrain_jobs", "gauge", _STATE_HELP, lambda f, n: n.running(f), ',state="running"'),
     FunctionMetric("geartrain_jobs", "gauge", _STATE_HELP, lambda f, _: f.scheduled, ',state="scheduled"'),
+    FunctionMetric("geartrain_jobs", "gauge", _STATE_HELP, lambda f, _: f.blocked, ',state="blocked"'),
     FunctionMetric("geartrain_jobs", "gauge", _STATE_HELP, lambda f, n: n.dead(f), ',state="dead"'),
     FunctionMetric(
         "geartrain_oldest_job_age_seconds", "gauge",

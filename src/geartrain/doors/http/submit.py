@@ -2,13 +2,13 @@
 
 import base64
 import binascii
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 from starlette.responses import Response
 
 from geartrain import jsonbytes
-from geartrain.admin import presentation, views
+from geartrain.admin import parents, presentation, views
 from geartrain.admin.job_watch import JobEnd
 from geartrain.doors.http import request as api
 from geartrain.doors.http.problems import Refusal
@@ -43,6 +43,8 @@ class Submission(msgspec.Struct, forbid_unknown_fields=True):
     expires_at: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None  # seconds of the epoch
     expires: Annotated[float, msgspec.Meta(gt=0, le=LONGEST_KEPT)] | None = None  # seconds from now, instead
     partition: JsonBytes = ""  # tenant, account or host: partitions of a function take turns
+    after: Annotated[list[JsonBytes], msgspec.Meta(max_length=parents.MOST_PARENTS)] = []  # handles; it runs after them
+    on_failure: Literal["cancel", "run"] = "cancel"  # if one of them fails, is cancelled or expires
 
 
 async def submit(request: ApiRequest) -> Response:
@@ -52,7 +54,7 @@ async def submit(request: ApiRequest) -> Response:
     check(submission)
     tick_loop = context.tick_loop
     watcher = EndWatcher(tick_loop.engine, tick_loop.loop) if submission.wait else None
-    job = queue(request, submission, watcher)
+    job = queue(request, submission, watcher, await after(request, submission))
     view = presentation.job_view(job, views.SHOWN_BYTES)
     submitted = SubmittedHandle(tick_loop.engine, job)
     try:
@@ -80,7 +82,17 @@ def _ended(end: JobEnd) -> views.JobView:
     return msgspec.structs.replace(view, result=None if end.result is None else jsonbytes.encode(end.result))
 
 
-def queue(request: ApiRequest, submission: Submission, watcher: EndWatcher | None = None) -> LiveJob:
+async def after(request: ApiRequest, submission: Submission) -> bytes:
+    """The jobs that a job waits for. Submit it without awaiting anything else."""
+    if not submission.after:
+        return b""
+    handles = list(map(jsonbytes.decode, submission.after))
+    return await request.context.admin.parents(handles, submission.on_failure, request.identity)
+
+
+def queue(
+    request: ApiRequest, submission: Submission, watcher: EndWatcher | None = None, after: bytes = b""
+) -> LiveJob:
     """Submit a job to the engine."""
     engine = request.begin_tick()
     run_at = submission.run_at or 0.0
@@ -102,6 +114,7 @@ def queue(request: ApiRequest, submission: Submission, watcher: EndWatcher | Non
         keep_for=submission.keep_for,
         expires_at=expires_at,
         partition=jsonbytes.decode(submission.partition),
+        after=after,
     )
 
 

@@ -56,6 +56,8 @@ class Client(ClientProtocol):
                 "over gearman only a background job can have a partition: add background=True, or use http; "
                 f"or {PARTITION_FROM_UNIQUE}"
             )
+        if order.after and not order.background:
+            return "over gearman only a background job can wait for others: add background=True, or use http"
         if order.run_at and order.priority is not Priority.NORMAL:
             return "gearman has no priority for a job that runs at a given time"
         if b"\0" in order.function or b"\0" in order.unique:
@@ -65,8 +67,8 @@ class Client(ClientProtocol):
         return ""
 
     def needs_control(self, order: Order) -> bool:
-        """A time to live, how long a record is kept, and a partition: Gearman has no fields for them."""
-        return order.expires_at != 0.0 or order.keep_for != 0.0 or order.partition != b""
+        """A time to live, how long a record is kept, a partition, and other jobs: Gearman has no fields for them."""
+        return order.expires_at != 0.0 or order.keep_for != 0.0 or order.partition != b"" or order.after != ()
 
     async def open(self) -> None:
         """Connect, and ask for options: any Gearman server answers this, if only with errors."""

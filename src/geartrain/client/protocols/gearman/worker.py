@@ -24,8 +24,8 @@ from geartrain.wire import gearman as wire
 from geartrain.wire import gearman_client
 
 CAPABILITIES: Final = Capabilities(
-    background=True, priority=True, unique=True, run_at=True, expires=True, keep_for=True, partition=True, status=True,
-    cancel=True, progress=True, data=True, failure=True,
+    background=True, priority=True, unique=True, run_at=True, expires=True, keep_for=True, partition=True, after=True,
+    status=True, cancel=True, progress=True, data=True, failure=True,
 )  # fmt: skip
 
 # gearmand 1.1.20 does not wake a worker when a delayed job is due: a sleeping worker has to poll.

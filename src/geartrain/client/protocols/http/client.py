@@ -25,7 +25,7 @@ from geartrain.wire.event_stream import EventStream
 
 CLIENT: Final = Capabilities(
     background=True, priority=True, unique=True, run_at=True, timeout=True, expires=True, keep_for=True, partition=True,
-    status=True, cancel=True, result_later=True, failure=True,
+    after=True, status=True, cancel=True, result_later=True, failure=True,
 )  # fmt: skip
 
 _LONGEST_WAIT: Final = 300  # seconds; the server allows no more
@@ -248,6 +248,9 @@ def _submission(order: Order) -> dict[str, Any]:
         fields["keep_for"] = order.keep_for
     if order.partition:
         fields["partition"] = jsonbytes.encode(order.partition)
+    if order.after:
+        fields["after"] = [jsonbytes.encode(handle) for handle in order.after]
+        fields["on_failure"] = "run" if order.runs_anyway else "cancel"
     return {**fields, "priority": order.priority.name.lower(), "timeout": order.timeout}
 
 

@@ -31,7 +31,7 @@ const PAGES = { account, overview, functions, jobs, failures, dead, workers, sch
 const NAVIGATION = [
   ["overview", "Overview", "o", null],
   ["functions", "Functions", "f", "functions"],
-  ["jobs", "Jobs", "j", (now) => now.queued + now.running + now.scheduled],
+  ["jobs", "Jobs", "j", (now) => now.queued + now.running + now.scheduled + now.blocked],
   ["failures", "Failed and dead", "d", (now) => now.dead + failedJobs.count],
   ["workers", "Workers", "w", "workers"],
   ["schedules", "Schedules", "s", null],

@@ -6,7 +6,7 @@ import { now } from "../lib/live.js";
 import { shown } from "../lib/text.js";
 
 const LINES_KEPT = 500;
-const LIVE = ["scheduled", "queued", "running"];
+const LIVE = ["scheduled", "blocked", "queued", "running"];
 
 /** Without the stream the page still refreshes every two seconds. */
 export class Follower {

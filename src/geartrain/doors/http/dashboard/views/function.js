@@ -129,7 +129,8 @@ function makeTiles(name) {
     show(item, rates) {
       setText(all.queued.value, count(item.queued));
       all.queued.note.hidden = item.oldest === null;
-      for (const field of ["scheduled", "dead", "failed"]) all[field].set(count(item[field]));
+      for (const field of ["dead", "failed"]) all[field].set(count(item[field]));
+      all.scheduled.set(count(item.scheduled), "", item.blocked ? `${count(item.blocked)} blocked` : "");
       const most = concurrencyText(item.running_limits);
       all.running.set(count(item.running), "", most === NONE ? "" : most);
       setTime(age, item.oldest, "age");

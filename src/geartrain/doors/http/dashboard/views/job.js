@@ -7,6 +7,7 @@ import { make } from "../lib/dom.js";
 import { duration, dateTime, plural, size } from "../lib/format.js";
 import { hasTraceback, summary, tracebackCard } from "../lib/reason.js";
 import { autoRefresh } from "../lib/refresh.js";
+import { link } from "../lib/router.js";
 import { badge, facts, functionLink, problemBox } from "../lib/widgets.js";
 import { askForJob } from "../lib/submit.js";
 import { decoded, encoded, shown, textOfBytes } from "../lib/text.js";
@@ -159,6 +160,7 @@ function factsOf(job) {
     ["Unique key", shown(job.unique) ? make("span", { class: "mono" }, shown(job.unique)) : "none"],
     shown(job.partition) ? ["Partition", make("span", { class: "mono" }, shown(job.partition))] : null,
     job.waits_for ? ["Waits for", job.waits_for] : null,
+    job.after.length ? ["Runs after", make("span", {}, ...job.after.flatMap(parentLink))] : null,
     ["Kind", `${job.background ? "background" : "foreground"}, ${job.priority} priority`],
     ["Submitted", at(job.submitted_at)],
     job.run_at > job.submitted_at + 0.5 ? ["Runs at", at(job.run_at)] : null,
@@ -175,6 +177,10 @@ function factsOf(job) {
     ["Sizes", `payload ${size(job.payload_size)}, result ${size(job.result_size)}${cut(job)}`],
     OVER.includes(job.state) ? ["Kept until", job.removed_at === null ? NO_LIMIT : at(job.removed_at)] : null,
   ]);
+}
+
+function parentLink(handle) {
+  return [make("a", { class: "mono", href: link(`jobs/${encoded(handle)}`) }, shown(handle)), " "];
 }
 
 function cut(job) {

@@ -13,6 +13,7 @@ const STATES = [
   ["queued", "Queued"],
   ["running", "Running"],
   ["scheduled", "Scheduled"],
+  ["blocked", "Blocked"],
   ["done", "Done"],
   ["failed", "Failed"],
   ["cancelled", "Cancelled"],

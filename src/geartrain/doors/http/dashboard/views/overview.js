@@ -60,7 +60,7 @@ export function open(root, route, signal) {
     inFrame(tiles, () => {
       tiles.show(now);
       percentiles.show(now);
-      first.hidden = now.submitted + now.queued + now.running + now.scheduled + now.dead > 0;
+      first.hidden = now.submitted + now.queued + now.running + now.scheduled + now.blocked + now.dead > 0;
       if (!first.hidden && !first.firstChild) first.append(noJobs());
     });
     extend(history, now, charts);
@@ -97,7 +97,7 @@ function makeTiles() {
       all.completed.set(rate(now.completed_rate), "/s", `${count(now.failed)} failed`);
       all.queued.set(count(now.queued), "", now.queued ? plural(now.functions, "function") : "none");
       all.running.set(count(now.running), "", "now");
-      all.scheduled.set(count(now.scheduled), "", "for later");
+      all.scheduled.set(count(now.scheduled), "", now.blocked ? `${count(now.blocked)} blocked` : "for later");
       all.dead.set(count(now.dead), "", now.dead ? "need attention" : "none");
       setTime(age, now.oldest, "age");
       setText(all.oldest.note, now.oldest === null ? "none queued" : "queued job");

@@ -45,6 +45,7 @@ function lastAttempt(job) {
 function ending(job) {
   if (ENDS[job.state]) return [step(job.state, ENDS[job.state], job.finished_at, "", job.reason)];
   if (job.state === "scheduled") return [waiting("scheduled", "Scheduled", job.run_at)];
+  if (job.state === "blocked") return [waiting("blocked", `Blocked: it waits for ${job.waits_for}`, null)];
   if (job.state === "queued") return [waiting("queued", "Queued: no worker has taken it yet", null)];
   return [];
 }
