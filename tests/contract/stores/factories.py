@@ -44,6 +44,7 @@ def facts(job: Job) -> tuple[object, ...]:
         job.id, job.handle, job.function, job.unique, job.payload, job.priority, job.state, job.run_at,
         job.submitted_at, job.attempts, job.count, job.timeout, job.reducer, job.door, job.reason, job.background,
         job.failed_attempts, job.keeps_result, job.keep_for, job.expires_at, job.user,
+        job.partition, job.after,
     )  # fmt: skip
 
 

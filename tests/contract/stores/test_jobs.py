@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from geartrain.model import Attempt, Job, JobState, Priority
+from geartrain.model import Attempt, Job, JobState, Priority, pack_parents
 from geartrain.store.contract import Store
 from tests.contract.stores.conftest import Reopen
 from tests.contract.stores.factories import NOW, batch, facts, ids, job, rows
@@ -36,6 +36,10 @@ ODD_JOBS = {
     "high": {"priority": int(Priority.HIGH)},
     "low": {"priority": int(Priority.LOW)},
     "dead": {"state": JobState.DEAD, "reason": "gave up: \N{SNOWMAN} \0 'quoted'", "attempts": 10},
+    "a partition": {"partition": EVERY_BYTE[:255]},
+    "after others": {"after": pack_parents([1, 2**62], runs_anyway=True)},
+    "after many others": {"after": pack_parents(range(1, 100_001), runs_anyway=False)},
+    "a time to live": {"expires_at": NOW + 60.5, "keep_for": 9.25, "user": "ada"},
     "the last id": {"id": 2**63 - 1},
     "a failed attempt": {
         "attempts": 2,

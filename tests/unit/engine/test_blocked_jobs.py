@@ -213,6 +213,37 @@ def test_a_job_whose_parents_end_before_its_key_is_known_is_queued_with_it(engin
     assert child.state is QUEUED
 
 
+def test_a_parent_that_another_server_has_is_not_waited_for_in_vain(engine: Engine) -> None:
+    engine.reserves_keys = True
+    parent = submit(engine, unique=b"key")
+    child = submit(engine, parent)
+    engine.withdraw(parent, b"H:elsewhere:1")
+    assert child.state is CANCELLED
+
+
+def test_a_parent_that_could_not_be_stored_and_is_forgotten_is_not_waited_for_in_vain() -> None:
+    engine = Engine(Policy(dead_foreground_limit=0, max_attempts=1), journal=RecordingJournal())
+    parent = submit(engine)
+    child = submit(engine, parent)
+    taker = worker(engine)
+    assert engine.claim(taker) is parent
+    engine.watch(parent, RecordingWatcher())
+    engine.retract(parent)
+    engine.fail(taker, parent, retry=True)
+    assert (parent.state, child.state) == (DEAD, CANCELLED)
+
+
+def test_a_job_that_is_retried_waits_for_nothing_after_a_restart(burying: Engine) -> None:
+    parent = submit(burying)
+    child = submit(burying, parent, runs_anyway=True)
+    burying.cancel(parent)
+    taker = worker(burying)
+    assert burying.claim(taker) is child
+    burying.fail(taker, child)
+    burying.retry(child)
+    assert (child.state, child.after) == (QUEUED, b"")
+
+
 class TestRestored:
     """Jobs come in any order, and are settled when all are there."""
 

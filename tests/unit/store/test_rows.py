@@ -16,6 +16,7 @@ BREAKS = {
     "state 77": ("UPDATE jobs SET state = 77", "invalid state 77"),
     "state done": ("UPDATE jobs SET state = 3", "invalid state 3"),
     "empty handle": ("UPDATE jobs SET handle = x''", "invalid id or empty handle"),
+    "after nonsense": ("UPDATE jobs SET after_jobs = x'0102'", "the jobs that it waits for cannot be read"),
     "door no text": ("UPDATE jobs SET door = CAST(x'ff' AS TEXT)", "door is bytes, not text"),
     "reason no text": ("UPDATE jobs SET reason = CAST(x'c328' AS TEXT)", "door is bytes, not text"),
 }
