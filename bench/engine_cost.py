@@ -25,11 +25,13 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.limits import FlowLimits
 from geartrain.engine.policy import FunctionPolicy
 from geartrain.engine.worker import Worker
+from geartrain.model import pack_parents
 from geartrain.rates import Rate
 from geartrain.runtime import memory as garbage
 
 FLAT = 1.2  # at most so much more with much than with little
 SURCHARGE = 1.3  # at most so much more for a job with a partition or a limit than for a plain one
+MEMBER = 2.0  # at most so much more for a job that another one waits for, or that waits for another one
 BYTES_PER_JOB = 500
 BYTES_PER_KEY = 100  # more, for a job with a unique key
 BYTES_PER_PARTITION = 600  # more, for a job with a partition of its own
@@ -206,6 +208,32 @@ class PartitionStage(Stage):
         return costs
 
 
+class WaitingStage(Stage):
+    """Jobs that nothing waits for, jobs with a callback that waits for all of them, or a chain of jobs."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def round(self) -> Costs:
+        """A batch of whole jobs."""
+        engine, worker = self.engine, self.worker
+        payloads = [self._payload() for _ in range(BATCH)]
+        engine.now += 1.0
+        costs: Costs = {}
+        with _timed(costs, "whole job"):
+            members: list[LiveJob] = []
+            for payload in payloads:
+                after = pack_parents([members[-1].id], runs_anyway=False) if self.kind == "chain" and members else b""
+                members.append(engine.submit(COMMON, b"", payload, 1, True, after=after))
+            if self.kind == "callback":
+                after = pack_parents([member.id for member in members], runs_anyway=False)
+                engine.submit(COMMON, b"", b"", 1, True, after=after)
+            while (job := engine.claim(worker)) is not None:
+                engine.complete(worker, job, b"")
+        return costs
+
+
 class _timed:  # noqa: N801 - reads as a verb in a with statement
     """CPU time of a block, divided by the number of calls in it."""
 
@@ -303,6 +331,17 @@ def partition_scenarios() -> Iterator[tuple[str, Build, Build, float]]:
         )
 
 
+def waiting_scenarios() -> Iterator[tuple[str, Build, Build, float]]:
+    """Jobs that wait for others beside plain ones."""
+    for kind in ("callback", "chain"):
+        yield (
+            f"waiting: none, a {kind} of 1,000",
+            lambda: WaitingStage(""),
+            lambda kind=kind: WaitingStage(kind),
+            MEMBER,
+        )
+
+
 def bytes_per_job(count: int, kind: str) -> float:
     """In a process of its own: how much it grows by for each job that waits."""
     command = [sys.executable, __file__, "--grow", str(count), "--kind", kind]
@@ -341,8 +380,9 @@ def measure(rounds: int, only: str = "") -> tuple[list[Cost], dict[str, float]]:
     garbage.tune_collector()
     costs: list[Cost] = []
     flat = ((*scenario, FLAT) for scenario in scenarios())
-    partitions = ((name, small, large, _round, most) for name, small, large, most in partition_scenarios())
-    for name, small, large, action, most in itertools.chain(partitions, flat):
+    new = itertools.chain(partition_scenarios(), waiting_scenarios())
+    extra = ((name, small, large, _round, most) for name, small, large, most in new)
+    for name, small, large, action, most in itertools.chain(extra, flat):
         if only not in name:
             continue
         if time.monotonic() - began > SECONDS:

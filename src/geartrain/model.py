@@ -220,6 +220,9 @@ class Parents(NamedTuple):
     runs_anyway: bool  # it runs although one of them failed; otherwise it is cancelled
 
 
+_ONE_PARENT: Final = struct.Struct(">Bq")  # for a chain: nearly every job that waits has one parent
+
+
 def pack_parents(ids: Iterable[int], runs_anyway: bool) -> bytes:
     """Encode the jobs that another one waits for; empty means none.
 
@@ -229,6 +232,8 @@ def pack_parents(ids: Iterable[int], runs_anyway: bool) -> bytes:
     b''
     """
     unique = sorted(set(ids))
+    if len(unique) == 1:
+        return _ONE_PARENT.pack(runs_anyway, unique[0])
     return struct.pack(f">B{len(unique)}q", runs_anyway, *unique) if unique else b""
 
 
@@ -238,7 +243,9 @@ def unpack_parents(packed: bytes) -> Parents:
         return Parents((), False)
     if len(packed) % 8 != 1 or packed[0] > 1:
         raise ValueError("the jobs that it waits for cannot be read")
-    return Parents(struct.unpack(f">{len(packed) // 8}q", packed[1:]), bool(packed[0]))
+    if len(packed) == _ONE_PARENT.size:
+        return Parents((_ONE_PARENT.unpack(packed)[1],), packed[0] == 1)
+    return Parents(struct.unpack(f">{len(packed) // 8}q", packed[1:]), packed[0] == 1)
 
 
 def runs_anyway(packed: bytes) -> bool:

@@ -30,19 +30,21 @@ _BAD_ENDS: Final = ENDED - {DONE}
 class BlockedJobs(FailedJobs):
     """The moves of jobs that wait for others."""
 
-    def _check_parents(self, after: bytes) -> None:
-        """Raise ParentError if one of the jobs to be waited for is not there, or does not outlive this server."""
-        for id in unpack_parents(after).ids:
+    def _checked_parents(self, after: bytes) -> Parents:
+        """The jobs to be waited for; raise ParentError if one of them is not there, or does not outlive this server."""
+        parents = unpack_parents(after)
+        for id in parents.ids:
             parent = self._parent(id)
             if parent is None:
                 raise ParentError(f"there is no unfinished job with the id {id} to wait for")
             if not parent.background:
                 shown = parent.handle.decode("utf-8", "backslashreplace")
                 raise ParentError(f"job {shown} runs in the foreground; jobs can wait for background jobs only")
+        return parents
 
-    def _block(self, function: Function, job: LiveJob) -> None:
+    def _block(self, function: Function, job: LiveJob, parents: Parents) -> None:
         """The first place of a job that waits for others."""
-        self._count_parents(job, unpack_parents(job.after))
+        self._count_parents(job, parents)
         if job.unique and self.reserves_keys:
             self._reserve(function, job)
         else:

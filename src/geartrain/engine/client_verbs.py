@@ -63,8 +63,7 @@ class ClientVerbs(BlockedJobs):
             function = self.function(name)
         if len(partition) > 0:
             names.check_partition(partition)
-        if len(after) > 0:
-            self._check_parents(after)
+        parents = self._checked_parents(after) if len(after) > 0 else None
         now = self.now
         has_key = len(unique) > 0  # a comparison; compiled, `if unique` is a call
         if has_key:
@@ -133,14 +132,14 @@ class ClientVerbs(BlockedJobs):
         if watcher is not None:
             job.watchers = [watcher]
             watcher.watching.add(job)
-        if len(after) > 0:
+        if parents is not None:
             job.after = after
         if background:
             self.journal.accepted(job)
         if self.observer is not None:
             self.observer.created(job)
-        if len(after) > 0:
-            self._block(function, job)
+        if parents is not None:
+            self._block(function, job, parents)
         elif unique and self.reserves_keys:
             self._reserve(function, job)
         else:
