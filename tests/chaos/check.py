@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import psycopg
 
+from tests.chaos.calendar import Calendar
 from tests.chaos.load import KEYED, Ledger
 from tests.chaos.members import Fleet, Member
 from tests.crash.load import FUNCTION, NEVER_SOON, Job
@@ -21,9 +22,10 @@ _serial = itertools.count(1)
 class Books:
     """What the clients and workers of a run know."""
 
-    def __init__(self, fleet: Fleet, loses_keys: bool = False) -> None:
+    def __init__(self, fleet: Fleet, loses_keys: bool = False, calendar: Calendar | None = None) -> None:
         self.fleet = fleet
         self._loses_keys = loses_keys
+        self._calendar = calendar
         self.ledger = Ledger()
         self.account = self.ledger.account
         self.keys = self.ledger.keys
@@ -37,18 +39,30 @@ class Books:
         """Wait until all that was acknowledged is there, and nothing else. Nobody submits or works meanwhile."""
         self.commit()  # so that a server that was fenced knows it
         self.wait_until_whole(when)
-        present = self._present()
-        known = self.account.handles.keys() | self.keys.acknowledged | self.keys.ended
-        strangers = len(present.keys() - known)
-        unanswered = sum(not job.handle for job in self.account.jobs.values()) + self.keys.unanswered
-        assert strangers <= unanswered, f"{when}: {strangers} jobs are new, but only {unanswered} were never answered"
+        _wait_for_none(self._strangers, when)
         self._check_attempts(when)
+        if self._calendar is not None:
+            self._calendar.check(when)
         problems = self.keys.twice(self._times_fenced(), self._loses_keys) + self.account.problems + self.keys.problems
         assert not problems, f"{when}: {problems[:10]}"
 
     def wait_until_whole(self, when: str, patience: float = PATIENCE) -> None:
         """All that was acknowledged is there, once; it may take a takeover until it is so."""
         _wait_for_none(self.difference, when, patience)
+
+    def _strangers(self) -> str:
+        """Whether there are jobs that nobody has submitted, in words. Runs of a schedule are known when committed."""
+        present = self._present()
+        known = self.account.handles.keys() | self.keys.acknowledged | self.keys.ended
+        try:
+            scheduled = self._calendar.handles() if self._calendar is not None else set()
+        except psycopg.Error as error:  # it may be restarting
+            return str(error)
+        strangers = len(present.keys() - known - scheduled)
+        unanswered = sum(not job.handle for job in self.account.jobs.values()) + self.keys.unanswered
+        if strangers <= unanswered:
+            return ""
+        return f"{strangers} jobs are new, but only {unanswered} were never answered"
 
     def difference(self) -> str:
         """What is not as it has to be, in words."""

@@ -283,12 +283,15 @@ class PeerOutput(Writer):
         if self._paused and transport.get_write_buffer_size() > self.door.limits.write_limit:
             self.drop(f"it has left more than {self.door.limits.write_limit} bytes unread (write_limit)")
             return
-        if len(out) == 1:
-            transport.write(out[0])
-        elif size <= _JOIN_UP_TO:
-            transport.write(b"".join(out))
-        else:
-            transport.writelines(out)
+        try:
+            if len(out) == 1:
+                transport.write(out[0])
+            elif size <= _JOIN_UP_TO:
+                transport.write(b"".join(out))
+            else:
+                transport.writelines(out)
+        except RuntimeError:  # uvloop: it is closed, and says so next
+            self.closing = True
 
     def suspend(self) -> None:
         """Handle no more packets and read nothing until the tick loop continues this connection."""
