@@ -11,6 +11,7 @@ from geartrain.client.job_events import Completed, Data, Progressed, Warned
 from tests.acceptance.library import functions
 from tests.acceptance.library.conftest import PATIENCE, free_port, plain_worker, serve
 from tests.support import serving
+from tests.support.client_threads import client_threads
 
 
 def test_client_and_worker(server: serving.ServerProcess, function: str) -> None:
@@ -91,6 +92,7 @@ def test_functions_come_and_go_while_it_works(ours: serving.ServerProcess, funct
 
 
 def test_closing(ours: serving.ServerProcess, function: str) -> None:
+    before = client_threads()
     client = geartrain.Client(ours.url)
     job = client.submit(function)
     raised: list[BaseException] = []
@@ -106,7 +108,7 @@ def test_closing(ours: serving.ServerProcess, function: str) -> None:
     client.close()
     waiting.join(PATIENCE)
     assert len(raised) == 1
-    assert not any(thread.name == "geartrain-client" for thread in threading.enumerate())
+    assert client_threads() <= before
     for call in (lambda: client.run(function), job.status):
         with pytest.raises(geartrain.ClientError, match="closed"):
             call()

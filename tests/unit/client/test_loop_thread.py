@@ -8,6 +8,7 @@ import pytest
 
 from geartrain.client.loop_thread import LoopThread
 from geartrain.errors import ClientError
+from tests.support.client_threads import client_threads
 
 
 async def nothing() -> None:
@@ -51,10 +52,12 @@ def test_an_iterator_that_is_left_early_is_closed() -> None:
 
 
 def test_after_the_end_calls_are_refused_and_the_thread_is_gone() -> None:
+    before = client_threads()
     loop = LoopThread()
     loop.call(nothing())
+    assert client_threads() > before
     loop.end(nothing())
-    assert not any(thread.name == "geartrain-client" for thread in threading.enumerate())
+    assert client_threads() <= before
     with pytest.raises(ClientError, match="closed"):
         loop.call(nothing())
     loop.end(nothing())
