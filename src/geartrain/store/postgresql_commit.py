@@ -36,7 +36,7 @@ _IDS_LEFT: Final = 2 ** (NODE_BITS - 1)  # of a range, when the next one is begu
 KEYED_COLUMNS: Final = (*COLUMNS, "key")
 KEYED_TYPES: Final = (*packed.JOB_TYPES, packed.BYTEA)
 _DEAD: Final = 6
-_WAITS_FOR_KEYS: Final = 4  # times that a whole batch is begun again because another server has one of its keys
+_WAITS_FOR_KEYS: Final = 3  # times that a whole batch is begun again because another server has one of its keys
 
 Row = tuple[Any, ...]
 
@@ -255,16 +255,18 @@ class BatchWriter:
 
     def _delete_all(self, connection: Connection, plan: Plan) -> None:
         """Replace all jobs of this node by those of the batch, and count what was missing."""
-        present: set[int] = set()
-        for ids in self._nodes.own_ranges(connection, self._node):
-            present.update(row[0] for row in connection.execute(self._delete_range, ids))
         rows = plan.changed
-        self.resynced = sum(row[0] not in present for row in rows)
+        ranges = self._nodes.own_ranges(connection, self._node)
         keyed = {key: row for row in rows if (key := packed.key(row)) is not None}
-        taken = self._find_twins(connection, sorted(keyed)) if keyed else {}
+        found = self._find_twins(connection, sorted(keyed)) if keyed else {}
+        taken = [key for key, twin in found.items() if not any(ids.low <= twin.id < ids.high for ids in ranges)]
         if taken and plan.waits_left:  # a row of another server that has not written all of its jobs yet, maybe
             plan.waits_left -= 1
             raise LostRaceError
+        present: set[int] = set()
+        for ids in ranges:
+            present.update(row[0] for row in connection.execute(self._delete_range, ids))
+        self.resynced = sum(row[0] not in present for row in rows)
         # Another server has accepted a job with the key of one that the database had lost. Both were acknowledged, and
         # both run; the newer one keeps the key. A row that has nothing but a key is not needed then.
         keyless = [row for key in taken if (row := keyed.pop(key))[6] != RESERVED]
