@@ -39,7 +39,7 @@ class Books:
         """Wait until all that was acknowledged is there, and nothing else. Nobody submits or works meanwhile."""
         self.commit()  # so that a server that was fenced knows it
         self.wait_until_whole(when)
-        _wait_for_none(self._strangers, when)
+        _wait_for_none(self._strangers, when, 0.0 if self._calendar is None else PATIENCE)
         self._check_attempts(when)
         if self._calendar is not None:
             self._calendar.check(when)
