@@ -6,7 +6,7 @@ This module does no I/O: it turns jobs into lines and lines into jobs.
 >>> job = Job(7, b"H:host:7", b"reverse", b"", b"\\xff", 1, True, 5.0, 5.0, "gearman")
 >>> lines = [header(made_at=6.0, next_id=8), job_line(job), end(jobs=1, records=0)]
 >>> lines[0]
-b'{"geartrain":"dump","version":7,"made_at":6.0,"next_id":8}\\n'
+b'{"geartrain":"dump","version":8,"made_at":6.0,"next_id":8}\\n'
 >>> [entry.payload for entry in DumpReader().read(lines)]
 [b'\\xff']
 """
@@ -42,7 +42,7 @@ from geartrain.store.dump_lines import (
 )
 from geartrain.store.dump_lines import LAST_ID as LAST_ID
 
-VERSION: Final = 7
+VERSION: Final = 8
 
 _KEEPS_RESULT_SINCE: Final = 3
 _REMOVE_AT_SINCE: Final = 6  # before that, it was a negative `keep_until`

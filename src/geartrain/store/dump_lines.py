@@ -74,8 +74,8 @@ class DumpJob(DumpLine, frozen=True, tag="job"):
     expires_at: float = 0.0  # since version 5
     user: str = ""  # since version 5
     partition: JsonBytes = ""  # since version 7
-    after: list[_Id] = []  # since version 7: ids of the jobs that it waits for
-    runs_anyway: bool = False  # since version 7: although one of them failed
+    after: list[_Id] = []  # since version 8: ids of the jobs that it waits for
+    runs_anyway: bool = False  # since version 8: although one of them failed
 
 
 class DumpJobOfRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -90,8 +90,8 @@ class DumpJobOfRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expires_at: float
     user: str
     partition: JsonBytes = ""  # since version 7
-    after: list[_Id] = []  # since version 7: ids of the jobs that it waits for
-    runs_anyway: bool = False  # since version 7: although one of them failed
+    after: list[_Id] = []  # since version 8: ids of the jobs that it waits for
+    runs_anyway: bool = False  # since version 8: although one of them failed
 
 
 class DumpValue(DumpLine, frozen=True, tag="value"):

@@ -215,19 +215,23 @@ BEGIN
 END $$;
 """
 
-# A server of an older layout writes jobs without them: it knows no partitions and no jobs that wait for others, and
-# takes no notice of either in jobs that it takes over.
-_PARTITION_AND_PARENTS: Final = """
+# A server of an older layout writes jobs without it: it knows no partitions, and ignores those of jobs that it takes
+# over.
+_PARTITION_NAME: Final = """
 ALTER TABLE {schema}.jobs ADD COLUMN partition_name bytea NOT NULL DEFAULT '';
 ALTER TABLE {schema}.failed_jobs ADD COLUMN partition_name bytea NOT NULL DEFAULT '';
 ALTER TABLE {schema}.broken ADD COLUMN partition_name bytea;
+"""
+
+# The same: it runs jobs that it takes over without waiting for others.
+_AFTER_JOBS: Final = """
 ALTER TABLE {schema}.jobs ADD COLUMN after_jobs bytea NOT NULL DEFAULT '';
 ALTER TABLE {schema}.failed_jobs ADD COLUMN after_jobs bytea NOT NULL DEFAULT '';
 ALTER TABLE {schema}.broken ADD COLUMN after_jobs bytea;
 """
 
-MIGRATIONS: Final = (_TABLES + _FENCE, _LOCKS + _CHANGE_LOCKS, _PARTITION_AND_PARENTS)
-PARTITIONS_SINCE: Final = 3
+MIGRATIONS: Final = (_TABLES + _FENCE, _LOCKS + _CHANGE_LOCKS, _PARTITION_NAME, _AFTER_JOBS)
+AFTER_JOBS_SINCE: Final = 4
 # The oldest layout whose servers can run beside servers of the current one.
 OLDEST: Final = 1
 

@@ -17,7 +17,7 @@ from geartrain.store import contract, dump, postgresql_records, rows
 from geartrain.store import postgresql_rows as packed
 from geartrain.store.postgresql_connection import Connection, Target, connect, describe
 from geartrain.store.postgresql_ranges import RangeKeeper
-from geartrain.store.postgresql_schema import MIGRATIONS, PARTITIONS_SINCE, read_layout, read_oldest_layout
+from geartrain.store.postgresql_schema import AFTER_JOBS_SINCE, MIGRATIONS, read_layout, read_oldest_layout
 
 LEASE: Final = 10.0  # seconds, by which a connection whose other end is gone is noticed
 _ROWS_PER_FETCH: Final = 50  # each may have a payload of many megabytes
@@ -52,7 +52,7 @@ class PostgresqlSnapshot:
                     f"{self._target.shown} has no store in schema {self._target.schema!r}; name another one with "
                     "?schema= in the URL"
                 )
-            if layout < PARTITIONS_SINCE:
+            if layout < AFTER_JOBS_SINCE:
                 raise StoreError(
                     f"{self._target.shown} has layout {layout}; start a server of this version, which brings it to "
                     f"layout {len(MIGRATIONS)}, or use the version that made it"

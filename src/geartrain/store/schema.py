@@ -149,10 +149,13 @@ CREATE INDEX records_failed ON records (finished_at) WHERE state = 4 AND keep_un
 CREATE INDEX records_removed ON records (remove_at) WHERE remove_at > 0;
 """
 
-_PARTITION_AND_PARENTS: Final = """
+_PARTITION_NAME: Final = """
 ALTER TABLE jobs ADD COLUMN partition_name BLOB NOT NULL DEFAULT x'';
 ALTER TABLE failed_jobs ADD COLUMN partition_name BLOB NOT NULL DEFAULT x'';
 ALTER TABLE broken ADD COLUMN partition_name;
+"""
+
+_AFTER_JOBS: Final = """
 ALTER TABLE jobs ADD COLUMN after_jobs BLOB NOT NULL DEFAULT x'';
 ALTER TABLE failed_jobs ADD COLUMN after_jobs BLOB NOT NULL DEFAULT x'';
 ALTER TABLE broken ADD COLUMN after_jobs;
@@ -175,13 +178,15 @@ MIGRATIONS: Final = (
     _USER_NAME,
     _REMOVE_AT,
     _LOGS,
-    _PARTITION_AND_PARENTS,
+    _PARTITION_NAME,
+    _AFTER_JOBS,
 )
 
 # What to select where a column is missing: for that column, and for others that differ without it. The newest migration
 # is the first: where an older one is missing too, its expressions are the right ones.
 _SUBSTITUTES: Final = {
-    "partition_name": {"partition_name": "x''", "after_jobs": "x''"},
+    "after_jobs": {"after_jobs": "x''"},
+    "partition_name": {"partition_name": "x''"},
     "user_name": {"user_name": "''"},
     "remove_at": {"remove_at": "max(-keep_until, 0.0)", "keep_until": "max(keep_until, 0.0)"},
     "expires_at": {"expires_at": "0.0"},

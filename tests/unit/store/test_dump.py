@@ -186,7 +186,7 @@ def test_a_line_is_as_documented() -> None:
 
 def test_a_dump_of_version_1_is_read() -> None:
     lines = [line.replace(b',"trials":[],"keeps_result":true', b"") for line in dumped(job(), record())]
-    lines[0] = lines[0].replace(b'"version":7', b'"version":1')
+    lines[0] = lines[0].replace(b'"version":8', b'"version":1')
     assert b"trials" not in b"".join(lines)
     waiting, over = read(lines)
     assert isinstance(waiting, Job)
@@ -221,7 +221,7 @@ def test_a_dump_of_version_5_is_read() -> None:
     """There, the time at which a record is removed is a negative `keep_until`."""
     lines = dumped(record(3, keep_until=-60.0), record(4, keep_until=50.0), record(5))
     lines = [line.replace(b',"remove_at":0.0', b"") for line in lines]
-    lines[0] = lines[0].replace(b'"version":7', b'"version":5')
+    lines[0] = lines[0].replace(b'"version":8', b'"version":5')
     assert read(lines) == [record(3, remove_at=60.0), record(4, keep_until=50.0), record(5)]
 
 
@@ -300,7 +300,7 @@ def test_bad_line_is_named(line: bytes, complaint: str) -> None:
         ([GOOD], "line 1: the header"),
         ([b"hello"], "line 1: this is not a dump"),
         ([b"SQLite format 3\0..."], "line 1: this is a store file, not a dump"),
-        ([b'{"geartrain":"dump","version":8,"more":[]}\n'], "line 1: this is a dump of version 8"),
+        ([b'{"geartrain":"dump","version":99,"more":[]}\n'], "line 1: this is a dump of version 99"),
         ([b'{"geartrain":"dump","version":0}\n'], "line 1: this is a dump of version 0; this version"),
         ([*dumped(job()), GOOD], "line 4: data after the end line"),
         ([*dumped(job()), *dumped(job())], "line 4: data after the end line"),

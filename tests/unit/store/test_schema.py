@@ -26,7 +26,7 @@ SINCE = {
     "expires_at": 9,
     "user_name": 11,
     "partition_name": 14,
-    "after_jobs": 14,
+    "after_jobs": 15,
 }  # the layout that brought a column which the first did not have
 
 
