@@ -15,9 +15,14 @@ def main(path: str, *servers: str) -> None:
     worker.registerFunction("note")
     with open(path, "ab", buffering=0) as log:
         while True:
-            job = worker.getJob()
+            try:
+                job = worker.getJob()
+            except Exception as error:
+                # It has asked a server that is gone, and found out by writing rather than by reading.
+                print("getJob:", repr(error), file=sys.stderr, flush=True)
+                continue  # gear connects again by itself
             log.write(job.arguments + b"\n")
-            with contextlib.suppress(Exception):  # its server may be gone; gear connects again by itself
+            with contextlib.suppress(Exception):  # as above
                 job.sendWorkComplete(b"noted")
 
 
