@@ -8,6 +8,7 @@ import importlib
 import inspect
 import re
 import sys
+import typing
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,8 @@ def _default(value: Any) -> str:
 
 
 def _annotation(annotation: Any) -> str:
+    if typing.get_origin(annotation) is typing.Unpack:  # every version of Python shows it in another way
+        return f"Unpack[{_annotation(typing.get_args(annotation)[0])}]"
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     return _PATHS.sub("", text).replace("'", "").replace("~", "")
 
