@@ -63,6 +63,12 @@ class ParentError(RequestError):
     code = "CANNOT_WAIT"
 
 
+class WorkflowError(RequestError):
+    """A workflow was refused as a whole; for whoever submitted it."""
+
+    code = "INVALID_WORKFLOW"
+
+
 class ForbiddenError(RequestError):
     """A peer asks for something that it has no right to; for the peer. Nothing of it happens."""
 

@@ -14,13 +14,14 @@ at the end (`settle`). In a cluster, jobs of a server that died may come to seve
 another server, where nobody tells of their ends, and the store is asked for them again and again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from geartrain.engine.failed_jobs import FailedJobs
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import BLOCKED, CANCELLED, DONE, ENDED, QUEUED, SCHEDULED, enter
+from geartrain.engine.names import WORKFLOW
 from geartrain.errors import ParentError
 from geartrain.model import JobState, Parents, runs_anyway, unpack_parents
 
@@ -33,6 +34,8 @@ class BlockedJobs(FailedJobs):
     def _checked_parents(self, after: bytes) -> Parents:
         """The jobs to be waited for; raise ParentError if one of them is not there, or does not outlive this server."""
         parents = unpack_parents(after)
+        if self.is_joining:  # members wait for each other, and are not all there yet
+            return parents
         for id in parents.ids:
             parent = self._parent(id)
             if parent is None:
@@ -43,7 +46,10 @@ class BlockedJobs(FailedJobs):
         return parents
 
     def _block(self, function: Function, job: LiveJob, parents: Parents) -> None:
-        """The first place of a job that waits for others."""
+        """The first place of a job that waits for others, or is a member of a workflow."""
+        if self.is_joining:
+            self._restore_blocked(function, job)
+            return
         self._count_parents(job, parents)
         if job.unique and self.reserves_keys:
             self._reserve(function, job)
@@ -65,19 +71,32 @@ class BlockedJobs(FailedJobs):
         """
         unsettled, self.unsettled = self.unsettled, {}
         states = elsewhere or {}
+        settled = []
         for job in unsettled.values():
             if self.jobs.get(job.id) is not job or job.state is not BLOCKED:
                 continue
             parents = unpack_parents(job.after)
             ended = [id for id in parents.ids if id in states and states[id] in _BAD_ENDS and self._parent(id) is None]
+            if ended and job.function == WORKFLOW:
+                self._note_bad_end(job, f"with the id {ended[0]}", states[ended[0]])
             if ended and not parents.runs_anyway:
                 self._fail(job, CANCELLED, _because_of(f"with the id {ended[0]}", states[ended[0]]))
             elif any(id in states and states[id] not in ENDED and self._parent(id) is None for id in parents.ids):
                 self.unsettled[job.id] = job
             else:
-                self._count_parents(job, parents)
-                if not job.parents_left:
-                    self._release(job)
+                settled.append(job)
+        self._settle(settled)
+
+    def _settle(self, jobs: Sequence[LiveJob]) -> None:
+        """Let these jobs wait for those of their parents that are there; release those that wait for nothing.
+
+        All are counted before one is released: a worker may run it at once.
+        """
+        for job in jobs:
+            self._count_parents(job, unpack_parents(job.after))
+        for job in jobs:
+            if job.state is BLOCKED and not job.parents_left and self.jobs.get(job.id) is job:
+                self._release(job)
 
     def distant_parents(self) -> list[int]:
         """The ids of parents of restored jobs that this server does not have."""
@@ -131,14 +150,27 @@ class BlockedJobs(FailedJobs):
 
     def _parent_ended(self, job: LiveJob, parent: LiveJob) -> None:
         job.parents_left -= 1
+        if parent.state is not DONE and job.function == WORKFLOW:
+            self._note_bad_end(job, parent.handle.decode("utf-8", "backslashreplace"), parent.state)
         if parent.state is not DONE and not runs_anyway(job.after):
             job.parents_left = 0
             self._fail(job, CANCELLED, _because_of(parent.handle.decode("utf-8", "backslashreplace"), parent.state))
         elif not job.parents_left and job.state is BLOCKED:
             self._release(job)
 
+    def _note_bad_end(self, workflow: LiveJob, member: str, state: JobState) -> None:
+        """A workflow will have failed when all its members have ended."""
+        raise NotImplementedError
+
+    def _end_workflow(self, workflow: LiveJob) -> None:
+        """All members of a workflow have ended."""
+        raise NotImplementedError
+
     def _release(self, job: LiveJob) -> None:
         """All that a job waited for has ended."""
+        if job.function == WORKFLOW:
+            self._end_workflow(job)
+            return
         function = self.functions[job.function]
         function.blocked -= 1
         self.blocked -= 1

@@ -26,7 +26,7 @@ True
 
 from geartrain.engine.cluster_state import RevivedJob
 from geartrain.engine.job import LiveJob
-from geartrain.engine.lifecycle import QUEUED, enter
+from geartrain.engine.lifecycle import QUEUED
 from geartrain.engine.policy import JOB_BYTES, FunctionPolicy
 from geartrain.engine.worker import Worker
 from geartrain.engine.worker_verbs import WorkerVerbs
@@ -115,23 +115,8 @@ class Engine(WorkerVerbs):
 
     def _queue_again(self, job: LiveJob) -> None:
         """Make a job that failed or was dead one of the engine's again, in state queued."""
-        function = self.kept_function(job.function)
-        job.function = function.name
-        self.free_bytes -= len(job.payload) + JOB_BYTES
-        if job.user:
-            self.count_job(job)
-        enter(job, QUEUED)
-        job.reason, job.code = "", 0
+        self._readmit(job, QUEUED)
         job.after, job.parents_left = b"", 0
-        job.expires_at = 0.0  # whoever retries it wants it to run
-        job.attempts = 0
-        job.run_at = self.now
-        self.jobs.add(job)
-        self.restored_or_retried += 1
-        function.restored_or_retried += 1
-        function.retries += 1
-        if job.unique:
-            self.unique_jobs.add(job)
 
     def _announce_retried(self, job: LiveJob, before: RevivedJob) -> None:
         if self.observer is not None:

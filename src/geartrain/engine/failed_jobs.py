@@ -115,6 +115,25 @@ class FailedJobs(ClusterState):
         attempts.append(Attempt(job.started_at, self.now, door, name, cut_reason(reason)))
         job.failed_attempts = attempts
 
+    def _readmit(self, job: LiveJob, state: JobState) -> None:
+        """Make a job one of the engine's again that has ended badly or was dead; the caller gives it its place."""
+        function = self.kept_function(job.function)
+        job.function = function.name
+        self.free_bytes -= len(job.payload) + JOB_BYTES
+        if job.user:
+            self.count_job(job)
+        enter(job, state)
+        job.reason, job.code = "", 0
+        job.expires_at = 0.0  # whoever retries it wants it to run
+        job.attempts = 0
+        job.run_at = self.now
+        self.jobs.add(job)
+        self.restored_or_retried += 1
+        function.restored_or_retried += 1
+        function.retries += 1
+        if job.unique:
+            self.unique_jobs.add(job)
+
     def _remove_dead(self, job: LiveJob) -> None:
         """Remove a job from the dead."""
         del self.dead[job.id]

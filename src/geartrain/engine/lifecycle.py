@@ -25,16 +25,18 @@ ENDED: Final = frozenset({DONE, FAILED, CANCELLED, EXPIRED})
 TRANSITIONS: Final[dict[JobState, frozenset[JobState]]] = {
     # Back to where it was retried from when another server has its key.
     RESERVING: frozenset({QUEUED, SCHEDULED, BLOCKED, CANCELLED, EXPIRED, DEAD, FAILED}),
-    BLOCKED: frozenset({QUEUED, SCHEDULED, CANCELLED, EXPIRED}),
+    # A workflow ends when its members have, without a worker.
+    BLOCKED: frozenset({QUEUED, SCHEDULED, DONE, FAILED, CANCELLED, EXPIRED}),
     SCHEDULED: frozenset({QUEUED, CANCELLED, EXPIRED}),
     QUEUED: frozenset({RUNNING, CANCELLED, EXPIRED}),
     # Back to the queue when the worker is lost, to the schedule when the worker reschedules it.
     RUNNING: frozenset({QUEUED, SCHEDULED, DONE, FAILED, CANCELLED, DEAD}),
     DEAD: frozenset({QUEUED, CANCELLED}),
     DONE: frozenset(),
-    FAILED: frozenset({QUEUED}),
-    CANCELLED: frozenset(),
-    EXPIRED: frozenset(),
+    # To blocked with a workflow that is retried.
+    FAILED: frozenset({QUEUED, BLOCKED}),
+    CANCELLED: frozenset({BLOCKED}),
+    EXPIRED: frozenset({BLOCKED}),
 }
 
 _ALLOWED: Final = {(before << 4) | after: after for before, followers in TRANSITIONS.items() for after in followers}

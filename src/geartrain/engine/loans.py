@@ -9,16 +9,16 @@ At home, a worker that `is_distant` stands for some workers of the borrower, and
 too. A job is not lent on: whoever borrows it runs it or returns it.
 """
 
-from geartrain.engine.client_verbs import ClientVerbs
 from geartrain.engine.crew import Crew, ReadyQueue
 from geartrain.engine.interfaces import Loan
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import CANCELLED, QUEUED, RUNNING, enter
 from geartrain.engine.policy import JOB_BYTES
 from geartrain.engine.worker import Worker
+from geartrain.engine.workflows import WorkflowVerbs
 
 
-class LoanVerbs(ClientVerbs):
+class LoanVerbs(WorkflowVerbs):
     """Verbs for the jobs of other servers, and for those that other servers run."""
 
     # At the borrower

@@ -12,6 +12,9 @@ from typing import Final
 from geartrain import escape
 from geartrain.errors import InvalidNameError
 
+# The function of jobs that are workflows; no worker runs them.
+WORKFLOW: Final = b"geartrain.workflow"
+
 LONGEST_FUNCTION: Final = 512  # bytes
 LONGEST_UNIQUE: Final = 255  # bytes; Gearman's own limit of 64 is its door's
 LONGEST_PARTITION: Final = 255  # bytes

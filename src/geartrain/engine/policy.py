@@ -54,6 +54,8 @@ class Policy:
     # How many bytes all jobs may have together: their payloads, and JOB_BYTES for each. Dead jobs count. The engine
     # reads it once.
     max_queued_bytes: int = sys.maxsize
+    # How many jobs a workflow may have.
+    max_workflow_jobs: int = 1_000_000
     # How many dead foreground jobs are kept; dead background jobs stay until an operator acts on them.
     dead_foreground_limit: int = 1000
 

@@ -31,7 +31,7 @@ from geartrain.engine.function import Function
 from geartrain.engine.interfaces import Journal, Loan, Observer, Timer, Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.job_table import JobTable
-from geartrain.engine.lifecycle import BLOCKED, DEAD, QUEUED, RESERVING, RUNNING, SCHEDULED, enter
+from geartrain.engine.lifecycle import BLOCKED, DEAD, DONE, QUEUED, RESERVING, RUNNING, SCHEDULED, enter
 from geartrain.engine.policy import JOB_BYTES, Policy
 from geartrain.engine.unique_index import UniqueIndex
 from geartrain.engine.worker import Worker
@@ -79,6 +79,7 @@ class EngineState(FlowControl):
         self.borrowed: dict[int, Loan] = {}  # by id: jobs of other servers, see `loans.py`
         self.held_keys: set[int] = set()  # foreground jobs whose unique keys the store has, or will have
         self.unsettled: dict[int, LiveJob] = {}  # by id: restored jobs that wait for jobs which may not be restored yet
+        self.is_joining = False  # the members of a workflow are being submitted
         self._ended_parents: deque[LiveJob] = deque()  # whose children do not know it yet
         self._is_following = False  # their children are being told
         # While there are borrowed jobs: who ended the foreground job that ended last.
@@ -155,6 +156,10 @@ class EngineState(FlowControl):
 
     def _end_parent(self, parent: LiveJob) -> None:
         """A job has ended: tell those that wait for it."""
+        raise NotImplementedError
+
+    def _is_kept_for_retry(self, job: LiveJob) -> bool:
+        """Whether a job that other jobs wait for, and that has ended badly, is kept whole; make its record last."""
         raise NotImplementedError
 
     def _remember_handle(self, job: LiveJob) -> None:
@@ -341,6 +346,8 @@ class EngineState(FlowControl):
         self.outcomes.count(state)
         watchers = self._remove(function, job, state)
         if job.background:
+            if job.children is not None and state is not DONE:
+                whole = self._is_kept_for_retry(job) or whole
             if whole:
                 self.journal.failed(job, result, worker)
             else:

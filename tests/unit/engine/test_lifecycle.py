@@ -39,13 +39,17 @@ def test_the_error_names_the_job() -> None:
         lifecycle.enter(job_in(JobState.DONE), JobState.RUNNING)
 
 
-@pytest.mark.parametrize("state", [JobState.DONE, JobState.CANCELLED])
-def test_final_states_have_no_transitions(state: JobState) -> None:
-    assert not lifecycle.TRANSITIONS[state]
+def test_a_job_that_is_done_stays_done() -> None:
+    assert not lifecycle.TRANSITIONS[JobState.DONE]
 
 
 def test_a_failed_job_can_only_be_retried() -> None:
-    assert lifecycle.TRANSITIONS[JobState.FAILED] == {JobState.QUEUED}
+    assert lifecycle.TRANSITIONS[JobState.FAILED] == {JobState.QUEUED, JobState.BLOCKED}
+
+
+@pytest.mark.parametrize("state", [JobState.CANCELLED, JobState.EXPIRED])
+def test_a_cancelled_or_expired_job_can_only_be_retried_with_its_workflow(state: JobState) -> None:
+    assert lifecycle.TRANSITIONS[state] == {JobState.BLOCKED}
 
 
 def test_a_job_that_reserves_its_key_is_not_run_before_it_is_queued() -> None:
