@@ -203,6 +203,9 @@ class SimulatedStore:
     def payloads(self, ids: Any, longest: int) -> Any:
         raise NotImplementedError
 
+    def ends(self, first: int, last: int) -> Any:
+        raise NotImplementedError
+
     def failed_jobs(self, ids: Any, kind: Any, most_bytes: int) -> Any:
         raise NotImplementedError
 

@@ -53,7 +53,9 @@ async def check(subjects: Subjects, verb: Verb, arguments: Arguments, identity: 
 
 # Verbs without a secret, and verbs whose answers are filtered or are totals only.
 _FOR_EVERYBODY: Final = frozenset({"ping"})
-_SOMEWHERE: Final = frozenset({"overview", "history", "functions", "jobs", "failures", "workers", "crons", "tail"})
+_SOMEWHERE: Final = frozenset(
+    {"overview", "history", "functions", "jobs", "failures", "workers", "crons", "tail", "submit_workflow"}
+)
 
 # A set of functions; one of them empty stands for all functions.
 _ALL: Final = (b"",)

@@ -24,7 +24,7 @@ from geartrain.admin.job_follow import follow_to_result
 from geartrain.admin.job_watch import STOPPING, JobReports, JobWatches
 from geartrain.admin.service import Admin
 from geartrain.admin.verbs import Verb
-from geartrain.admin.views import Problem
+from geartrain.admin.views import Problem, WorkflowMember
 from geartrain.audit import Peer
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import RUNNING
@@ -71,6 +71,7 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     verbs.NUMBER: _plain(float),
     verbs.BOOLEAN: _plain(bool),
     verbs.TEXTS: _plain(list[str]),
+    verbs.MEMBERS: _plain(list[WorkflowMember]),
     verbs.FILTER: _filter,
 }
 

@@ -12,9 +12,10 @@ from typing import Final
 from geartrain.admin.base import printable
 from geartrain.admin.loop_break import LoopBreak
 from geartrain.engine.job import LiveJob
+from geartrain.engine.names import WORKFLOW
 from geartrain.errors import AdminError, DuplicateKeyError, QueueFullError
 from geartrain.job_query import JobQuery
-from geartrain.model import JobState, Record
+from geartrain.model import JobState, Record, unpack_parents
 from geartrain.runtime.records import RecordArchive
 from geartrain.runtime.tick import TickLoop
 
@@ -73,9 +74,27 @@ class FailedJobActions:
             text = f"job {printable(record.handle)} cannot be retried: its payload is not kept"
             raise AdminError("conflict", f"{text} (settings failures and keep_failed_bytes)")
         try:
-            self._tick_loop.begin_tick().retry_failed(job)
+            await self._run_again(job)
         except DuplicateKeyError as error:
             raise AdminError("conflict", str(error)) from None
+
+    async def _run_again(self, job: LiveJob) -> None:
+        """Queue a failed job again; of a workflow, those of its members that ended badly."""
+        if job.function != WORKFLOW:
+            self._tick_loop.begin_tick().retry_failed(job)
+            return
+        ids = unpack_parents(job.after).ids
+        ends = await self._archive.ends(ids[0], ids[-1]) if ids else {}
+        bad = [id for id in ids if ends.get(id, JobState.DONE) is not JobState.DONE]
+        members = await self._archive.whole_jobs(bad)
+        lost = set(bad) - {member.id for member in members}
+        if lost:
+            raise AdminError(
+                "conflict",
+                f"workflow {printable(job.handle)} cannot be retried: {len(lost)} of the jobs that it would run again "
+                f"are not kept, such as that with the id {min(lost)} (settings failures and keep_failed_bytes)",
+            )
+        self._tick_loop.begin_tick().retry_workflow(job, members)
 
     def _delete(self, record: Record) -> None:
         self._tick_loop.begin_tick().journal.remove_record(record.id)
@@ -88,13 +107,13 @@ class FailedJobActions:
             records = records[len(jobs) :]
             for job in jobs:
                 await loop_break.take()
-                done += job is not None and self._try_retry(job)
+                done += job is not None and await self._try_retry(job)
         return done
 
-    def _try_retry(self, job: LiveJob) -> bool:
+    async def _try_retry(self, job: LiveJob) -> bool:
         try:
-            self._tick_loop.begin_tick().retry_failed(job)
-        except (DuplicateKeyError, QueueFullError):
+            await self._run_again(job)
+        except (DuplicateKeyError, QueueFullError, AdminError):
             return False
         return True
 

@@ -4,7 +4,7 @@ from itertools import islice
 from typing import Final
 
 from geartrain import jsonbytes
-from geartrain.admin import waiting
+from geartrain.admin import waiting, workflow_graph
 from geartrain.admin.borrowed_jobs import NONE, BorrowedCounts
 from geartrain.admin.running_limits import engine_limits
 from geartrain.admin.views import (
@@ -21,6 +21,7 @@ from geartrain.engine.engine import Engine
 from geartrain.engine.failed_jobs import GIVEN_UP
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
+from geartrain.engine.names import WORKFLOW
 from geartrain.engine.policy import FunctionPolicy
 from geartrain.engine.worker import Worker
 from geartrain.model import Attempt, FailedPayload, FailureAction, JobState, Record, unpack_attempts
@@ -128,7 +129,12 @@ def job_view(
         partition=jsonbytes.encode(job.partition),
         waits_for="" if engine is None else waiting.reason(engine, job),
         after=[] if engine is None else _parents(engine, job),
+        workflow=_workflow_name(job.function, job.payload),
     )
+
+
+def _workflow_name(function: bytes, graph: bytes) -> str | None:
+    return workflow_graph.beginning(graph)[0] if function == WORKFLOW else None
 
 
 def _parents(engine: Engine, job: LiveJob) -> list[jsonbytes.JsonBytes]:
@@ -167,6 +173,7 @@ def record_view(record: Record, longest: int, payload: FailedPayload | None = No
         trials=_attempt_views(unpack_attempts(record.failed_attempts)),
         result_kept=record.kept_size,
         keep_until=record.remove_at or record.keep_until or None,
+        workflow=_workflow_name(record.function, record.result),
     )
 
 

@@ -5,6 +5,8 @@ submitted with it, and ends when all of them have. It is done if all of them are
 of jobs is true of workflows: they have a handle and a record, survive a crash, move to another server of a cluster, can
 be watched and waited for. A dead member may be retried, so it has not ended.
 
+Its payload describes it, for people; whatever becomes of it, that is its result as well, so that its record has it.
+
 The members of a workflow have the ids that follow its own, in the order in which they were submitted.
 
 A member that ends badly is kept whole, and so is every member that is cancelled because of it: when the workflow has
@@ -19,7 +21,7 @@ from geartrain.engine import names
 from geartrain.engine.client_verbs import ClientVerbs
 from geartrain.engine.failed_jobs import GENERAL_FAILURE
 from geartrain.engine.job import LiveJob
-from geartrain.engine.lifecycle import BLOCKED, DONE, FAILED
+from geartrain.engine.lifecycle import BLOCKED, CANCELLED, DONE, FAILED
 from geartrain.engine.names import WORKFLOW
 from geartrain.engine.policy import JOB_BYTES
 from geartrain.errors import LimitError, QueueFullError, WorkflowError
@@ -55,6 +57,7 @@ class WorkflowVerbs(ClientVerbs):
         Raise a RequestError that says what is wrong with which of them.
         """
         self._check_workflow(nodes, payload)
+        keep_for = max(node.keep_for for node in nodes)
         id = self.next_id
         self.next_id = id + 1 + len(nodes)
         joined = []
@@ -69,7 +72,9 @@ class WorkflowVerbs(ClientVerbs):
                 )  # fmt: skip
                 joined.append(job)
             members = pack_parents(range(id + 1, self.next_id), runs_anyway=True)
-            workflow = self.submit(WORKFLOW, payload=payload, background=True, door=door, reserved_id=id, after=members)
+            workflow = self.submit(
+                WORKFLOW, payload=payload, background=True, door=door, reserved_id=id, keep_for=keep_for, after=members
+            )
         finally:
             self.is_joining = False
         self._settle_members([*joined, workflow])
@@ -102,7 +107,9 @@ class WorkflowVerbs(ClientVerbs):
         if job.function != WORKFLOW or job.state is not BLOCKED:
             super().cancel(job, reason)
             return
-        super().cancel(job, reason)
+        job.reason, job.code = reason, GENERAL_FAILURE
+        for watcher in self._finish(job, CANCELLED, job.payload) or ():
+            watcher.fail(job, reason)
         members = unpack_parents(job.after).ids
         together = set(members)
         for id in members:
@@ -122,11 +129,11 @@ class WorkflowVerbs(ClientVerbs):
     def _end_workflow(self, workflow: LiveJob) -> None:
         if workflow.reason:
             workflow.code = GENERAL_FAILURE
-            for watcher in self._finish(workflow, FAILED, b"", None, True) or ():
+            for watcher in self._finish(workflow, FAILED, workflow.payload, None, True) or ():
                 watcher.fail(workflow, workflow.reason)
         else:
-            for watcher in self._finish(workflow, DONE, b"") or ():
-                watcher.complete(workflow, b"")
+            for watcher in self._finish(workflow, DONE, workflow.payload) or ():
+                watcher.complete(workflow, workflow.payload)
 
     def _is_kept_for_retry(self, job: LiveJob) -> bool:
         children = [self.jobs.get(id) for id in job.children or ()]

@@ -15,6 +15,7 @@ from geartrain.job_query import JobQuery
 from geartrain.model import Attempt, FailedPayload, JobState, Record, pack_attempts, pack_progress
 from geartrain.store.contract import Query, Store
 
+_READ_JOBS: Final = 5000  # that are read at a time
 _READ_BYTES: Final = 16 * 1024 * 1024  # payloads that are read at a time
 _REASONS_READ: Final = 500  # records per reading of the store; it cannot select by a group of reasons
 _new: Final = tuple.__new__  # what `Record(...)` does in the end, at a fifth of its cost
@@ -86,6 +87,12 @@ class RecordArchive(Protocol):
 
     async def payloads(self, records: Sequence[Record], longest: int) -> dict[int, FailedPayload]:
         """The payloads of those jobs that failed and are kept whole, by id, with at most `longest` bytes of each."""
+
+    async def ends(self, first: int, last: int) -> dict[int, JobState]:
+        """How those jobs with ids in this range have ended that have a record, by id."""
+
+    async def whole_jobs(self, ids: Sequence[int]) -> list[LiveJob]:
+        """Those of these jobs that ended badly and are kept whole. They must be durable."""
 
     async def failed_jobs(self, records: Sequence[Record]) -> list[LiveJob | None]:
         """Jobs that failed, ready to be retried; None for one that is not kept whole.
@@ -185,6 +192,30 @@ class StoreArchive:
         for record, job in zip(records, jobs, strict=False):
             if job is not None:
                 _add_last_attempt(job, record)
+        return jobs
+
+    async def ends(self, first: int, last: int) -> dict[int, JobState]:
+        """How those jobs with ids in this range have ended that have a record, by id."""
+        # Before the store is read: it may be written meanwhile.
+        removed = set(self._uncommitted.removed)
+        new = {
+            record.id: JobState(record.state)
+            for record in self._uncommitted.records.values()
+            if first <= record.id <= last
+        }
+        stored = await asyncio.get_running_loop().run_in_executor(None, self._store.ends, first, last)
+        return {id: state for id, state in stored.items() if id not in removed} | new
+
+    async def whole_jobs(self, ids: Sequence[int]) -> list[LiveJob]:
+        """Those of these jobs that ended badly and are kept whole. They must be durable."""
+        loop = asyncio.get_running_loop()
+        removed = set(self._uncommitted.removed)  # before the store is read: it may be written meanwhile
+        jobs: list[LiveJob] = []
+        while ids:
+            part = ids[:_READ_JOBS]
+            read = await loop.run_in_executor(None, self._store.failed_jobs, part, LiveJob, _READ_BYTES)
+            jobs += [job for job in read if job is not None and job.id not in removed]
+            ids = ids[len(read) :]
         return jobs
 
     async def _read(self, query: Query) -> list[Record]:

@@ -238,6 +238,9 @@ class Store(Protocol):
         It stops after a job with which the payloads exceed `most_bytes`, so the list may be shorter than `ids`.
         """
 
+    def ends(self, first: int, last: int) -> dict[int, JobState]:
+        """How those jobs with ids in this range have ended that have a record, by id."""
+
     def prune(self, now: float, retention: Retention) -> int:
         """Remove some records that exceed the quotas; return how many, 0 if none are left to remove."""
 

@@ -292,6 +292,13 @@ class MemoryStore:
             kept = [self._failed_rows.get(id) for id in ids]
         return [None if row is None else rows.failed_job(row, kind) for row in kept]
 
+    def ends(self, first: int, last: int) -> dict[int, JobState]:
+        """How jobs have ended, by id."""
+        with self._index_lock:
+            self._index()
+            found = (self._records.get(id) or self._failed.get(id) for id in range(first, last + 1))
+            return {record.id: JobState(record.state) for record in found if record is not None}
+
     def prune(self, now: float, retention: contract.Retention) -> int:
         """Remove the oldest records."""
         with self._index_lock:
@@ -300,9 +307,10 @@ class MemoryStore:
             self._sort()
             removed = self._prune(self._records, len(self._unindexed), now, retention.done)
             unindexed = max(len(self._records) + len(self._unindexed) - retention.done.most, 0)
-            if self._logs:
+            if self._logs or self._failed_rows:
                 for record in self._unindexed[:unindexed]:
                     self._forget_log(record.id)
+                    self._forget_failed(record.id)
             del self._unindexed[:unindexed]
             return removed + unindexed + self._prune(self._failed, 0, now, retention.failed)
 

@@ -149,6 +149,12 @@ class PostgresqlStore:
         with self._readers.borrow() as connection:
             return {id: JobState(state) for id, state in connection.execute(statement, {"ids": list(ids)})}
 
+    def ends(self, first: int, last: int) -> dict[int, JobState]:
+        """How jobs of any server have ended, by id."""
+        statement = self._sql("SELECT id, state FROM {s}.records WHERE id BETWEEN %s AND %s")
+        with self._readers.borrow() as connection:
+            return {id: JobState(state) for id, state in connection.execute(statement, (first, last))}
+
     def saved_values(self) -> dict[str, bytes]:
         """Every value that was saved under a name, by any server."""
         with self._readers.borrow() as connection:

@@ -23,7 +23,7 @@ _TYPES: Final[tuple[Any, ...]] = tuple(next(kind for names, kind, _ in _KINDS if
 _KEEPS_RESULT: Final = RECORD_COLUMNS.index("keeps_result")
 _LOWEST: Final = int(Priority.LOW)
 _DEAD: Final = int(JobState.DEAD)
-_FAILED: Final = int(JobState.FAILED)
+_BAD_ENDS: Final = (int(JobState.FAILED), int(JobState.CANCELLED), int(JobState.EXPIRED))
 _STATES: Final = (
     int(JobState.QUEUED),
     int(JobState.SCHEDULED),
@@ -90,12 +90,12 @@ def job(row: tuple[Any, ...], kind: type[J]) -> J:
 
 
 def failed_job(row: tuple[Any, ...], kind: type[J]) -> J:
-    """Create a job that failed and was kept whole."""
+    """Create a job that ended badly and was kept whole."""
     state = COLUMNS.index("state")
-    if row[state] != _FAILED:
+    if row[state] not in _BAD_ENDS:
         raise BrokenRowError(f"invalid state {row[state]}")
     failed = job((*row[:state], int(JobState.QUEUED), *row[state + 1 :]), kind)
-    failed.state = JobState.FAILED
+    failed.state = JobState(row[state])
     return failed
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 import apsw
 
 from geartrain.errors import StoreError
-from geartrain.model import FailedPayload
+from geartrain.model import FailedPayload, JobState
 from geartrain.store import (
     contract,
     file_identity,
@@ -166,6 +166,11 @@ class SqliteStore:
         """The payloads of failed jobs."""
         with self._reading() as connection:
             return sqlite_failed_jobs.payloads(connection, ids, longest)
+
+    def ends(self, first: int, last: int) -> dict[int, JobState]:
+        """How jobs have ended, by id."""
+        with self._reading() as connection:
+            return sqlite_records.ends(connection, first, last)
 
     def failed_jobs(self, ids: Sequence[int], kind: type[contract.J], most_bytes: int) -> list[contract.J | None]:
         """The failed jobs with these ids that are kept whole."""

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import apsw
 
+from geartrain.model import JobState
 from geartrain.store import schema, sqlite_budget
 from geartrain.store.contract import FAILED, RECORD_COLUMNS, Quota, Record, ResultLimits, Retention
 from geartrain.store.sqlite_failed_jobs import FailedJobTable
@@ -184,6 +185,12 @@ class RecordTable:
         ).get
         self._ordinary = counts[0] - sum(counts[1:])
         self._failed = counts[1]
+
+
+def ends(connection: apsw.Connection, first: int, last: int) -> dict[int, JobState]:
+    """How those jobs with ids in this range have ended that have a record, by id."""
+    rows: Any = connection.execute("SELECT id, state FROM records WHERE id BETWEEN ? AND ?", (first, last))
+    return {id: JobState(state) for id, state in rows}
 
 
 def _excess(rows: list[Any], now: float, quota: Quota, count: int) -> list[int]:

@@ -85,7 +85,7 @@ def test_members_run_in_their_order(engine: Engine) -> None:
     engine.watch(workflow, watcher)
     assert run_all(engine) == [b"top", b"left", b"right", b"bottom"]
     assert workflow.state is DONE
-    assert watcher.words == [("complete", b"")]
+    assert watcher.words == [("complete", b"name")]
     assert (len(engine.jobs), engine.blocked) == (0, 0)
 
 

@@ -13,10 +13,12 @@ from geartrain.admin.verbs.row import (
     INTEGER,
     JOB,
     LOCAL,
+    MEMBERS,
     NUMBER,
     PAGE,
     PRIORITIES,
     READ,
+    SERVER,
     SUBMIT,
     TEXT,
     WORK,
@@ -60,6 +62,21 @@ JOB_VERBS: Final = (
             ),
         ),
         (SUBMIT,), changes=True,
+    ),
+    Verb(
+        "submit_workflow", SERVER, "Submit many background jobs that may wait for each other, all of them or none",
+        (
+            Argument(
+                "jobs", MEMBERS, "The jobs; `after` of each has places of others in this list", required=True,
+                private=True,
+            ),
+            Argument("name", TEXT, "What people call it", default="", longest=200),
+        ),
+        (SUBMIT,), changes=True, http=Http("POST", "/workflows", status=201, problems=("queue-full",)),
+    ),
+    Verb(
+        "workflow", JOB, "Show a workflow with the states of its jobs",
+        (_HANDLE, *PAGE), (READ, SUBMIT), place=HOME, http=Http("GET", "/workflows/{handle}"),
     ),
     Verb(
         "jobs", JOB, "List jobs, newest first", (*FILTER_ARGUMENTS, *PAGE, LOCAL), query=True, place=EVERYBODY,

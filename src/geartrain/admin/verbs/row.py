@@ -9,6 +9,7 @@ INTEGER: Final = "integer"
 NUMBER: Final = "number"
 BOOLEAN: Final = "boolean"
 TEXTS: Final = "texts"  # a list
+MEMBERS: Final = "members"  # a list of objects, the jobs of a workflow
 FILTER: Final = "filter"  # an object with the arguments of FILTER_ARGUMENTS
 
 # Scopes, as tokens have them.

@@ -33,6 +33,7 @@ _TYPES: Final[dict[str, Any]] = {
     verbs.NUMBER: float,
     verbs.BOOLEAN: bool,
     verbs.TEXTS: list[str],
+    verbs.MEMBERS: list[views.WorkflowMember],
 }
 _NAMED_CHOICES: Final[dict[tuple[str, ...], Any]] = {verbs.PRIORITIES: views.PriorityField}
 _CHANGE_PROBLEMS: Final = ("not-found", "conflict", "unavailable")

@@ -1,0 +1,102 @@
+"""The picture of a workflow, which is the payload of the job that stands for it.
+
+Members that follow each other and are alike, with the same function and the same parents, are one *group*: a callback
+after 100,000 jobs is a picture of two. Parents are ranges of places, `[[0, 99999]]`, from the first to the last.
+
+>>> graph = draw("import", [Node(b"fetch"), Node(b"fetch"), Node(b"merge", b"", (0, 1))])
+>>> encode(graph)
+b'{"name":"import","count":3,"groups":[{"function":"fetch","count":2},{"function":"merge","count":1,"after":[[0,1]]}]}'
+>>> beginning(encode(graph)[:30])
+('import', 3)
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from geartrain import jsonbytes
+from geartrain.engine.workflows import Node
+from geartrain.jsonbytes import JsonBytes
+
+Ranges = list[tuple[int, int]]
+OnFailure = Literal["cancel", "run"]
+
+_COUNT: Final = re.compile(r',"count":(\d+)')
+_NAME_AT: Final = len('{"name":')
+
+
+class Group(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Members that are alike, in the order of their places."""
+
+    function: JsonBytes
+    count: int
+    after: Ranges = []
+    on_failure: OnFailure = "cancel"
+
+
+class Graph(msgspec.Struct, frozen=True):
+    """A workflow; its name and the number of its members come first, so that the beginning of the text has them."""
+
+    name: str
+    count: int
+    groups: list[Group]
+
+
+_encode: Final = msgspec.json.Encoder().encode
+_decoder: Final = msgspec.json.Decoder(Graph)
+encode = _encode
+
+
+def decode(text: bytes) -> Graph | None:
+    """None: it is no picture of a workflow, or only a part of one."""
+    try:
+        return _decoder.decode(text)
+    except msgspec.MsgspecError:
+        return None
+
+
+def beginning(text: bytes) -> tuple[str, int]:
+    """The name of a workflow and the number of its members, from the beginning of its picture; empty if it has none."""
+    try:
+        decoded = text.decode("utf-8", "ignore")
+        name, end = json.JSONDecoder().raw_decode(decoded, _NAME_AT)
+    except ValueError:
+        return "", 0
+    count = _COUNT.match(decoded, end)
+    return str(name), int(count[1]) if count is not None else 0
+
+
+def draw(name: str, nodes: Sequence[Node]) -> Graph:
+    """The picture of a workflow that is about to be submitted."""
+    groups: list[Group] = []
+    first = 0
+    for place in range(1, len(nodes) + 1):
+        if place < len(nodes) and _alike(nodes[first], nodes[place]):
+            continue
+        node = nodes[first]
+        on_failure: OnFailure = "run" if node.runs_anyway else "cancel"
+        groups.append(Group(jsonbytes.encode(node.function), place - first, ranges(node.after), on_failure))
+        first = place
+    return Graph(name, len(nodes), groups)
+
+
+def _alike(one: Node, other: Node) -> bool:
+    return (one.function, one.after, one.runs_anyway) == (other.function, other.after, other.runs_anyway)
+
+
+def ranges(places: Iterable[int]) -> Ranges:
+    """Places as ranges, from the first to the last.
+
+    >>> ranges([4, 0, 1, 2])
+    [(0, 2), (4, 4)]
+    """
+    found: Ranges = []
+    for place in sorted(set(places)):
+        if found and found[-1][1] == place - 1:
+            found[-1] = (found[-1][0], place)
+        else:
+            found.append((place, place))
+    return found

@@ -1,0 +1,148 @@
+"""The verbs for workflows: submit one, and look at it. Cancel and retry it as any job, by its handle."""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+from geartrain import jsonbytes
+from geartrain.admin import views, workflow_graph
+from geartrain.admin.authorization import caller
+from geartrain.admin.base import AdminBase, page_limit, printable
+from geartrain.admin.jobs import DOOR
+from geartrain.admin.loop_break import LoopBreak
+from geartrain.admin.views import WorkflowGroupView, WorkflowJobView, WorkflowMember, WorkflowSubmitted, WorkflowView
+from geartrain.admin.workflow_graph import Graph
+from geartrain.engine.job import LiveJob
+from geartrain.engine.names import WORKFLOW
+from geartrain.engine.workflows import Node
+from geartrain.errors import AdminError, QueueFullError, WorkflowError
+from geartrain.model import JobState
+
+_GROUPS_SHOWN: Final = 500
+_LONGEST_NAME: Final = 200  # characters
+_LARGEST_TIME: Final = 1e12
+_NOT_KEPT: Final = "ended"  # the state of a member whose record was removed
+
+
+class WorkflowVerbs(AdminBase):
+    """Submit workflows, and show them."""
+
+    def submit_workflow(self, jobs: Sequence[WorkflowMember], name: str = "") -> WorkflowSubmitted:
+        """Submit many background jobs that may wait for each other, all of them or none."""
+        if len(name) > _LONGEST_NAME:
+            raise AdminError("bad-request", f"name has at most {_LONGEST_NAME} characters, not {len(name)}")
+        nodes = [_node(place, job) for place, job in enumerate(jobs)]
+        self._begin_change()
+        engine = self._engine
+        nodes = [node if node.run_at > engine.now else node._replace(run_at=0.0) for node in nodes]
+        engine.actor = caller.get()  # whose rights and quotas apply
+        try:
+            workflow = engine.submit_workflow(nodes, workflow_graph.encode(workflow_graph.draw(name, nodes)), DOOR)
+        except WorkflowError as error:
+            raise AdminError("bad-request", str(error)) from None
+        except QueueFullError as error:
+            raise AdminError("queue-full", str(error)) from None
+        finally:
+            engine.actor = None
+        handles = [self._member_handle(workflow.id, place) for place in range(len(nodes))]
+        return WorkflowSubmitted(jsonbytes.encode(workflow.handle), [jsonbytes.encode(handle) for handle in handles])
+
+    async def workflow(self, handle: bytes, limit: int = 100, after: str = "") -> WorkflowView:
+        """A workflow with the states of its members, and a page of them."""
+        if after and not after.isdecimal():
+            raise AdminError("bad-request", "after must be `after` of the previous page")
+        found = self._engine.find(handle) or await self._archive.find(handle)
+        if found is None or found.function != WORKFLOW:
+            raise AdminError("not-found", f"no workflow {printable(handle)}; records are kept for a while")
+        text = found.payload if isinstance(found, LiveJob) else await self._archive.result(found)
+        graph = workflow_graph.decode(text)
+        if graph is None:
+            graph = Graph(workflow_graph.beginning(text)[0], 0, [])
+        states = await self._member_states(found.id, graph.count)
+        state: Any = "running" if isinstance(found, LiveJob) else JobState(found.state).name.lower()
+        first = int(after or "0")
+        last = min(first + page_limit(limit), graph.count)
+        return WorkflowView(
+            handle=jsonbytes.encode(handle),
+            name=graph.name,
+            state=state,
+            reason=found.reason,
+            submitted_at=found.submitted_at,
+            finished_at=None if isinstance(found, LiveJob) else found.finished_at,
+            count=graph.count,
+            states=dict(Counter(states)),
+            groups=_groups(graph, states),
+            jobs=self._members(found.id, graph, states, first, last),
+            after=str(last) if last < graph.count else "",
+        )
+
+    async def _member_states(self, id: int, count: int) -> list[str]:
+        """The state of every member, in their order."""
+        # The archive comes last: jobs that end meanwhile are found in it.
+        states: list[str] = []
+        missing = False
+        loop_break = LoopBreak()
+        for member in range(id + 1, id + 1 + count):
+            await loop_break.take()
+            job = self._engine.jobs.get(member) or self._engine.dead.get(member)
+            states.append(job.state.name.lower() if job is not None else "")
+            missing = missing or job is None
+        if missing:
+            ends = await self._archive.ends(id + 1, id + count)
+            for place, state in enumerate(states):
+                if not state:
+                    end = ends.get(id + 1 + place)
+                    states[place] = end.name.lower() if end is not None else _NOT_KEPT
+        return states
+
+    def _members(self, id: int, graph: Graph, states: list[str], first: int, last: int) -> list[WorkflowJobView]:
+        members = []
+        starts = _starts(graph)
+        for place in range(first, last):
+            group = graph.groups[bisect_right(starts, place) - 1]
+            handle = jsonbytes.encode(self._member_handle(id, place))
+            members.append(WorkflowJobView(place, handle, group.function, states[place], group.after, group.on_failure))
+        return members
+
+    def _member_handle(self, id: int, place: int) -> bytes:
+        number = id + 1 + place
+        job = self._engine.jobs.get(number) or self._engine.dead.get(number)
+        return job.handle if job is not None else self._engine.handle_prefix + b"%d" % number
+
+
+def _node(place: int, job: WorkflowMember) -> Node:
+    for name in ("run_at", "timeout", "keep_for", "expires_at"):
+        value = getattr(job, name)
+        if not 0 <= value <= _LARGEST_TIME:
+            raise AdminError("bad-request", f"{name} of job {place} must be 0 to {_LARGEST_TIME:g}, not {value:g}")
+    if job.expires_at and job.expires_at <= job.run_at:
+        raise AdminError("bad-request", f"job {place} would expire before it may run")
+    return Node(
+        jsonbytes.decode(job.function), jsonbytes.decode(job.payload), tuple(job.after), job.on_failure == "run",
+        views.PRIORITIES.index(job.priority), job.run_at, job.timeout, job.keep_for, job.expires_at,
+        jsonbytes.decode(job.partition),
+    )  # fmt: skip
+
+
+def _starts(graph: Graph) -> list[int]:
+    """The place of the first member of each group."""
+    starts = [0]
+    for group in graph.groups:
+        starts.append(starts[-1] + group.count)
+    return starts[:-1]
+
+
+def _groups(graph: Graph, states: list[str]) -> list[WorkflowGroupView]:
+    """The first groups, with the groups that each of them waits for."""
+    starts = _starts(graph)
+    shown = []
+    for group, start in list(zip(graph.groups, starts, strict=True))[:_GROUPS_SHOWN]:
+        parents = {
+            number
+            for first, last in group.after
+            for number in range(bisect_right(starts, first) - 1, bisect_right(starts, last))
+        }
+        counts = dict(Counter(states[start : start + group.count]))
+        shown.append(WorkflowGroupView(group.function, start, group.count, sorted(parents), group.on_failure, counts))
+    return shown
