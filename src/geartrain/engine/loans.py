@@ -15,10 +15,10 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import CANCELLED, QUEUED, RUNNING, enter
 from geartrain.engine.policy import JOB_BYTES
 from geartrain.engine.worker import Worker
-from geartrain.engine.workflows import WorkflowVerbs
+from geartrain.engine.workflows import Workflows
 
 
-class LoanVerbs(WorkflowVerbs):
+class LoanVerbs(Workflows):
     """Verbs for the jobs of other servers, and for those that other servers run."""
 
     # At the borrower

@@ -27,7 +27,7 @@ NAMES = {
     "overview", "history", "system", "ping", "reload", "tail", "audit", "users", "dump", "load",
     "functions", "function", "function_history", "pause", "resume", "limit", "limit_running", "declare_limits",
     "configure", "drop",
-    "jobs", "failures", "job", "find", "submit", "watch", "payload", "result", "log",
+    "jobs", "failures", "job", "find", "submit", "submit_workflow", "workflow", "watch", "payload", "result", "log",
     "cancel", "retry", "delete", "hasten", "bulk", "postpone", "bury", "add_log",
     "workers",
     "nodes", "drain", "fence",

@@ -30,6 +30,7 @@ _TAGS: Final = {
     "audit": "Who did what",
     "functions": "Functions: their queues, pauses, limits and settings",
     "jobs": "Jobs: submit, list, follow, cancel and retry",
+    "workflows": "Workflows: many jobs that wait for each other",
     "failures": "Failed and dead jobs in groups",
     "workers": "Workers: register, claim jobs and report on them",
     "schedules": "Jobs that the server submits at given times",
