@@ -30,7 +30,7 @@ from geartrain.admin.other_admins import OtherAdmins
 from geartrain.admin.schedule_verbs import ScheduleVerbs
 from geartrain.admin.schedules import Schedules
 from geartrain.admin.verbs import ADMIN, EVERYBODY, HERE, HOME, LOCAL, Verb
-from geartrain.admin.workflows import WorkflowVerbs
+from geartrain.admin.workflow_admin import WorkflowAdmin
 from geartrain.audit import AuditEntry, AuditQuery, Peer
 from geartrain.engine.worker import Worker
 from geartrain.errors import AdminError, InvalidNameError, LimitError, SettingsError
@@ -51,7 +51,7 @@ class _OldestJob(NamedTuple):
     ready_at: float
 
 
-class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, WorkflowVerbs, ScheduleVerbs, DumpVerbs, ClusterVerbs):
+class Admin(FunctionVerbs, FailureVerbs, JobNameVerbs, WorkflowAdmin, ScheduleVerbs, DumpVerbs, ClusterVerbs):
     """One per server, created before the jobs of the last run are restored."""
 
     def __init__(

@@ -3,7 +3,7 @@
 Members that follow each other and are alike, with the same function and the same parents, are one *group*: a callback
 after 100,000 jobs is a picture of two. Parents are ranges of places, `[[0, 99999]]`, from the first to the last.
 
->>> graph = draw("import", [Member(b"fetch"), Member(b"fetch"), Member(b"merge", b"", (0, 1))])
+>>> graph = draw("import", [MemberJob(b"fetch"), MemberJob(b"fetch"), MemberJob(b"merge", b"", (0, 1))])
 >>> encode(graph)
 b'{"name":"import","count":3,"groups":[{"function":"fetch","count":2},{"function":"merge","count":1,"after":[[0,1]]}]}'
 >>> beginning(encode(graph)[:30])
@@ -18,7 +18,7 @@ from typing import Final, Literal
 import msgspec
 
 from geartrain import jsonbytes
-from geartrain.engine.workflows import Member
+from geartrain.engine.workflow_verbs import MemberJob
 from geartrain.jsonbytes import JsonBytes
 
 Ranges = list[tuple[int, int]]
@@ -69,7 +69,7 @@ def beginning(text: bytes) -> tuple[str, int]:
     return str(name), int(count[1]) if count is not None else 0
 
 
-def draw(name: str, nodes: Sequence[Member]) -> Graph:
+def draw(name: str, nodes: Sequence[MemberJob]) -> Graph:
     """The picture of a workflow that is about to be submitted."""
     groups: list[Group] = []
     first = 0
@@ -83,7 +83,7 @@ def draw(name: str, nodes: Sequence[Member]) -> Graph:
     return Graph(name, len(nodes), groups)
 
 
-def _alike(one: Member, other: Member) -> bool:
+def _alike(one: MemberJob, other: MemberJob) -> bool:
     return (one.function, one.after, one.runs_anyway) == (other.function, other.after, other.runs_anyway)
 
 

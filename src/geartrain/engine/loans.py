@@ -15,10 +15,10 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import CANCELLED, QUEUED, RUNNING, enter
 from geartrain.engine.policy import JOB_BYTES
 from geartrain.engine.worker import Worker
-from geartrain.engine.workflows import Workflows
+from geartrain.engine.workflow_verbs import WorkflowVerbs
 
 
-class LoanVerbs(Workflows):
+class LoanVerbs(WorkflowVerbs):
     """Verbs for the jobs of other servers, and for those that other servers run."""
 
     # At the borrower

@@ -8,17 +8,17 @@ from geartrain.engine.lifecycle import BLOCKED, CANCELLED, DEAD, DONE, EXPIRED, 
 from geartrain.engine.names import WORKFLOW
 from geartrain.engine.policy import Policy
 from geartrain.engine.worker import Worker
-from geartrain.engine.workflows import KEPT_FOR_RETRY, Member
+from geartrain.engine.workflow_verbs import KEPT_FOR_RETRY, MemberJob
 from geartrain.errors import LimitError, QueueFullError, RequestError
 from geartrain.model import FailureAction, JobState, unpack_parents
 from tests.unit.engine.recording import RecordingJournal, RecordingWatcher
 
 NAME = b"f"
 DIAMOND = [
-    Member(NAME, b"top"),
-    Member(NAME, b"left", (0,)),
-    Member(NAME, b"right", (0,)),
-    Member(NAME, b"bottom", (1, 2)),
+    MemberJob(NAME, b"top"),
+    MemberJob(NAME, b"left", (0,)),
+    MemberJob(NAME, b"right", (0,)),
+    MemberJob(NAME, b"bottom", (1, 2)),
 ]
 
 
@@ -95,7 +95,7 @@ def test_members_run_in_their_order(engine: Engine) -> None:
 
 
 def test_nodes_may_come_in_any_order(engine: Engine) -> None:
-    engine.submit_workflow([Member(NAME, b"last", (1,)), Member(NAME, b"first")])
+    engine.submit_workflow([MemberJob(NAME, b"last", (1,)), MemberJob(NAME, b"first")])
     assert run_all(engine) == [b"first", b"last"]
 
 
@@ -114,7 +114,7 @@ def test_a_failed_member_fails_the_workflow_when_all_have_ended(engine: Engine) 
 
 
 def test_a_member_that_runs_anyway_does_not_make_up_for_a_failure(engine: Engine) -> None:
-    workflow = engine.submit_workflow([Member(NAME), Member(NAME, b"cleanup", (0,), runs_anyway=True)])
+    workflow = engine.submit_workflow([MemberJob(NAME), MemberJob(NAME, b"cleanup", (0,), runs_anyway=True)])
     taker = worker(engine)
     engine.fail(taker, claim(engine, taker))
     assert run_all(engine) == [b"cleanup"]
@@ -155,7 +155,7 @@ def test_what_is_to_be_forgotten_is_not_kept(engine: Engine, journal: WholeJobsJ
 
 
 def test_an_expired_member_can_be_retried(engine: Engine) -> None:
-    workflow = engine.submit_workflow([Member(NAME, expires_at=11.0), Member(NAME, b"", (0,))])
+    workflow = engine.submit_workflow([MemberJob(NAME, expires_at=11.0), MemberJob(NAME, b"", (0,))])
     jobs = members(engine, workflow)
     engine.tick(12.0)
     assert [job.state for job in (*jobs, workflow)] == [EXPIRED, CANCELLED, FAILED]
@@ -166,7 +166,7 @@ def test_an_expired_member_can_be_retried(engine: Engine) -> None:
 
 def test_a_dead_member_keeps_the_workflow_running(engine: Engine) -> None:
     engine.policy.failures = FailureAction.DEAD
-    workflow = engine.submit_workflow([Member(NAME), Member(NAME, b"", (0,))])
+    workflow = engine.submit_workflow([MemberJob(NAME), MemberJob(NAME, b"", (0,))])
     taker = worker(engine)
     dead = claim(engine, taker)
     engine.fail(taker, dead)
@@ -178,7 +178,7 @@ def test_a_dead_member_keeps_the_workflow_running(engine: Engine) -> None:
 
 def test_a_dead_member_that_is_deleted_fails_the_workflow(engine: Engine) -> None:
     engine.policy.failures = FailureAction.DEAD
-    workflow = engine.submit_workflow([Member(NAME), Member(NAME, b"", (0,))])
+    workflow = engine.submit_workflow([MemberJob(NAME), MemberJob(NAME, b"", (0,))])
     taker = worker(engine)
     dead = claim(engine, taker)
     engine.fail(taker, dead)
@@ -209,18 +209,18 @@ def test_a_job_may_wait_for_a_workflow(engine: Engine) -> None:
     ("nodes", "complaint"),
     [
         ([], "a workflow has 1 to 10 jobs"),
-        ([Member(NAME)] * 11, "a workflow has 1 to 10 jobs"),
-        ([Member(NAME), Member(NAME, b"", (2,))], "job 1 waits for job 2; the jobs are 0 to 1"),
-        ([Member(NAME), Member(NAME, b"", (-1,))], "job 1 waits for job -1"),
-        ([Member(NAME), Member(NAME, b"", (1,))], "job 1 waits for itself"),
-        ([Member(NAME), Member(NAME, b"", (2,)), Member(NAME, b"", (1,))], "job 1 waits for itself"),
-        ([Member(NAME), Member(NAME, partition=b"p" * 256)], "at most 255 bytes"),
-        ([Member(NAME), Member(b"f" * 100_000)], "function"),
-        ([Member(NAME), Member(b"")], "job 1 has no function"),
-        ([Member(NAME), Member(WORKFLOW)], "job 1 cannot be a job of the server itself"),
+        ([MemberJob(NAME)] * 11, "a workflow has 1 to 10 jobs"),
+        ([MemberJob(NAME), MemberJob(NAME, b"", (2,))], "job 1 waits for job 2; the jobs are 0 to 1"),
+        ([MemberJob(NAME), MemberJob(NAME, b"", (-1,))], "job 1 waits for job -1"),
+        ([MemberJob(NAME), MemberJob(NAME, b"", (1,))], "job 1 waits for itself"),
+        ([MemberJob(NAME), MemberJob(NAME, b"", (2,)), MemberJob(NAME, b"", (1,))], "job 1 waits for itself"),
+        ([MemberJob(NAME), MemberJob(NAME, partition=b"p" * 256)], "at most 255 bytes"),
+        ([MemberJob(NAME), MemberJob(b"f" * 100_000)], "function"),
+        ([MemberJob(NAME), MemberJob(b"")], "job 1 has no function"),
+        ([MemberJob(NAME), MemberJob(WORKFLOW)], "job 1 cannot be a job of the server itself"),
     ],
 )
-def test_what_is_refused_leaves_nothing(engine: Engine, nodes: list[Member], complaint: str) -> None:
+def test_what_is_refused_leaves_nothing(engine: Engine, nodes: list[MemberJob], complaint: str) -> None:
     with pytest.raises(RequestError, match=complaint):
         engine.submit_workflow(nodes)
     assert (len(engine.jobs), engine.next_id, engine.functions) == (0, 1, {})
@@ -228,7 +228,7 @@ def test_what_is_refused_leaves_nothing(engine: Engine, nodes: list[Member], com
 
 def test_functions_that_would_be_too_many_are_refused(engine: Engine) -> None:
     with pytest.raises(LimitError, match="does not allow 4 more"):
-        engine.submit_workflow([Member(b"a"), Member(b"b"), Member(b"c")])
+        engine.submit_workflow([MemberJob(b"a"), MemberJob(b"b"), MemberJob(b"c")])
     assert engine.functions == {}
 
 

@@ -33,7 +33,7 @@ _NO_PARENTS: Final = b"\0"  # what a member has as `after` that waits for nothin
 KEPT_FOR_RETRY: Final = 7 * 86_400.0  # seconds; failed jobs are kept as long as the settings say
 
 
-class Member(NamedTuple):
+class MemberJob(NamedTuple):
     """A member before it is submitted. `after` has places of others in the list of nodes."""
 
     function: bytes
@@ -48,10 +48,10 @@ class Member(NamedTuple):
     partition: bytes = b""
 
 
-class Workflows(ClientVerbs):
+class WorkflowVerbs(ClientVerbs):
     """The engine's verbs for workflows."""
 
-    def submit_workflow(self, nodes: Sequence[Member], payload: bytes = b"", door: str = "") -> LiveJob:
+    def submit_workflow(self, nodes: Sequence[MemberJob], payload: bytes = b"", door: str = "") -> LiveJob:
         """Submit the members of a workflow, all or none of them, and return the job that stands for it.
 
         Raise a RequestError that says what is wrong with which of them.
@@ -145,7 +145,7 @@ class Workflows(ClientVerbs):
             job.keep_for = KEPT_FOR_RETRY
         return True
 
-    def _check_workflow(self, nodes: Sequence[Member], payload: bytes) -> None:
+    def _check_workflow(self, nodes: Sequence[MemberJob], payload: bytes) -> None:
         """Raise a RequestError unless all of these jobs can be submitted."""
         most = self.policy.max_workflow_jobs
         if not 0 < len(nodes) <= most:
@@ -187,7 +187,7 @@ class Workflows(ClientVerbs):
                 f"there are {len(self.functions)} functions; max_functions ({most}) does not allow {missing} more"
             )
 
-    def _check_room(self, name: bytes, count: int, nodes: Sequence[Member]) -> None:
+    def _check_room(self, name: bytes, count: int, nodes: Sequence[MemberJob]) -> None:
         """Raise QueueFullError if the function may not have so many more jobs."""
         function = self.functions.get(name)
         if function is None or not function.has_limits:
@@ -199,7 +199,7 @@ class Workflows(ClientVerbs):
                 raise QueueFullError(f"the queue of {shown!r} has no room for {count} jobs more ({limit} jobs)")
 
 
-def _check_order(nodes: Sequence[Member]) -> None:
+def _check_order(nodes: Sequence[MemberJob]) -> None:
     """Raise WorkflowError if jobs wait for each other in a circle."""
     waits = [len(set(node.after)) for node in nodes]
     children: list[list[int]] = [[] for _ in nodes]

@@ -15,7 +15,7 @@ from geartrain.admin.views import WorkflowGroupView, WorkflowJobView, WorkflowMe
 from geartrain.admin.workflow_graph import Graph
 from geartrain.engine.job import LiveJob
 from geartrain.engine.names import WORKFLOW
-from geartrain.engine.workflows import Member
+from geartrain.engine.workflow_verbs import MemberJob
 from geartrain.errors import AdminError, QueueFullError, WorkflowError
 from geartrain.model import JobState
 
@@ -25,7 +25,7 @@ _LARGEST_TIME: Final = 1e12
 _NOT_KEPT: Final = "ended"  # the state of a member whose record was removed
 
 
-class WorkflowVerbs(AdminBase):
+class WorkflowAdmin(AdminBase):
     """Submit workflows, and show them."""
 
     def submit_workflow(self, jobs: Sequence[WorkflowMember], name: str = "") -> WorkflowSubmitted:
@@ -111,14 +111,14 @@ class WorkflowVerbs(AdminBase):
         return job.handle if job is not None else self._engine.handle_prefix + b"%d" % number
 
 
-def _node(place: int, job: WorkflowMember) -> Member:
+def _node(place: int, job: WorkflowMember) -> MemberJob:
     for name in ("run_at", "timeout", "keep_for", "expires_at"):
         value = getattr(job, name)
         if not 0 <= value <= _LARGEST_TIME:
             raise AdminError("bad-request", f"{name} of job {place} must be 0 to {_LARGEST_TIME:g}, not {value:g}")
     if job.expires_at and job.expires_at <= job.run_at:
         raise AdminError("bad-request", f"job {place} would expire before it may run")
-    return Member(
+    return MemberJob(
         jsonbytes.decode(job.function), jsonbytes.decode(job.payload), tuple(job.after), job.on_failure == "run",
         views.PRIORITIES.index(job.priority), job.run_at, job.timeout, job.keep_for, job.expires_at,
         jsonbytes.decode(job.partition),
