@@ -28,6 +28,7 @@ VERBS: Final = {
         for verb in verbs.VERBS.values()
         if verb.command is not None and not verb.command.group
     },
+    "workflow": "workflow",
     "cron": "cron",
     "token": "token",
     "top": "top",
