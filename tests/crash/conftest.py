@@ -21,6 +21,7 @@ Start = Callable[..., AbstractContextManager[serving.ServerProcess]]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--crash-rounds", type=int, default=ROUNDS, help="how often a server is killed under load")
+    parser.addoption("--workflow-members", type=int, default=300, help="how many jobs a workflow has")
     parser.addoption("--crash-seed", type=int, default=None, help="repeat the moments and jobs of an earlier run")
 
 
