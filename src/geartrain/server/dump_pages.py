@@ -32,13 +32,12 @@ from geartrain.runtime.records import RecordArchive
 from geartrain.runtime.tick import TickLoop
 from geartrain.runtime.timers import DelayedCall
 from geartrain.store import dump, rows
-from geartrain.store.contract import Store
+from geartrain.store.contract import DONE, Store
 
 PAGE_BYTES: Final = 1024 * 1024  # a page ends with the line that exceeds this
 RECORDS_READ: Final = 1000  # at a time
 DUMPS_MOST: Final = 4  # at the same time
 FORGET_SECONDS: Final = 600.0  # after the last page, if the client does not ask for the others
-_FAILED: Final = int(JobState.FAILED)
 _LOOKS: Final = 10  # for a job that is retried and fails again and again
 
 
@@ -158,14 +157,13 @@ class DumpPages:
     async def _records(self, below: int, only_whole: bool) -> DumpPage:
         """Records of finished jobs, the highest ids first; with `only_whole`, of failed jobs that are kept whole."""
         await self._tick_loop.durable()
-        query = JobQuery(state=JobState.FAILED if only_whole else None, below=below)
-        records = await self._archive.newest(query, RECORDS_READ)
-        jobs = await self._failed_jobs([record for record in records if record.state == _FAILED])
+        records = await self._archive.newest(JobQuery(below=below), RECORDS_READ)
+        jobs = await self._failed_jobs([record for record in records if record.state != DONE])
         lines = _PageLines()
         loop_break = LoopBreak()
         last = 0
         for record in records:
-            if lines.full or (record.state == _FAILED and record.id not in jobs):
+            if lines.full or (record.state != DONE and record.id not in jobs):
                 return lines.page(last)
             last = record.id
             job = jobs.get(record.id)
@@ -195,7 +193,7 @@ class DumpPages:
                 return
             await self._tick_loop.durable()
             record = await self._archive.find(handle)
-            if record is not None and record.state != _FAILED:
+            if record is not None and record.state == DONE:
                 return
             job = None if record is None else (await self._failed_jobs([record])).get(id)
             if record is not None and job is not None:

@@ -34,6 +34,7 @@ def policy(settings: Settings) -> Policy:
         wake_count=settings.wake_count or sys.maxsize,  # the engine stops at the last sleeping worker anyway
         wake_grace=settings.wake_grace,
         max_functions=settings.max_functions,
+        max_workflow_jobs=settings.max_workflow_jobs,
         max_abilities=settings.max_abilities,
         measured_functions=settings.metrics_functions,
         forget_functions_after=settings.forget_functions_after,

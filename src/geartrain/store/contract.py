@@ -127,6 +127,7 @@ class CommitOutcome(NamedTuple):
 COMMITTED: Final = CommitOutcome({})
 
 
+DONE: Final = int(JobState.DONE)
 FAILED: Final = int(JobState.FAILED)
 # The state of a row that only has the unique key of a foreground job. No job has it: one that is reserving, and is
 # written again before its key is known to be its own, must not be taken for such a row.

@@ -96,8 +96,8 @@ class PostgresqlSnapshot:
             yield self._with_result(rows.record(packed.from_record(row)))
 
     def failed_job(self, record: contract.Record) -> Job | None:
-        """The job of a record as a whole, if it failed and is kept."""
-        if record.state != contract.FAILED:
+        """The job of a record as a whole, if it ended badly and is kept."""
+        if record.state == contract.DONE:
             return None
         with readable_errors(self._target):
             (job,) = postgresql_records.failed_jobs(self._connection, self._statements, [record.id], Job, 0)

@@ -111,8 +111,8 @@ class Snapshot:
             yield self._with_result(rows.record(row))
 
     def failed_job(self, record: contract.Record) -> Job | None:
-        """The job of a record as a whole, if it failed and is kept."""
-        if record.state != contract.FAILED:
+        """The job of a record as a whole, if it ended badly and is kept."""
+        if record.state == contract.DONE:
             return None
         with _readable_errors(self.path):
             (job,) = sqlite_failed_jobs.read(self._connection, [record.id], Job, 0)

@@ -132,3 +132,27 @@ def test_a_record_with_a_time_of_its_function(store: Store) -> None:
         store.commit(batch(finished=[record(id, keep_until=until, remove_at=at, finished_at=10.0 + id)]))
     assert prune(store, 100.0, 0) == 3
     assert records(store) == [4, 2]
+
+
+@pytest.mark.parametrize("state", [JobState.CANCELLED, JobState.EXPIRED])
+def test_a_job_that_ended_badly_otherwise_is_kept_whole_as_well(
+    store: Store, reopened: Reopen, state: JobState
+) -> None:
+    whole = job(1, state=state, payload=b"whole", after=b"\0" + (9).to_bytes(8, "big"), keep_for=50.0)
+    changes = batch(finished=[record(1, state=int(state), finished_at=10.0, keep_until=60.0)])
+    changes.failed = [contract.row(whole)]
+    store.commit(changes)
+    again = reopened() if store.durable else store
+    assert kept(again, 1) == [facts(whole)]
+    (read,) = again.failed_jobs([1], Job, MOST)
+    assert read is not None
+    assert (read.state, read.after) == (state, whole.after)
+    prune(again, 2e9, 0)
+    assert (records(again), kept(again, 1)) == ([], [None])
+
+
+def test_how_jobs_of_a_range_ended(store: Store) -> None:
+    ends = {2: JobState.DONE, 3: JobState.FAILED, 4: JobState.CANCELLED, 6: JobState.EXPIRED}
+    store.commit(batch([job(5)], [record(id, state=int(state)) for id, state in ends.items()]))
+    assert store.ends(3, 6) == {3: JobState.FAILED, 4: JobState.CANCELLED, 6: JobState.EXPIRED}
+    assert store.ends(7, 9) == {}

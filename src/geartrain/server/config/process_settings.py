@@ -21,6 +21,9 @@ class LimitSettings:
             "Refuse to create more functions than this. Functions that nothing uses make room for new ones.",
         ),
     ] = 100_000
+    max_workflow_jobs: Annotated[
+        int, Description(types.COUNT_FROM_ONE, "Refuse workflows that have more jobs than this.")
+    ] = 1_000_000
     forget_functions_after: Annotated[
         float,
         Description(
