@@ -25,6 +25,7 @@ from geartrain.engine.job import LiveJob
 from geartrain.engine.limits import FlowLimits
 from geartrain.engine.policy import FunctionPolicy
 from geartrain.engine.worker import Worker
+from geartrain.engine.workflow_verbs import MemberJob
 from geartrain.model import pack_parents
 from geartrain.rates import Rate
 from geartrain.runtime import memory as garbage
@@ -209,7 +210,7 @@ class PartitionStage(Stage):
 
 
 class WaitingStage(Stage):
-    """Jobs that nothing waits for, jobs with a callback that waits for all of them, or a chain of jobs."""
+    """Jobs that nothing waits for, jobs with a callback that waits for all of them, a chain, or a workflow."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()
@@ -223,6 +224,10 @@ class WaitingStage(Stage):
         costs: Costs = {}
         with _timed(costs, "whole job"):
             members: list[LiveJob] = []
+            if self.kind == "workflow":
+                joined = [MemberJob(COMMON, payload) for payload in payloads]
+                engine.submit_workflow([*joined, MemberJob(COMMON, b"", tuple(range(BATCH)))])
+                payloads = []
             for payload in payloads:
                 after = pack_parents([members[-1].id], runs_anyway=False) if self.kind == "chain" and members else b""
                 members.append(engine.submit(COMMON, b"", payload, 1, True, after=after))
@@ -333,7 +338,7 @@ def partition_scenarios() -> Iterator[tuple[str, Build, Build, float]]:
 
 def waiting_scenarios() -> Iterator[tuple[str, Build, Build, float]]:
     """Jobs that wait for others beside plain ones."""
-    for kind in ("callback", "chain"):
+    for kind in ("callback", "chain", "workflow"):
         yield (
             f"waiting: none, a {kind} of 1,000",
             lambda: WaitingStage(""),

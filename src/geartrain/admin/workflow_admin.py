@@ -10,13 +10,14 @@ from geartrain.admin import views, workflow_graph
 from geartrain.admin.authorization import caller
 from geartrain.admin.base import AdminBase, page_limit, printable
 from geartrain.admin.jobs import DOOR
-from geartrain.admin.loop_break import LoopBreak
+from geartrain.admin.loop_break import LoopBreak, convert
 from geartrain.admin.views import WorkflowGroupView, WorkflowJobView, WorkflowMember, WorkflowSubmitted, WorkflowView
 from geartrain.admin.workflow_graph import Graph
 from geartrain.engine.job import LiveJob
 from geartrain.engine.names import WORKFLOW
 from geartrain.engine.workflow_verbs import MemberJob
 from geartrain.errors import AdminError, QueueFullError, WorkflowError
+from geartrain.jsonbytes import JsonBytes
 from geartrain.model import JobState
 
 _GROUPS_SHOWN: Final = 500
@@ -28,25 +29,26 @@ _NOT_KEPT: Final = "ended"  # the state of a member whose record was removed
 class WorkflowAdmin(AdminBase):
     """Submit workflows, and show them."""
 
-    def submit_workflow(self, jobs: Sequence[WorkflowMember], name: str = "") -> WorkflowSubmitted:
+    async def submit_workflow(self, jobs: Sequence[WorkflowMember], name: str = "") -> WorkflowSubmitted:
         """Submit many background jobs that may wait for each other, all of them or none."""
         if len(name) > _LONGEST_NAME:
             raise AdminError("bad-request", f"name has at most {_LONGEST_NAME} characters, not {len(name)}")
-        nodes = [_node(place, job) for place, job in enumerate(jobs)]
+        members = await convert(enumerate(jobs), _member)
+        graph = workflow_graph.encode(workflow_graph.draw(name, members))
         self._begin_change()
         engine = self._engine
-        nodes = [node if node.run_at > engine.now else node._replace(run_at=0.0) for node in nodes]
         engine.actor = caller.get()  # whose rights and quotas apply
         try:
-            workflow = engine.submit_workflow(nodes, workflow_graph.encode(workflow_graph.draw(name, nodes)), DOOR)
+            workflow = engine.submit_workflow(members, graph, DOOR)  # in one step, so that one commit has all of it
         except WorkflowError as error:
             raise AdminError("bad-request", str(error)) from None
         except QueueFullError as error:
             raise AdminError("queue-full", str(error)) from None
         finally:
             engine.actor = None
-        handles = [self._member_handle(workflow.id, place) for place in range(len(nodes))]
-        return WorkflowSubmitted(jsonbytes.encode(workflow.handle), [jsonbytes.encode(handle) for handle in handles])
+        first = workflow.id + 1
+        handles = await convert(range(first, first + len(members)), self._handle)
+        return WorkflowSubmitted(jsonbytes.encode(workflow.handle), handles)
 
     async def workflow(self, handle: bytes, limit: int = 100, after: str = "") -> WorkflowView:
         """A workflow with the states of its members, and a page of them."""
@@ -101,17 +103,18 @@ class WorkflowAdmin(AdminBase):
         starts = _starts(graph)
         for place in range(first, last):
             group = graph.groups[bisect_right(starts, place) - 1]
-            handle = jsonbytes.encode(self._member_handle(id, place))
+            handle = self._handle(id + 1 + place)
             members.append(WorkflowJobView(place, handle, group.function, states[place], group.after, group.on_failure))
         return members
 
-    def _member_handle(self, id: int, place: int) -> bytes:
-        number = id + 1 + place
-        job = self._engine.jobs.get(number) or self._engine.dead.get(number)
-        return job.handle if job is not None else self._engine.handle_prefix + b"%d" % number
+    def _handle(self, id: int) -> JsonBytes:
+        """The handle of a member."""
+        job = self._engine.jobs.get(id) or self._engine.dead.get(id)
+        return jsonbytes.encode(job.handle if job is not None else self._engine.handle_prefix + b"%d" % id)
 
 
-def _node(place: int, job: WorkflowMember) -> MemberJob:
+def _member(numbered: tuple[int, WorkflowMember]) -> MemberJob:
+    place, job = numbered
     for name in ("run_at", "timeout", "keep_for", "expires_at"):
         value = getattr(job, name)
         if not 0 <= value <= _LARGEST_TIME:

@@ -65,7 +65,8 @@ class WorkflowVerbs(ClientVerbs):
         try:
             for number, node in enumerate(nodes, start=id + 1):
                 job = self.submit(
-                    node.function, payload=node.payload, priority=node.priority, background=True, run_at=node.run_at,
+                    node.function, payload=node.payload, priority=node.priority, background=True,
+                    run_at=node.run_at if node.run_at > self.now else 0.0,
                     door=door, timeout=node.timeout, reserved_id=number, keep_for=node.keep_for,
                     expires_at=node.expires_at, partition=node.partition,
                     after=pack_parents([id + 1 + place for place in node.after], node.runs_anyway) or _NO_PARENTS,
