@@ -106,6 +106,25 @@ SECTIONS = {
             "cannot be said": "Every job has normal priority. Workers of every protocol take high ones first.",
         },
     ),
+    "partition": (
+        "Partitions",
+        "A tenant has three jobs and another one has one, submitted last. What Gearman has no field for, the library and "
+        "the command line say with the [control function](../admin.md#the-control-function); stock clients "
+        "have their partition [read from the unique key](../limits.md#partitions-tenants-take-turns).",
+        {
+            "take turns": "The one job is the second to run.",
+            "cannot be said": "The jobs run in the order of their submission, unless the partition is read from their "
+            "unique keys. Limits hold whoever submits and whoever runs.",
+        },
+    ),
+    "after": (
+        "Jobs that wait for others, and workflows",
+        "A job of high priority [waits](../workflows.md) for one of low priority.",
+        {
+            "waits": "It runs after it, whoever runs it. Workers of every protocol run such jobs, and workflows.",
+            "cannot be said": "Submit such jobs and workflows over HTTP or Gearman.",
+        },
+    ),
     "background": (
         "Jobs that nobody waits for",
         "",

@@ -16,6 +16,8 @@ HEARS_WARNINGS = frozenset({"gearman"})
 SENDS_WARNINGS = frozenset({"gearman", "http"})
 # Whose failures of a job that does not depend on its client are tried again by the server.
 RETRIED = frozenset({"periodic"})
+# Whose clients can say what their protocol has no field for: by the control function, or because it is ours.
+CONTROLS = frozenset({"gearman", "http"})
 # Who replaces a job by another one of the same key, and which workers are told the key.
 REPLACES = frozenset({"periodic"})
 KEY = frozenset({"gearman", "periodic", "http"})
@@ -34,6 +36,8 @@ def expected(pair: Pair) -> Outcome:
         "unique": ("replaced" if pair.client in REPLACES else "shared") if client.unique else "cannot be said",
         "key": ("seen" if pair.worker in KEY else "not seen") if client.unique else "cannot be said",
         "priority": "kept" if client.priority else "cannot be said",
+        "partition": "take turns" if pair.client in CONTROLS else "cannot be said",
+        "after": "waits" if pair.client in CONTROLS else "cannot be said",
         "background": ("run, and its result kept" if client.result_later else "run")
         if client.background
         else "cannot be said",

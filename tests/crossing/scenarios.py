@@ -15,7 +15,7 @@ from geartrain.client.job import Job
 from geartrain.client.job_events import Data, Progressed, Warned
 from geartrain.client.order import Capabilities
 from geartrain.client.protocols import registry
-from geartrain.errors import JobFailedError
+from geartrain.errors import JobFailedError, UnsupportedError
 from tests.crossing import parties
 from tests.crossing.parties import ATTEMPTS, PATIENCE, Bench, House, working
 from tests.support.relay import relayed
@@ -173,6 +173,37 @@ async def priority(pair: Pair) -> Outcome:
     return {"priority": "kept" if bench.payloads == [b"high", b"normal", b"low"] else "not kept"}
 
 
+async def partition(pair: Pair) -> Outcome:
+    """A tenant has three jobs, another one has one that is submitted last, before there is a worker."""
+    bench = Bench()
+    async with AsyncClient(pair.client_url) as client:
+        try:
+            for tenant, number in (("one", 1), ("one", 2), ("one", 3), ("two", 1)):
+                await client.submit(bench.function, f"{tenant} {number}", background=True, partition=tenant.encode())
+        except UnsupportedError:
+            return {"partition": "cannot be said"}
+        async with working(pair.worker_url, bench, reverse):
+            for _ in range(4):
+                await bench.begun()
+    turns = [b"one 1", b"two 1", b"one 2", b"one 3"]
+    return {"partition": "take turns" if bench.payloads == turns else f"as {bench.payloads}"}
+
+
+async def after(pair: Pair) -> Outcome:
+    """A job of high priority waits for one of low priority."""
+    bench = Bench()
+    async with AsyncClient(pair.client_url) as client:
+        try:
+            first = await client.submit(bench.function, b"first", background=True, priority="low")
+            await client.submit(bench.function, b"second", background=True, priority="high", after=[first])
+        except UnsupportedError:
+            return {"after": "cannot be said"}
+        async with working(pair.worker_url, bench, reverse):
+            for _ in range(2):
+                await bench.begun()
+    return {"after": "waits" if bench.payloads == [b"first", b"second"] else "does not wait"}
+
+
 async def background(pair: Pair) -> Outcome:
     """A job is submitted that nobody waits for; its result is asked for later."""
     bench = Bench()
@@ -239,5 +270,5 @@ async def client_lost(pair: Pair) -> Outcome:
 
 Scenario = Callable[[Pair], Awaitable[Outcome]]
 SCENARIOS: tuple[Scenario, ...] = (
-    result, large, failure, reports, unique, priority, background, worker_lost, client_lost,
+    result, large, failure, reports, unique, priority, partition, after, background, worker_lost, client_lost,
 )  # fmt: skip
