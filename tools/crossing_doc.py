@@ -108,8 +108,8 @@ SECTIONS = {
     ),
     "partition": (
         "Partitions",
-        "A tenant has three jobs and another one has one, submitted last. What Gearman has no field for, the library and "
-        "the command line say with the [control function](../admin.md#the-control-function); stock clients "
+        "A tenant has three jobs and another one has one, submitted last. What Gearman has no field for, the library "
+        "and the command line say with the [control function](../admin.md#the-control-function); stock clients "
         "have their partition [read from the unique key](../limits.md#partitions-tenants-take-turns).",
         {
             "take turns": "The one job is the second to run.",
