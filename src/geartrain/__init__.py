@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from geartrain.client.job import Job as Job
     from geartrain.client.sync_client import Client as Client
     from geartrain.client.sync_client import SyncJob as SyncJob
+    from geartrain.client.sync_client import SyncWorkflow as SyncWorkflow
     from geartrain.client.sync_worker import Worker as Worker
+    from geartrain.client.workflow import AsyncWorkflow as AsyncWorkflow
+    from geartrain.client.workflow import WorkflowJob as WorkflowJob
     from geartrain.errors import *  # noqa: F403
 else:
     # The names of the library are imported at their first use, so that the server does not load the library.
@@ -26,10 +29,13 @@ else:
         "AsyncClient": "geartrain.client.async_client",
         "AsyncJob": "geartrain.client.async_job",
         "AsyncWorker": "geartrain.client.async_worker",
+        "AsyncWorkflow": "geartrain.client.workflow",
         "Client": "geartrain.client.sync_client",
         "Job": "geartrain.client.job",
         "SyncJob": "geartrain.client.sync_client",
+        "SyncWorkflow": "geartrain.client.sync_client",
         "Worker": "geartrain.client.sync_worker",
+        "WorkflowJob": "geartrain.client.workflow",
     }
     _OF_APP = {
         "App", "Backoff", "Call", "Codec", "Depends", "GiveUp", "Middleware", "PickleCodec", "Proceed", "Retry",

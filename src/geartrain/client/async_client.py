@@ -12,12 +12,12 @@ the caller allows it, because it may have run already.
 import asyncio
 import ssl
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Final, Literal, Self, overload
 
 from geartrain import address
-from geartrain.client import arguments
+from geartrain.client import arguments, workflow
 from geartrain.client.arguments import Duration, Lifetime, Moment, OnFailure, Text, Waitable
 from geartrain.client.async_job import AsyncJob, UnacknowledgedCount
 from geartrain.client.credentials import credentials_for
@@ -26,6 +26,7 @@ from geartrain.client.protocols import registry
 from geartrain.client.protocols.base import ClientProtocol
 from geartrain.client.server_pool import PooledServer, ServerPool
 from geartrain.client.submissions import Submissions
+from geartrain.client.workflow import AsyncWorkflow, MemberOrder, WorkflowJob
 from geartrain.errors import AddressError
 from geartrain.model import Priority
 
@@ -155,6 +156,28 @@ class AsyncClient:
             if not job.done:
                 job.forget()
 
+    async def submit_workflow(self, name: str, jobs: Iterable[WorkflowJob]) -> AsyncWorkflow:
+        """Submit many background jobs at once, all of them or none; returns when all are durable at the server.
+
+        A job runs `after` others of the list, which it names by their places. The workflow is a job itself, which ends
+        when all of them have ended.
+        """
+        return await self.submit_members(name, [workflow.member(job) for job in jobs])
+
+    async def submit_members(self, name: str, members: Sequence[MemberOrder]) -> AsyncWorkflow:
+        """Submit the members of a workflow."""
+        arguments.require("after", self.capabilities, self.protocol)
+        server, answer = await self._submissions.submit_workflow(workflow.request(name, members))
+        job = self._accepted(Order(workflow.FUNCTION, background=True), answer["handle"], server)
+        return AsyncWorkflow(
+            self._submissions,
+            job,
+            [
+                self._accepted(member.order, handle, server)
+                for member, handle in zip(members, answer["jobs"], strict=True)
+            ],
+        )
+
     @overload
     async def submit_many(
         self, orders: Iterable[Order], *, resubmit: bool | None = False, return_exceptions: Literal[False] = False
@@ -250,9 +273,18 @@ class AsyncClient:
         url = str(address.parse(server)) if server else next(iter(servers))
         if url not in servers:
             raise AddressError(f"{server} is none of this client's servers: {', '.join(servers)}")
-        job = AsyncJob(self._submissions, Order(arguments.encoded(function), background=True), False)
-        job.assigned_to = servers[url]
-        job.accepted(Acceptance(arguments.encoded(handle), arguments.encoded(function), arguments.encoded(unique)))
+        order = Order(arguments.encoded(function), unique=arguments.encoded(unique), background=True)
+        return self._accepted(order, handle, servers[url])
+
+    def workflow(self, handle: Text, server: str = "") -> AsyncWorkflow:
+        """A workflow that was submitted earlier, perhaps by another program, by its handle."""
+        return AsyncWorkflow(self._submissions, self.job(handle, workflow.FUNCTION, server=server))
+
+    def _accepted(self, order: Order, handle: Text, server: PooledServer) -> AsyncJob:
+        """A background job that a server has."""
+        job = AsyncJob(self._submissions, order, False)
+        job.assigned_to = server
+        job.accepted(Acceptance(arguments.encoded(handle), order.function, order.unique))
         return job
 
     async def connect(self) -> None:

@@ -158,6 +158,10 @@ class AsyncJob:
         """Cancel the job; false if there was none to cancel."""
         return await self._submissions.cancel(self)
 
+    async def retry(self) -> bool:
+        """Run a dead or failed background job again, at a Geartrain server; false if it has not failed."""
+        return await self._submissions.retry(self)
+
     def forget(self) -> None:
         """Stop waiting for the job. A foreground job that no client waits for may never run."""
         self._submissions.forget(self)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 FUNCTION: Final = "geartrain.control"
 # A Geartrain server answers at once; one that has not answered after this many seconds has no such function.
 ANSWER_SECONDS: Final = 10.0
+WORKFLOW_SECONDS: Final = 60.0  # the same for a workflow, which may have 100,000 jobs
 _PING_SECONDS: Final = 3.0
 _STOPPING: Final = "unavailable"  # the kind of error with which a server that stops ends its control jobs
 _PAUSE_SECONDS: Final = 0.2  # between two looks at whether it has stopped
@@ -79,6 +80,18 @@ class JobControl:
         )
         return Acceptance(jsonbytes.decode(handle), order.function, order.unique)
 
+    async def submit_workflow(self, server: "PooledServer", request: dict[str, Any]) -> dict[str, Any]:
+        """Submit jobs that belong together; returns the handle of their workflow, and their own."""
+        if not await self.knows(server):
+            raise UnsupportedError(f"{server.address} is no Geartrain: it has no workflows")
+        answer: dict[str, Any] = await self._ask_within(WORKFLOW_SECONDS, server, "submit_workflow", **request)
+        return answer
+
+    async def workflow(self, server: "PooledServer", acceptance: Acceptance) -> dict[str, Any]:
+        """The server's view of a workflow, without most of its members."""
+        view: dict[str, Any] = await self._ask(server, "workflow", limit=1, **_name(server, acceptance))
+        return view
+
     async def status(self, server: "PooledServer", acceptance: Acceptance) -> Status:
         """The status of a job, before or after its end."""
         try:
@@ -102,9 +115,16 @@ class JobControl:
 
     async def cancel(self, server: "PooledServer", acceptance: Acceptance) -> bool:
         """Cancel a job; false if there was none to cancel."""
+        return await self._act(server, "cancel", acceptance)
+
+    async def retry(self, server: "PooledServer", acceptance: Acceptance) -> bool:
+        """Run a dead or failed job again, or what failed of a workflow; false if there was nothing to run again."""
+        return await self._act(server, "retry", acceptance)
+
+    async def _act(self, server: "PooledServer", verb: str, acceptance: Acceptance) -> bool:
         try:
             view = await self._ask(server, "find", **_name(server, acceptance))
-            await self._ask(server, "cancel", handle=view["handle"])
+            await self._ask(server, verb, handle=view["handle"])
         except AdminError as error:
             if error.kind in ("not-found", "conflict"):
                 return False
@@ -147,11 +167,14 @@ class JobControl:
                 watch.forget()
 
     async def _ask(self, server: "PooledServer", verb: str, **arguments: Any) -> Any:
+        return await self._ask_within(ANSWER_SECONDS, server, verb, **arguments)
+
+    async def _ask_within(self, seconds: float, server: "PooledServer", verb: str, /, **arguments: Any) -> Any:
         import msgspec
 
         job = await self._submit(server, verb, **arguments)
         try:
-            return answer_in(msgspec.json.decode(await job.result(ANSWER_SECONDS)))
+            return answer_in(msgspec.json.decode(await job.result(seconds)))
         finally:
             if not job.done:
                 job.forget()

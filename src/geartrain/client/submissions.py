@@ -64,6 +64,22 @@ class Submissions:
         else:
             server.protocol.submit(job.order, job)
 
+    async def submit_workflow(self, request: dict[str, Any]) -> tuple[PooledServer, dict[str, Any]]:
+        """Submit jobs that belong together; returns the server that has them, and its answer."""
+        server = await self.reach(b"")
+        protocol = _open_protocol(server)
+        try:
+            if protocol.has_workflows:
+                return server, await protocol.submit_workflow(request)
+            return server, await self._control.submit_workflow(server, request)
+        except AdminError as error:
+            raise RefusedError(f"{server.address} refused: {error.text}") from None
+        except (ServerGoneError, JobTimeoutError) as error:
+            raise UncertainError(
+                f"{server.address} did not acknowledge workflow {request['name']!r}: all of its jobs may be there, or "
+                f"none: {error}"
+            ) from error
+
     async def close(self) -> None:
         """Close every connection; calls that wait for a job raise a ClientError."""
         self.closed = True
@@ -135,6 +151,20 @@ class Submissions:
             return await _open_protocol(server).cancel(acceptance)
 
         return await self._ask(job, ask, lambda cancelled: not cancelled)
+
+    async def retry(self, job: AsyncJob) -> bool:
+        """Ask the server that has the job to run it again."""
+
+        async def ask(server: PooledServer, acceptance: Acceptance) -> bool:
+            if not await self._control.knows(server):
+                raise UnsupportedError(f"{server.address} is no Geartrain: it does not retry jobs")
+            return await self._control.retry(server, acceptance)
+
+        return await self._ask(job, ask)
+
+    async def workflow(self, job: AsyncJob) -> dict[str, Any]:
+        """Ask the server that has a workflow for its view of it."""
+        return await self._ask(job, self._control.workflow)
 
     async def result(self, job: AsyncJob) -> Event:
         """Wait for the end of a background job."""

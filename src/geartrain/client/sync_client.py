@@ -19,6 +19,7 @@ from geartrain.client.async_job import AsyncJob
 from geartrain.client.job_events import Event
 from geartrain.client.loop_thread import LoopThread
 from geartrain.client.order import Capabilities, Order, Status
+from geartrain.client.workflow import AsyncWorkflow, WorkflowJob, WorkflowProgress
 from geartrain.model import Priority
 
 
@@ -85,9 +86,49 @@ class SyncJob:
         """Cancel the job; false if there was none to cancel."""
         return self._loop.call(self._job.cancel())
 
+    def retry(self) -> bool:
+        """Run a dead or failed background job again, at a Geartrain server; false if it has not failed."""
+        return self._loop.call(self._job.retry())
+
     def forget(self) -> None:
         """Stop waiting for the job. A foreground job that no client waits for may never run."""
         self._loop.call(_forget(self._job))
+
+
+class SyncWorkflow:
+    """A workflow that `Client.submit_workflow` submitted: an `AsyncWorkflow` without await."""
+
+    __slots__ = ("_loop", "_workflow", "job", "jobs")
+
+    def __init__(self, workflow: AsyncWorkflow, loop: LoopThread) -> None:
+        self._workflow = workflow
+        self._loop = loop
+        self.job = SyncJob(workflow.job, loop)  # stands for the workflow, and ends when all members have ended
+        self.jobs = [SyncJob(job, loop) for job in workflow.jobs]  # the members, in the order of their submission
+
+    def __repr__(self) -> str:
+        return repr(self._workflow).replace("AsyncWorkflow", "SyncWorkflow")
+
+    @property
+    def handle(self) -> str:
+        """The server's name for the workflow."""
+        return self._workflow.handle
+
+    def wait(self, timeout: float | None = None) -> str:
+        """Wait until all members have ended: done, failed or cancelled. A JobTimeoutError after `timeout` seconds."""
+        return self._loop.call(self._workflow.wait(timeout))
+
+    def progress(self) -> WorkflowProgress:
+        """Ask the server for the workflow's state, and the states of its members."""
+        return self._loop.call(self._workflow.progress())
+
+    def cancel(self) -> bool:
+        """Cancel every member that has not ended; false if all have."""
+        return self._loop.call(self._workflow.cancel())
+
+    def retry(self) -> bool:
+        """Run again what failed, and what was cancelled because of it; false if the workflow has not failed."""
+        return self._loop.call(self._workflow.retry())
 
 
 class Client:
@@ -171,6 +212,10 @@ class Client:
             )
         )
 
+    def submit_workflow(self, name: str, jobs: Iterable[WorkflowJob]) -> SyncWorkflow:
+        """Submit many background jobs at once, all of them or none. See `AsyncClient.submit_workflow`."""
+        return SyncWorkflow(self._loop.call(self._client.submit_workflow(name, jobs)), self._loop)
+
     @overload
     def submit_many(
         self, orders: Iterable[Order], *, resubmit: bool = False, return_exceptions: Literal[False] = False
@@ -219,6 +264,10 @@ class Client:
     def job(self, handle: Text, function: Text = b"", unique: Text = b"", server: str = "") -> SyncJob:
         """A background job that was submitted earlier, perhaps by another program. See `AsyncClient.job`."""
         return SyncJob(self._client.job(handle, function, unique, server), self._loop)
+
+    def workflow(self, handle: Text, server: str = "") -> SyncWorkflow:
+        """A workflow that was submitted earlier, perhaps by another program, by its handle."""
+        return SyncWorkflow(self._client.workflow(handle, server), self._loop)
 
     def connect(self) -> None:
         """Connect now instead of at the first submission; a ServerGoneError if no server can be reached."""

@@ -18,7 +18,7 @@ Every protocol keeps these rules:
 import abc
 import ssl
 from collections.abc import AsyncIterator, Callable
-from typing import ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from geartrain.address import Address
 from geartrain.client.job_events import Event
@@ -55,6 +55,7 @@ class ClientProtocol(abc.ABC):
     # Whether `status` knows all states. What a protocol cannot say itself, the library asks with control jobs if the
     # server is a Geartrain.
     has_states: ClassVar[bool] = False
+    has_workflows: ClassVar[bool] = False  # whether it has `submit_workflow`; otherwise control jobs submit workflows
     tls: ssl.SSLContext | None = None  # set before `open` for an encrypted connection
     token: str = ""  # set before `open`, where the protocol can carry one
     is_geartrain: bool | None = None  # whether the server is a Geartrain; None: not known
@@ -82,6 +83,10 @@ class ClientProtocol(abc.ABC):
     @abc.abstractmethod
     def submit(self, order: Order, listener: JobListener) -> None:
         """Submit a job. The listener of a foreground job gets every event, that of a background job only `accepted`."""
+
+    async def submit_workflow(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Submit jobs that belong together; returns the handle of their workflow, and their own."""
+        raise NotImplementedError
 
     async def status(self, acceptance: Acceptance) -> Status:
         """Ask the server for a job's status."""

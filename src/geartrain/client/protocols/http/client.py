@@ -15,7 +15,7 @@ import msgspec
 
 from geartrain import jsonbytes
 from geartrain.address import Address
-from geartrain.client import job_events
+from geartrain.client import job_events, order_fields
 from geartrain.client.job_events import Completed, Event, Failed
 from geartrain.client.order import Acceptance, Capabilities, Order, Status
 from geartrain.client.protocols.base import ClientProtocol, JobListener, Lost
@@ -43,7 +43,7 @@ class Client(ClientProtocol):
     """A client that sends a request for each foreground job, and one for the background jobs of a turn of the loop."""
 
     capabilities = CLIENT
-    has_states = is_geartrain = True
+    has_states = has_workflows = is_geartrain = True
 
     def __init__(self, address: Address, lost: Lost) -> None:
         super().__init__(address, lost)
@@ -86,6 +86,11 @@ class Client(ClientProtocol):
         """POST /jobs/{handle}/cancel."""
         answer = await self._http.ask("POST", f"{_path(acceptance)}/cancel")
         return answer.status not in _NOT_THERE and bool(answer.checked())
+
+    async def submit_workflow(self, request: dict[str, Any]) -> dict[str, Any]:
+        """POST /workflows."""
+        answer: dict[str, Any] = (await self._http.ask("POST", f"{API}/workflows", request)).checked().json()
+        return answer
 
     async def result(self, acceptance: Acceptance) -> Event:
         """GET /jobs/{handle}/events, whose last event says how the job ended; then GET the result, if it was kept."""
@@ -171,14 +176,16 @@ class Client(ClientProtocol):
                 self._submissions.pop(listener, None)
 
     async def _single(self, listener: JobListener, order: Order) -> None:
-        answer = await self._http.ask("POST", f"{API}/jobs", _submission(order))
+        answer = await self._http.ask("POST", f"{API}/jobs", order_fields.fields(order))
         if answer.status == 201:
             self._accepted(listener, order, answer.json()["handle"])
         else:
             listener.refused(answer.error())
 
     async def _batch(self, orders: Orders) -> None:
-        answer = await self._http.ask("POST", f"{API}/jobs/batch", {"jobs": list(map(_submission, orders.values()))})
+        answer = await self._http.ask(
+            "POST", f"{API}/jobs/batch", {"jobs": list(map(order_fields.fields, orders.values()))}
+        )
         if answer.status in _NO_BATCHES:
             await asyncio.gather(*(self._single(listener, order) for listener, order in orders.items()))
             return
@@ -198,7 +205,7 @@ class Client(ClientProtocol):
         listener.accepted(Acceptance(jsonbytes.decode(handle), order.function, order.unique))
 
     async def _foreground(self, order: Order, listener: JobListener) -> None:
-        submission = {**_submission(order), "background": False, "wait": _LONGEST_WAIT}
+        submission = {**order_fields.fields(order), "background": False, "wait": _LONGEST_WAIT}
         answer = await self._http.ask("POST", f"{API}/jobs", submission)
         listener.event(_ending(answer.json()) if answer.status == 200 else Failed(answer.problem()))
 
@@ -231,27 +238,6 @@ def _batches(gathered: Orders) -> Iterator[Orders]:
         size += len(order.payload)
     if batch:
         yield batch
-
-
-def _submission(order: Order) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "function": jsonbytes.encode(order.function),
-        "payload": jsonbytes.encode(order.payload),
-    }
-    if order.unique:
-        fields["unique"] = jsonbytes.encode(order.unique)
-    if order.run_at:
-        fields["run_at"] = order.run_at
-    if order.expires_at:
-        fields["expires_at"] = order.expires_at
-    if order.keep_for:
-        fields["keep_for"] = order.keep_for
-    if order.partition:
-        fields["partition"] = jsonbytes.encode(order.partition)
-    if order.after:
-        fields["after"] = [jsonbytes.encode(handle) for handle in order.after]
-        fields["on_failure"] = "run" if order.runs_anyway else "cancel"
-    return {**fields, "priority": order.priority.name.lower(), "timeout": order.timeout}
 
 
 def _ending(job: dict[str, Any]) -> Event:
