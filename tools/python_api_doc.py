@@ -26,13 +26,17 @@ Every public name of the library, from the docstrings of the source. [The librar
 
 # By section: the module that offers the names, and the names.
 SECTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "Clients": ("geartrain", ("Client", "SyncJob", "AsyncClient", "AsyncJob")),
+    "Clients": (
+        "geartrain",
+        ("Client", "SyncJob", "SyncWorkflow", "AsyncClient", "AsyncJob", "AsyncWorkflow", "WorkflowJob"),
+    ),
     "Workers": ("geartrain", ("Worker", "AsyncWorker", "Job")),
     "Tasks": (
         "geartrain.app",
         (
-            "App", "Task", "TaskHandle", "SyncTaskHandle", "Retry", "GiveUp", "Backoff", "Call", "Running",
-            "current_task", "Middleware", "Codec", "PickleCodec", "register_codec",
+            "App", "Task", "TaskHandle", "SyncTaskHandle", "Workflow", "WorkflowHandle", "SyncWorkflowHandle",
+            "OutputHandle", "SyncOutputHandle", "Retry", "GiveUp", "Backoff", "Call", "Running", "current_task",
+            "Middleware", "Codec", "PickleCodec", "register_codec",
         ),
     ),
     "OpenTelemetry": ("geartrain.otel", ("Tracing", "Metrics")),
@@ -52,7 +56,13 @@ SECTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
 }  # fmt: skip
 # Classes whose objects a program receives, and does not make.
-NOT_MADE = frozenset({"SyncJob", "AsyncJob", "Job", "Task", "TaskHandle", "SyncTaskHandle", "Running", "Call", "Codec"})
+NOT_MADE = frozenset(
+    {
+        "SyncJob", "AsyncJob", "SyncWorkflow", "AsyncWorkflow", "Job", "Task", "TaskHandle", "SyncTaskHandle",
+        "Workflow", "WorkflowHandle", "SyncWorkflowHandle", "OutputHandle", "SyncOutputHandle", "Running", "Call",
+        "Codec",
+    }
+)  # fmt: skip
 _PATHS = re.compile(r"\b(?:geartrain|collections|asyncio|datetime|types|typing)(?:\.[a-z_]+)*\.(?=[A-Z])")
 
 

@@ -38,8 +38,9 @@ else:
         "WorkflowJob": "geartrain.client.workflow",
     }
     _OF_APP = {
-        "App", "Backoff", "Call", "Codec", "Depends", "GiveUp", "Middleware", "PickleCodec", "Proceed", "Retry",
-        "Running", "SyncTaskHandle", "Task", "TaskHandle", "current_task", "register_codec",
+        "App", "Backoff", "Call", "Codec", "Depends", "GiveUp", "Middleware", "Node", "OutputHandle", "PickleCodec",
+        "Proceed", "Retry", "Running", "SyncOutputHandle", "SyncTaskHandle", "SyncWorkflowHandle", "Task", "TaskHandle",
+        "Workflow", "WorkflowHandle", "current_task", "register_codec",
     }  # fmt: skip
 
     def __getattr__(name: str) -> object:

@@ -20,7 +20,7 @@ import dataclasses
 import itertools
 import math
 import weakref
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Final, ParamSpec, Self, TypeVar
 
 from geartrain.app import lifespan, retry
@@ -28,11 +28,13 @@ from geartrain.app.app import App
 from geartrain.app.call import Call
 from geartrain.app.dependencies import Provider
 from geartrain.app.in_memory_limits import InMemoryLimits
+from geartrain.app.in_memory_workflows import InMemoryMember, InMemoryWorkflow, UnknownWorkflow
+from geartrain.app.node import WorkflowNode
 from geartrain.app.runner import TaskRunner
 from geartrain.app.schedules import TaskSchedule
 from geartrain.app.task import Task
 from geartrain.app.threads import DaemonThreads
-from geartrain.app.transport import SubmittedJob, Transport
+from geartrain.app.transport import SubmittedJob, SubmittedWorkflow, Transport
 from geartrain.client.job_events import Completed, Data, Event, Failed, Progressed, Warned
 from geartrain.client.order import Status
 from geartrain.errors import ExpiredError, JobFailedError, JobTimeoutError, ResultGoneError
@@ -71,7 +73,7 @@ class Clock:
 
 
 @dataclasses.dataclass(eq=False)
-class Submitted(SubmittedJob):
+class Submitted(InMemoryMember):
     """A submitted call: its state, attempts and result."""
 
     memory: "InMemory"
@@ -86,6 +88,7 @@ class Submitted(SubmittedJob):
     trace: str = ""  # its traceback
     logged: str = ""  # by its attempts, with the option `keep_logs`
     news: list[Event] = dataclasses.field(default_factory=list)
+    workflow: InMemoryWorkflow | None = None
 
     def __repr__(self) -> str:
         return f"{self.task.name}({_shown(self.arguments)}) {self.state.name.lower()}"
@@ -131,7 +134,7 @@ class Submitted(SubmittedJob):
     async def cancel(self) -> bool:
         if self.state in _FINISHED:
             return False
-        self.state, self.reason = JobState.CANCELLED, "cancelled"
+        self.end(JobState.CANCELLED, "cancelled")
         return True
 
     async def events(self) -> AsyncIterator[Event]:
@@ -139,7 +142,29 @@ class Submitted(SubmittedJob):
         for event in self.news:
             yield event
 
+    # The memory's side
+
+    def end(self, state: JobState, reason: str = "") -> None:
+        """It has ended; the jobs that wait for it go on, or are cancelled too."""
+        self.state, self.reason = state, reason
+        if self.workflow is not None:
+            self.workflow.ended(self)
+
+    def block(self) -> None:
+        """Wait for other jobs of the workflow, as a new job."""
+        self.state, self.due, self.tries, self.reason, self.trace = JobState.BLOCKED, math.inf, 0, "", ""
+        self.memory.wait_for_turn(self)
+
+    def release(self) -> None:
+        """All that it waited for has ended."""
+        self.due = max(self.submission.run_at, self.memory.clock.now)
+        self.state = JobState.SCHEDULED if self.due > self.memory.clock.now else JobState.QUEUED
+
     # The running task's side
+
+    async def parent_results(self, place: int, parents: Sequence[int]) -> Sequence[bytes | JobFailedError]:
+        assert self.workflow is not None
+        return self.workflow.results(parents)
 
     @property
     def revoked(self) -> bool:
@@ -224,6 +249,7 @@ class InMemory(Transport):
         self._with_lifespan = lifespan and bool(app.lifespan or app.startup_hooks or app.shutdown_hooks)
         self.clock = Clock(now)
         self.submitted: list[Submitted] = []  # all calls, in order
+        self.workflows: list[InMemoryWorkflow] = []
         self._numbers = itertools.count(1)
         self._waiting: list[Submitted] = []
         self._limits = InMemoryLimits()
@@ -344,7 +370,9 @@ class InMemory(Transport):
             if job.state is JobState.RUNNING:
                 raise AssertionError(f"{job!r} waits for its own result")
             await self.drain()
-            if job in self._waiting:
+            if job.state is JobState.BLOCKED:
+                await self.drain(forward=True)
+            elif job in self._waiting:
                 start_at = self._start_at(job)
                 if start_at == math.inf:
                     await self._limits.wait_for_end(job)
@@ -356,9 +384,10 @@ class InMemory(Transport):
 
     def _next_job(self) -> Submitted | None:
         for job in self._waiting:
-            if 0 < job.submission.expires_at <= self.clock.now:
-                job.state, job.reason = JobState.EXPIRED, "expired: no worker was free for it in time"
-                job.news.append(Failed(job.reason, state="expired"))
+            if 0 < job.submission.expires_at <= self.clock.now and job.state not in _FINISHED:
+                reason = "expired: no worker was free for it in time"
+                job.news.append(Failed(reason, state="expired"))
+                job.end(JobState.EXPIRED, reason)
         self._waiting = [job for job in self._waiting if job.state not in _FINISHED]
         chosen = self._limits.choose(self._waiting, self.clock.now)
         if chosen is not None:
@@ -377,8 +406,9 @@ class InMemory(Transport):
         if job.revoked:
             return
         if attempt.error is None:
-            job.state, job.returned = JobState.DONE, attempt.result
+            job.returned = attempt.result
             job.news.append(Completed(attempt.result))
+            job.end(JobState.DONE)
             return
         job.reason, job.trace = retry.reason_of(attempt.error), retry.traceback_of(attempt.error)
         delay = job.task.retry_policy.delay_after(attempt.error, job.tries, lambda shortest, longest: longest)
@@ -386,8 +416,9 @@ class InMemory(Transport):
             job.state, job.due = JobState.SCHEDULED, self.clock.now + delay
             self._waiting.append(job)
             return
-        job.state = JobState.DEAD if job.submission.background else JobState.FAILED
         job.news.append(Failed(job.reason, data=job.reason.encode()))
+        waits_for_operator = job.submission.background and job.workflow is None
+        job.end(JobState.DEAD if waits_for_operator else JobState.FAILED, job.reason)
 
     # Schedules
 
@@ -418,6 +449,27 @@ class InMemory(Transport):
 
     async def submit_many(self, calls: Iterable[Call[Any]]) -> list[SubmittedJob]:
         return [self._submit(call) for call in calls]
+
+    async def submit_workflow(self, name: str, nodes: Sequence[WorkflowNode[Any]]) -> SubmittedWorkflow:
+        payloads = [node.call.payload() for node in nodes]
+        workflow = InMemoryWorkflow(name, next(self._numbers), nodes)
+        members = [
+            Submitted(self, node.call, payload, next(self._numbers), workflow=workflow)
+            for node, payload in zip(nodes, payloads, strict=True)
+        ]
+        self.workflows.append(workflow)
+        self.submitted += members
+        workflow.start(members)
+        return workflow
+
+    def workflow(self, handle: bytes, server: str) -> SubmittedWorkflow:
+        found = (workflow for workflow in self.workflows if workflow.handle == handle)
+        return next(found, UnknownWorkflow(handle))
+
+    def wait_for_turn(self, job: Submitted) -> None:
+        """Run a job when it is due and its turn."""
+        if job not in self._waiting:
+            self._waiting.append(job)
 
     def job(self, handle: bytes, function: bytes, server: str) -> SubmittedJob:
         for job in self.submitted:

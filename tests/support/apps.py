@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from typing import Any
 
 from geartrain.app import App
@@ -10,8 +10,24 @@ from geartrain.app.server_transport import ServerTransport
 from geartrain.app.worker import AppWorker
 from geartrain.app.worker_options import WorkerOptions
 from geartrain.client import control
+from tests.support import serving
 
 SECONDS = 30  # no answer takes so long
+
+
+def run(scenario: Coroutine[Any, Any, None]) -> None:
+    """Run a scenario, which fails when it takes too long."""
+
+    async def bounded() -> None:
+        async with asyncio.timeout(3 * SECONDS):
+            await scenario
+
+    asyncio.run(bounded())
+
+
+def url_of(server: serving.ServerProcess, scheme: str) -> str:
+    """The URL of a server for a protocol."""
+    return next(url for url in server.urls if url.startswith(f"{scheme}:"))
 
 
 @contextlib.asynccontextmanager

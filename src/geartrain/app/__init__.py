@@ -7,8 +7,11 @@ from geartrain.app.context import Running, current_task
 from geartrain.app.dependencies import Depends
 from geartrain.app.handle import SyncTaskHandle, TaskHandle
 from geartrain.app.middleware import Middleware, Proceed
+from geartrain.app.node import Node
 from geartrain.app.retry import GiveUp, Retry
 from geartrain.app.task import Task
+from geartrain.app.workflow import Workflow
+from geartrain.app.workflow_handle import OutputHandle, SyncOutputHandle, SyncWorkflowHandle, WorkflowHandle
 from geartrain.backoff import Backoff
 
 __all__ = [
@@ -19,13 +22,19 @@ __all__ = [
     "Depends",
     "GiveUp",
     "Middleware",
+    "Node",
+    "OutputHandle",
     "PickleCodec",
     "Proceed",
     "Retry",
     "Running",
+    "SyncOutputHandle",
     "SyncTaskHandle",
+    "SyncWorkflowHandle",
     "Task",
     "TaskHandle",
+    "Workflow",
+    "WorkflowHandle",
     "current_task",
     "register_codec",
 ]

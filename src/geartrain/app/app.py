@@ -24,6 +24,7 @@ from typing import Any, Final, ParamSpec, Self, TypeVar, Unpack, overload
 
 from geartrain import eventloop
 from geartrain.app import codecs, decorators, middleware, schedules, task_log
+from geartrain.app.app_workflows import AppWorkflows
 from geartrain.app.call import Call
 from geartrain.app.codecs import Codec
 from geartrain.app.context import Running
@@ -50,7 +51,7 @@ VARIABLE: Final = "GEARTRAIN_SERVER"  # the command line tool uses it too
 DEFAULT_URL: Final = "gearman://127.0.0.1:4730"
 
 
-class App:
+class App(AppWorkflows):
     """A group of tasks. The names of its functions and schedules on the server begin with `name`.
 
     >>> from geartrain.testing import InMemory
@@ -297,7 +298,7 @@ class App:
 
     def submit_many_sync(self, calls: Iterable[Call[R]]) -> list[SyncTaskHandle[R]]:
         """Like `submit_many`, for programs without an event loop."""
-        return [SyncTaskHandle(handle, self._background()) for handle in self.wait(self.submit_many(calls))]
+        return [SyncTaskHandle(handle, self.background()) for handle in self.wait(self.submit_many(calls))]
 
     def handle(self, id: str, server: str = "") -> TaskHandle[Any]:
         """A call that was submitted earlier, perhaps by another program, by the `handle` of its TaskHandle.
@@ -331,15 +332,11 @@ class App:
 
     # Programs without an event loop
 
-    def wait(self, coroutine: Coroutine[Any, Any, R]) -> R:
-        """Run a coroutine on the background loop that all sync calls share."""
-        return self._background().call(coroutine)
-
     def sync_handle(self, submission: Coroutine[Any, Any, TaskHandle[R]]) -> SyncTaskHandle[R]:
         """Wait for a submission, and make a sync handle of its handle."""
-        return SyncTaskHandle(self.wait(submission), self._background())
+        return SyncTaskHandle(self.wait(submission), self.background())
 
-    def _background(self) -> LoopThread:
+    def background(self) -> LoopThread:
         """The background loop of this process; a child process after a fork gets its own."""
         if self._thread is None or self._pid != os.getpid():
             self._thread, self._pid = LoopThread(), os.getpid()

@@ -7,12 +7,14 @@ from typing import Any, Final
 
 import msgspec
 
-from geartrain.app import custom_types
+from geartrain.app import custom_types, failed_results
 from geartrain.app.codecs import Codec
 from geartrain.app.dependencies import Dependency
 from geartrain.errors import ArgumentsError, CodecError
 
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+Convert = Callable[[Codec, Any, Any], Any]  # of a value to an annotation
 
 
 class Parameters:
@@ -35,6 +37,7 @@ class Parameters:
         if any(parameter.default is inspect.Parameter.empty for parameter in keywords):
             self._fewest = self._most + 1
         self._types: dict[str, Any] | None = None
+        self._annotations: dict[str, Any] = {}  # those that `types` is made of
         self._tuples: dict[int, Any] = {}
 
     def _check_order(self, signature: inspect.Signature) -> None:
@@ -75,9 +78,10 @@ class Parameters:
             except NameError as error:
                 name = self._function.__qualname__
                 raise ArgumentsError(f"cannot evaluate an annotation of {name}: {error}") from error
-            types = {
+            self._annotations = {
                 name: Any if hint is object else hint for name, hint in hints.items() if name not in self.dependencies
             }
+            types = {name: failed_results.decodable(hint) for name, hint in self._annotations.items()}
             if self._checks_types:
                 for name, annotation in types.items():
                     _check_decodable(self._function, name, annotation)
@@ -94,6 +98,12 @@ class Parameters:
             except CodecError:
                 pass  # the slower path finds the argument that does not fit
         return self._read_each(codec, args, kwargs)
+
+    def read_with_failures(
+        self, codec: Codec, args: list[Any], kwargs: dict[str, Any]
+    ) -> tuple[Sequence[Any], dict[str, Any]]:
+        """Like `read`, if some of the arguments are, or contain, a JobFailedError."""
+        return self._read_each(codec, args, kwargs, failed_results.convert)
 
     def read_single(self, codec: Codec, payload: bytes) -> tuple[Any, ...]:
         """Use a payload that is not an envelope as the only argument.
@@ -124,17 +134,24 @@ class Parameters:
             tuple_type = self._tuples[count] = tuple[types] if types else tuple[()]  # type: ignore[valid-type]
         return tuple_type
 
-    def _read_each(self, codec: Codec, args: list[Any], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+    def _read_each(
+        self, codec: Codec, args: list[Any], kwargs: dict[str, Any], convert: Convert | None = None
+    ) -> tuple[Sequence[Any], dict[str, Any]]:
         name = self._function.__qualname__
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
             raise ArgumentsError(f"the arguments do not fit {name}: {error}") from error
+        types = self.types  # which evaluates the annotations
+        if convert is not None:
+            types = self._annotations
         for parameter, value in bound.arguments.items():
-            annotation = _bound_type(self._signature.parameters[parameter], self.types.get(parameter, Any))
+            annotation = _bound_type(self._signature.parameters[parameter], types.get(parameter, Any))
             try:
-                bound.arguments[parameter] = codec.convert(value, annotation)
-            except CodecError as error:
+                bound.arguments[parameter] = (
+                    codec.convert(value, annotation) if convert is None else convert(codec, value, annotation)
+                )
+            except (CodecError, ArgumentsError) as error:
                 raise ArgumentsError(f"argument {parameter!r} of {name} does not fit: {error}") from error
         return bound.args, bound.kwargs
 

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from geartrain.app import envelope
+from geartrain.app import envelope, node_arguments
 from geartrain.client.order import Order
 from geartrain.errors import CodecError
 from geartrain.model import Priority
@@ -30,6 +30,7 @@ class Call(Generic[R]):
     expires_at: float = 0.0  # epoch seconds; no worker gets it from then on; 0: it does not expire
     keep_for: float = 0.0  # seconds that the server keeps the result at least; 0: as its settings say
     partition: bytes = b""  # jobs of different partitions of a task take turns; empty: none
+    place: int | None = None  # in its workflow, from 0; None: it belongs to none
     id: str = dataclasses.field(default_factory=envelope.new_id)
     meta: dict[str, Any] = dataclasses.field(default_factory=dict)  # sent to the worker with the call
 
@@ -56,7 +57,11 @@ class Call(Generic[R]):
             id=self.id,
             wait=not self.background,
             meta=self.meta,
+            place=self.place,
         )
+        if self.place is not None:
+            content.args, content.kwargs, content.results = node_arguments.take_out(self.args, self.kwargs)
+            content.v = envelope.WITH_RESULTS if content.results else envelope.VERSION
         try:
             return self.task.codec.encode(content)
         except CodecError as error:
@@ -65,7 +70,10 @@ class Call(Generic[R]):
 
     def _explain(self, error: CodecError) -> None:
         """Raise an error that names the argument, if it is one of them that cannot be encoded."""
-        for name, value in self.task.parameters.named(self.args, self.kwargs).items():
+        args, kwargs = self.args, self.kwargs
+        if self.place is not None:
+            args, kwargs, _ = node_arguments.take_out(args, kwargs)
+        for name, value in self.task.parameters.named(args, kwargs).items():
             try:
                 self.task.codec.encode(value)
             except CodecError as cause:

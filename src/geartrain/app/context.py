@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from geartrain.app.codecs import Codec
 from geartrain.app.envelope import Envelope
+from geartrain.errors import JobFailedError
 
 if TYPE_CHECKING:
     from geartrain.app.task import Task
@@ -32,6 +33,9 @@ class TaskJob(Protocol):
     @property
     def attempt(self) -> int:
         """The number of this attempt as the server counts, from 1."""
+
+    async def parent_results(self, place: int, parents: Sequence[int]) -> Sequence[bytes | JobFailedError]:
+        """The results of other jobs of its workflow, by their places there; `place` is its own."""
 
 
 class Running:

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
+from geartrain.app.node import UNSENDABLE, WorkflowNode
+
 # Types whose text is all of them, and which can be made from it.
 _TEXTS: Final = (
     pathlib.PurePath,
@@ -35,6 +37,8 @@ def encode(value: Any) -> Any:
         return str(value)
     if _is_model(type(value)):
         return value.model_dump(mode="json")
+    if isinstance(value, WorkflowNode):
+        raise NotImplementedError(f"{value!r} cannot be sent: {UNSENDABLE}")
     raise NotImplementedError(f"objects of type {type(value).__name__} cannot be sent; use {NAMES}")
 
 

@@ -13,9 +13,11 @@ from typing import Any, Final
 import msgspec
 
 from geartrain.app.codecs import JSON, Codec
+from geartrain.app.node_arguments import ParentResult
 from geartrain.errors import ArgumentsError, CodecError
 
 VERSION: Final = 1
+WITH_RESULTS: Final = 2  # the version of an envelope with `results`, which older workers must not ignore
 
 
 class Envelope(msgspec.Struct, omit_defaults=True):
@@ -28,6 +30,8 @@ class Envelope(msgspec.Struct, omit_defaults=True):
     wait: bool = False  # a client waits for the result
     tried: int = 0  # previous attempts, on servers that do not count them
     meta: dict[str, Any] = {}  # set by middleware
+    place: int | None = None  # in its workflow, from 0; None: it belongs to none
+    results: list[ParentResult] = []  # of other jobs of the workflow, which are among the arguments
 
 
 class EnvelopeReader:
@@ -50,8 +54,10 @@ class EnvelopeReader:
 
     @staticmethod
     def _checked(envelope: Envelope) -> Envelope:
-        if envelope.v != VERSION:
-            raise ArgumentsError(f"unsupported payload version {envelope.v}; this worker supports version {VERSION}")
+        if envelope.v not in (VERSION, WITH_RESULTS):
+            raise ArgumentsError(
+                f"unsupported payload version {envelope.v}; this worker supports versions {VERSION} and {WITH_RESULTS}"
+            )
         return envelope
 
 

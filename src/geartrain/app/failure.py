@@ -17,6 +17,8 @@ from geartrain.errors import AdminError, ClientError, JobFailedError
 
 # Gearman delays jobs by whole seconds; a shorter delay would be rounded up.
 _SHORTEST_DELAY: Final = 0.5
+# Where a server does not run a job again that its worker reports as failed.
+_FAIL_FOR_GOOD: Final = frozenset({"gearman", "danga", "gearmonkey", "http"})
 
 _log = logging.getLogger("geartrain.app")
 
@@ -36,7 +38,7 @@ async def handle_failure(task: Task[Any, Any], job: WorkerJob, failed: AttemptRe
     """
     assert failed.error is not None
     reason = retry.reason_of(failed.error)
-    envelope = failed.running.envelope if failed.running is not None else None
+    envelope = failed.envelope
     if not attempt and await job.is_controllable():
         await _retry_on_server(task, job, failed, envelope, reason)
         return None
@@ -68,12 +70,12 @@ async def _retry_on_server(
         if delay is not None:
             run_log.retrying(task, job, failed, delay, reason)
             await job.control.ask("postpone", handle=view["handle"], seconds=delay, reason=kept)
-        elif view["background"]:
+        elif view["background"] and not _ends_as_failed(job, envelope):
             run_log.gave_up(task, job, failed, reason)
             await job.control.ask("bury", handle=view["handle"], reason=kept)
         else:
             run_log.gave_up(task, job, failed, reason)
-            raise JobFailedError(reason, reason)
+            raise JobFailedError(reason, kept if view["background"] else reason)
     except JobFailedError:
         raise
     except (AdminError, ClientError, OSError) as refusal:
@@ -81,6 +83,14 @@ async def _retry_on_server(
             _log.warning("cannot hand job back to server: %s: %s", job.reference, refusal)
             raise JobFailedError(reason, reason) from refusal
     job.release()  # the server has it, or it was cancelled meanwhile
+
+
+def _ends_as_failed(job: WorkerJob, envelope: Envelope | None) -> bool:
+    """Whether a job ends, instead of waiting as a dead one for an operator: others of its workflow wait for its end.
+
+    Not with a protocol whose workers cannot say that a job failed for good.
+    """
+    return envelope is not None and envelope.place is not None and job.control.client.protocol in _FAIL_FOR_GOOD
 
 
 async def _resubmit(task: Task[Any, Any], job: WorkerJob, envelope: Envelope, attempts: int, delay: float) -> None:

@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from geartrain.app import context, middleware, task_log
+from geartrain.app import context, middleware, parent_results, task_log
+from geartrain.app.codecs import Codec
 from geartrain.app.context import Running, TaskJob
 from geartrain.app.dependencies import DependencyPlan
+from geartrain.app.envelope import Envelope
 from geartrain.app.middleware import Around
 from geartrain.app.task import CoroutineTask, Task
 from geartrain.app.threads import DaemonThreads
@@ -22,6 +24,7 @@ class AttemptResult(NamedTuple):
     running: Running | None = None  # None: the payload could not be decoded
     started_at: float = 0.0  # epoch seconds
     log: str = ""  # what is kept of it with the job
+    envelope: Envelope | None = None  # of a failed attempt, if the payload has one
 
 
 class TaskRunner:
@@ -41,9 +44,15 @@ class TaskRunner:
 
     async def _run(self, task: Task[Any, Any], job: TaskJob) -> AttemptResult:
         running: Running | None = None
+        envelope: Envelope | None = None
         started_at = time.time()
         try:
-            running = decode_call(task, job)
+            decoded = task.reader.read(job.payload)
+            if decoded is not None:
+                envelope = decoded[0]
+                if envelope.results:
+                    await parent_results.fetch(task, job, *decoded)
+            running = decode_call(task, job, decoded)
             token = context.enter(running)
             try:
                 value = await self._with_middleware(running)
@@ -51,7 +60,7 @@ class TaskRunner:
                 context.leave(token)
             return AttemptResult(encode_result(running, value), None, running, started_at)
         except Exception as error:
-            return AttemptResult(b"", error, running, started_at)
+            return AttemptResult(b"", error, running, started_at, envelope=envelope)
 
     async def _with_middleware(self, running: Running) -> Any:
         if not self._around:
@@ -107,14 +116,14 @@ def _with_dependencies(plan: DependencyPlan, call: functools.partial[Any]) -> An
         return call(**values)
 
 
-def decode_call(task: Task[Any, Any], job: TaskJob) -> Running:
-    """Decode the call in a job's payload; ArgumentsError if it does not fit the task."""
-    decoded = task.reader.read(job.payload)
+def decode_call(task: Task[Any, Any], job: TaskJob, decoded: tuple[Envelope, Codec] | None) -> Running:
+    """The call in a job's payload, which is an envelope or not; ArgumentsError if it does not fit the task."""
     if decoded is None:
         args = task.parameters.read_single(task.codec, job.payload)
         return Running(task, job, envelope=None, codec=task.codec, args=args, kwargs={})
     envelope, codec = decoded
-    arguments, keywords = task.parameters.read(codec, envelope.args, envelope.kwargs)
+    read = task.parameters.read_with_failures if envelope.results else task.parameters.read
+    arguments, keywords = read(codec, envelope.args, envelope.kwargs)
     return Running(task, job, envelope=envelope, codec=codec, args=arguments, kwargs=keywords)
 
 

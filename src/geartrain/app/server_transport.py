@@ -1,5 +1,6 @@
 """The transport to real servers, by the client library."""
 
+import dataclasses
 import itertools
 import operator
 import ssl
@@ -8,13 +9,15 @@ from typing import Any
 
 from geartrain import address, failure_reasons
 from geartrain.app.call import Call
-from geartrain.app.transport import SubmittedJob, Transport
+from geartrain.app.node import WorkflowNode
+from geartrain.app.transport import SubmittedJob, SubmittedWorkflow, Transport
 from geartrain.client import arguments
 from geartrain.client.async_client import AsyncClient
 from geartrain.client.async_job import AsyncJob
 from geartrain.client.job_events import Event
 from geartrain.client.order import Order, Status
 from geartrain.client.protocols import registry
+from geartrain.client.workflow import AsyncWorkflow, MemberOrder, WorkflowProgress
 from geartrain.errors import JobFailedError
 from geartrain.model import Priority
 
@@ -58,6 +61,38 @@ class ServerJob(SubmittedJob):
         return self._job.events()
 
 
+class ServerWorkflow(SubmittedWorkflow):
+    """A workflow on a server."""
+
+    def __init__(self, workflow: AsyncWorkflow) -> None:
+        self._workflow = workflow
+        self._jobs = [ServerJob(job) for job in workflow.jobs]
+
+    @property
+    def handle(self) -> bytes:
+        return self._workflow.handle.encode("utf-8", "surrogateescape")
+
+    @property
+    def server(self) -> str:
+        return self._workflow.job.server
+
+    @property
+    def jobs(self) -> Sequence[SubmittedJob]:
+        return self._jobs
+
+    async def wait(self, timeout: float | None) -> str:
+        return await self._workflow.wait(timeout)
+
+    async def progress(self) -> WorkflowProgress:
+        return await self._workflow.progress()
+
+    async def cancel(self) -> bool:
+        return await self._workflow.cancel()
+
+    async def retry(self) -> bool:
+        return await self._workflow.retry()
+
+
 class ServerTransport(Transport):
     """A client of the library."""
 
@@ -77,6 +112,16 @@ class ServerTransport(Transport):
             jobs = await self.client.submit_many(map(self._order, group), resubmit=resubmit)
             submitted += [ServerJob(job) for job in jobs]
         return submitted
+
+    async def submit_workflow(self, name: str, nodes: Sequence[WorkflowNode[Any]]) -> SubmittedWorkflow:
+        members = [
+            MemberOrder(dataclasses.replace(node.call.order(), runs_anyway=node.runs_anyway), node.after)
+            for node in nodes
+        ]
+        return ServerWorkflow(await self.client.submit_members(name, members))
+
+    def workflow(self, handle: bytes, server: str) -> SubmittedWorkflow:
+        return ServerWorkflow(self.client.workflow(handle, server))
 
     def job(self, handle: bytes, function: bytes, server: str) -> SubmittedJob:
         return ServerJob(self.client.job(handle, function, server=server))

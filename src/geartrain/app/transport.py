@@ -1,12 +1,14 @@
 """The interface between an app and what carries its calls: servers, or memory in users' own tests."""
 
 import abc
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
 from geartrain.app.call import Call
+from geartrain.app.node import WorkflowNode
 from geartrain.client.job_events import Event
 from geartrain.client.order import Status
+from geartrain.client.workflow import WorkflowProgress
 
 
 class SubmittedJob(abc.ABC):
@@ -45,6 +47,41 @@ class SubmittedJob(abc.ABC):
         """The events of a job until its end."""
 
 
+class SubmittedWorkflow(abc.ABC):
+    """A workflow that was submitted."""
+
+    @property
+    @abc.abstractmethod
+    def handle(self) -> bytes:
+        """The server's handle of the workflow."""
+
+    @property
+    @abc.abstractmethod
+    def server(self) -> str:
+        """The URL of the server that has it."""
+
+    @property
+    @abc.abstractmethod
+    def jobs(self) -> Sequence[SubmittedJob]:
+        """Its members, in the order of their submission; empty if another program submitted them."""
+
+    @abc.abstractmethod
+    async def wait(self, timeout: float | None) -> str:
+        """Wait until all members have ended, and return the state: done, failed or cancelled; or JobTimeoutError."""
+
+    @abc.abstractmethod
+    async def progress(self) -> WorkflowProgress:
+        """The current state of the workflow, and how many members are in which state."""
+
+    @abc.abstractmethod
+    async def cancel(self) -> bool:
+        """Cancel all members that have not ended; False if all have."""
+
+    @abc.abstractmethod
+    async def retry(self) -> bool:
+        """Run again what failed, and what was cancelled because of it; False if the workflow has not failed."""
+
+
 class Transport(abc.ABC):
     """Submits calls. Each event loop that uses an app has one of its own."""
 
@@ -55,6 +92,14 @@ class Transport(abc.ABC):
     @abc.abstractmethod
     async def submit_many(self, calls: Iterable[Call[Any]]) -> list[SubmittedJob]:
         """Submit many calls without waiting for each one."""
+
+    @abc.abstractmethod
+    async def submit_workflow(self, name: str, nodes: Sequence[WorkflowNode[Any]]) -> SubmittedWorkflow:
+        """Submit the calls of a workflow, all of them or none; returns when the server has them on disk."""
+
+    @abc.abstractmethod
+    def workflow(self, handle: bytes, server: str) -> SubmittedWorkflow:
+        """A workflow that was submitted earlier; an empty server is not known."""
 
     @abc.abstractmethod
     def job(self, handle: bytes, function: bytes, server: str) -> SubmittedJob:

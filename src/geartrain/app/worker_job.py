@@ -3,14 +3,23 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from geartrain import jsonbytes
+from geartrain import failure_reasons, jsonbytes
 from geartrain.app.server_control import JobReference, ServerControl
 from geartrain.client.job import Job
-from geartrain.errors import AdminError, ClientError
+from geartrain.errors import (
+    AdminError,
+    ArgumentsError,
+    ClientError,
+    ExpiredError,
+    JobFailedError,
+    ResultCutError,
+    ResultGoneError,
+)
 
+_FETCHES: Final = 50  # results of parents that are fetched at a time
 _log: Final = logging.getLogger("geartrain.app")
 
 
@@ -62,6 +71,44 @@ class WorkerJob:
     async def view(self) -> dict[str, Any]:
         """The server's view of the job, with its handle on the server."""
         return await self.control.job(self.reference, "running")
+
+    async def parent_results(self, place: int, parents: Sequence[int]) -> Sequence[bytes | JobFailedError]:
+        """Fetch the results of other jobs of its workflow: their ids differ from its own as their places do."""
+        if not self.reference.identifies_job:
+            raise ArgumentsError(
+                f"{self.control.client.protocol} does not tell workers the handle of a job, so results of other jobs "
+                "of its workflow cannot be found; use workers of another protocol"
+            )
+        known = self.control.has_engine_handles
+        own = self.handle if known else jsonbytes.decode((await self.view())["handle"])
+        prefix, _, id = own.rpartition(b":")
+        slots = asyncio.Semaphore(_FETCHES)
+
+        async def fetch(handle: bytes) -> bytes | JobFailedError:
+            async with slots:
+                return await self._parent_result(handle)
+
+        return await asyncio.gather(*(fetch(b"%b:%d" % (prefix, int(id) - place + parent)) for parent in parents))
+
+    async def _parent_result(self, handle: bytes) -> bytes | JobFailedError:
+        name = handle.decode("utf-8", "replace")
+        try:
+            answer = await self.control.ask("watch", handle=jsonbytes.encode(handle))
+        except (ResultGoneError, ResultCutError, AdminError) as error:
+            if isinstance(error, AdminError) and error.kind != "not-found":
+                raise
+            raise ArgumentsError(f"an argument is the result of job {name}, which is not kept: {error}") from error
+        view, result = answer["job"], jsonbytes.decode(answer["result"] or "")
+        if view["state"] == "done":
+            return result
+        reason = failure_reasons.summary(view["reason"] or "") or view["state"]
+        kind = ExpiredError if view["state"] == "expired" else JobFailedError
+        return kind(
+            f"job {name} of {jsonbytes.decode(view['function']).decode('utf-8', 'replace')} failed: {reason}",
+            reason,
+            view["code"] or 1,
+            result,
+        )
 
     async def keep_log(self, log: str) -> None:
         """Have the server keep these lines with the job, if it can; they are on its disk afterwards."""

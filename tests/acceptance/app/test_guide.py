@@ -120,6 +120,7 @@ def test_calls_with_a_server(fragments: dict[str, Any], server: serving.ServerPr
     async def scenario() -> None:
         async with apps.working(app):
             await fragments["calls"]()
+            assert await fragments["count_all"](["one", "three"]) == 8
 
     asyncio.run(scenario())
 

@@ -2,8 +2,6 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine
-from typing import Any
 
 import pytest
 
@@ -11,20 +9,9 @@ from geartrain.app import App, current_task
 from geartrain.client.job_events import Completed, Progressed
 from geartrain.errors import JobFailedError, ResultGoneError
 from tests.support import apps, relay, serving
+from tests.support.apps import run, url_of
 
 DOORS = ("gearman", "danga", "periodic", "gearmonkey", "http")
-
-
-def run(scenario: Coroutine[Any, Any, None]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(3 * apps.SECONDS):
-            await scenario
-
-    asyncio.run(bounded())
-
-
-def url_of(server: serving.ServerProcess, scheme: str) -> str:
-    return next(url for url in server.urls if url.startswith(f"{scheme}:"))
 
 
 @pytest.mark.parametrize("door", DOORS)

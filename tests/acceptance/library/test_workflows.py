@@ -2,7 +2,7 @@
 
 import asyncio
 import datetime
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -59,17 +59,22 @@ def test_members_run_in_their_order(url: str, function: str) -> None:
         assert repr(again) == f"<SyncWorkflow {workflow.handle}>"
 
 
-def test_failure_and_retry(url: str, function: str) -> None:
-    broken = [True]
+def failing_once(payload: bytes) -> Callable[[Job], bytes]:
+    """A function that fails once, for this payload."""
+    left = [payload]
 
-    def fail_first(job: Job) -> bytes:
-        if broken and job.payload == b"first":
-            broken.clear()
+    def run(job: Job) -> bytes:
+        if job.payload in left:
+            left.clear()
             raise ValueError("broken")
         return b"fine"
 
+    return run
+
+
+def test_failure_and_retry(url: str, function: str) -> None:
     worker = geartrain.Worker(url)
-    worker.register(function, fail_first)
+    worker.register(function, failing_once(b"first"))
     with geartrain.Client(url) as client, plain_worker(worker):
         jobs = [
             WorkflowJob(function, "first"),
@@ -87,16 +92,8 @@ def test_failure_and_retry(url: str, function: str) -> None:
 
 
 def test_a_single_job_can_be_retried(url: str, function: str) -> None:
-    broken = [True]
-
-    def fail_first(job: Job) -> bytes:
-        if broken:
-            broken.clear()
-            raise ValueError("broken")
-        return b"fine"
-
     worker = geartrain.Worker(url)
-    worker.register(function, fail_first)
+    worker.register(function, failing_once(b""))
     with geartrain.Client(url) as client, plain_worker(worker):
         job = client.submit(function, background=True)
         with pytest.raises(geartrain.JobFailedError):

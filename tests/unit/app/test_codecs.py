@@ -125,8 +125,8 @@ def test_payload_that_is_not_an_envelope(payload: bytes) -> None:
 
 
 def test_envelope_of_a_later_version() -> None:
-    with pytest.raises(ArgumentsError, match="version 2"):
-        EnvelopeReader(codecs.JSON).read(b'{"v":2,"args":[]}')
+    with pytest.raises(ArgumentsError, match="version 3"):
+        EnvelopeReader(codecs.JSON).read(b'{"v":3,"args":[]}')
 
 
 def test_pickle_is_loaded_only_with_the_pickle_codec() -> None:
