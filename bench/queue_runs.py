@@ -35,6 +35,7 @@ LOOK_EVERY = 0.02
 SHORTEST = 1.0  # seconds of a figure; with less, a worker is done before it can be timed
 TRIAL = 100  # retried tasks that say how many fit into the time
 FETCHED, FEWEST_FETCHED = 500, 50  # tasks whose results are fetched together; less where a figure takes no second
+CHORD = 1000  # tasks of a chord; less in the same way
 # Left out of a figure: a worker's first moments, or a part of its tasks if that is over sooner. Several processes need
 # longer until all of them work.
 WARM_UP, WARM_UP_PROCESSES, WARM_UP_SHARE = 0.5, 3.0, 0.25
@@ -184,6 +185,14 @@ def results(queue: Queue, seconds: float, appendfsync: str) -> Mapping[str, Samp
         together = max(FEWEST_FETCHED, min(FETCHED, int(FETCHED * seconds)))
         told = place.submit("fetch", str(seconds), str(together))
     return {"results": Sample(told["count"] / told["seconds"])}
+
+
+def chords(queue: Queue, seconds: float, appendfsync: str) -> Mapping[str, Sample]:
+    """Submit tasks and one that gets all their results, and wait for its result, while one worker process works."""
+    with fresh(queue, "chords", appendfsync) as place, Workers(place, "work"):
+        together = max(FEWEST_FETCHED, min(CHORD, int(CHORD * seconds)))
+        told = place.submit("chord", str(seconds), str(together))
+    return {"chords": Sample(told["count"] / told["seconds"])}
 
 
 def retries(queue: Queue, seconds: float, appendfsync: str) -> Mapping[str, Sample]:

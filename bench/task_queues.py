@@ -29,6 +29,7 @@ class Line(NamedTuple):
     title: str
     what: str
     notes: Mapping[str, str]
+    only: frozenset[str] = frozenset()  # the queues that can do it; empty: all
 
 
 LINES = {
@@ -50,6 +51,14 @@ LINES = {
         f"One process submits {queue_runs.FETCHED} tasks and fetches their results, again and again; one worker "
         "process.",
         {"arq": "has nothing that waits for a result: the job is asked again every 10 ms (default: 500)"},
+    ),
+    "chords": Line(
+        "queues-chords",
+        "tasks of chords",
+        f"One process submits {queue_runs.CHORD} tasks and one that runs when they are done, waits for its result, and "
+        "so on; one worker process.",
+        {"Dramatiq": "its callback gets no results; the process that submits fetches them"},
+        frozenset({queue_runs.DURABLE, queue_runs.MEMORY, "Celery", "Dramatiq"}),
     ),
     "retries": Line(
         "queues-retries",
@@ -73,6 +82,7 @@ LINES = {
 RUNS: Sequence[tuple[Run, tuple[str, ...]]] = (
     (queue_runs.plain, ("submit", "work")),
     (queue_runs.results, ("results",)),
+    (queue_runs.chords, ("chords",)),
     (queue_runs.retries, ("retries",)),
     (queue_runs.processes, ("processes",)),
 )
@@ -86,22 +96,25 @@ class TaskQueues(Group):
         self.appendfsync = appendfsync
         taking_part = tuple(_contender(queue, appendfsync) for queue in queues)
         rows = [
-            Row(line.key, line.title, line.what, "tasks/s", taking_part, notes=line.notes) for line in LINES.values()
+            Row(line.key, line.title, line.what, "tasks/s", tuple(_able(line, taking_part)), notes=line.notes)
+            for line in LINES.values()
         ]
         super().__init__("queues", "Beside the Python task queues", rows)
 
     def steps(self, turn: Turn) -> Steps:
-        names = self._names(turn)
         for run, figures in self._runs(turn):
+            names = self._names(turn, figures)
             for queue in rotated(self.queues, turn.number):
                 if queue.name in names:
                     yield self._step(run, figures, queue, turn)
 
     def count(self, turn: Turn) -> int:
-        return len(self._names(turn)) * len(self._runs(turn))
+        return sum(len(self._names(turn, figures)) for _, figures in self._runs(turn))
 
-    def _names(self, turn: Turn) -> set[str]:
-        return {contender.name for contender in present(self.rows[0], turn)}
+    def _names(self, turn: Turn, figures: Sequence[str]) -> set[str]:
+        """The queues that bring these figures."""
+        row = next(row for row in self.rows if row.key == LINES[figures[0]].key)
+        return {contender.name for contender in present(row, turn)}
 
     def _runs(self, turn: Turn) -> list[tuple[Run, tuple[str, ...]]]:
         """Those that bring a wanted figure, and which."""
@@ -120,6 +133,10 @@ class TaskQueues(Group):
 def where(name: str, appendfsync: str) -> str:
     """Where the tasks of a queue are when their submission has returned."""
     return OWN.get(name) or WHERE[appendfsync]
+
+
+def _able(line: Line, everyone: Iterable[Contender]) -> Iterable[Contender]:
+    return (contender for contender in everyone if not line.only or contender.name in line.only)
 
 
 def _contender(queue: Queue, appendfsync: str) -> Contender:

@@ -23,6 +23,11 @@ def echo(number: int) -> int:
     return tasks.echo(number)
 
 
+@app.task(name="add")
+def add(numbers: list[int]) -> int:
+    return tasks.add(numbers)
+
+
 @app.task(name="fail_first", bind=True, ignore_result=True, max_retries=1)
 def fail_first(self: Any) -> None:
     try:
@@ -49,6 +54,10 @@ def fetch(size: int) -> Any:
     with app.producer_or_acquire() as producer:
         results = [echo.apply_async((number,), producer=producer) for number in range(size)]
     return ResultSet(results).join_native(timeout=60)
+
+
+def chord(size: int) -> Any:
+    return celery.chord([echo.s(number) for number in range(size)])(add.s()).get(timeout=60)
 
 
 def work() -> None:

@@ -23,6 +23,11 @@ async def echo(number: int) -> int:
     return tasks.echo(number)
 
 
+@app.task
+async def add(numbers: list[int]) -> int:
+    return tasks.add(numbers)
+
+
 @app.task(retries=1, backoff=Backoff(base=0, jitter=False))
 async def fail_first() -> None:
     tasks.fail_first(current_task().attempt)
@@ -43,6 +48,11 @@ async def submit_failing(size: int) -> None:
 async def fetch(size: int) -> list[int]:
     handles = await app.submit_many(echo.bind(number) for number in range(size))
     return list(await asyncio.gather(*(handle.result(timeout=60) for handle in handles)))
+
+
+async def chord(size: int) -> int:
+    submitted = await app.chord((echo.bind(number) for number in range(size)), add.bind)
+    return await submitted.result(timeout=60)
 
 
 def work() -> None:

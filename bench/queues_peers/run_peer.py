@@ -5,10 +5,11 @@
     submit SECONDS        submit empty tasks, in the quickest way that the library documents
     fail COUNT            submit an empty task, and this many that fail once
     fetch SECONDS COUNT   submit this many tasks, fetch their results, and so on; a worker has to run
+    chord SECONDS COUNT   submit this many tasks and one that gets all results, wait for its result, and so on
     work                  be a worker, in one process, until SIGTERM
     work-many PROCESSES   be a worker with so many processes, in the library's own way
 
-The first three print what they did. A peer has a function for each, which gets the number of tasks; it is a coroutine
+The first four print what they did. A peer has a function for each, which gets the number of tasks; it is a coroutine
 where the library has an event loop, and `connected` is then a context that the submissions run in.
 """
 
@@ -46,6 +47,15 @@ async def fetch(peer: ModuleType, seconds: str, count: str) -> None:
     await timed(checked, int(count), float(seconds))
 
 
+async def chord(peer: ModuleType, seconds: str, count: str) -> None:
+    async def checked(size: int) -> None:
+        total = await finished(peer.chord(size))
+        if total != sum(range(size)):
+            raise SystemExit(f"a chord of {size} tasks, and this result: {total}")
+
+    await timed(checked, int(count), float(seconds))
+
+
 async def timed(batch: Callable[[int], object], size: int, seconds: float) -> None:
     """Whole batches until the time is over; the first one only warms up."""
     await finished(batch(size))
@@ -62,7 +72,9 @@ async def finished(result: Any) -> Any:
     return await result if inspect.isawaitable(result) else result
 
 
-SUBMITTING: dict[str, Callable[..., Awaitable[None]]] = {"submit": submit, "fail": fail, "fetch": fetch}
+SUBMITTING: dict[str, Callable[..., Awaitable[None]]] = {
+    "submit": submit, "fail": fail, "fetch": fetch, "chord": chord,
+}  # fmt: skip
 
 
 def command(*words: str) -> None:

@@ -14,6 +14,11 @@ def echo(number: int) -> int:
     return number
 
 
+def add(numbers: list[int]) -> int:
+    """The end of a chord: all results of the other tasks."""
+    return sum(numbers)
+
+
 def fail_first(attempt: int) -> None:
     """Fail once; the first attempt is 1."""
     if attempt == 1:

@@ -33,6 +33,8 @@ def _line(cells: Sequence[str]) -> str:
 
 def _cell(board: Board, row: Row, ours: str, other: Contender) -> str:
     """The median of the rounds, and the lowest and the highest of them."""
+    if other not in row.contenders:
+        return "has none"
     found = board.of(row)
     pairs = (found.get(ours, []), found.get(other.name, []))
     rounds = figures.ratios(*pairs, row.less_is_better)

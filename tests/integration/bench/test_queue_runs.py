@@ -15,6 +15,7 @@ NAMED = {queue.name: queue for queue in QUEUES}
 RUNS = {
     "plain": queue_runs.plain,
     "results": queue_runs.results,
+    "chords": queue_runs.chords,
     "retries": queue_runs.retries,
     "processes": queue_runs.processes,
 }
@@ -46,6 +47,13 @@ def test_ours(name: str, row: str) -> None:
 def test_theirs(name: str, row: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue_runs, "environment", lambda queue: OTHERS)
     assert found(NAMED[name], row)[row].value > 0
+
+
+@pytest.mark.peer("redis-server", "other-queues")
+@pytest.mark.parametrize("name", ["Celery", "Dramatiq"])
+def test_their_chords(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue_runs, "environment", lambda queue: OTHERS)
+    assert found(NAMED[name], "chords")["chords"].value > 0
 
 
 def test_a_worker_that_ends_is_told_with_what_it_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,6 +56,13 @@ def test_only_wanted_rows_are_measured() -> None:
     assert {key for key, _ in found} == {"queues-work", "queues-retries"}
 
 
+def test_rows_that_only_some_can_do() -> None:
+    group = task_queues.TaskQueues(CHOSEN)
+    turn = Turn(0, groups.QUICK, frozenset({"queues-chords"}), {})
+    assert [step.figures[0][1] for step in group.steps(turn)] == [DURABLE, MEMORY]
+    assert group.count(turn) == 2
+
+
 def test_without_redis_ours_stand_alone() -> None:
     group = task_queues.TaskQueues(CHOSEN)
     turn = Turn(0, groups.QUICK, frozenset({"queues-submit"}), {"redis-server": "not installed"})
@@ -67,9 +74,12 @@ def test_the_table_has_medians_ranges_versions_durability_and_words(board: repor
     lines = list(factors.table(board, board.groups[0], DURABLE, {"RQ": "2.12"}, where))
     cells = {line.split(" | ")[0].strip("| "): [each.strip("| ") for each in line.split(" | ")[1:]] for line in lines}
     whole, two = "3.00 (2.00 to 6.00)", "2.50 (2.00 to 3.00), finished in 2 of 3 rounds"
-    assert cells["RQ 2.12"] == ["on disk within a second (appendfsync everysec)", whole, whole, whole, two, whole]
+    assert cells["RQ 2.12"] == [
+        *["on disk within a second (appendfsync everysec)", whole, whole, whole, "has none", two, whole]
+    ]
     assert cells[MEMORY][:2] == ["in the server's memory", "0.75 (0.50 to 1.50)"]
-    assert cells["arq"][3:] == ["30.0 (20.0 to 60.0) \\*", "30.0 (20.0 to 60.0) \\*", "did not finish"]
+    starred = "30.0 (20.0 to 60.0) \\*"
+    assert cells["arq"][3:] == [starred, "has none", starred, "did not finish"]
     assert any(line.startswith("\\* arq, empty tasks finished by 10") and "cannot" in line for line in lines)
 
 
