@@ -77,6 +77,33 @@ def test_pages_of_members(http: Peer, name: str) -> None:
     assert rest["after"] == ""
 
 
+def test_pages_of_members_in_a_state(http: Peer, taker: HttpWorker, name: str) -> None:
+    jobs = [*({"function": name} for _ in range(5)), *({"function": name, "after": [4]} for _ in range(5))]
+    workflow = http.post("/workflows", {"jobs": jobs})
+    run(taker)
+    page = http.get(f"/workflows/{workflow['handle']}?state=queued&limit=3")
+    rest = http.get(f"/workflows/{workflow['handle']}?state=queued&limit=3&after={page['after']}")
+    assert [job["place"] for job in (*page["jobs"], *rest["jobs"])] == [1, 2, 3, 4]
+    assert (rest["after"], rest["states"]) == ("", {"done": 1, "queued": 4, "blocked": 5})
+    assert [group["handle"] for group in rest["groups"]] == [workflow["jobs"][0], workflow["jobs"][5]]
+    assert http.call("GET", f"/workflows/{workflow['handle']}?state=bored").status in (400, 422)
+
+
+def test_lists_have_the_progress_of_workflows(http: Peer, taker: HttpWorker, name: str) -> None:
+    handle = http.post("/workflows", {"jobs": diamond(name)})["handle"]
+
+    def progress() -> tuple[int, int]:
+        listed = http.get(f"/jobs?function={WORKFLOW.decode()}")["items"]
+        return next((job["numerator"], job["denominator"]) for job in listed if job["handle"] == handle)
+
+    assert progress() == (0, 4)
+    run(taker)
+    assert progress() == (1, 4)
+    for _ in range(3):
+        run(taker)
+    assert progress() == (4, 4)
+
+
 def test_retry_goes_on_from_what_failed(http: Peer, taker: HttpWorker, name: str) -> None:
     workflow = http.post("/workflows", {"jobs": diamond(name)})
     assert run(taker) == "top"

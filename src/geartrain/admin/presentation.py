@@ -20,7 +20,7 @@ from geartrain.admin.views import (
 from geartrain.engine.engine import Engine
 from geartrain.engine.failed_jobs import GIVEN_UP
 from geartrain.engine.function import Function
-from geartrain.engine.job import LiveJob
+from geartrain.engine.job import LiveJob, Progress
 from geartrain.engine.names import WORKFLOW
 from geartrain.engine.policy import FunctionPolicy
 from geartrain.engine.worker import Worker
@@ -98,6 +98,9 @@ def job_view(
     owner, progress = job.owner, job.progress
     if job.state is JobState.DEAD and job.failed_attempts:
         finished_at = job.failed_attempts[-1].ended_at
+    workflow, members = _workflow(job.function, job.payload)
+    if members and job.parents_left:
+        progress = Progress(members - job.parents_left, members)
     return JobView(
         id=job.id,
         handle=jsonbytes.encode(job.handle),
@@ -129,12 +132,13 @@ def job_view(
         partition=jsonbytes.encode(job.partition),
         waits_for="" if engine is None else waiting.reason(engine, job),
         after=[] if engine is None else _parents(engine, job),
-        workflow=_workflow_name(job.function, job.payload),
+        workflow=workflow,
     )
 
 
-def _workflow_name(function: bytes, graph: bytes) -> str | None:
-    return workflow_graph.beginning(graph)[0] if function == WORKFLOW else None
+def _workflow(function: bytes, graph: bytes) -> tuple[str | None, int]:
+    """The name of a workflow and the number of its jobs; None and 0 for an ordinary job."""
+    return workflow_graph.beginning(graph) if function == WORKFLOW else (None, 0)
 
 
 def _parents(engine: Engine, job: LiveJob) -> list[jsonbytes.JsonBytes]:
@@ -145,6 +149,7 @@ def _parents(engine: Engine, job: LiveJob) -> list[jsonbytes.JsonBytes]:
 
 def record_view(record: Record, longest: int, payload: FailedPayload | None = None) -> JobView:
     """A job that has ended; `payload` is that of a failed job that is kept whole."""
+    workflow, members = _workflow(record.function, record.result)
     return JobView(
         id=record.id,
         handle=jsonbytes.encode(record.handle),
@@ -162,8 +167,8 @@ def record_view(record: Record, longest: int, payload: FailedPayload | None = No
         timeout=0.0,
         worker=jsonbytes.encode(record.worker),
         worker_door=record.worker_door,
-        numerator=None,
-        denominator=None,
+        numerator=members or None,
+        denominator=members or None,
         code=record.code,
         reason=record.reason,
         payload=None if payload is None else jsonbytes.encode(payload.data, longest),
@@ -173,7 +178,7 @@ def record_view(record: Record, longest: int, payload: FailedPayload | None = No
         trials=_attempt_views(unpack_attempts(record.failed_attempts)),
         result_kept=record.kept_size,
         keep_until=record.remove_at or record.keep_until or None,
-        workflow=_workflow_name(record.function, record.result),
+        workflow=workflow,
     )
 
 

@@ -129,7 +129,7 @@ class JobView(msgspec.Struct, frozen=True):
     timeout: float  # seconds that a worker may take; 0: no limit
     worker: JsonBytes  # the one that runs it or ran it last
     worker_door: str
-    numerator: float | None  # progress of a running job
+    numerator: float | None  # progress of a running job; of a workflow, how many of its jobs have ended
     denominator: float | None
     code: int
     reason: str
@@ -190,6 +190,7 @@ class WorkflowGroupView(msgspec.Struct, frozen=True):
 
     function: JsonBytes
     first: int  # place of the first
+    handle: JsonBytes  # of the first
     count: int
     parents: list[int]  # places of the groups that it waits for
     on_failure: str

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, Final
 
 from geartrain import jsonbytes
@@ -50,8 +51,8 @@ class WorkflowAdmin(AdminBase):
         handles = await convert(range(first, first + len(members)), self._handle)
         return WorkflowSubmitted(jsonbytes.encode(workflow.handle), handles)
 
-    async def workflow(self, handle: bytes, limit: int = 100, after: str = "") -> WorkflowView:
-        """A workflow with the states of its members, and a page of them."""
+    async def workflow(self, handle: bytes, state: str = "", limit: int = 100, after: str = "") -> WorkflowView:
+        """A workflow with the states of its members, and a page of them, or of those in one state."""
         if after and not after.isdecimal():
             raise AdminError("bad-request", "after must be `after` of the previous page")
         found = self._engine.find(handle) or await self._archive.find(handle)
@@ -62,21 +63,22 @@ class WorkflowAdmin(AdminBase):
         if graph is None:
             graph = Graph(workflow_graph.beginning(text)[0], 0, [])
         states = await self._member_states(found.id, graph.count)
-        state: Any = "running" if isinstance(found, LiveJob) else JobState(found.state).name.lower()
-        first = int(after or "0")
-        last = min(first + page_limit(limit), graph.count)
+        own_state: Any = "running" if isinstance(found, LiveJob) else JobState(found.state).name.lower()
+        listed = (place for place in range(int(after or "0"), graph.count) if not state or states[place] == state)
+        places = list(islice(listed, page_limit(limit) + 1))
+        next_place = places.pop() if len(places) > page_limit(limit) else None
         return WorkflowView(
             handle=jsonbytes.encode(handle),
             name=graph.name,
-            state=state,
+            state=own_state,
             reason=found.reason,
             submitted_at=found.submitted_at,
             finished_at=None if isinstance(found, LiveJob) else found.finished_at,
             count=graph.count,
             states=dict(Counter(states)),
-            groups=_groups(graph, states),
-            jobs=self._members(found.id, graph, states, first, last),
-            after=str(last) if last < graph.count else "",
+            groups=self._groups(found.id, graph, states),
+            jobs=self._members(found.id, graph, states, places),
+            after="" if next_place is None else str(next_place),
         )
 
     async def _member_states(self, id: int, count: int) -> list[str]:
@@ -98,14 +100,37 @@ class WorkflowAdmin(AdminBase):
                     states[place] = end.name.lower() if end is not None else _NOT_KEPT
         return states
 
-    def _members(self, id: int, graph: Graph, states: list[str], first: int, last: int) -> list[WorkflowJobView]:
+    def _members(self, id: int, graph: Graph, states: list[str], places: list[int]) -> list[WorkflowJobView]:
         members = []
         starts = _starts(graph)
-        for place in range(first, last):
+        for place in places:
             group = graph.groups[bisect_right(starts, place) - 1]
             handle = self._handle(id + 1 + place)
             members.append(WorkflowJobView(place, handle, group.function, states[place], group.after, group.on_failure))
         return members
+
+    def _groups(self, id: int, graph: Graph, states: list[str]) -> list[WorkflowGroupView]:
+        """The first groups, with the groups that each of them waits for."""
+        starts = _starts(graph)
+        shown = []
+        for group, start in list(zip(graph.groups, starts, strict=True))[:_GROUPS_SHOWN]:
+            parents = {
+                number
+                for first, last in group.after
+                for number in range(bisect_right(starts, first) - 1, bisect_right(starts, last))
+            }
+            shown.append(
+                WorkflowGroupView(
+                    function=group.function,
+                    first=start,
+                    handle=self._handle(id + 1 + start),
+                    count=group.count,
+                    parents=sorted(parents),
+                    on_failure=group.on_failure,
+                    states=dict(Counter(states[start : start + group.count])),
+                )
+            )
+        return shown
 
     def _handle(self, id: int) -> JsonBytes:
         """The handle of a member."""
@@ -134,18 +159,3 @@ def _starts(graph: Graph) -> list[int]:
     for group in graph.groups:
         starts.append(starts[-1] + group.count)
     return starts[:-1]
-
-
-def _groups(graph: Graph, states: list[str]) -> list[WorkflowGroupView]:
-    """The first groups, with the groups that each of them waits for."""
-    starts = _starts(graph)
-    shown = []
-    for group, start in list(zip(graph.groups, starts, strict=True))[:_GROUPS_SHOWN]:
-        parents = {
-            number
-            for first, last in group.after
-            for number in range(bisect_right(starts, first) - 1, bisect_right(starts, last))
-        }
-        counts = dict(Counter(states[start : start + group.count]))
-        shown.append(WorkflowGroupView(group.function, start, group.count, sorted(parents), group.on_failure, counts))
-    return shown

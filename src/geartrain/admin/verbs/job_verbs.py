@@ -19,6 +19,7 @@ from geartrain.admin.verbs.row import (
     PRIORITIES,
     READ,
     SERVER,
+    STATES,
     SUBMIT,
     TEXT,
     WORK,
@@ -29,6 +30,7 @@ from geartrain.admin.verbs.row import (
     Verb,
 )
 
+_MEMBER_STATES: Final = (*STATES, "ended")  # ended: its record is no longer kept
 _HANDLE: Final = Argument("handle", BYTES, "Handle of the job, such as `H:host:17`", required=True)
 # A client or worker names a job by what its protocol calls it.
 _NAMED_JOB: Final = (
@@ -76,7 +78,8 @@ JOB_VERBS: Final = (
     ),
     Verb(
         "workflow", JOB, "Show a workflow with the states of its jobs",
-        (_HANDLE, *PAGE), (READ, SUBMIT), place=HOME, http=Http("GET", "/workflows/{handle}"),
+        (_HANDLE, Argument("state", TEXT, "List only jobs in this state", default="", choices=_MEMBER_STATES), *PAGE),
+        (READ, SUBMIT), place=HOME, http=Http("GET", "/workflows/{handle}"),
     ),
     Verb(
         "jobs", JOB, "List jobs, newest first", (*FILTER_ARGUMENTS, *PAGE, LOCAL), query=True, place=EVERYBODY,
