@@ -21,6 +21,7 @@ PAGES = (
     ("functions", "Functions", "invoice-pdf"),
     ("functions/invoice-pdf", "invoice-pdf", "march"),
     ("jobs?state=queued", "Jobs", "invoice-pdf"),
+    ("workflows", "Workflows", "No workflows yet"),
     ("failures", "Failed and dead jobs", "import-csv"),
     ("dead?function=import-csv", "Failed and dead jobs", "import-csv"),
     ("workers", "Workers", "transcoder-1"),
@@ -47,7 +48,10 @@ def test_the_navigation_leads_to_every_page(busy: Scene, visit: Visit) -> None:
     names = page.locator("nav li:not(.cluster-only) a").evaluate_all(
         "links => links.map((link) => link.firstChild.textContent)"
     )
-    assert names == ["Overview", "Functions", "Jobs", "Failed and dead", "Workers", "Schedules", "Audit log", "System"]
+    assert names == [
+        *("Overview", "Functions", "Jobs", "Workflows", "Failed and dead"),
+        *("Workers", "Schedules", "Audit log", "System"),
+    ]
     for name in names:
         page.locator("nav a").filter(has_text=name).first.click()
         shows(page, "h1", name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,10 +33,11 @@ def token(user: str) -> str:
 
 
 class Place(NamedTuple):
-    """Where the page is, and a job of each function."""
+    """Where the page is, a job of each function, and a workflow."""
 
     url: str
     jobs: dict[str, str]
+    workflow: str
 
 
 def write_users(path: Path) -> None:
@@ -58,7 +60,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         jobs = {}
         for function in ("mail.send", "mail.fetch", "billing"):
             jobs[function] = client.submit(function.encode(), b"", b"some payload", kind=Kind.SUBMIT_JOB_BG).decode()
-        yield Place(server.urls[0].rstrip("/"), jobs)
+        order = {"do": "submit_workflow", "name": "letters", "jobs": [{"function": "mail.print"}]}
+        client.submit(b"geartrain.control", b"", json.dumps(order).encode())
+        answer = client.body(Kind.WORK_COMPLETE).partition(b"\0")[2]
+        yield Place(server.urls[0].rstrip("/"), jobs, json.loads(answer)["answer"]["handle"])
 
 
 @pytest.fixture
@@ -84,7 +89,7 @@ def visible_buttons(page: Page) -> set[str]:
     return {button.inner_text() for button in page.locator("main button, .topbar button").all() if button.is_visible()}
 
 
-ALL_PAGES = ["Overview", "Functions", "Jobs", "Failed", "Workers", "Schedules", "System"]
+ALL_PAGES = ["Overview", "Functions", "Jobs", "Workflows", "Failed", "Workers", "Schedules", "System"]
 
 
 def test_reader_has_no_buttons_that_change_anything(log_in: Visit, place: Place) -> None:
@@ -112,6 +117,27 @@ def test_reader_of_some_functions_sees_only_these(log_in: Visit, place: Place) -
     shows(page, ".limited", "Totals are of all functions")
     page.goto(f"{place.url}/#/system")  # which is for readers of everything
     shows(page, "h1", "Overview")
+
+
+def test_workflows_need_the_right_for_their_function(log_in: Visit, errors: PageErrors, place: Place) -> None:
+    errors.expected = ("403",)
+    workflow = f"#/workflows/{part(place.workflow)}"
+    page = log_in("reader", workflow)
+    shows(page, ".graph-node", "mail.print")
+    assert not visible_buttons(page) & {"Cancel", "Retry"}
+    page.goto(f"{place.url}/#/workflows")
+    shows(page, "table", "letters")
+    assert not visible_buttons(page) & {"Cancel", "Retry"}
+    page = log_in("boss", workflow)
+    shows(page, ".graph-node", "mail.print")
+    assert "Cancel" in visible_buttons(page)
+    page = log_in("mail", "#/workflows")  # who may read some functions, but not this one
+    shows(page, ".empty h2", "No workflows yet")
+    page.goto(f"{place.url}/{workflow}")
+    shows(page, ".problem", "geartrain.workflow")
+    assert page.locator(".graph-node").count() == 0
+    page = log_in("sender", "#/workflows")  # the list is for readers
+    shows(page, "h1", "Account")
 
 
 def test_buttons_are_for_the_functions_of_the_rights(log_in: Visit, place: Place) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.browser.page_checks import Visit, part, shows
-from tests.browser.scene import Scene, api
+from tests.browser.scene import Scene, api, serve
+from tests.support.gearman_peer import Kind, worker
 from tests.support.peer import until
 
 if TYPE_CHECKING:
@@ -51,6 +52,43 @@ def test_take_screenshots(busy: Scene, visit: Visit) -> None:
     shows(page, "figure.chart", "Jobs per second")
     _wait_for_rates(page)
     page.screenshot(path=IMAGES / "phone-dark.png")
+
+
+def _nightly_report() -> list[dict[str, object]]:
+    """The jobs of a workflow: a list of shops, what is fetched for each of them, and what is made of it."""
+    orders, stock = range(1, 1001), range(1001, 1041)
+    steps = (
+        ("list-shops", [], 1), ("fetch-orders", [0], len(orders)), ("fetch-stock", [0], len(stock)),
+        ("check-totals", [*orders], 1), ("merge", [1041, *stock], 1), ("render", [1042], 1), ("index", [1042], 1),
+    )  # fmt: skip
+    jobs: list[dict[str, object]] = [
+        {"function": name, "after": after} for name, after, count in steps for _ in range(count)
+    ]
+    return [*jobs, {"function": "clean-up", "after": [1043, 1044], "on_failure": "run"}]
+
+
+def test_take_screenshots_of_a_workflow(visit: Visit) -> None:
+    IMAGES.mkdir(exist_ok=True)
+    with serve() as (_, url, port):
+        handle = api(url, "workflows", {"name": "nightly report", "jobs": _nightly_report()})["handle"]
+        for function, count in ((b"list-shops", 1), (b"fetch-stock", 40), (b"fetch-orders", 640)):
+            with worker(port, function) as peer:
+                for _ in range(count):
+                    peer.send(Kind.WORK_COMPLETE, peer.grab().handle, b"")
+                peer.silence()
+        with worker(port, b"fetch-orders") as peer:
+            peer.grab()
+            place = f"{url}/#/workflows/{part(handle)}"
+            views = {
+                "workflow-light": {"viewport": {"width": 1280, "height": 720}, "color_scheme": "light"},
+                "workflow-phone-dark": {"viewport": PHONE, "color_scheme": "dark", "device_scale_factor": 2},
+            }
+            for name, options in views.items():
+                page = visit(place, **options)
+                shows(page, ".graph-node[data-tone=running]", "fetch-orders")
+                shows(page, "#live-text", "live")
+                page.screenshot(path=IMAGES / f"{name}.png")
+                page.goto("about:blank")
 
 
 def _wait_for_rates(page: Page) -> None:

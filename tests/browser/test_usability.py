@@ -14,6 +14,7 @@ PAGES = {
     "o": "Overview",
     "f": "Functions",
     "j": "Jobs",
+    "l": "Workflows",
     "d": "Failed and dead",
     "w": "Workers",
     "s": "Schedules",

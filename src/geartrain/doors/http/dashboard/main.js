@@ -19,19 +19,34 @@ import * as schedules from "./views/schedules.js";
 import * as servers from "./views/servers.js";
 import * as system from "./views/system.js";
 import * as workers from "./views/workers.js";
+import * as workflows from "./views/workflows.js";
 
 /** Addresses of earlier versions that someone may have saved. */
 const dead = {
   title: failures.title,
   open: (root, route) => location.replace(router.link("failures", { ...router.encodedQuery(route), state: "dead" })),
 };
-const PAGES = { account, overview, functions, jobs, failures, dead, workers, schedules, servers, audit, system };
+const PAGES = {
+  account,
+  overview,
+  functions,
+  jobs,
+  workflows,
+  failures,
+  dead,
+  workers,
+  schedules,
+  servers,
+  audit,
+  system,
+};
 
 /** The navigation: page, name, key after g, and the count shown beside it (a field of the overview, or a function). */
 const NAVIGATION = [
   ["overview", "Overview", "o", null],
   ["functions", "Functions", "f", "functions"],
   ["jobs", "Jobs", "j", (now) => now.queued + now.running + now.scheduled + now.blocked],
+  ["workflows", "Workflows", "l", null],
   ["failures", "Failed and dead", "d", (now) => now.dead + failedJobs.count],
   ["workers", "Workers", "w", "workers"],
   ["schedules", "Schedules", "s", null],
@@ -40,10 +55,14 @@ const NAVIGATION = [
   ["system", "System", "y", null],
 ];
 
+/** Who may only submit may look at jobs whose handles are known. */
+const jobByHandle = (route) => may("read") || (may("submit") && Boolean(route.parts[0]));
+
 /** Which pages a session may open; those that are not here are for everybody who may read something. */
 const ALLOWED = {
   account: () => true,
-  jobs: (route) => may("read") || (may("submit") && Boolean(route.parts[0])),
+  jobs: jobByHandle,
+  workflows: jobByHandle,
   audit: () => mayEverywhere("admin"),
   servers: () => mayEverywhere("read"),
   system: () => mayEverywhere("read"),

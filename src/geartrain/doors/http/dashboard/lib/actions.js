@@ -9,6 +9,9 @@ import { link } from "./router.js";
 import { encoded, shown } from "./text.js";
 import { VERBS } from "./verbs.js";
 
+/** The function of the jobs that stand for workflows. */
+export const WORKFLOW = "geartrain.workflow";
+
 const SEND = { POST: api.post, PUT: api.put, PATCH: api.patch, DELETE: api.remove };
 
 /** Names of the verbs that apply to a job in this state. */
@@ -46,9 +49,10 @@ function functionOf(item) {
 export async function perform(name, item) {
   const verb = VERBS[name];
   const target = item.handle ?? item.name;
-  if (verb.question) {
-    const question = verb.question.replace("{name}", shown(target));
-    if (!(await confirm(question, { detail: verb.detail, yes: verb.label, danger: verb.danger }))) return false;
+  const { question, detail } = questionOf(name, item);
+  if (question) {
+    const text = question.replace("{name}", shown(target));
+    if (!(await confirm(text, { detail, yes: verb.label, danger: verb.danger }))) return false;
   }
   const answer = await send(name, target);
   const submitted = verb.about === "schedule" ? answer?.handle : undefined;
@@ -56,6 +60,15 @@ export async function perform(name, item) {
     link: submitted ? { href: link(`jobs/${encoded(submitted)}`), text: "Show job" } : null,
   });
   return true;
+}
+
+/** What to ask before; the end of a whole workflow is not for a slip of the hand, as that of one job is. */
+function questionOf(name, item) {
+  if (name !== "cancel" || item.function !== WORKFLOW) return VERBS[name];
+  return {
+    question: `Cancel the workflow ${item.workflow || "{name}"}?`,
+    detail: "All of its jobs that have not ended are cancelled. A cancelled workflow cannot be retried.",
+  };
 }
 
 /** The verb's request for a job, function or schedule. */

@@ -4,7 +4,11 @@ import { command, empty } from "./widgets.js";
 
 const ANY_HOST = ["0.0.0.0", "::"];
 
-/** By kind: with the `gearman` tool, given its options, and with our own, given the server's URL. */
+const DIAMOND =
+  '{"name": "import", "jobs": [{"function": "fetch"}, {"function": "parse", "after": [0]}, ' +
+  '{"function": "check", "after": [0]}, {"function": "store", "after": [1, 2]}]}';
+
+/** By kind: with the `gearman` tool, given its options, if it can, and with our own, given the server's URL. */
 const COMMANDS = {
   worker: {
     gearman: (options) => `gearman ${options} -w -f reverse -- rev`,
@@ -17,6 +21,10 @@ const COMMANDS = {
   background: {
     gearman: (options) => `echo monday | gearman ${options} -b -f report`,
     geartrain: (url) => `geartrain submit -s ${url} report monday`,
+  },
+  workflow: {
+    gearman: null,
+    geartrain: (url) => `echo '${DIAMOND}' | geartrain workflow submit -s ${url} -`,
   },
 };
 
@@ -42,7 +50,7 @@ async function loadDoors() {
 
 function commandOf(kind, doors) {
   const gearman = doors.find((door) => door.protocol === "gearman" && door.address.startsWith("gearman://"));
-  if (gearman === undefined) return COMMANDS[kind].geartrain(location.origin);
+  if (gearman === undefined || COMMANDS[kind].gearman === null) return COMMANDS[kind].geartrain(location.origin);
   const { host, port } = hostAndPort(gearman.address);
   return COMMANDS[kind].gearman(`-h ${host} -p ${port}`);
 }

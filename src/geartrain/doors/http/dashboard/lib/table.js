@@ -153,7 +153,7 @@ export class Pager {
     this.forward.disabled = !page.after;
     const shown = count(page.items.length);
     const all = page.total === null || page.total === undefined ? "" : ` of ${count(page.total)}`;
-    setText(this.text, `Page ${this.before.length + 1} · ${shown}${all} ${noun}`);
+    setText(this.text, page.text ?? `Page ${this.before.length + 1} · ${shown}${all} ${noun}`);
     this.element.hidden = this.before.length === 0 && !page.after && page.items.length < 10;
   }
 

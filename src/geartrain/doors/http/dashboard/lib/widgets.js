@@ -18,14 +18,19 @@ export function functionLink(name) {
 
 /** The same for a narrow column: the beginning of a long name is cut with an ellipsis, its end stays. */
 export function cutFunctionLink(name) {
-  const text = shown(name);
   const anchor = functionLink(name);
-  if (text.length <= NAME_SHOWN) return anchor;
-  anchor.replaceChildren(
+  anchor.replaceChildren(...cutName(name));
+  return anchor;
+}
+
+/** The parts of a name of which the first is cut if there is no room. */
+export function cutName(name, whole = NAME_SHOWN) {
+  const text = shown(name) || "(no name)";
+  if (text.length <= whole) return [text];
+  return [
     make("span", { class: "name-start" }, text.slice(0, -NAME_END)),
     make("span", { class: "name-end" }, text.slice(-NAME_END)),
-  );
-  return anchor;
+  ];
 }
 
 export function jobLink(handle) {

@@ -16,6 +16,7 @@ import { BytesPanel, isPart } from "./bytespanel.js";
 import { Follower } from "./follow.js";
 import { LogPanel } from "./logpanel.js";
 import { timeline } from "./timeline.js";
+import { isWorkflow, workflowAddress, workflowLink } from "./workflowcolumns.js";
 
 const OVER = ["done", "failed", "cancelled", "expired", "dead"];
 const NO_LIMIT = "it is deleted, or there are too many";
@@ -78,7 +79,7 @@ function show(parts, job, current, refresh) {
     {
       type: "button",
       "data-needs": "submit",
-      hidden: !may("submit", shown(job.function)),
+      hidden: isWorkflow(job) || !may("submit", shown(job.function)),
       on: { click: () => submitLike(current()) },
     },
     "Submit again",
@@ -86,6 +87,7 @@ function show(parts, job, current, refresh) {
   parts.head.replaceChildren(
     make("h1", { class: "mono" }, shown(job.handle)),
     badge(job.state),
+    isWorkflow(job) ? make("a", { class: "button", href: workflowAddress(job.handle) }, "Show the workflow") : "",
     make("span", { class: "push" }),
     make("div", { class: "row" }, ...jobButtons(job.state, current, afterwards, ""), again),
   );
@@ -157,10 +159,11 @@ function factsOf(job) {
   const last = lastWorker(job);
   return facts([
     ["Function", functionLink(job.function)],
+    isWorkflow(job) ? ["Workflow", workflowLink(job)] : null,
     ["Unique key", shown(job.unique) ? make("span", { class: "mono" }, shown(job.unique)) : "none"],
     shown(job.partition) ? ["Partition", make("span", { class: "mono" }, shown(job.partition))] : null,
     job.waits_for ? ["Waits for", job.waits_for] : null,
-    job.after.length ? ["Runs after", make("span", {}, ...job.after.flatMap(parentLink))] : null,
+    job.after.length && !isWorkflow(job) ? ["Runs after", make("span", {}, ...job.after.flatMap(parentLink))] : null,
     ["Kind", `${job.background ? "background" : "foreground"}, ${job.priority} priority`],
     ["Submitted", at(job.submitted_at)],
     job.run_at > job.submitted_at + 0.5 ? ["Runs at", at(job.run_at)] : null,

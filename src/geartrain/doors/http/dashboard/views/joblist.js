@@ -16,7 +16,7 @@ const PAGE = 100;
  * `filter()` returns the API's parameters, `columns` are names of columns, `empty()` returns the empty state, and
  * `verbs()` the names of the verbs for all jobs that match. Returns elements and `changed()`, for a new filter.
  */
-export function jobList({ label, filter, columns, empty, verbs, signal }) {
+export function jobList({ label, filter, columns, empty, verbs, signal, noun = "jobs" }) {
   const problem = problemBox();
   const selection = new Selection((job) => shown(job.handle), offer);
   const pager = new Pager(() => turn());
@@ -40,7 +40,7 @@ export function jobList({ label, filter, columns, empty, verbs, signal }) {
     if (!requested && inUse()) return;
     page = await get("jobs", { ...filter(), limit: PAGE, after: pager.after }, signal);
     table.update(page.items);
-    pager.update(page, "jobs");
+    pager.update(page, noun);
     table.element.hidden = page.items.length === 0;
     none.hidden = page.items.length > 0;
     if (!none.hidden) none.replaceChildren(empty());

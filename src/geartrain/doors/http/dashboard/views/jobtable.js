@@ -8,6 +8,7 @@ import { badge, functionLink, jobLink } from "../lib/widgets.js";
 import { numberColumn, Table } from "../lib/table.js";
 import { shown } from "../lib/text.js";
 import { setTime } from "../lib/time.js";
+import { workflowColumns } from "./workflowcolumns.js";
 
 const PREVIEW = 80;
 
@@ -52,6 +53,7 @@ export function jobColumns(names, changed) {
       value: (job) => job.state,
       fill: (cell, job) => fillActions(cell, job, changed),
     },
+    ...workflowColumns,
   };
   return names.map((name) => all[name]);
 }
