@@ -53,7 +53,7 @@ class WorkflowAdmin(AdminBase):
 
     async def workflow(self, handle: bytes, state: str = "", limit: int = 100, after: str = "") -> WorkflowView:
         """A workflow with the states of its members, and a page of them, or of those in one state."""
-        if after and not after.isdecimal():
+        if after and not (after.isdecimal() and len(after) < 16):
             raise AdminError("bad-request", "after must be `after` of the previous page")
         found = self._engine.find(handle) or await self._archive.find(handle)
         if found is None or found.function != WORKFLOW:
