@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import geartrain
 from geartrain.engine.names import WORKFLOW
 from tests.support import serving
 from tests.support.http_peer import HttpWorker, Peer
@@ -190,3 +191,40 @@ def test_a_bad_file(server: serving.ServerProcess, tmp_path: Path, text: str, co
     done = serving.run_command(tmp_path, "workflow", "submit", str(file), "--server", server.urls[0])
     assert done.returncode == 1
     assert complaint in done.stderr
+
+
+def test_results_for_the_worker_of_another_member(server: serving.ServerProcess, http: Peer, name: str) -> None:
+    workflow = http.post("/workflows", {"jobs": [{"function": name} for _ in range(5)]})
+    taker = http.worker(name)
+    for result in (b"zero", b"\xff"):
+        taker.complete(taker.claim()["handle"], result)
+    taker.report(taker.claim()["handle"], "fail")
+    first = int(workflow["jobs"][0].rpartition(":")[2])
+    with geartrain.Client(server.urls[0]) as client:
+        payload = {
+            "do": "results",
+            "handle": workflow["jobs"][4],
+            "ids": f"{first}-{first + 2} {first + 4}-{first + 4}",
+        }
+        answer = json.loads(client.run("geartrain.control", json.dumps(payload)))["answer"]
+        bad = json.loads(client.run("geartrain.control", json.dumps({**payload, "ids": "9-8"})))["error"]
+    ends = {found["id"] - first: (found["state"], found["result"]) for found in answer["results"]}
+    assert ends == {0: ("done", "zero"), 1: ("done", {"base64": "/w=="}), 2: ("failed", "")}
+    assert answer["rest"] == ""
+    assert bad["text"] == "ids: '9-8' is not a range of numbers, such as 8-1007"
+
+
+def test_large_results_come_in_several_answers(server: serving.ServerProcess, http: Peer, name: str) -> None:
+    workflow = http.post("/workflows", {"jobs": [{"function": name} for _ in range(4)]})
+    taker = http.worker(name)
+    for number in range(3):
+        taker.complete(taker.claim()["handle"], b"%d" % number * 5_000_000)
+    first = int(workflow["jobs"][0].rpartition(":")[2])
+    wanted, found = f"{first}-{first + 2}", []
+    with geartrain.Client(server.urls[0]) as client:
+        while wanted:
+            payload = {"do": "results", "handle": workflow["jobs"][3], "ids": wanted}
+            answer = json.loads(client.run("geartrain.control", json.dumps(payload)))["answer"]
+            found.append([(result["id"] - first, result["result"][:1]) for result in answer["results"]])
+            wanted = answer["rest"]
+    assert found == [[(2, "2"), (1, "1")], [(0, "0")]]

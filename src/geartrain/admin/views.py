@@ -185,6 +185,24 @@ class WorkflowJobView(msgspec.Struct, frozen=True):
     on_failure: str
 
 
+class MemberResult(msgspec.Struct, frozen=True):
+    """What became of a job of a workflow."""
+
+    id: int
+    function: JsonBytes
+    state: StateField
+    code: int
+    reason: str
+    result: JsonBytes | None  # null: not all of it is kept
+
+
+class MemberResults(msgspec.Struct, frozen=True):
+    """Those jobs that have a record, of as many as fit into an answer."""
+
+    results: list[MemberResult]
+    rest: str  # the ids that are still to be asked for, as ranges; empty: none
+
+
 class WorkflowGroupView(msgspec.Struct, frozen=True):
     """Jobs of a workflow that follow each other and are alike: the same function, waiting for the same jobs."""
 

@@ -6,24 +6,36 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Final
 
-from geartrain import jsonbytes
+from geartrain import jsonbytes, number_ranges
 from geartrain.admin import views, workflow_graph
 from geartrain.admin.authorization import caller
 from geartrain.admin.base import AdminBase, page_limit, printable
 from geartrain.admin.jobs import DOOR
 from geartrain.admin.loop_break import LoopBreak, convert
-from geartrain.admin.views import WorkflowGroupView, WorkflowJobView, WorkflowMember, WorkflowSubmitted, WorkflowView
+from geartrain.admin.verbs import READ, SUBMIT, WORK
+from geartrain.admin.views import (
+    MemberResult,
+    MemberResults,
+    WorkflowGroupView,
+    WorkflowJobView,
+    WorkflowMember,
+    WorkflowSubmitted,
+    WorkflowView,
+)
 from geartrain.admin.workflow_graph import Graph
 from geartrain.engine.job import LiveJob
 from geartrain.engine.names import WORKFLOW
 from geartrain.engine.workflow_verbs import MemberJob
 from geartrain.errors import AdminError, QueueFullError, WorkflowError
+from geartrain.job_query import JobQuery
 from geartrain.jsonbytes import JsonBytes
 from geartrain.model import JobState
 
 _GROUPS_SHOWN: Final = 500
 _LONGEST_NAME: Final = 200  # characters
 _LARGEST_TIME: Final = 1e12
+_READ_AT_ONCE: Final = 1000  # results
+_ANSWER_BYTES: Final = 8 * 1024 * 1024  # of results, about
 _NOT_KEPT: Final = "ended"  # the state of a member whose record was removed
 
 
@@ -81,6 +93,39 @@ class WorkflowAdmin(AdminBase):
             after="" if next_place is None else str(next_place),
         )
 
+    async def results(self, handle: bytes, ids: str) -> MemberResults:
+        """The results of jobs by their ids, for the worker of another job that needs them."""
+        found: list[MemberResult] = []
+        size = 0
+        try:
+            wanted = number_ranges.parse(ids)
+        except ValueError as error:
+            raise AdminError("bad-request", f"ids: {error}") from None
+        while wanted and size < _ANSWER_BYTES:
+            first, last = wanted.pop()
+            begin = max(first, last - _READ_AT_ONCE + 1)
+            if begin > first:
+                wanted.append((first, begin - 1))
+            for record in await self._archive.newest(JobQuery(below=last + 1, least=begin), last - begin + 1):
+                if size >= _ANSWER_BYTES:
+                    wanted.append((begin, record.id))  # and those below it; it has none above
+                    break
+                _require_reading(record.function)
+                result = await self._archive.result(record)
+                is_whole = record.keeps_result and len(result) == record.full_size
+                size += len(result)
+                found.append(
+                    MemberResult(
+                        record.id,
+                        jsonbytes.encode(record.function),
+                        views.STATES[record.state],
+                        record.code,
+                        record.reason,
+                        jsonbytes.encode(result) if is_whole else None,
+                    )
+                )
+        return MemberResults(found, number_ranges.write(wanted))
+
     async def _member_states(self, id: int, count: int) -> list[str]:
         """The state of every member, in their order."""
         # The archive comes last: jobs that end meanwhile are found in it.
@@ -136,6 +181,12 @@ class WorkflowAdmin(AdminBase):
         """The handle of a member."""
         job = self._engine.jobs.get(id) or self._engine.dead.get(id)
         return jsonbytes.encode(job.handle if job is not None else self._engine.handle_prefix + b"%d" % id)
+
+
+def _require_reading(function: bytes) -> None:
+    identity = caller.get()
+    if identity is not None and not any(identity.rights.allow(scope, function) for scope in (READ, SUBMIT, WORK)):
+        raise AdminError("forbidden", f"{identity.name} has no right to results of the function {printable(function)}")
 
 
 def _member(numbered: tuple[int, WorkflowMember]) -> MemberJob:

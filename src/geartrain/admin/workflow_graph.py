@@ -12,7 +12,7 @@ b'{"name":"import","count":3,"groups":[{"function":"fetch","count":2},{"function
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -20,8 +20,8 @@ import msgspec
 from geartrain import jsonbytes
 from geartrain.engine.workflow_verbs import MemberJob
 from geartrain.jsonbytes import JsonBytes
+from geartrain.number_ranges import Ranges, ranges_of
 
-Ranges = list[tuple[int, int]]
 OnFailure = Literal["cancel", "run"]
 
 _COUNT: Final = re.compile(r',"count":(\d+)')
@@ -78,25 +78,10 @@ def draw(name: str, nodes: Sequence[MemberJob]) -> Graph:
             continue
         node = nodes[first]
         on_failure: OnFailure = "run" if node.runs_anyway else "cancel"
-        groups.append(Group(jsonbytes.encode(node.function), place - first, ranges(node.after), on_failure))
+        groups.append(Group(jsonbytes.encode(node.function), place - first, ranges_of(node.after), on_failure))
         first = place
     return Graph(name, len(nodes), groups)
 
 
 def _alike(one: MemberJob, other: MemberJob) -> bool:
     return (one.function, one.after, one.runs_anyway) == (other.function, other.after, other.runs_anyway)
-
-
-def ranges(places: Iterable[int]) -> Ranges:
-    """Places as ranges, from the first to the last.
-
-    >>> ranges([4, 0, 1, 2])
-    [(0, 2), (4, 4)]
-    """
-    found: Ranges = []
-    for place in sorted(set(places)):
-        if found and found[-1][1] == place - 1:
-            found[-1] = (found[-1][0], place)
-        else:
-            found.append((place, place))
-    return found

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from geartrain import failure_reasons, jsonbytes
+from geartrain import failure_reasons, jsonbytes, number_ranges
 from geartrain.app.server_control import JobReference, ServerControl
 from geartrain.client.job import Job
 from geartrain.errors import (
@@ -15,11 +15,8 @@ from geartrain.errors import (
     ClientError,
     ExpiredError,
     JobFailedError,
-    ResultCutError,
-    ResultGoneError,
 )
 
-_FETCHES: Final = 50  # results of parents that are fetched at a time
 _log: Final = logging.getLogger("geartrain.app")
 
 
@@ -81,34 +78,19 @@ class WorkerJob:
             )
         known = self.control.has_engine_handles
         own = self.handle if known else jsonbytes.decode((await self.view())["handle"])
-        prefix, _, id = own.rpartition(b":")
-        slots = asyncio.Semaphore(_FETCHES)
+        first = int(own.rpartition(b":")[2]) - place  # the id of the first job
+        found = await self._results(own, [first + parent for parent in parents])
+        return [_result_of(parent, found.get(first + parent)) for parent in parents]
 
-        async def fetch(handle: bytes) -> bytes | JobFailedError:
-            async with slots:
-                return await self._parent_result(handle)
-
-        return await asyncio.gather(*(fetch(b"%b:%d" % (prefix, int(id) - place + parent)) for parent in parents))
-
-    async def _parent_result(self, handle: bytes) -> bytes | JobFailedError:
-        name = handle.decode("utf-8", "replace")
-        try:
-            answer = await self.control.ask("watch", handle=jsonbytes.encode(handle))
-        except (ResultGoneError, ResultCutError, AdminError) as error:
-            if isinstance(error, AdminError) and error.kind != "not-found":
-                raise
-            raise ArgumentsError(f"an argument is the result of job {name}, which is not kept: {error}") from error
-        view, result = answer["job"], jsonbytes.decode(answer["result"] or "")
-        if view["state"] == "done":
-            return result
-        reason = failure_reasons.summary(view["reason"] or "") or view["state"]
-        kind = ExpiredError if view["state"] == "expired" else JobFailedError
-        return kind(
-            f"job {name} of {jsonbytes.decode(view['function']).decode('utf-8', 'replace')} failed: {reason}",
-            reason,
-            view["code"] or 1,
-            result,
-        )
+    async def _results(self, own: bytes, ids: list[int]) -> dict[int, dict[str, Any]]:
+        """What the server has of jobs of this one's workflow, by id."""
+        found: dict[int, dict[str, Any]] = {}
+        wanted = number_ranges.write(number_ranges.ranges_of(ids))
+        while wanted:
+            answer = await self.control.ask("results", handle=jsonbytes.encode(own), ids=wanted)
+            found.update((result["id"], result) for result in answer["results"])
+            wanted = answer["rest"]
+        return found
 
     async def keep_log(self, log: str) -> None:
         """Have the server keep these lines with the job, if it can; they are on its disk afterwards."""
@@ -133,3 +115,16 @@ class WorkerJob:
             method(*arguments)
         else:
             self._loop.call_soon_threadsafe(method, *arguments)
+
+
+def _result_of(place: int, found: dict[str, Any] | None) -> bytes | JobFailedError:
+    """The result of another job of the workflow, or the error that it ended with."""
+    if found is None or (found["state"] == "done" and found["result"] is None):
+        raise ArgumentsError(f"an argument is the result of job {place} of the workflow, which is no longer kept")
+    result = jsonbytes.decode(found["result"] or "")
+    if found["state"] == "done":
+        return result
+    reason = failure_reasons.summary(found["reason"] or "") or found["state"]
+    kind = ExpiredError if found["state"] == "expired" else JobFailedError
+    function = jsonbytes.decode(found["function"]).decode("utf-8", "replace")
+    return kind(f"job {place} of the workflow, of {function}, failed: {reason}", reason, found["code"] or 1, result)

@@ -210,10 +210,12 @@ def test_a_result_that_is_gone(shop: Shop) -> None:
             flow = shop.app.workflow("import")
             node: Any = flow.add(shop.fetch.bind("a"))
             merged: Any = flow.add(shop.merge.bind([node]))
-            merged.call.place = 900  # as if parents had lower ids
+            merged.call.place = 1_000_000  # as if parents had much lower ids, which no job of this server has
             await flow.submit()
             async with apps.working(shop.app):
-                with pytest.raises(JobFailedError, match=r"an argument is the result of job .*, which is not kept"):
+                with pytest.raises(
+                    JobFailedError, match=r"an argument is the result of job 0 .*, which is no longer kept"
+                ):
                     await flow.handle.result(merged, timeout=apps.SECONDS)
                 assert await flow.handle.wait(timeout=apps.SECONDS) == "failed"
 

@@ -82,6 +82,14 @@ JOB_VERBS: Final = (
         (READ, SUBMIT), place=HOME, http=Http("GET", "/workflows/{handle}"),
     ),
     Verb(
+        "results", JOB, "The results of other jobs of a workflow, for the worker of one of them",
+        (
+            Argument("handle", BYTES, "Handle of the job that needs them", required=True),
+            Argument("ids", TEXT, "Ids of the others as ranges, such as `8-1007 1010-1010`", required=True),
+        ),
+        (READ, SUBMIT, WORK), place=HOME,
+    ),
+    Verb(
         "jobs", JOB, "List jobs, newest first", (*FILTER_ARGUMENTS, *PAGE, LOCAL), query=True, place=EVERYBODY,
         http=Http("GET", "/jobs"),
     ),
