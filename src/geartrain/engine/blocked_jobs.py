@@ -25,6 +25,7 @@ from geartrain.engine.names import WORKFLOW
 from geartrain.errors import ParentError
 from geartrain.model import JobState, Parents, runs_anyway, unpack_parents
 
+_NO_PARENTS: Final = Parents((), False)
 _BAD_ENDS: Final = ENDED - {DONE}
 
 
@@ -33,9 +34,9 @@ class BlockedJobs(FailedJobs):
 
     def _checked_parents(self, after: bytes) -> Parents:
         """The jobs to be waited for; raise ParentError if one of them is not there, or does not outlive this server."""
+        if self.is_joining:  # members wait for each other, and are counted when all of them are there
+            return _NO_PARENTS
         parents = unpack_parents(after)
-        if self.is_joining:  # members wait for each other, and are not all there yet
-            return parents
         for id in parents.ids:
             parent = self._parent(id)
             if parent is None:
@@ -93,7 +94,8 @@ class BlockedJobs(FailedJobs):
         All are counted before one is released: a worker may run it at once.
         """
         for job in jobs:
-            self._count_parents(job, unpack_parents(job.after))
+            if len(job.after) > 1:  # a member of a workflow that waits for nothing has a byte
+                self._count_parents(job, unpack_parents(job.after))
         for job in jobs:
             if job.state is BLOCKED and not job.parents_left and self.jobs.get(job.id) is job:
                 self._release(job)

@@ -64,12 +64,14 @@ class WorkflowVerbs(ClientVerbs):
         self.is_joining = True
         try:
             for number, node in enumerate(nodes, start=id + 1):
+                after = _NO_PARENTS
+                if node.after:
+                    after = pack_parents([id + 1 + place for place in node.after], node.runs_anyway)
                 job = self.submit(
                     node.function, payload=node.payload, priority=node.priority, background=True,
-                    run_at=node.run_at if node.run_at > self.now else 0.0,
-                    door=door, timeout=node.timeout, reserved_id=number, keep_for=node.keep_for,
-                    expires_at=node.expires_at, partition=node.partition,
-                    after=pack_parents([id + 1 + place for place in node.after], node.runs_anyway) or _NO_PARENTS,
+                    run_at=node.run_at if node.run_at > self.now else 0.0, door=door, timeout=node.timeout,
+                    reserved_id=number, keep_for=node.keep_for, expires_at=node.expires_at, partition=node.partition,
+                    after=after,
                 )  # fmt: skip
                 joined.append(job)
             members = pack_parents(range(id + 1, self.next_id), runs_anyway=True)
@@ -156,7 +158,8 @@ class WorkflowVerbs(ClientVerbs):
                 raise WorkflowError(f"job {place} has no function")
             if node.function == WORKFLOW or node.function in self.builtin_workers:
                 raise WorkflowError(f"job {place} cannot be a job of the server itself")
-            names.check_partition(node.partition)
+            if node.partition:
+                names.check_partition(node.partition)
             for parent in node.after:
                 if not 0 <= parent < len(nodes):
                     raise WorkflowError(f"job {place} waits for job {parent}; the jobs are 0 to {len(nodes) - 1}")
@@ -202,14 +205,17 @@ class WorkflowVerbs(ClientVerbs):
 
 def _check_order(nodes: Sequence[MemberJob]) -> None:
     """Raise WorkflowError if jobs wait for each other in a circle."""
-    waits = [len(set(node.after)) for node in nodes]
-    children: list[list[int]] = [[] for _ in nodes]
+    waits = [0] * len(nodes)
+    children: dict[int, list[int]] = {}
     for place, node in enumerate(nodes):
-        for parent in set(node.after):
-            children[parent].append(place)
+        if node.after:
+            parents = set(node.after)
+            waits[place] = len(parents)
+            for parent in parents:
+                children.setdefault(parent, []).append(place)
     ready = [place for place, count in enumerate(waits) if not count]
     for place in ready:  # grows
-        for child in children[place]:
+        for child in children.get(place, ()):
             waits[child] -= 1
             if not waits[child]:
                 ready.append(child)
