@@ -24,6 +24,7 @@ PLAIN = frozenset(
         "backoff",
         "jsonbytes",
         "failure_reasons",
+        "number_ranges",
         "job_query",
         "escape",
         "rights",
