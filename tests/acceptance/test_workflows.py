@@ -228,3 +228,36 @@ def test_large_results_come_in_several_answers(server: serving.ServerProcess, ht
             found.append([(result["id"] - first, result["result"][:1]) for result in answer["results"]])
             wanted = answer["rest"]
     assert found == [[(2, "2"), (1, "1")], [(0, "0")]]
+
+
+@pytest.mark.parametrize("count", [0, 10**15])
+def test_a_job_that_looks_like_a_workflow_is_none(http: Peer, count: int) -> None:
+    groups = [{"function": "f", "count": count}]
+    graph = json.dumps({"name": "forged", "count": count, "groups": groups}, separators=(",", ":"))
+    handle = http.submit(WORKFLOW.decode(), graph)["handle"]
+    assert http.call("GET", f"/workflows/{handle}").status == 404
+    taker = http.worker(WORKFLOW.decode())
+    taker.complete(taker.claim()["handle"], graph.encode())
+    assert http.call("GET", f"/workflows/{handle}").status == 404
+
+
+def test_results_of_too_many_jobs_are_refused(server: serving.ServerProcess, http: Peer, name: str) -> None:
+    handle = http.submit(name)["handle"]
+    payload = {"do": "results", "handle": handle, "ids": "1-999999999999999999"}
+    with geartrain.Client(server.urls[0]) as client:
+        error = json.loads(client.run("geartrain.control", json.dumps(payload)))["error"]
+    assert error["text"] == "ids: a workflow has at most 1,000,000 jobs (max_workflow_jobs)"
+
+
+def test_a_job_of_its_function_that_waits_for_others_behaves_like_a_workflow(http: Peer, name: str) -> None:
+    jobs = [http.submit(name)["handle"] for _ in range(3)]
+    handle = http.submit(WORKFLOW.decode(), after=[jobs[0], jobs[2]], on_failure="run")["handle"]
+    taker = http.worker(name)
+    taker.report(taker.claim()["handle"], "fail")
+    for _ in range(2):
+        taker.complete(taker.claim()["handle"])
+    assert http.get(f"/jobs/{handle}")["state"] == "failed"
+    http.post(f"/jobs/{handle}/retry")
+    assert taker.claim()["handle"] == jobs[0]
+    taker.complete(jobs[0])
+    assert http.get(f"/jobs/{handle}")["state"] == "done"

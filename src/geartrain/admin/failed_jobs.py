@@ -16,6 +16,7 @@ from geartrain.engine.names import WORKFLOW
 from geartrain.errors import AdminError, DuplicateKeyError, QueueFullError
 from geartrain.job_query import JobQuery
 from geartrain.model import JobState, Record, unpack_parents
+from geartrain.number_ranges import ranges_of
 from geartrain.runtime.records import RecordArchive
 from geartrain.runtime.tick import TickLoop
 
@@ -84,7 +85,9 @@ class FailedJobActions:
             self._tick_loop.begin_tick().retry_failed(job)
             return
         ids = unpack_parents(job.after).ids
-        ends = await self._archive.ends(ids[0], ids[-1]) if ids else {}
+        ends: dict[int, JobState] = {}
+        for first, last in ranges_of(ids):
+            ends |= await self._archive.ends(first, last)
         bad = [id for id in ids if ends.get(id, JobState.DONE) is not JobState.DONE]
         members = await self._archive.whole_jobs(bad)
         lost = set(bad) - {member.id for member in members}

@@ -29,7 +29,7 @@ from geartrain.engine.workflow_verbs import MemberJob
 from geartrain.errors import AdminError, QueueFullError, WorkflowError
 from geartrain.job_query import JobQuery
 from geartrain.jsonbytes import JsonBytes
-from geartrain.model import JobState
+from geartrain.model import JobState, Record, unpack_parents
 
 _GROUPS_SHOWN: Final = 500
 _LONGEST_NAME: Final = 200  # characters
@@ -68,12 +68,9 @@ class WorkflowAdmin(AdminBase):
         if after and not (after.isdecimal() and len(after) < 16):
             raise AdminError("bad-request", "after must be `after` of the previous page")
         found = self._engine.find(handle) or await self._archive.find(handle)
-        if found is None or found.function != WORKFLOW:
+        graph = await self._graph(found) if found is not None and found.function == WORKFLOW else None
+        if found is None or graph is None:
             raise AdminError("not-found", f"no workflow {printable(handle)}; records are kept for a while")
-        text = found.payload if isinstance(found, LiveJob) else await self._archive.result(found)
-        graph = workflow_graph.decode(text)
-        if graph is None:
-            graph = Graph(workflow_graph.beginning(text)[0], 0, [])
         states = await self._member_states(found.id, graph.count)
         own_state: Any = "running" if isinstance(found, LiveJob) else JobState(found.state).name.lower()
         listed = (place for place in range(int(after or "0"), graph.count) if not state or states[place] == state)
@@ -93,6 +90,19 @@ class WorkflowAdmin(AdminBase):
             after="" if next_place is None else str(next_place),
         )
 
+    async def _graph(self, found: LiveJob | Record) -> Graph | None:
+        """The picture of a workflow; None: it is none, but somebody has submitted a job of the same function."""
+        text = found.payload if isinstance(found, LiveJob) else await self._archive.result(found)
+        graph = workflow_graph.decode(text)
+        if graph is None:  # the store has removed a part of it
+            return Graph(workflow_graph.beginning(text)[0], 0, []) if isinstance(found, Record) else None
+        count = sum(group.count for group in graph.groups)
+        most = self._engine.policy.max_workflow_jobs
+        if isinstance(found, LiveJob):
+            most = len(unpack_parents(found.after).ids)
+        is_consistent = graph.count == count <= most and all(group.count > 0 for group in graph.groups)
+        return graph if is_consistent else None
+
     async def results(self, handle: bytes, ids: str) -> MemberResults:
         """The results of jobs by their ids, for the worker of another job that needs them."""
         found: list[MemberResult] = []
@@ -101,6 +111,9 @@ class WorkflowAdmin(AdminBase):
             wanted = number_ranges.parse(ids)
         except ValueError as error:
             raise AdminError("bad-request", f"ids: {error}") from None
+        most = self._engine.policy.max_workflow_jobs
+        if sum(last - first + 1 for first, last in wanted) > most:
+            raise AdminError("bad-request", f"ids: a workflow has at most {most:,} jobs (max_workflow_jobs)")
         while wanted and size < _ANSWER_BYTES:
             first, last = wanted.pop()
             begin = max(first, last - _READ_AT_ONCE + 1)
