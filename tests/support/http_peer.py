@@ -78,7 +78,11 @@ class Peer:
     ) -> http.client.HTTPConnection:
         """Ask; the answer is still to be read, and the connection to be closed."""
         connection = http.client.HTTPConnection(self.host, self.port, PATIENCE, self._source)
-        connection.request(method, path, body, {**self.headers, **(headers or {})})
+        try:
+            connection.request(method, path, body, {**self.headers, **(headers or {})})
+        except BaseException:  # the server may have been killed meanwhile
+            connection.close()
+            raise
         return connection
 
     def ask(self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> Answer:
