@@ -24,7 +24,8 @@ from geartrain.admin.job_follow import follow_to_result
 from geartrain.admin.job_watch import STOPPING, JobReports, JobWatches
 from geartrain.admin.service import Admin
 from geartrain.admin.verbs import Verb
-from geartrain.admin.views import Problem, WorkflowMember
+from geartrain.admin.views import Problem
+from geartrain.admin.workflow_views import WorkflowMember
 from geartrain.audit import Peer
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import RUNNING

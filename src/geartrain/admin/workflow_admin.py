@@ -13,7 +13,8 @@ from geartrain.admin.base import AdminBase, page_limit, printable
 from geartrain.admin.jobs import DOOR
 from geartrain.admin.loop_break import LoopBreak, convert
 from geartrain.admin.verbs import READ, SUBMIT, WORK
-from geartrain.admin.views import (
+from geartrain.admin.workflow_graph import Graph
+from geartrain.admin.workflow_views import (
     MemberResult,
     MemberResults,
     WorkflowGroupView,
@@ -22,7 +23,6 @@ from geartrain.admin.views import (
     WorkflowSubmitted,
     WorkflowView,
 )
-from geartrain.admin.workflow_graph import Graph
 from geartrain.engine.job import LiveJob
 from geartrain.engine.names import WORKFLOW
 from geartrain.engine.workflow_verbs import MemberJob
@@ -121,7 +121,7 @@ class WorkflowAdmin(AdminBase):
                 wanted.append((first, begin - 1))
             for record in await self._archive.newest(JobQuery(below=last + 1, least=begin), last - begin + 1):
                 if size >= _ANSWER_BYTES:
-                    wanted.append((begin, record.id))  # and those below it; it has none above
+                    wanted.append((begin, record.id))  # records come with the highest id first
                     break
                 _require_reading(record.function)
                 result = await self._archive.result(record)

@@ -19,6 +19,7 @@ from geartrain.admin import verbs, views
 from geartrain.admin.base import method_arguments
 from geartrain.admin.service import Admin
 from geartrain.admin.verbs import Argument, Http, Verb
+from geartrain.admin.workflow_views import WorkflowMember
 from geartrain.doors.http import request as api
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.request import ApiRequest
@@ -33,7 +34,7 @@ _TYPES: Final[dict[str, Any]] = {
     verbs.NUMBER: float,
     verbs.BOOLEAN: bool,
     verbs.TEXTS: list[str],
-    verbs.MEMBERS: list[views.WorkflowMember],
+    verbs.MEMBERS: list[WorkflowMember],
 }
 _NAMED_CHOICES: Final[dict[tuple[str, ...], Any]] = {verbs.PRIORITIES: views.PriorityField}
 _CHANGE_PROBLEMS: Final = ("not-found", "conflict", "unavailable")
