@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 CHECK_SECONDS = 1.0
 TOLERANCE_SECONDS = 1.0  # NTP corrects less than this; it is ignored
+_READINGS = 5
 
 _log = logging.getLogger("geartrain.server")
 
@@ -29,7 +30,7 @@ class Clock:
         self.on_step: Callable[[float], None] | None = None  # called with the seconds by which the wall clock moved
         self._wall = wall
         self._monotonic = monotonic
-        self._offset = wall() - monotonic()
+        self._offset = _offset(wall, monotonic)
         self._check_at = monotonic() + CHECK_SECONDS
 
     def __call__(self) -> float:
@@ -47,3 +48,20 @@ class Clock:
         _log.warning("wall clock changed", extra={"fields": {"seconds": f"{moved:+.3f}"}})
         if self.on_step is not None:
             self.on_step(moved)
+
+
+def _offset(wall: Callable[[], float], monotonic: Callable[[], float]) -> float:
+    """The wall clock's lead over the monotonic clock.
+
+    The process may be interrupted between two readings, and servers of one machine would then differ by that: of some
+    attempts the shortest one counts.
+    """
+    return min(_reading(wall, monotonic) for _ in range(_READINGS))[1]
+
+
+def _reading(wall: Callable[[], float], monotonic: Callable[[], float]) -> tuple[float, float]:
+    """How long it took to read the wall clock, and its lead."""
+    before = monotonic()
+    now = wall()
+    after = monotonic()
+    return after - before, now - (before + after) / 2
