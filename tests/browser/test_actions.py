@@ -218,7 +218,7 @@ def test_a_function_has_no_buttons_before_it_is_loaded(busy: Scene, visit: Visit
     for route in held:  # it asks again when something happens meanwhile
         route.continue_()
     limits.click()
-    assert page.get_by_label("Normal").is_visible()
+    page.get_by_label("Normal").wait_for()
 
 
 def test_a_job_is_submitted_and_run_before_its_time(busy: Scene, visit: Visit) -> None:

@@ -2,6 +2,7 @@
 import { isAbort } from "./api.js";
 
 const SLACK = 20; // a load that took 0.2 seconds is repeated after 4 seconds at the earliest
+const LONGEST = 15_000; // milliseconds between two loads, if the server is slow
 
 /**
  * Call `load` now and repeatedly until the signal aborts; not while the page is hidden.
@@ -33,7 +34,8 @@ export function autoRefresh(load, signal, onProblem, seconds = 2) {
       again = false;
       run();
     } else {
-      timer = setTimeout(next, Math.max(seconds * 1000, (performance.now() - begun) * SLACK));
+      const pause = Math.min((performance.now() - begun) * SLACK, LONGEST);
+      timer = setTimeout(next, Math.max(seconds * 1000, pause));
     }
   }
 

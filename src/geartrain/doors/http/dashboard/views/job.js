@@ -6,6 +6,7 @@ import { jobButtons } from "../lib/actions.js";
 import { make } from "../lib/dom.js";
 import { duration, dateTime, plural, size } from "../lib/format.js";
 import { hasTraceback, summary, tracebackCard } from "../lib/reason.js";
+import { action } from "../lib/notice.js";
 import { autoRefresh } from "../lib/refresh.js";
 import { link } from "../lib/router.js";
 import { badge, facts, functionLink, problemBox } from "../lib/widgets.js";
@@ -80,7 +81,7 @@ function show(parts, job, current, refresh) {
       type: "button",
       "data-needs": "submit",
       hidden: isWorkflow(job) || !may("submit", shown(job.function)),
-      on: { click: () => submitLike(current()) },
+      on: { click: action(() => submitLike(current())) },
     },
     "Submit again",
   );
@@ -105,12 +106,7 @@ function tracebackOf(job, bytes) {
 }
 
 async function submitLike(job) {
-  let payload = job.payload ?? "";
-  try {
-    payload = textOfBytes(await download(`jobs/${encoded(job.handle)}/payload`));
-  } catch {
-    // Fall back to the part of the payload that the page has.
-  }
+  const payload = textOfBytes(await download(`jobs/${encoded(job.handle)}/payload`));
   askForJob({ function: shown(job.function), payload, priority: job.priority });
 }
 
