@@ -110,6 +110,7 @@ class JobVerbs(AdminBase):
         submitted = SubmittedHandle(self._engine, job)
         if job.state is JobState.RESERVING:
             await self._tick_loop.durable()
+            await submitted.settled()
         return submitted.handle
 
     async def jobs(self, query: JobQuery = _ALL_JOBS) -> Page[JobView]:

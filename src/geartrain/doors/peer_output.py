@@ -38,10 +38,11 @@ class HeldOutput:
     Also what is written after the beginning of a long answer, which waits for the end of it.
     """
 
-    __slots__ = ("acknowledgements", "start", "ticket")
+    __slots__ = ("acknowledgements", "keys_left", "start", "ticket")
 
     def __init__(self, ticket: int, start: int) -> None:
         self.ticket = ticket
+        self.keys_left = 0  # how many of the jobs may turn out to be another server's
         self.start = start  # the number of the first piece that waits
         # The number of each acknowledgement, and what is to be sent instead if the commit fails.
         self.acknowledgements: list[tuple[int, bytes]] = []
@@ -55,18 +56,34 @@ class HeldOutput:
 class _HeldHandle(KeyWaiter):
     """An acknowledgement that contains the handle of a job, which another server may turn out to have."""
 
-    __slots__ = ("_encode", "_held", "_output", "_position")
+    __slots__ = ("_encode", "_held", "_job", "_output", "_position")
 
-    def __init__(self, output: "PeerOutput", held: HeldOutput, encode: Callable[[bytes], bytes]) -> None:
+    def __init__(self, output: "PeerOutput", held: HeldOutput, job: LiveJob, encode: Callable[[bytes], bytes]) -> None:
         self._output = output
         self._held = held
+        self._job = job
         self._position = len(held.acknowledgements) - 1
         self._encode = encode
+        held.keys_left += 1
 
     def key_taken(self, handle: bytes) -> None:
         """Send the handle of that job instead."""
         number, _ = self._held.acknowledgements[self._position]
         self._output.replace(number, self._encode(handle))
+        self._settle()
+
+    def key_free(self) -> None:
+        """Send the acknowledgement as it is, unless a later commit has failed, and the job was retracted."""
+        if self._held.ticket == _NO_COMMIT and not self._job.background:
+            number, instead = self._held.acknowledgements[self._position]
+            self._output.replace(number, instead)
+        self._settle()
+
+    def _settle(self) -> None:
+        held = self._held
+        held.keys_left -= 1
+        if held.ticket == _NO_COMMIT and not held.keys_left:
+            self._output.release(held)
 
 
 class _DeferredHandle(KeyWaiter):
@@ -148,7 +165,7 @@ class PeerOutput(Writer):
         """
         self.acknowledge(encode(job.handle), instead)
         if job.state is RESERVING and self._held:
-            self.engine.wait_for_key(job, _HeldHandle(self, self._held[-1], encode))
+            self.engine.wait_for_key(job, _HeldHandle(self, self._held[-1], job, encode))
 
     def write_handle(self, job: LiveJob, encode: Callable[[bytes], bytes]) -> None:
         """As `write`, with an answer that contains the handle of a foreground job.
@@ -180,6 +197,9 @@ class PeerOutput(Writer):
     def commit_ended(self, ticket: int, failed: bool) -> None:
         """Send the acknowledgements that waited for this ticket, or what is to be sent instead of them."""
         ended = [held for held in self._held if held.ticket <= ticket]
+        for held in ended:
+            if held.keys_left and not failed:  # another server is being asked
+                held.ticket = _NO_COMMIT
         self._held = [held for held in self._held if held.ticket > ticket]
         for held in ended:
             if failed:

@@ -57,10 +57,7 @@ class ClusterState(EngineState):
 
     def confirm(self, job: LiveJob) -> None:
         """The key of a job is its own: it may run."""
-        waiters = self._key_waiters.pop(job.id, ())
-        self._revived.pop(job.id, None)
-        for waiter in waiters:
-            waiter.key_free()
+        self.end_key_wait(job.id)
         if job.state is not RESERVING:
             return
         function = self.functions[job.function]
@@ -75,6 +72,12 @@ class ClusterState(EngineState):
         else:
             enter(job, QUEUED)
             self._enqueue(function, job)
+
+    def end_key_wait(self, id: int) -> None:
+        """The key of a job is its own; or the job has ended before that was known."""
+        self._revived.pop(id, None)
+        for waiter in self._key_waiters.pop(id, ()):
+            waiter.key_free()
 
     def cede(self, job: LiveJob, handle: bytes) -> None:
         """Another server has a job with this unique key, with that handle: it stands for this one.
@@ -114,6 +117,8 @@ class ClusterState(EngineState):
     def reserve_again(self, job: LiveJob) -> None:
         """Another server has had the key of a job, and cannot be reached: ask the store again."""
         if job.state is not RESERVING or self.jobs.get(job.id) is not job:
+            if self.jobs.get(job.id) is None:
+                self.end_key_wait(job.id)
             return
         if job.background:
             self.journal.accepted(job)

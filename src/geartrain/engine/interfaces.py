@@ -90,7 +90,7 @@ class KeyWaiter:
         raise NotImplementedError
 
     def key_free(self) -> None:
-        """The job that was submitted has the key."""
+        """The job that was submitted has the key; or it was retracted, and is a background job no longer."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -299,6 +299,7 @@ class Committer(GatheringJournal):
         for id in [*writing.reserving, *ceded]:
             job = engine.jobs.get(id)
             if job is None:
+                engine.end_key_wait(id)
                 continue
             twin = ceded.get(id)
             if twin is None:

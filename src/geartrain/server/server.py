@@ -204,7 +204,7 @@ class Server:
                 if peer_door is not None:
                     self._cluster.peers = LinkedServers(peer_door)
                     if self._committer is not None:
-                        self._committer.on_twin = mirrors.handler(peer_door.mirrors)
+                        self._committer.on_twin = mirrors.handler(peer_door.mirrors, peer_door.key_holders)
                     self._link_others(peer_door)
                     self._link_admin(self._cluster, peer_door)
                 await self._cluster.serve(options.link(self._settings, self._doors.addresses))

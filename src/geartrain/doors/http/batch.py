@@ -53,6 +53,9 @@ async def submit(request: ApiRequest) -> Response:
     accepted = sum(isinstance(outcome, SubmittedHandle) for outcome in outcomes)
     if accepted:
         await request.context.tick_loop.durable()
+    for outcome in outcomes:
+        if isinstance(outcome, SubmittedHandle):
+            await outcome.settled()
     items = [_item(outcome) for outcome in outcomes]
     return api.json(SubmittedBatch(items, accepted, len(items) - accepted))
 

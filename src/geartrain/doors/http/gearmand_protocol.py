@@ -76,6 +76,7 @@ async def _submit_background(
     submitted = SubmittedHandle(context.tick_loop.engine, job)
     try:
         await context.tick_loop.durable()
+        await submitted.settled()
     except NotDurableError as error:
         raise Refusal("unavailable", str(error), _ERROR) from None
     return _response(submitted.handle, "JOB_CREATED")

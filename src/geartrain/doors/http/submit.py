@@ -60,6 +60,7 @@ async def submit(request: ApiRequest) -> Response:
     try:
         if submission.background:
             await tick_loop.durable()
+            await submitted.settled()
         handle = submitted.handle
         if watcher is None:
             if handle != job.handle:  # another server has a job with this unique key

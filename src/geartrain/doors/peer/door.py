@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, cast
 from geartrain.address import Address
 from geartrain.doors import door
 from geartrain.doors.peer.connection import PeerConnection
+from geartrain.doors.peer.key_holders import KeyHolders
 from geartrain.doors.peer.link import PeerLink
 from geartrain.doors.peer.mirrors import Mirrors
 from geartrain.doors.peer.offers import Offers
@@ -72,6 +73,7 @@ class PeerDoor(door.Door):
         self.hearers: dict[str, Hearer] = {}  # by what may be told
         self.on_link: list[Callable[[PeerLink], None]] = []  # called when a link has a new connection
         self.mirrors = Mirrors(self)
+        self.key_holders = KeyHolders(self)
         self._others: dict[int, OtherServer] = {}  # that live
         self._gone: set[int] = set()
         self._dials: dict[int, asyncio.Task[None]] = {}  # by node
@@ -122,10 +124,12 @@ class PeerDoor(door.Door):
 
     def link_to(self, id: int) -> PeerLink | None:
         """The link to the server that gave out an id; to any other one, which can find its home, if that is gone."""
+        return self.link_to_giver(id) or next((link for link in self.links.values() if link.is_open), None)
+
+    def link_to_giver(self, id: int) -> PeerLink | None:
+        """The link to the server that gave out an id, which has the job as long as it lives."""
         link = self.links.get(id >> _NODE_BITS)
-        if link is not None and link.is_open:
-            return link
-        return next((link for link in self.links.values() if link.is_open), None)
+        return link if link is not None and link.is_open else None
 
     def _is_linked(self, node: int) -> bool:
         link = self.links.get(node)
@@ -192,6 +196,7 @@ class PeerDoor(door.Door):
             if timer is not None:
                 timer.cancel()
         self.mirrors.close()
+        self.key_holders.close()
         for task in [*self._dials.values(), *self._answers]:
             task.cancel()
         super().close()

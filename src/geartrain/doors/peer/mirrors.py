@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from geartrain.doors.peer.key_holders import KeyHolders
 from geartrain.doors.peer.link import PeerLink
 from geartrain.doors.peer.mirror import EVENT, Event, Mirror
 from geartrain.doors.peer.mirror_feeds import SUBMIT, UNWATCH, WATCH, MirrorFeeds, MovedSubmission
@@ -255,17 +256,20 @@ def _replaces(job: LiveJob) -> bool:
     return job.door == failed_attempts.DOOR
 
 
-def handler(mirrors: Mirrors) -> Callable[[LiveJob, Any], bool]:
-    """What the committer calls when another server's job has the key of one; whether the submission moves there.
+def handler(mirrors: Mirrors, holders: KeyHolders) -> Callable[[LiveJob, Any], bool]:
+    """What the committer calls when another server's job has the key of one; whether it is taken care of.
 
-    It does if clients wait for it, or if it has to replace the other job. Else the other job simply stands for it.
+    The submission moves to that server if clients wait for it, or if it has to replace the other job. Else the other
+    job stands for it, unless that has just ended.
     """
 
-    def move(job: LiveJob, twin: Any) -> bool:
-        engine = mirrors.engine
-        moves = not engine.is_revived(job) and _replaces(job) if job.background else bool(job.watchers)
+    def settle(job: LiveJob, twin: Any) -> bool:
+        is_revived = mirrors.engine.is_revived(job)
+        if job.background and not is_revived and not _replaces(job):
+            return job.state is RESERVING and holders.ask(job, twin.id, twin.handle)
+        moves = not is_revived if job.background else bool(job.watchers)
         if moves:
             mirrors.join(job, twin.id, twin.handle)
         return moves
 
-    return move
+    return settle
