@@ -21,7 +21,7 @@ ARGUMENTS = (
     "--disable-sync",
 )
 WIDE = {"width": 1360, "height": 860}
-PATIENCE = 15_000  # milliseconds; a passing test never waits so long
+PATIENCE = 60_000  # milliseconds; a passing test never waits so long
 
 Visit = Callable[..., "Page"]
 

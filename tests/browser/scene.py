@@ -39,7 +39,7 @@ def api(url: str, path: str, body: Any = None, method: str | None = None) -> Any
     """The JSON of a path of the API."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(f"{url}/api/v1/{path}", data, {"Content-Type": "application/json"}, method=method)
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         text = answer.read()
     return json.loads(text) if text else None
 

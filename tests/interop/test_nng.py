@@ -222,7 +222,7 @@ def nngcat(spawn: Spawn, url: str, message: bytes, folder: Path) -> process.Proc
     """One request, whose reply is printed in hexadecimal."""
     file = folder / "message"
     file.write_bytes(message)
-    return spawn("nngcat", "--req0", f"--dial={url}", f"--file={file}", "--hex", "--recv-timeout=15")
+    return spawn("nngcat", "--req0", f"--dial={url}", f"--file={file}", "--hex", "--recv-timeout=60")
 
 
 def printed(cat: process.Process) -> bytes:

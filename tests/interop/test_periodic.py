@@ -255,7 +255,7 @@ class TestWorker:
 
     def test_several_at_once(self, client: Client, worker: Worker, version: str, name: str) -> None:
         names = [f"{name}-{number}" for number in range(3)]
-        waits = [client.begin("run", f"{version}-gate", each, timeout=15) for each in names]
+        waits = [client.begin("run", f"{version}-gate", each, timeout=60) for each in names]
         for each in names:
             worker.ran("gate", each)
         for each in reversed(names):
@@ -318,7 +318,7 @@ def test_broadcast_reaches_every_version(
     deadline = time.monotonic() + PATIENCE
     for turn in itertools.count(1):
         for version in VERSIONS:  # whoever has just run a job has asked for more with its other slots
-            client.ask("run", f"{version}-echo", f"{name}-echo-{turn}", timeout=15)
+            client.ask("run", f"{version}-echo", f"{name}-echo-{turn}", timeout=60)
         client.ask("submit", "everywhere", f"{name}-{turn}")
         seen = [{event["name"] for event in worker.events if event.get("ran") == "everywhere"} for worker in workers]
         if set.intersection(*seen):
@@ -333,7 +333,7 @@ def test_the_worker_of_an_older_release(
     """0.2.1 takes any answer to its grab for a job."""
     client, worker = dial("1.0.0"), hire("0.2.1")
     for number in range(6):
-        assert client.ask("run", "0.2.1-echo", f"{name}-{number}", workload="hello", timeout=15) == "R:hello"
+        assert client.ask("run", "0.2.1-echo", f"{name}-{number}", workload="hello", timeout=60) == "R:hello"
     client.ask("submit", "0.2.1-twice_later", name)
     assert [worker.ran("twice_later", name, time)["count"] for time in (1, 2, 3)] == [0, 1, 2]
     client.wait_until_done("0.2.1-twice_later")
@@ -343,7 +343,7 @@ def test_the_worker_of_an_older_release(
 def test_streaming(dial: Callable[[str], Client], hire: Callable[[str], Worker], name: str) -> None:
     """Each step is seen by the client before the next: what this client has not read when more comes, it drops."""
     client, worker = dial("1.0.0"), hire("1.0.0")
-    number = client.begin("stream", "1.0.0-parts", name, timeout=15)
+    number = client.begin("stream", "1.0.0-parts", name, timeout=60)
     worker.ran("parts", name)
     for part in ("one", "two"):
         assert client.ask("ping", "") is True

@@ -62,12 +62,12 @@ def test_redis_py_pipeline(monkey: int, fn: str, protocol: int, transaction: boo
 def test_redis_py_subscriber(monkey: int, protocol: int) -> None:
     with redis.Redis(port=monkey, protocol=protocol) as client, client.pubsub() as subscriber:
         subscriber.subscribe("channel:s")
-        assert subscriber.get_message(timeout=5)["type"] == "subscribe"
+        assert subscriber.get_message(timeout=60)["type"] == "subscribe"
         assert client.publish("channel:s", "hello") == 1
-        assert subscriber.get_message(timeout=5)["data"] == b"hello"
+        assert subscriber.get_message(timeout=60)["data"] == b"hello"
         subscriber.ping()
         subscriber.unsubscribe()
-        kinds = [subscriber.get_message(timeout=5) for _ in range(2)]
+        kinds = [subscriber.get_message(timeout=60) for _ in range(2)]
         assert [message["type"] for message in kinds if message][-1] == "unsubscribe"
 
 
@@ -109,7 +109,7 @@ def test_redis_cli(monkey: int, options: list[str]) -> None:
         "nonsense",
     ]
     command = [redis_server.program("redis-cli"), "-p", str(monkey), *options]
-    said = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, timeout=20, check=True)
+    said = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, timeout=60, check=True)
     first, number, *rest = said.stdout.splitlines()
     assert first == "PONG"
     assert int(number) > 0

@@ -12,7 +12,7 @@ from geartrain.app.worker_options import WorkerOptions
 from geartrain.client import control
 from tests.support import serving
 
-SECONDS = 30  # no answer takes so long
+SECONDS = 60  # no answer takes so long
 
 
 def run(scenario: Coroutine[Any, Any, None]) -> None:

@@ -17,7 +17,7 @@ from tests.support.protocol_ends import async_test
 CARRIERS = ("gearman", "periodic", "gearmonkey", "http")
 OTHERS = ("danga", "memodb+tcp")
 WRONG = "gt_wrong-wrong-wrong-wrong"
-SECONDS = 30
+SECONDS = 60
 
 
 class Place:

@@ -22,7 +22,7 @@ def real_program() -> str:
 
 def real_options() -> dict[str, tuple[str, bool]]:
     """What `gearmand --help` lists: short name and whether it takes an argument, by long name."""
-    answer = subprocess.run([real_program(), "--help"], capture_output=True, text=True, timeout=20)
+    answer = subprocess.run([real_program(), "--help"], capture_output=True, text=True, timeout=60)
     lines = filter(None, map(HELP_LINE.match, answer.stdout.splitlines()))
     return {line["boxed"] or line["long"]: (line["short"] or "", line["arg"] is not None) for line in lines}
 
@@ -87,7 +87,7 @@ def test_table_has_every_option_of_the_real_program() -> None:
 def test_same_verdict_as_the_real_program(words: list[str]) -> None:
     """Both only check their arguments; the exit code is what a script sees."""
     common = ["--check-args"] if "--check-args" not in words else []
-    real = subprocess.run([real_program(), *common, *words], capture_output=True, text=True, timeout=20)
+    real = subprocess.run([real_program(), *common, *words], capture_output=True, text=True, timeout=60)
     try:
         values = gearmand.read_options([*common, *words])
         gearmand._level(values)

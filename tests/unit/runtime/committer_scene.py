@@ -18,7 +18,7 @@ from geartrain.store.contract import COMMITTED, Batch, CommitOutcome, Quota, Ret
 from geartrain.store.sqlite import SqliteStore
 from tests.contract.stores.factories import ids
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 NOW = 1_800_000_000.0
 
 

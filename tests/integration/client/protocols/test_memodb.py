@@ -164,7 +164,7 @@ def _pynng_worker(url: str, service: str, ready: Callable[[], None]) -> None:
     """One job, then it says goodbye."""
     import pynng
 
-    with pynng.Req0(dial=url, recv_timeout=20_000) as socket:
+    with pynng.Req0(dial=url, recv_timeout=60_000) as socket:
         socket.send(cbor2.dumps(["memo01", 1, b"", [service]]))
         ready()
         while True:
@@ -182,7 +182,7 @@ def _pynng_worker(url: str, service: str, ready: Callable[[], None]) -> None:
 def _pynng_client(url: str, service: str, payload: bytes) -> bytes:
     import pynng
 
-    with pynng.Req0(dial=url, recv_timeout=20_000) as socket:
+    with pynng.Req0(dial=url, recv_timeout=60_000) as socket:
         socket.send(cbor2.dumps(["memo01", 2, b"", service, 40_000]) + payload)
         reply = bytes(socket.recv())
     header = cbor2.dumps(["memo01", RESULT, b""])
