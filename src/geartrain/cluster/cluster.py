@@ -8,10 +8,10 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from geartrain.cluster import liveness
+from geartrain.cluster import liveness, rescue
 from geartrain.cluster.membership import REAL, Environment, Membership, Sight
 from geartrain.cluster.membership_thread import MembershipLoop, MembershipThread
 from geartrain.cluster.peers import Peers
@@ -161,6 +161,11 @@ class Cluster:
                 await asyncio.sleep(poll)
                 self._looks.hurry()
                 poll *= _JOIN_POLL_GROWTH
+
+    async def rescue(self, unwritten: Sequence[tuple[object, ...]]) -> None:
+        """Submit those of these jobs again that the database has lost; after `join`."""
+        await rescue.submit_again(unwritten, self._store, self._committer, self._tick_loop)
+        await self._settle()
 
     async def serve(self, link: str) -> None:
         """Tell the others that this server can be reached there."""

@@ -88,6 +88,8 @@ class Committer(GatheringJournal):
         self.prunes = True  # whether this server removes old records
         self.on_renewed: Callable[[], None] | None = None  # called after each commit
         self.on_fenced: Callable[[], None] | None = None  # called when others have taken this server for dead
+        # Rows of the jobs that it had then, if the store has lost some of its commits.
+        self.unwritten: list[tuple[object, ...]] = []
         # Called with a job and another server's job with the same unique key; whether it takes care of the first one.
         self.on_twin: Callable[[LiveJob, contract.Twin], bool] | None = None
         self._committed_at = 0.0  # when the last batch was handed to the thread, by the loop's clock
@@ -258,6 +260,8 @@ class Committer(GatheringJournal):
         writing = self._writing
         batch = writing.batch
         if isinstance(failure, FencedError) and self.on_fenced is not None:
+            if failure.has_lost:
+                self.unwritten = self._acknowledged_jobs(writing)
             self._end()
             self.on_fenced()
             return
@@ -282,6 +286,13 @@ class Committer(GatheringJournal):
             self._undo(writing, failure)
         self._durability.end_commit(failure is not None)
         self._submit_batch()
+
+    def _acknowledged_jobs(self, writing: _Writing) -> list[tuple[object, ...]]:
+        """Rows of all jobs whose submitters were told that the server has them."""
+        engine = self._engine
+        others = {job.id for job in (*writing.accepted, *self._accepted)} | engine.borrowed.keys()
+        tables = (engine.jobs.values(), engine.dead.values())
+        return [contract.row(job) for table in tables for job in table if job.background and job.id not in others]
 
     def _forget_uncommitted(self, batch: contract.Batch) -> None:
         """The store has this batch now."""

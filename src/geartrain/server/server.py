@@ -72,8 +72,15 @@ _log = logging.getLogger("geartrain.server")
 class Server:
     """One server from start to stop; use it once. It is the doors' `ProcessControl`."""
 
-    def __init__(self, settings: Settings, log: Log, user: pwd.struct_passwd | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        log: Log,
+        user: pwd.struct_passwd | None = None,
+        unwritten: Sequence[tuple[object, ...]] = (),
+    ) -> None:
         self._settings = settings
+        self._unwritten = unwritten  # of the server that was here before and was fenced, see `cluster/rescue.py`
         store_url = settings.store or url.default_url(os.environ)
         self._store_url = url.shown(store_url)
         self._store = url.create_store(store_url, options.result_limits(settings), options.member(settings))
@@ -91,6 +98,11 @@ class Server:
         self._tls = ServerTls(settings, settings.listen or default_addresses(tls=bool(settings.tls_certificate)))
         self._draining = False
         self._serving = False
+
+    @property
+    def unwritten(self) -> Sequence[tuple[object, ...]]:
+        """Rows of jobs that the store may have lost, of a server that was fenced before it could write them again."""
+        return self._committer.unwritten if self._committer is not None else ()
 
     @property
     def log_level_name(self) -> str:
@@ -192,6 +204,8 @@ class Server:
             self._committer.start(self._tick_loop)
         if self._cluster is not None:
             await self._cluster.join(self._stopped)
+            if self._unwritten and not self._stopped.is_set():
+                await self._cluster.rescue(self._unwritten)
 
     async def _serve(self, ready: Ready) -> None:
         await restore.end_expired(self._tick_loop)

@@ -55,7 +55,7 @@ class CommitNumbers:
         A commit that is whole writes all jobs, so the database may be of any time.
         """
         if state in (FENCED, LEFT):
-            raise FencedError(f"node {self.node} was fenced by another server")
+            raise FencedError(f"node {self.node} was fenced by another server", has_lost=counter < self.last)
         if counter < self.last and not is_whole:
             raise WentBackError(f"the last commit that the database has is {counter}, not {self.last}")
         return counter == self.current

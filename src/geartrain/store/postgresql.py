@@ -360,10 +360,18 @@ class PostgresqlStore:
         if not isinstance(error, psycopg.Error) or is_lost(error) or isinstance(error, _CONFLICTS):
             return
         if error.sqlstate == IS_FENCED:
-            raise FencedError(f"node {self.node} was fenced by another server") from None
+            raise FencedError(f"node {self.node} was fenced by another server", self._has_lost_commits()) from None
         if error.sqlstate == IS_COMMITTED:
             return  # `_settled` finds out
         raise StoreError(f"cannot write {self.target.shown}: {describe(error)}") from None
+
+    def _has_lost_commits(self) -> bool:
+        """Whether the database lacks commits of this server that it has acknowledged."""
+        try:
+            counter = self._nodes.counter(self._connected(), self.node)
+        except (psycopg.Error, StoreError):
+            return False
+        return counter is not None and counter[0] < self._numbers.last
 
     def _give_up(self, plan: Plan | None, error: Exception) -> None:
         if plan is not None and plan.sent is not None:

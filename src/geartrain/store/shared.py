@@ -27,7 +27,14 @@ STATES: Final = {SERVING: "serving", LEFT: "left", FENCED: "fenced", JOINING: "j
 
 
 class FencedError(StoreError):
-    """Others have taken this server for dead, and have its jobs: it must forget everything and begin anew."""
+    """Others have taken this server for dead, and have its jobs: it must forget everything and begin anew.
+
+    If the database has lost commits of this server before, the others have what is left of its jobs.
+    """
+
+    def __init__(self, text: str, has_lost: bool = False) -> None:
+        super().__init__(text)
+        self.has_lost = has_lost
 
 
 class WentBackError(StoreError):

@@ -115,6 +115,23 @@ def test_a_server_that_was_fenced_answers_nobody_and_writes_nothing(play: Play) 
     play(story)
 
 
+@pytest.mark.parametrize("has_lost", [False, True])
+def test_a_fenced_server_keeps_its_jobs_only_if_the_store_has_lost_some(play: Play, has_lost: bool) -> None:
+    async def story(s: Scene) -> None:
+        share(s)
+        fenced = []
+        s.committer.on_fenced = lambda: fenced.append(True)
+        connection, wire = s.connect()
+        acknowledged = s.submit(connection, b"one ")
+        await s.until(lambda: wire.heard == [b"one "])
+        s.store.failures = [FencedError("fenced", has_lost)]
+        s.submit(connection, b"two ")
+        await s.until(lambda: fenced == [True])
+        assert [row[0] for row in s.committer.unwritten] == ([acknowledged.id] if has_lost else [])
+
+    play(story)
+
+
 def test_all_jobs_are_written_again_to_a_store_that_went_back(play: Play) -> None:
     async def story(s: Scene) -> None:
         share(s)

@@ -66,12 +66,14 @@ def serve(
             _log.info("option has no effect", extra={"fields": {"option": option, "why": reason}})
         try:
             with asyncio.Runner(loop_factory=eventloop.best().factory) as runner:
+                unwritten: Sequence[tuple[object, ...]] = ()
                 while True:
-                    server = Server(settings, output, user)
+                    server = Server(settings, output, user, unwritten)
                     runner.run(server.run(ready))
                     if not server.starts_anew:
                         break
                     user = None  # it has become that user already
+                    unwritten = server.unwritten
         except GeartrainError as error:
             if output.target != log.STDERR:  # the command prints the error to stderr
                 _log.critical("start failed", extra={"fields": {"why": error}})
