@@ -20,24 +20,23 @@ import dataclasses
 import itertools
 import math
 import weakref
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, ParamSpec, Self, TypeVar
 
 from geartrain.app import lifespan, retry
 from geartrain.app.app import App
 from geartrain.app.call import Call
 from geartrain.app.dependencies import Provider
+from geartrain.app.in_memory_jobs import FINISHED, Submitted, UnknownJob, shown_arguments
 from geartrain.app.in_memory_limits import InMemoryLimits
-from geartrain.app.in_memory_workflows import InMemoryMember, InMemoryWorkflow, UnknownWorkflow
+from geartrain.app.in_memory_workflows import InMemoryWorkflow, UnknownWorkflow
 from geartrain.app.node import WorkflowNode
 from geartrain.app.runner import TaskRunner
 from geartrain.app.schedules import TaskSchedule
 from geartrain.app.task import Task
 from geartrain.app.threads import DaemonThreads
 from geartrain.app.transport import SubmittedJob, SubmittedWorkflow, Transport
-from geartrain.client.job_events import Completed, Data, Event, Failed, Progressed, Warned
-from geartrain.client.order import Status
-from geartrain.errors import ExpiredError, JobFailedError, JobTimeoutError, ResultGoneError
+from geartrain.client.job_events import Completed, Failed
 from geartrain.model import JobState
 
 __all__ = ["Clock", "InMemory", "Submitted"]
@@ -45,7 +44,6 @@ __all__ = ["Clock", "InMemory", "Submitted"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_FINISHED: Final = frozenset({JobState.DONE, JobState.FAILED, JobState.CANCELLED, JobState.DEAD, JobState.EXPIRED})
 # A task that submits itself would be drained forever.
 _MOST_RUNS: Final = 10_000
 
@@ -70,150 +68,6 @@ class Clock:
         if seconds < 0:
             raise ValueError("the clock cannot go back")
         self.now += seconds
-
-
-@dataclasses.dataclass(eq=False)
-class Submitted(InMemoryMember):
-    """A submitted call: its state, attempts and result."""
-
-    memory: "InMemory"
-    submission: Call[Any]
-    payload: bytes
-    number: int
-    state: JobState = JobState.QUEUED
-    tries: int = 0  # attempts so far
-    due: float = 0.0
-    returned: bytes = b""
-    reason: str = ""  # of the last failure
-    trace: str = ""  # its traceback
-    logged: str = ""  # by its attempts, with the option `keep_logs`
-    news: list[Event] = dataclasses.field(default_factory=list)
-    workflow: InMemoryWorkflow | None = None
-
-    def __repr__(self) -> str:
-        return f"{self.task.name}({_shown(self.arguments)}) {self.state.name.lower()}"
-
-    @property
-    def task(self) -> Task[Any, Any]:
-        return self.submission.task
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The arguments by name, with defaults."""
-        return self.task.parameters.named(self.submission.args, self.submission.kwargs)
-
-    # The submitter's side
-
-    @property
-    def handle(self) -> bytes:
-        return f"memory:{self.number}".encode()
-
-    @property
-    def server(self) -> str:
-        return "memory"
-
-    async def result(self, timeout: float | None) -> bytes:
-        if not self.submission.background:
-            await self.memory.run_until(self)
-        if self.state is JobState.DONE:
-            return self.returned
-        if self.state not in _FINISHED:
-            raise JobTimeoutError(f"{self!r}: not finished; `await memory.drain()` runs all tasks that are due")
-        error = ExpiredError if self.state is JobState.EXPIRED else JobFailedError
-        raise error(f"{self!r}: {self.reason}", self.reason, data=self.reason.encode())
-
-    async def status(self) -> Status:
-        progress = next((event for event in reversed(self.news) if isinstance(event, Progressed)), None)
-        numbers = (progress.numerator, progress.denominator) if progress is not None else (0.0, 0.0)
-        known, running = self.state not in _FINISHED, self.state is JobState.RUNNING
-        return Status(known, running, *numbers, self.state.name.lower(), self.trace or self.reason)
-
-    async def log(self) -> str:
-        return self.logged
-
-    async def cancel(self) -> bool:
-        if self.state in _FINISHED:
-            return False
-        self.end(JobState.CANCELLED, "cancelled")
-        return True
-
-    async def events(self) -> AsyncIterator[Event]:
-        await self.memory.run_until(self)
-        for event in self.news:
-            yield event
-
-    # The memory's side
-
-    def end(self, state: JobState, reason: str = "") -> None:
-        """It has ended; the jobs that wait for it go on, or are cancelled too."""
-        self.state, self.reason = state, reason
-        if self.workflow is not None:
-            self.workflow.ended(self)
-
-    def block(self) -> None:
-        """Wait for other jobs of the workflow, as a new job."""
-        self.state, self.due, self.tries, self.reason, self.trace = JobState.BLOCKED, math.inf, 0, "", ""
-        self.memory.wait_for_turn(self)
-
-    def release(self) -> None:
-        """All that it waited for has ended."""
-        self.due = max(self.submission.run_at, self.memory.clock.now)
-        self.state = JobState.SCHEDULED if self.due > self.memory.clock.now else JobState.QUEUED
-
-    # The running task's side
-
-    async def parent_results(self, place: int, parents: Sequence[int]) -> Sequence[bytes | JobFailedError]:
-        assert self.workflow is not None
-        return self.workflow.results(parents)
-
-    @property
-    def revoked(self) -> bool:
-        return self.state is JobState.CANCELLED
-
-    def progress(self, numerator: float, denominator: float) -> None:
-        self.news.append(Progressed(numerator, denominator))
-
-    def data(self, data: bytes) -> None:
-        self.news.append(Data(data))
-
-    def warn(self, data: bytes) -> None:
-        self.news.append(Warned(data))
-
-    @property
-    def attempt(self) -> int:
-        return self.tries
-
-
-class UnknownJob(SubmittedJob):
-    """What a program gets for a handle that no submission has."""
-
-    __slots__ = ("_handle",)
-
-    def __init__(self, handle: bytes) -> None:
-        self._handle = handle
-
-    @property
-    def handle(self) -> bytes:
-        return self._handle
-
-    @property
-    def server(self) -> str:
-        return "memory"
-
-    async def result(self, timeout: float | None) -> bytes:
-        raise ResultGoneError(f"there is no job {self._handle.decode('utf-8', 'replace')}")
-
-    async def status(self) -> Status:
-        return Status(False)
-
-    async def log(self) -> str:
-        return ""
-
-    async def cancel(self) -> bool:
-        return False
-
-    async def events(self) -> AsyncIterator[Event]:
-        yield Completed(await self.result(None))
 
 
 class InMemory(Transport):
@@ -319,7 +173,7 @@ class InMemory(Transport):
         arguments = task.parameters.named(args, kwargs)
         submissions = [job for job in self.of(task) if job.arguments == arguments]
         if not submissions:
-            raise AssertionError(f"{task.name}({_shown(arguments)}) was not submitted; {self._summary(task)}")
+            raise AssertionError(f"{task.name}({shown_arguments(arguments)}) was not submitted; {self._summary(task)}")
         return submissions[-1]
 
     def assert_not_submitted(self, task: Task[P, R]) -> None:
@@ -365,7 +219,7 @@ class InMemory(Transport):
     async def run_until(self, job: Submitted) -> None:
         """Run tasks, and let time pass if needed, until this one is finished."""
         for _ in range(_MOST_RUNS):
-            if job.state in _FINISHED:
+            if job.state in FINISHED:
                 return
             if job.state is JobState.RUNNING:
                 raise AssertionError(f"{job!r} waits for its own result")
@@ -384,11 +238,11 @@ class InMemory(Transport):
 
     def _next_job(self) -> Submitted | None:
         for job in self._waiting:
-            if 0 < job.submission.expires_at <= self.clock.now and job.state not in _FINISHED:
+            if 0 < job.submission.expires_at <= self.clock.now and job.state not in FINISHED:
                 reason = "expired: no worker was free for it in time"
                 job.news.append(Failed(reason, state="expired"))
                 job.end(JobState.EXPIRED, reason)
-        self._waiting = [job for job in self._waiting if job.state not in _FINISHED]
+        self._waiting = [job for job in self._waiting if job.state not in FINISHED]
         chosen = self._limits.choose(self._waiting, self.clock.now)
         if chosen is not None:
             self._waiting.remove(chosen)
@@ -435,7 +289,7 @@ class InMemory(Transport):
 
     def _run_schedule(self, schedule: TaskSchedule) -> None:
         last = self._last_run.get(schedule.name)
-        if schedule.unique and last is not None and last.state not in _FINISHED:
+        if schedule.unique and last is not None and last.state not in FINISHED:
             return
         call = schedule.call
         if schedule.expires:
@@ -498,10 +352,6 @@ class InMemory(Transport):
             return None
         for other in self.submitted:
             same = other.task.name == call.task.name and other.submission.unique == call.unique
-            if same and other.state not in _FINISHED:
+            if same and other.state not in FINISHED:
                 return other
         return None
-
-
-def _shown(arguments: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in arguments.items())
