@@ -152,20 +152,30 @@ class PeerOutput(Writer):
         """
         ticket = self.tick_loop.durability.ticket(self)
         if ticket:
-            number = self._sent + len(self.out)
-            if not self._held or self._held[-1].ticket != ticket:
-                self._held.append(HeldOutput(ticket, number))
-            self._held[-1].acknowledgements.append((number, instead))
+            self._hold(ticket, instead)
         self.write(data)
+
+    def _hold(self, ticket: int, instead: bytes) -> HeldOutput:
+        """Hold the acknowledgement that is written next, with others that wait for the same commit."""
+        number = self._sent + len(self.out)
+        if not self._held or self._held[-1].ticket != ticket or ticket == _NO_COMMIT:
+            self._held.append(HeldOutput(ticket, number))
+        held = self._held[-1]
+        held.acknowledgements.append((number, instead))
+        return held
 
     def acknowledge_job(self, job: LiveJob, encode: Callable[[bytes], bytes], instead: bytes) -> None:
         """As `acknowledge`, with an answer that contains the handle of the job.
 
         If another server of the cluster has a job with its unique key, the answer contains the handle of that one.
         """
-        self.acknowledge(encode(job.handle), instead)
-        if job.state is RESERVING and self._held:
-            self.engine.wait_for_key(job, _HeldHandle(self, self._held[-1], job, encode))
+        if job.state is not RESERVING:
+            self.acknowledge(encode(job.handle), instead)
+            return
+        # Without a ticket, the store has answered, and another server is being asked.
+        held = self._hold(self.tick_loop.durability.ticket(self) or _NO_COMMIT, instead)
+        self.engine.wait_for_key(job, _HeldHandle(self, held, job, encode))
+        self.write(encode(job.handle))
 
     def write_handle(self, job: LiveJob, encode: Callable[[bytes], bytes]) -> None:
         """As `write`, with an answer that contains the handle of a foreground job.

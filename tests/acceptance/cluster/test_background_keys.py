@@ -69,11 +69,15 @@ def test_time_of_the_new_job_is_kept(linked: Pair) -> None:
 
 
 def test_home_that_does_not_answer_keeps_its_keys(linked: Pair) -> None:
+    """Those who submit the same key meanwhile wait for the answer as well."""
     one, two = linked
-    with Peer(one.port) as first, Peer(two.port) as second:
+    with Peer(one.port) as first, Peer(two.port) as second, Peer(two.port) as third:
         handle = first.submit(FUNCTION, b"key", kind=Kind.SUBMIT_JOB_BG)
         one.signal(signal.SIGSTOP)
         try:
-            assert second.submit(FUNCTION, b"key", kind=Kind.SUBMIT_JOB_BG) == handle
+            second.send(Kind.SUBMIT_JOB_BG, FUNCTION, b"key", b"")
+            third.submit(b"other", kind=Kind.SUBMIT_JOB_BG)  # the store has answered
+            assert third.submit(FUNCTION, b"key", kind=Kind.SUBMIT_JOB_BG) == handle
+            assert second.body(Kind.JOB_CREATED) == handle
         finally:
             one.signal(signal.SIGCONT)
