@@ -307,7 +307,7 @@ class Committer(GatheringJournal):
         """Queue the jobs whose keys are free, and drop those whose keys other servers have."""
         engine = self._engine
         ceded = outcome.twins
-        for id in [*writing.reserving, *ceded]:
+        for id in dict.fromkeys([*writing.reserving, *ceded]):
             job = engine.jobs.get(id)
             if job is None:
                 engine.end_key_wait(id)

@@ -8,7 +8,9 @@ import pytest
 
 from geartrain.doors.connection import Connection
 from geartrain.engine.job import LiveJob
+from geartrain.errors import StoreError
 from geartrain.model import JobState
+from geartrain.runtime.submitted_handle import SubmittedHandle
 from geartrain.store.contract import CommitOutcome, Twin
 from geartrain.store.shared import FencedError, WentBackError
 from tests.contract.stores.factories import ids
@@ -175,5 +177,57 @@ def test_values_are_older_than_a_version_unless_this_server_saved_them_later(pla
         await s.idle()
         assert [s.committer.is_older("order.f", version) for version in (4, 5)] == [False, True]
         assert s.committer.is_older("order.g", 0)
+
+    play(story)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_acknowledgement_waits_while_the_home_of_the_key_is_asked(play: Play, fails: bool) -> None:
+    """The store is asked again, because the other job has just ended; that commit may fail."""
+
+    async def story(s: Scene) -> None:
+        share(s)
+        asked: list[LiveJob] = []
+
+        def ask(job: LiveJob, twin: Twin) -> bool:
+            asked.append(job)
+            return True
+
+        s.committer.on_twin = ask
+        connection, wire = s.connect()
+        other, other_wire = s.connect()
+        s.store.hold()
+        job = submit(s, connection, b"key")
+        s.store.outcomes = [CommitOutcome({job.id: TWIN})]
+        s.store.let_all()
+        await s.until(lambda: asked == [job])
+        await s.tick_loop.durable()
+        assert submit(s, other, b"key") is job
+        connection.write(b"later")
+        s.submit(other, b"another ")
+        await s.tick_loop.durable()
+        assert (wire.heard, other_wire.heard) == ([], [])
+        s.store.failures = [StoreError("the disk is full")] if fails else []
+        s.engine.reserve_again(job)
+        await s.until(lambda: bool(wire.heard and other_wire.heard))
+        word = b"no;" if fails else job.handle + b";"
+        assert (wire.heard, other_wire.heard) == ([word + b"later"], [word + b"another "])
+
+    play(story)
+
+
+def test_job_that_is_cancelled_before_its_key_is_known_is_acknowledged(play: Play) -> None:
+    async def story(s: Scene) -> None:
+        share(s)
+        connection, wire = s.connect()
+        s.store.hold()
+        job = submit(s, connection, b"key")
+        submitted = SubmittedHandle(s.engine, job)
+        await s.writing()
+        s.engine.cancel(job)
+        s.store.let_all()
+        await s.until(lambda: wire.heard == [job.handle + b";"])
+        await submitted.settled()
+        assert submitted.handle == job.handle
 
     play(story)
