@@ -86,7 +86,7 @@ class ClientVerbs(BlockedJobs):
                 return existing
         if function.has_limits:
             limit = function.limits[priority]
-            if limit and function.total >= limit:
+            if limit and function.total + function.elsewhere >= limit:
                 raise QueueFullError(f"the queue of {name.decode('utf-8', 'replace')!r} is full ({limit} jobs)")
         if usage is not None:
             usage.check(1, len(payload) + JOB_BYTES)

@@ -23,6 +23,7 @@ class Function:
         "broadcast",
         "distant_crews",
         "distant_workers",
+        "elsewhere",
         "ended_before",
         "flow",
         "full",
@@ -55,6 +56,7 @@ class Function:
         self.flow: FunctionFlow | None = None  # how many jobs may run, and how often; None: no limits
         self.has_limits = False  # whether any of `limits` is set
         self.limits = (UNLIMITED, UNLIMITED, UNLIMITED)  # by the priority of a new job
+        self.elsewhere = 0  # how many jobs other servers have, which count for `limits`
         self.idle_crews: LinkedList[IdleCrew] = LinkedList()  # crews that may have idle workers
         self.distant_crews: LinkedList[IdleCrew] = LinkedList()  # the same, of other servers
         self.workers = 0  # how many workers offer it

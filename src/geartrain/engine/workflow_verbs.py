@@ -198,7 +198,7 @@ class WorkflowVerbs(ClientVerbs):
             return
         for priority in {node.priority for node in nodes if node.function == name}:
             limit = function.limits[priority]
-            if limit and function.total + count > limit:
+            if limit and function.total + function.elsewhere + count > limit:
                 shown = name.decode("utf-8", "replace")
                 raise QueueFullError(f"the queue of {shown!r} has no room for {count} jobs more ({limit} jobs)")
 

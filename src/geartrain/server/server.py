@@ -52,6 +52,7 @@ from geartrain.server.peers import LinkedServers
 from geartrain.server.process import pid_file, privileges, signals
 from geartrain.server.process.log import Log
 from geartrain.server.process.systemd import Notifier
+from geartrain.server.queue_lengths import QueueLengths
 from geartrain.server.stored_locks import StoredLocks
 from geartrain.server.tls import ServerTls
 from geartrain.server.users import UserSources
@@ -90,7 +91,7 @@ class Server:
         self._stopped = asyncio.Event()
         self._committer: Committer | None = None  # of a durable store
         self._cluster: Cluster | None = None  # of a store that several servers share
-        self._gossip: StatusGossip | None = None  # with other servers
+        self._gossip: list[StatusGossip | QueueLengths] = []  # with other servers
         self.is_fenced = False  # others have taken this server for dead
         self.starts_anew = False  # after that, because nobody wants it to stop
         sources = UserSources(settings.users_file, settings.settings_file)
@@ -248,7 +249,7 @@ class Server:
         EventRelay(door, self._admin.events)
         others = OtherServersStatus(linked.names)
         gearman = self._doors.gearman_door
-        self._gossip = StatusGossip(door, gearman, others)
+        self._gossip = [StatusGossip(door, gearman, others), QueueLengths(door)]
         if gearman is not None and self._settings.cluster_status == "cluster":
             gearman.others = others
 
@@ -404,8 +405,8 @@ class Server:
         self._engine.journal = Journal()
         self._engine.timers.clear()
         self._tick_loop.others.close()
-        if self._gossip is not None:
-            self._gossip.close()
+        for gossip in self._gossip:
+            gossip.close()
         if self._control is not None:
             await self._control.close()
         self._doors.close()
