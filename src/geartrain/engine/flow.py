@@ -135,9 +135,10 @@ class FlowControl(WorkerWaking):
             at_limit = 0 < flow.partition_max_running <= partition.running
             if flow.partition_interval:
                 partition.next_at = max(partition.next_at, now) + flow.partition_interval
-                at_limit = at_limit or partition.next_at - flow.partition_spare > now
-            if at_limit or partition.held:
-                self._check_partition(function, partitions, partition, flow.limits)
+                if at_limit or partition.held or partition.next_at - flow.partition_spare > now:
+                    self._check_partition(function, partitions, partition, flow.limits)
+            elif at_limit and not partition.held:
+                partitions.hold(partition)
 
     def count_end(self, function: Function, flow: FunctionFlow, job: LiveJob) -> None:
         """A job of a limited function no longer runs; it is counted no more."""
@@ -146,9 +147,14 @@ class FlowControl(WorkerWaking):
         partitions = function.partitions
         if partitions is not None and partitions.is_limited:
             partition = partitions.get(job.partition)
-            partition.running -= 1
-            if partition.held or not (partition.running or partition.queued):
-                self._check_partition(function, partitions, partition, flow.limits)
+            running = partition.running = partition.running - 1
+            if flow.partition_interval:
+                if partition.held or not (running or partition.queued):
+                    self._check_partition(function, partitions, partition, flow.limits)
+            elif not (running or partition.queued):
+                partitions.forget(partition)
+            elif partition.held and running < flow.partition_max_running:
+                self._release_partition(function, partitions, partition)
 
     def check_removed(self, function: Function, flow: FunctionFlow, job: LiveJob) -> None:
         """A queued job of a limited function is gone: its partition may have no jobs left."""
@@ -200,9 +206,13 @@ class FlowControl(WorkerWaking):
         if held and not partition.held:
             partitions.hold(partition)
         elif partition.held and not held:
-            partitions.release(partition)
-            if not function.resting:
-                self._assign_again(function)
+            self._release_partition(function, partitions, partition)
+
+    def _release_partition(self, function: Function, partitions: Partitions, partition: Partition) -> None:
+        """A partition is below its limit again."""
+        partitions.release(partition)
+        if not function.resting:
+            self._assign_again(function)
 
     def _await(self, at: float, function: Function, partition: Partition | None) -> None:
         self._awaited_number += 1

@@ -144,16 +144,16 @@ class Partitions:
     def hold(self, partition: Partition) -> None:
         """A partition is at its limit: it leaves the rings."""
         partition.held = True
-        for queue, lane in zip(self._queues, partition.lanes, strict=True):
+        for priority, lane in enumerate(partition.lanes):
             if lane is not None and lane.in_turn:
-                self._leave(queue, lane)
+                self._leave(self._queues[priority], lane)
 
     def release(self, partition: Partition) -> None:
         """A partition is below its limit again: its turn comes after the others."""
         partition.held = False
-        for queue, lane in zip(self._queues, partition.lanes, strict=True):
+        for priority, lane in enumerate(partition.lanes):
             if lane is not None:
-                self._join(queue, lane)
+                self._join(self._queues[priority], lane)
 
     def forget(self, partition: Partition) -> None:
         """Remove a partition that has no jobs."""
