@@ -4,7 +4,15 @@ from tests.crash.conftest import Start
 from tests.support.http_peer import Peer
 
 HTTP = ("--listen", "http://127.0.0.1:0")
-LIMITS = {"max_running": 3, "max_running_per_partition": 1, "rate": "100/s", "burst": 50}
+LIMITS = {
+    "max_running": 3,
+    "max_running_per_partition": 1,
+    "rate": "100/s",
+    "burst": 50,
+    "rate_per_partition": "100/s",
+    "burst_per_partition": 20,
+    "partition_from_unique": ":",
+}
 
 
 def test_limits_and_partitions(start: Start) -> None:
@@ -12,8 +20,8 @@ def test_limits_and_partitions(start: Start) -> None:
         peer = Peer(server.urls[1])
         assert peer.call("PATCH", "/functions/f/limits", LIMITS).status == 200
         for number in range(3):
-            for partition in ("a", "b"):
-                peer.submit("f", f"{partition}{number}", partition=partition)
+            peer.submit("f", f"a{number}", partition="a")
+            peer.submit("f", f"b{number}", unique=f"b:{number}")
         worker = peer.worker("f")
         assert [worker.claim()["payload"] for _ in range(2)] == ["a0", "b0"]
         server.kill()

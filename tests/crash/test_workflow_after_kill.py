@@ -7,6 +7,7 @@ import contextlib
 import http.client
 import random
 import threading
+import time
 
 import pytest
 
@@ -81,6 +82,12 @@ def test_a_callback_runs_once_after_all_members(start: Start, members: int, work
 def test_a_workflow_is_there_as_a_whole_or_not_at_all(start: Start, members: int, workflows: int, seed: int) -> None:
     chance = random.Random(seed)
     whole = 0
+    with start(*HTTP) as server:
+        peer = Peer(server.urls[1])
+        began = time.monotonic()
+        handle = peer.post("/workflows", body(members))["handle"]
+        longest = 1.5 * (time.monotonic() - began)
+        assert peer.call("POST", f"/jobs/{handle}/cancel").status == 200
     for _ in range(workflows * 3):
         with start(*HTTP) as server:
             peer = Peer(server.urls[1])
@@ -88,7 +95,7 @@ def test_a_workflow_is_there_as_a_whole_or_not_at_all(start: Start, members: int
             acknowledged: list[str] = []
             sending = threading.Thread(target=_submit, args=(peer, members, acknowledged))
             sending.start()
-            threading.Event().wait(chance.uniform(0.0, 0.15))
+            threading.Event().wait(chance.uniform(0.0, longest))
             server.kill()
             sending.join()
         with start(*HTTP) as server:
