@@ -91,6 +91,23 @@ def test_take_screenshots_of_a_workflow(visit: Visit) -> None:
                 page.goto("about:blank")
 
 
+def test_take_a_screenshot_of_limits(visit: Visit) -> None:
+    """A tenant with many jobs beside one with few, at their limits."""
+    IMAGES.mkdir(exist_ok=True)
+    with serve() as (_, url, port), worker(port, b"invoices") as peer, worker(port, b"invoices") as another:
+        limits = {"max_running": 10, "max_running_per_partition": 1, "rate": "100/m", "burst": 20}
+        api(url, "functions/invoices/limits", limits, "PATCH")
+        for tenant, count in (("acme", 480), ("bits", 10)):
+            jobs = [{"function": "invoices", "payload": f"{tenant} {n}", "partition": tenant} for n in range(count)]
+            api(url, "jobs/batch", {"jobs": jobs})
+        assert [peer.grab().data, another.grab().data] == [b"acme 0", b"bits 0"]
+        page = visit(f"{url}/#/functions/invoices", viewport={"width": 1280, "height": 720}, color_scheme="light")
+        shows(page, ".tile", "10 at once")
+        page.get_by_role("button", name="Concurrency").click()
+        shows(page, "dialog", "Jobs that run at once")
+        page.screenshot(path=IMAGES / "limits-light.png")
+
+
 def _wait_for_rates(page: Page) -> None:
     """Wait for a second sample, from which the page computes rates."""
     until = page.evaluate("performance.now() + 6000")
