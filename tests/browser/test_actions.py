@@ -152,11 +152,11 @@ def test_a_function_is_limited(busy: Scene, visit: Visit) -> None:
 
 def test_the_running_jobs_of_a_function_are_limited(busy: Scene, visit: Visit, errors: PageErrors) -> None:
     errors.expected = ("400",)
-    page = visit(f"{busy.url}/#/functions/tenants")
-    with Peer(busy.gearman) as client:
+    with Peer(busy.gearman) as client:  # before the page asks for a function that there would not be
         client.send(Kind.SUBMIT_JOB_BG, b"tenants", b"acme:1", b"one")
         client.send(Kind.SUBMIT_JOB_BG, b"tenants", b"acme:2", b"two")
         handles = [client.packet()[1] for _ in range(2)]
+    page = visit(f"{busy.url}/#/functions/tenants")
     page.get_by_role("button", name="Concurrency").click()
     page.get_by_label("Jobs that run at once").fill("1")
     page.get_by_label("Starts, such as 100/m").fill("often")
