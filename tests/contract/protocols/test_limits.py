@@ -100,3 +100,31 @@ async def test_a_rate_lets_the_next_job_start_in_time(target: Target, urls: Urls
         assert await asyncio.to_thread(waits_for, urls, second) == "the next start that the rate allows (rate)"
         limit(urls, function, rate="100/s")
         assert await taken_turns(worker, 1) == [b"2"]
+
+
+@at_geartrain
+@async_test
+async def test_a_burst_lets_several_start_at_once(target: Target, urls: Urls) -> None:
+    function = new_name()
+    limit(urls, function, rate="1/h", burst=2)
+    *_, third = submit(urls, function, "1", "2", "3")
+    async with connected_worker(urls[target.scheme], function) as worker:
+        assert await taken_turns(worker, 2) == [b"1", b"2"]
+        assert await asyncio.to_thread(waits_for, urls, third) == "the next start that the rate allows (rate)"
+        limit(urls, function, rate="100/s")
+        assert await taken_turns(worker, 1) == [b"3"]
+
+
+@at_geartrain
+@async_test
+async def test_the_rate_of_a_partition_stops_no_other(target: Target, urls: Urls) -> None:
+    function = new_name()
+    limit(urls, function, rate_per_partition="1/h", burst_per_partition=2)
+    *_, third = submit(urls, function, "a1", "a2", "a3", partition="a")
+    submit(urls, function, "b1", partition="b")
+    async with connected_worker(urls[target.scheme], function) as worker:
+        assert await taken_turns(worker, 3) == [b"a1", b"b1", b"a2"]
+        reason = await asyncio.to_thread(waits_for, urls, third)
+        assert reason == "the next start that the rate of its partition allows (rate_per_partition)"
+        limit(urls, function, rate_per_partition="100/s")
+        assert await taken_turns(worker, 1) == [b"a3"]
