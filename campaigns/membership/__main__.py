@@ -7,53 +7,43 @@
     python -m campaigns.membership --seed 7 --only 4711          one of them
     python -m campaigns.membership --mutant lapses-late          break something, and see it found
     python -m campaigns.membership --schedules 1000000 --seed 7 --notes run.json   go on where an earlier run was ended
+    python -m campaigns.membership --schedules 1000000 --processes 2     the same schedules, shared out
 
 The exit code is 1 if a rule was broken.
 """
 
 import argparse
-import gc
 import logging
 import math
 import random
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from campaigns.membership.mutants import MUTANTS
 from campaigns.membership.notes import Notes
-from campaigns.membership.schedule import HEALTHY, Mutant, Schedule
+from campaigns.membership.parts import Size, parts
+from campaigns.membership.schedule import HEALTHY, Mutant
 from campaigns.membership.totals import Totals
-from campaigns.membership.world import FaultError
 from geartrain import compiled
 
 SCHEDULES: Final = 10_000
 _PROGRESS_SECONDS: Final = 10.0
 _NOTE_SECONDS: Final = 60.0
-_COLLECT_EVERY: Final = 50  # schedules: their objects refer to each other
-
-
-class Size(NamedTuple):
-    """Of the clusters."""
-
-    nodes: int = 0  # two to four at random
-    episodes: int = 0  # a few faults
-
-    def words(self) -> str:
-        return f"--nodes {self.nodes}" + (f" --episodes {self.episodes}" if self.episodes else "")
 
 
 def run(
-    numbers: Iterable[int],
+    numbers: Sequence[int],
     seed: int,
     size: Size,
     mutant: Mutant,
     totals: Totals,
     seconds: float = math.inf,
     note: Callable[[int], None] | None = None,
+    processes: int = 1,
 ) -> bool:
     """Run schedules until one breaks a rule, or the time is over; whether none broke one.
 
@@ -62,37 +52,22 @@ def run(
     shown = time.monotonic()
     end = shown + seconds
     pause = _PROGRESS_SECONDS if note is None else _NOTE_SECONDS
-    number = -1
-    gc.collect()
-    gc.freeze()  # what is there already would be looked at in every collection
-    gc.disable()
-    try:
-        for number in numbers:
-            if time.monotonic() > end:
-                number -= 1
-                break
-            schedule = Schedule(f"{seed}/{number}", size.nodes, mutant, size.episodes)
-            try:
-                schedule.run()
-            except FaultError as fault:
-                print(f"FAULT in schedule {number} of seed {seed}: {fault}")
-                print(f"  faults: {schedule.counts}; lease {schedule.lease:g} s")
-                print(f"  repeat: python -m campaigns.membership --seed {seed} {size.words()} --only {number}")
+    following = numbers[0] if numbers else 0
+    with parts(numbers, seed, size, mutant, processes) as results:
+        while time.monotonic() <= end and (result := next(results, None)) is not None:
+            part, done = result
+            totals.join(part.sums)
+            if part.fault:
+                print(part.fault)
                 return False
-            finally:
-                totals.add(schedule)
-            if totals.schedules % _COLLECT_EVERY == 0 or size.nodes > _COLLECT_EVERY:
-                gc.collect()
+            following = done[-1] + 1
             if time.monotonic() - shown > pause:
                 shown = time.monotonic()
                 print(totals.progress(), file=sys.stderr, flush=True)
                 if note is not None:
-                    note(number + 1)
-        if note is not None:
-            note(number + 1)
-    finally:
-        gc.enable()
-        gc.unfreeze()
+                    note(following)
+    if note is not None:
+        note(following)
     return True
 
 
@@ -107,6 +82,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--notes", type=Path, metavar="FILE", help="keep the sums there once a minute, and go on from there"
     )
+    parser.add_argument("--processes", type=int, default=1, help="share the schedules out to so many")
     parser.add_argument("--mutant", choices=sorted(MUTANTS), help="break this on purpose")
     options = parser.parse_args(words)
     seed = random.SystemRandom().randrange(2**32) if options.seed is None else options.seed
@@ -119,7 +95,9 @@ def main(words: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # shells let their background processes ignore it
     mutant = MUTANTS.get(options.mutant, HEALTHY)
     try:
-        is_faultless = run(numbers, seed, size, mutant, totals, options.seconds, notes.write if notes else None)
+        is_faultless = run(
+            numbers, seed, size, mutant, totals, options.seconds, notes.write if notes else None, options.processes
+        )
     except KeyboardInterrupt:
         print("interrupted")
         is_faultless = True

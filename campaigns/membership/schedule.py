@@ -288,7 +288,7 @@ class Schedule:
         """Let it happen; a FaultError if a rule is broken, or if it does not settle."""
         for place in list(self.places):
             delay = self.chance.uniform(0.0, _START_BEATS) * self.beat
-            self.world.after(delay, lambda place=place: self.start(place))  # type: ignore[misc]
+            self.world.after(delay, lambda place=place: self.start(place))
         begin, end = self._fault_times()
         for _ in range(self._faults):
             self.world.after(self.chance.uniform(begin, end), self._episode if self.has_episodes else self._fault)

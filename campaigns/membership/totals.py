@@ -6,8 +6,8 @@ import time
 from campaigns.membership.schedule import Schedule
 
 
-class Totals:
-    """Of a run, and of earlier parts of it."""
+class Sums:
+    """Over some schedules."""
 
     def __init__(self) -> None:
         self.schedules = 0  # whole clusters
@@ -15,8 +15,6 @@ class Totals:
         self.servers = 0
         self.steps = 0
         self.simulated = 0.0  # seconds
-        self.seconds = 0.0  # of earlier parts
-        self._began = time.monotonic()
         self.faults: collections.Counter[str] = collections.Counter()
         self.counts: collections.Counter[str] = collections.Counter()
 
@@ -35,6 +33,25 @@ class Totals:
         self.counts["runs of schedules"] += audit.runs
         self.counts["assigned after a suspension"] += audit.excused
         self.counts["commits in doubt"] += schedule.in_doubt
+
+    def join(self, other: "Sums") -> None:
+        """Add the sums over other schedules."""
+        self.schedules += other.schedules
+        self.episodes += other.episodes
+        self.servers += other.servers
+        self.steps += other.steps
+        self.simulated += other.simulated
+        self.faults.update(other.faults)
+        self.counts.update(other.counts)
+
+
+class Totals(Sums):
+    """Of a run, and of earlier parts of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds = 0.0  # of earlier parts
+        self._began = time.monotonic()
 
     def elapsed(self) -> float:
         return self.seconds + time.monotonic() - self._began

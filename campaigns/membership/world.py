@@ -1,11 +1,10 @@
 """Simulated time: events in the order of their times, machines with clocks of their own, and an event loop on them."""
 
 import asyncio
-import heapq
 import random
 from collections import deque
 from collections.abc import Callable, Coroutine
-from contextvars import Context
+from heapq import heappop, heappush
 from typing import Any, Final, TypeVar, cast
 
 T = TypeVar("T")
@@ -29,34 +28,37 @@ class World:
         self.steps = 0
         self.slowest = _LONGEST  # seconds that a slow message takes
         self.fault = ""  # the first rule that was broken
-        self._events: list[tuple[float, int, Callable[[], None], Machine | None]] = []
+        self._events: list[tuple[float, int, Callable[..., object], Machine | None, tuple[Any, ...]]] = []
         self._serial = 0
+        self._random = self.chance.random
 
-    def after(self, seconds: float, call: Callable[[], None], machine: "Machine | None" = None) -> None:
+    def after(
+        self, seconds: float, call: Callable[..., object], machine: "Machine | None" = None, *args: object
+    ) -> None:
         """Call it then; with a machine, only while that one is up, and not before it goes on."""
-        self._serial += 1
-        heapq.heappush(self._events, (self.now + seconds, self._serial, call, machine))
+        self._serial = serial = self._serial + 1
+        heappush(self._events, (self.now + seconds, serial, call, machine, args))
 
     def delay(self) -> float:
         """How long a message takes."""
-        draw = self.chance.random()
+        draw = self._random()
         if draw < _SLOW_SHARE:
             return self.slowest * draw / _SLOW_SHARE
-        return _SHORTEST + (_LONGEST - _SHORTEST) * draw**3
+        return _SHORTEST + (_LONGEST - _SHORTEST) * draw * draw * draw
 
     def run(self, until: float) -> None:
         """Let everything happen that happens before this time."""
         events = self._events
         while events and events[0][0] <= until:
-            self.now, _, call, machine = heapq.heappop(events)
+            self.now, _, call, machine, args = heappop(events)
             if machine is not None:
                 if not machine.is_up:
                     continue
                 if machine.paused_until > self.now:
-                    self.after(machine.paused_until - self.now, call, machine)
+                    self.after(machine.paused_until - self.now, call, machine, *args)
                     continue
             self.steps += 1
-            call()
+            call(*args)
             if self.fault:
                 raise FaultError(self.fault)
         self.now = until
@@ -107,44 +109,34 @@ class Machine:
 
 
 class Call:
-    """A call that may be cancelled: what asyncio calls a handle."""
+    """A call at a time that may be cancelled: what asyncio calls a handle."""
 
-    __slots__ = ("args", "callback", "context", "is_cancelled", "when")
+    __slots__ = ("args", "callback", "is_cancelled", "when")
 
-    def __init__(
-        self, callback: Callable[..., object], args: tuple[Any, ...], when: float = 0.0, context: Context | None = None
-    ) -> None:
+    def __init__(self, callback: Callable[..., object], args: tuple[Any, ...], when: float) -> None:
         self.callback = callback
         self.args = args
         self.when = when
-        self.context = context
         self.is_cancelled = False
 
     def cancel(self) -> None:
         self.is_cancelled = True
 
-    def run(self) -> None:
-        if self.is_cancelled:
-            return
-        if self.context is None:
-            self.callback(*self.args)
-        else:
-            self.context.run(self.callback, *self.args)
-
 
 class SimulatedLoop:
-    """As much of an event loop as a server without connections needs. Its time is that of its machine."""
+    """As much of an event loop as a server without connections needs. Its time is that of its machine.
+
+    Nothing that it calls has variables of a context, so there are none.
+    """
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._world = machine.world
-        self._ready: deque[Call] = deque()
+        self._ready: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._is_running = False
         self._last_arrival = 0.0  # of a call from a thread: they keep their order
         self.is_closed_for_good = False
-
-    def time(self) -> float:
-        return self._machine.monotonic()
+        self.time = machine.monotonic
 
     def get_debug(self) -> bool:
         return False
@@ -173,42 +165,41 @@ class SimulatedLoop:
         task._log_destroy_pending = False  # type: ignore[attr-defined]  # it may end with its process
         return task
 
-    def call_soon(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> Any:
-        call = Call(callback, args, 0.0, context)
-        self._ready.append(call)
+    def call_soon(self, callback: Callable[..., object], *args: Any, context: object = None) -> None:
+        """Nobody cancels such a call."""
+        self._ready.append((callback, args))
         if not self._is_running and len(self._ready) == 1:
             self._world.after(0.0, self.run_ready, self._machine)
-        return call
 
-    def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> Any:
+    def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> None:
         """From a thread, whose machine may stop before the loop comes to it."""
-        call = Call(callback, args, 0.0, context)
         world = self._world
-        self._last_arrival = max(self._last_arrival, world.now + world.delay())
-        world.after(self._last_arrival - world.now, lambda: self.run(call.run), self._machine)
-        return call
+        arrival = world.now + world.delay()
+        if arrival < self._last_arrival:
+            arrival = self._last_arrival
+        self._last_arrival = arrival
+        world.after(arrival - world.now, self.run, self._machine, callback, *args)
 
-    def call_later(
-        self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
-    ) -> Any:
-        return self.call_at(self.time() + delay, callback, *args, context=context)
+    def call_later(self, delay: float, callback: Callable[..., object], *args: Any, context: object = None) -> Call:
+        return self.call_at(self.time() + delay, callback, *args)
 
-    def call_at(self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None) -> Any:
-        call = Call(callback, args, when, context)
+    def call_at(self, when: float, callback: Callable[..., object], *args: Any, context: object = None) -> Call:
+        call = Call(callback, args, when)
         self._await_time(call)
         return call
 
     def _await_time(self, call: Call) -> None:
-        seconds = max(call.when - self.time(), 0.0) / self._machine.rate
-        self._world.after(seconds, lambda: self._time_has_come(call), self._machine)
+        seconds = call.when - self.time()
+        self._world.after(seconds / self._machine.rate if seconds > 0.0 else 0.0, self._come, self._machine, call)
 
-    def _time_has_come(self, call: Call) -> None:
+    def _come(self, call: Call) -> None:
+        """The time of a call has come."""
         if call.is_cancelled:
             return
         if self.time() < call.when - 1e-6:  # the clock stood still meanwhile
             self._await_time(call)
             return
-        self.run(call.run)
+        self.run(call.callback, *call.args)
 
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> "asyncio.Future[T]":
         """Call it when a thread and the store come to it."""
@@ -228,17 +219,18 @@ class SimulatedLoop:
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         self._world.fail(f"exception in the event loop: {context}")
 
-    def run(self, call: Callable[[], object]) -> None:
+    def run(self, call: Callable[..., object], *args: Any) -> None:
         """Call it in the loop, and then all that is ready."""
         if self.is_closed_for_good:
             return
         self._is_running = True
         asyncio._set_running_loop(self.as_loop)
         try:
-            call()
+            call(*args)
             ready = self._ready
             while ready:
-                ready.popleft().run()
+                callback, its_args = ready.popleft()
+                callback(*its_args)
         finally:
             asyncio._set_running_loop(None)
             self._is_running = False

@@ -75,6 +75,16 @@ def test_a_run_that_was_ended_goes_on(tmp_path: Path, capsys: pytest.CaptureFixt
         campaign.main(["--seed", "8", "--notes", str(notes)])
 
 
+@pytest.mark.parametrize("words", [[], ["--mutant", "lapses-late"]], ids=["healthy", "broken"])
+def test_processes_share_out_the_same_schedules(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    words = ["--seed", str(SEED), "--schedules", "45", *words]
+    code = campaign.main(words)
+    alone = capsys.readouterr().out.splitlines()
+    assert campaign.main([*words, "--processes", "2"]) == code
+    shared = capsys.readouterr().out.splitlines()
+    assert shared[:-3] + shared[-2:] == alone[:-3] + alone[-2:], "all but the seconds"
+
+
 def test_notes_name_the_next_schedule_when_the_time_is_over() -> None:
     noted: list[int] = []
     arguments = (SEED, campaign.Size(), HEALTHY, Totals())
