@@ -314,7 +314,7 @@ class SimulatedStore:
         return self._network.reaches(self._machine)
 
     def _require_contact(self) -> None:
-        if not self.is_reached:
+        if not self._network.reaches(self._machine):
             raise StoreError("the database does not answer")
 
 

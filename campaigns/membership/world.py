@@ -137,6 +137,7 @@ class SimulatedLoop:
         self._last_arrival = 0.0  # of a call from a thread: they keep their order
         self.is_closed_for_good = False
         self.time = machine.monotonic
+        self.as_loop = cast(asyncio.AbstractEventLoop, self)  # for those who ask for a whole one
 
     def get_debug(self) -> bool:
         return False
@@ -151,11 +152,6 @@ class SimulatedLoop:
         """Call nothing any more: the process has ended."""
         self.is_closed_for_good = True
         self._ready.clear()
-
-    @property
-    def as_loop(self) -> asyncio.AbstractEventLoop:
-        """For those who ask for a whole one."""
-        return cast(asyncio.AbstractEventLoop, self)
 
     def create_future(self) -> "asyncio.Future[Any]":
         return asyncio.Future(loop=self.as_loop)
