@@ -17,17 +17,19 @@ from geartrain.errors import StoreError
 from geartrain.store.postgresql_nodes import standstill_seconds
 from geartrain.store.shared import Node
 
-LEASES: Final = (2.0, 5.0, 10.0, 20.0)
+LEASES: Final = (2.0, 2.0, 5.0, 5.0, 10.0, 20.0)  # the last has twice as many beats as the others
 _DRIFT: Final = 0.1  # clocks of machines differ by up to this share
 _WALL_STEP: Final = 3600.0
 _SLOW_LEASES: Final = 0.2  # that the slowest messages take
 _SERVERS: Final = (2, 2, 2, 2, 3, 3, 4)
 _FAULT_COUNTS: Final = (1, 1, 2, 2, 3, 5)
 _START_BEATS: Final = 2.0  # within which servers are started
-_FAULT_BEATS: Final = 6.0  # within which a single fault begins; several take more
+_FAULT_BEATS: Final = 4.0  # within which a single fault begins; several take more
 _MOST_APART: Final = 5  # faults; more of them are closer together
 _KEYS: Final = (b"", b"", b"", b"a", b"b")
 _LEASES_AWAY: Final = (0.05, 0.2, 0.2, 0.6, 0.8, 1.0, 1.2, 1.6)
+# A server that was killed refuses connections, so the others take over from it after two or three beats.
+_BEATS_DEAD: Final = (0.5, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 12.0)
 _RESTART_SECONDS: Final = 1.0  # a service manager's pause
 _NAME_POLL: Final = 0.1
 _SETTLE_LEASES: Final = 12.0
@@ -209,7 +211,14 @@ class Schedule:
 
     def _some_time(self) -> float:
         """Mostly around the lease, since that is where it matters."""
-        seconds = self.lease * self.chance.choice(_LEASES_AWAY) * self.chance.uniform(0.8, 1.2)
+        return self._about(self.lease * self.chance.choice(_LEASES_AWAY))
+
+    def _time_dead(self) -> float:
+        """Of a server that was killed: mostly around the moment at which the others notice."""
+        return self._about(self.beat * self.chance.choice(_BEATS_DEAD))
+
+    def _about(self, seconds: float) -> float:
+        seconds *= self.chance.uniform(0.8, 1.2)
         self._over_at = max(self._over_at, self.world.now + seconds)
         return seconds
 
@@ -223,13 +232,13 @@ class Schedule:
 
     def _kill(self, place: Place) -> None:
         self.crash(place)
-        self._start_after(place, self._some_time())
+        self._start_after(place, self._time_dead())
 
     def _kill_for_good(self, place: Place) -> None:
         """The machine is lost, and another one gets another name."""
         self.crash(place)
         place.name += "x"
-        self._start_after(place, self._some_time())
+        self._start_after(place, self._time_dead())
 
     def _stop(self, place: Place) -> None:
         server = place.server
