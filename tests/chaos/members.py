@@ -22,6 +22,7 @@ GRACE = 1.0  # seconds for which jobs stay with a server whose link is lost
 # What the log of a server says when others took it for dead, and what theirs say of it.
 FENCED = "fenced: other servers have taken over"
 FENCES = "server fenced, it has stood still  server={}"
+SILENT = "no sign of life"
 _JOINED = re.compile(r"joined the cluster .*\bnode=(\d+)")
 _NODE_BITS = 32  # of an id: the number of the node that gave it out is above them
 
@@ -51,6 +52,11 @@ class Member:
     def times_fenced(self) -> int:
         """In this life."""
         return 0 if self._server is None else self._server.stderr.count(FENCED)
+
+    @property
+    def times_deaf(self) -> int:
+        """How often it has dropped a link on which it heard nothing, in this life."""
+        return 0 if self._server is None else self._server.stderr.count(SILENT)
 
     def times_fencing(self, name: str) -> int:
         """How often it has fenced the server of this name, in this life."""

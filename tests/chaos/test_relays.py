@@ -70,6 +70,15 @@ def test_one_direction_is_held_and_the_other_one_passes(relays: LinkRelays) -> N
         assert two.recv(4, socket.MSG_WAITALL) == b"held"
 
 
+def test_a_server_that_does_not_answer_is_dialled_once_at_a_time(fleet: Fleet, relays: LinkRelays) -> None:
+    one, two = relays["one"], fleet.members[1]
+    before = one.dials
+    relays.hold("one", Direction.OUT)
+    wait_for(lambda: two.times_deaf >= 3, "it has dialled in vain twice")
+    dials = one.dials - before
+    assert dials <= two.times_deaf + 1, "each is dropped before the next one"
+
+
 def test_jobs_cross_again_when_links_are_restored(fleet: Fleet, relays: LinkRelays) -> None:
     relays.cut("one")
     assert relays.linked("one") == set()

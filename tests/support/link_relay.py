@@ -55,6 +55,7 @@ class LinkRelay:
     def __init__(self, name: str) -> None:
         self.name = name
         self.target = 0  # the port of the peer door
+        self.dials = 0  # connections that were passed on to it
         self.listener = socket.create_server((serving.HOST, 0))
 
     @property
@@ -137,7 +138,7 @@ class LinkRelays:
                 return
             with socket.create_connection((serving.HOST, relay.target), PATIENCE) as far:
                 connection = _Connection(name, near, relay.name, far)
-                if not self._admit(connection):
+                if not self._admit(relay, connection):
                     return
                 for end in (near, far):
                     end.settimeout(None)
@@ -146,12 +147,13 @@ class LinkRelays:
                 self._pass_on(connection, name, hello)
                 answers.join()
 
-    def _admit(self, connection: _Connection) -> bool:
+    def _admit(self, relay: LinkRelay, connection: _Connection) -> bool:
         with self._changed:
             if self._cut & connection.sockets.keys():
                 return False
             self._connections = [other for other in self._connections if other.is_open]
             self._connections.append(connection)
+            relay.dials += 1
             return True
 
     def _pass_on(self, connection: _Connection, sender: str, data: bytes = b"") -> None:

@@ -27,14 +27,14 @@ _MICRO: Final = 1_000_000
 class PeerConnection(Connection):
     """To or from another server of the cluster."""
 
-    def __init__(self, door: "PeerDoor", expected: int = 0) -> None:
+    def __init__(self, door: "PeerDoor", dialled: int = 0) -> None:
         super().__init__(door)
         self.peers = door
         self.reader = wire.Reader(_HANDSHAKE_LIMIT)
         self.count_input_of(self.reader)
         self.link: PeerLink | None = None  # from the end of the handshake on
         self.heard_at = door.tick_loop.loop.time()
-        self._expected = expected  # the node that was dialled; 0: the other side has dialled
+        self.dialled = dialled  # the node that was dialled; 0: the other side has dialled
         self._own_hello = door.hello(os.urandom(wire.NONCE_BYTES))
         self._hello: wire.Hello | None = None  # of the other side
 
@@ -88,10 +88,10 @@ class PeerConnection(Connection):
         if self._hello is None and isinstance(frame, wire.Hello):
             self._hello = frame
             self._check(frame)
-            digest = wire.proof(self.peers.options.secret, self._own_hello, frame, self._expected != 0)
+            digest = wire.proof(self.peers.options.secret, self._own_hello, frame, self.dialled != 0)
             self.write(wire.encode(wire.Proof(digest)))
         elif self._hello is not None and isinstance(frame, wire.Proof):
-            digest = wire.proof(self.peers.options.secret, self._hello, self._own_hello, self._expected == 0)
+            digest = wire.proof(self.peers.options.secret, self._hello, self._own_hello, self.dialled == 0)
             if not hmac.compare_digest(digest, frame.digest):
                 raise WireError("PROOF", "it does not know the secret of this cluster")
             self._open(self._hello)
@@ -101,8 +101,8 @@ class PeerConnection(Connection):
     def _check(self, hello: wire.Hello) -> None:
         if hello.magic != wire.MAGIC or hello.version < 1 or len(hello.nonce) != wire.NONCE_BYTES:
             raise WireError("HANDSHAKE", "it is not a server of a cluster")
-        if self._expected and hello.node != self._expected:
-            raise WireError("HANDSHAKE", f"node {self._expected} was expected there, and it is node {hello.node}")
+        if self.dialled and hello.node != self.dialled:
+            raise WireError("HANDSHAKE", f"node {self.dialled} was expected there, and it is node {hello.node}")
         if hello.node == self._own_hello.node or self.peers.is_gone(hello.node):
             raise WireError("HANDSHAKE", f"node {hello.node} is not a server of this cluster any more")
 

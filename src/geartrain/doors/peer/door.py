@@ -103,8 +103,10 @@ class PeerDoor(door.Door):
             self._gone.add(node)
             self._leave(node)
         self._others = living
+        greeted = self._greeted()
         for other in living.values():
-            if other.node < self.options.node and other.address is not None and not self._is_linked(other.node):
+            is_mine = other.node < self.options.node and other.node not in greeted
+            if is_mine and other.address is not None and not self._is_linked(other.node):
                 self._dial(other.node, other.address)
         if self._ping_timer is None and not self._closed:
             self._ping_timer = self.tick_loop.timers.call_later(_PING_SECONDS, self._ping)
@@ -130,6 +132,14 @@ class PeerDoor(door.Door):
         """The link to the server that gave out an id, which has the job as long as it lives."""
         link = self.links.get(id >> _NODE_BITS)
         return link if link is not None and link.is_open else None
+
+    def _greeted(self) -> set[int]:
+        """The servers that have accepted a connection, and have not answered on it yet: one that hangs never does."""
+        return {
+            connection.dialled
+            for connection in self.connections
+            if isinstance(connection, PeerConnection) and connection.link is None
+        }
 
     def _is_linked(self, node: int) -> bool:
         link = self.links.get(node)
