@@ -194,6 +194,31 @@ def test_partitions_without_jobs_are_forgotten(scene: LimitScene) -> None:
     assert partitions.by_name == {}
 
 
+@pytest.mark.parametrize("most", [1, 2])
+def test_partitions_that_only_ran_are_forgotten(scene: LimitScene, most: int) -> None:
+    """Whether their last job held them or not."""
+    scene.limit(FlowLimits(max_running_per_partition=most))
+    scene.submit(1, b"a")
+    (job,) = scene.claim_all()
+    partitions = scene.engine.functions[b"mail"].partitions
+    assert partitions is not None
+    assert list(partitions.by_name) == [b"a"]
+    scene.engine.complete(scene.worker, job, b"")
+    assert partitions.by_name == {}
+
+
+def test_a_lower_limit_of_partitions_lets_running_jobs_go_on(scene: LimitScene) -> None:
+    scene.limit(FlowLimits(max_running_per_partition=3))
+    scene.submit(5, b"a")
+    first, second, third = scene.claim_all()
+    scene.limit(FlowLimits(max_running_per_partition=1))
+    for job in (first, second):
+        scene.engine.complete(scene.worker, job, b"")
+        assert scene.payloads() == []
+    scene.engine.complete(scene.worker, third, b"")
+    assert scene.payloads() == [b"a3"]
+
+
 def test_a_rate(scene: LimitScene) -> None:
     scene.limit(FlowLimits(rate=Rate.parse("2/s")))
     scene.submit(5)
