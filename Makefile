@@ -104,9 +104,10 @@ $(VENV)/.installed-tests: pyproject.toml | $(BIN)/python
 	GEARTRAIN_PURE=1 $(PIP) install --editable '.[check,compile,docs,test]'
 	@touch $@ $(VENV)/.installed
 
+# GEARTRAIN_PURE=1 leaves no stamp: the next run without it compiles.
 $(VENV)/.compiled: setup.py $(SOURCES) | $(VENV)/.installed
 	$(BIN)/python setup.py --quiet build_ext --inplace
-	@touch $@
+	$(if $(filter-out 0 no false,$(GEARTRAIN_PURE)),,@touch $@)
 
 # A peer that cannot be installed does not stop the tests: they name it at their end.
 $(VENV)/.installed-peers: pyproject.toml tools/peers.py | $(VENV)/.installed-tests
