@@ -4,8 +4,9 @@ A server that lives commits at least once per beat, and every commit moves its c
 one has seen unmoved for a whole lease may be fenced by it. Only the observer's monotonic clock is used, so clocks of
 different machines need not agree, and no clock that is set can hurt.
 
-The observer must have been in contact with the store all that time. After an outage of the store every counter stands
-still, and nobody is to blame: observation begins anew.
+The observer must have been in contact with the store. After an outage of the store every counter stands still, and
+nobody is to blame: after a lease without a look, observation begins anew. A shorter gap between two looks counts as a
+quarter of a lease at most, so that others have time to commit after it. On a busy machine every look may be as late.
 """
 
 from collections.abc import Collection
@@ -14,7 +15,7 @@ from typing import Final
 from geartrain.store.shared import Node
 
 BEATS_PER_LEASE: Final = 10
-CONTACT_SHARE: Final = 0.25  # of the lease: a longer gap between two looks begins the observation anew
+CONTACT_SHARE: Final = 0.25  # of the lease, as which a gap between two looks counts at most
 LAPSE_SHARE: Final = 0.7  # of the lease: after that, a server that could not commit assigns no background jobs
 QUICK_BEATS: Final = 1.5  # for which a server must have stood still whose address refuses connections
 
@@ -53,10 +54,9 @@ class Liveness:
 
     def overdue(self, nodes: Collection[Node], now: float) -> list[Node]:
         """Look at the living nodes, and return those that have stood still for a lease."""
-        sightings = self._sightings
-        if now - self._contact > self._lease * CONTACT_SHARE:
-            sightings.clear()
+        self._bridge(now - self._contact)
         self._contact = now
+        sightings = self._sightings
         moved_before = now - self._beat
         late = []
         for node in nodes:
@@ -70,6 +70,14 @@ class Liveness:
             self._sightings = {node.id: sightings[node.id] for node in nodes}
         self.late = late
         return [node for node in late if self.still_for(node) >= self._lease]
+
+    def _bridge(self, gap: float) -> None:
+        """Nothing was seen for so many seconds: count them as if they were a usual gap, or forget what was seen."""
+        uncounted = gap - self._lease * CONTACT_SHARE
+        if gap > self._lease:
+            self._sightings.clear()
+        elif uncounted > 0.0:
+            self._sightings = {id: (batch, since + uncounted) for id, (batch, since) in self._sightings.items()}
 
     def still_for(self, node: Node) -> float:
         """For how many seconds the counter of a node was seen unmoved."""
