@@ -28,7 +28,11 @@ _AGAIN: Final = 1
 MOST_ARGUMENTS: Final = 1024 * 1024
 LONGEST_LINE: Final = 64 * 1024
 _LONGEST_NUMBER: Final = 20  # characters: a sign and 19 digits
-_STAR, _DOLLAR = b"*$"
+_STAR: Final = 42
+_DOLLAR: Final = 36
+_ZERO: Final = 48
+_CR: Final = 13
+_LF: Final = 10
 
 
 class SimpleString(NamedTuple):
@@ -68,6 +72,8 @@ Value = (
 )
 
 OK: Final = SimpleString(b"OK")
+_SHORT: Final = 256  # bytes of a string whose head is made already
+_SHORT_HEADS: Final = [b"$%d\r\n" % size for size in range(_SHORT)]
 NULL_ARRAY: Final = NullArray()
 
 
@@ -103,7 +109,7 @@ class Reader(PacketBuffer):
     def next(self) -> int:
         """COMMAND, or MORE; a WireError ends the stream."""
         while True:
-            result = self._argument() if self._left else self._head()
+            result = self._read_arguments() if self._left else self._head()
             if result != _AGAIN:
                 return result
 
@@ -112,6 +118,11 @@ class Reader(PacketBuffer):
         data, position = self.data, self._position
         if position >= len(data):
             return self._drained()
+        if data[position] == _STAR and position + 3 < len(data):
+            digit = data[position + 1] - _ZERO
+            if 0 < digit <= 9 and data[position + 2] == _CR and data[position + 3] == _LF:
+                self._begin(digit, 4)  # nearly every command has so few arguments
+                return _AGAIN
         counted = data[position] == _STAR
         end = data.find(b"\n", position)
         limit = _LONGEST_NUMBER if counted else LONGEST_LINE
@@ -131,12 +142,44 @@ class Reader(PacketBuffer):
         if count is None or count > MOST_ARGUMENTS:
             raise _error("invalid multibulk length")
         if count > 0:
-            self.arguments = []
-            self.commands_begun += 1
-            self._left = count
-            self._head_size = end + 1 - position
-            self._size = 0
+            self._position = position
+            self._begin(count, end + 1 - position)
         return _AGAIN
+
+    def _begin(self, count: int, head_size: int) -> None:
+        """A command with this number of arguments begins."""
+        self.arguments = []
+        self.commands_begun += 1
+        self._left = count
+        self._head_size = head_size
+        self._size = 0
+        self._position += head_size
+
+    def _read_arguments(self) -> int:
+        """The arguments that are left of a command."""
+        data, arguments, most = self.data, self.arguments, self._max_request
+        length, position, left, total = len(data), self._position, self._left, self._size
+        # Nearly every argument is shorter than 100 bytes, and is whole. Anything else is left to `_argument`.
+        while left and position + 4 < length and data[position] == _DOLLAR:
+            size = data[position + 1] - _ZERO
+            if not 0 <= size <= 9:
+                break
+            start = position + 4
+            if data[position + 2] != _CR:
+                digit = data[position + 2] - _ZERO
+                if not (0 <= digit <= 9 and data[position + 3] == _CR):
+                    break
+                size = 10 * size + digit
+                start = position + 5
+            end = start + size
+            if data[start - 1] != _LF or end + 2 > length or total + size > most:
+                break
+            arguments.append(data[start:end])
+            total += end - position
+            position = end + 2
+            left -= 1
+        self._position, self._left, self._size = position, left, total
+        return self._argument() if left else COMMAND
 
     def _argument(self) -> int:
         """The next argument of a command whose number of arguments is known."""
@@ -241,14 +284,31 @@ def request(*arguments: bytes) -> bytes:
 def encode(value: Value, version: int) -> bytes:
     """A reply in RESP 2 or 3."""
     if isinstance(value, bytes):
-        return b"$%d\r\n%b\r\n" % (len(value), value)
+        size = len(value)
+        if size < _SHORT:
+            return _SHORT_HEADS[size] + value + CRLF
+        return b"$%d\r\n%b\r\n" % (size, value)
     if isinstance(value, int):
         return b":%d\r\n" % value
+    if value is OK:
+        return b"+OK\r\n"
     if isinstance(value, SimpleString):
         return b"+%b\r\n" % value.text
     if value is None:
         return b"$-1\r\n" if version == 2 else b"_\r\n"
+    if isinstance(value, list):
+        return b"*%d\r\n" % len(value) + b"".join([encode(part, version) for part in value])
+    if isinstance(value, dict):
+        return _encode_pairs(value, version)
     return _encode_other(value, version)
+
+
+def _encode_pairs(pairs: dict[bytes, Value], version: int) -> bytes:
+    parts = [b"*%d\r\n" % (2 * len(pairs)) if version == 2 else b"%%%d\r\n" % len(pairs)]
+    for name, value in pairs.items():
+        parts.append(encode(name, version))
+        parts.append(encode(value, version))
+    return b"".join(parts)
 
 
 def _encode_other(
@@ -265,9 +325,7 @@ def _encode_other(
     if isinstance(value, NullArray):
         return b"*-1\r\n" if version == 2 else b"_\r\n"
     if isinstance(value, Mapping):
-        pairs = [encode(part, version) for pair in value.items() for part in pair]
-        head = b"*%d\r\n" % len(pairs) if version == 2 else b"%%%d\r\n" % (len(pairs) // 2)
-        return head + b"".join(pairs)
+        return _encode_pairs(dict(value), version)
     return b"*%d\r\n" % len(value) + b"".join([encode(part, version) for part in value])
 
 

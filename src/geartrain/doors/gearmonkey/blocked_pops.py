@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from geartrain.runtime.timers import DelayedCall
 
 ENDED: Final = b"OK"  # the value of a lock whose job has ended
+LONGEST_INPUT: Final = 64 * 1024  # bytes, of one that is sent with the id
 
 
 class BlockedPop:
@@ -37,7 +38,7 @@ class BlockedPop:
 
     @property
     def for_jobs(self) -> bool:
-        return any(key.kind is keys.Kind.QUEUE for key in self.keys)
+        return any(key.kind == keys.QUEUE for key in self.keys)
 
 
 def claim(connection: "GearmonkeyConnection", function: bytes, priority: int) -> LiveJob | None:
@@ -63,22 +64,40 @@ def claim_scheduled(connection: "GearmonkeyConnection", job: LiveJob) -> LiveJob
 
 def take(connection: "GearmonkeyConnection", key: keys.Key) -> bytes | None:
     """The value that a pop of this key returns now; None if it has to wait."""
-    if key.kind is keys.Kind.LOCK:
+    if key.kind == keys.LOCK:
         return ENDED if connection.jobs.has_ended(key) else None
-    if key.last == keys.SCHEDULED:
-        raise keys.WRONG_TYPE
-    job = claim(connection, key.function, keys.PRIORITIES[key.last])
+    job = _claim_from(connection, key)
     return b"%d" % job.id if job is not None else None
+
+
+def reply(connection: "GearmonkeyConnection", key: keys.Key) -> list[resp.Value] | None:
+    """The reply of a blocking pop, if it need not wait: key and value, and the input after CLIENT INPUT ON."""
+    if key.kind == keys.LOCK:
+        return [key.raw, ENDED] if connection.jobs.has_ended(key) else None
+    job = _claim_from(connection, key)
+    if job is None:
+        return None
+    number = b"%d" % job.id
+    if connection.wants_input and len(job.payload) <= LONGEST_INPUT:
+        return [key.raw, number, job.payload]
+    return [key.raw, number]
 
 
 def serve(pop: BlockedPop) -> bool:
     """Answer a pop, if there is a value for it."""
     for key in pop.keys:
-        value = take(pop.connection, key)
-        if value is not None:
-            pop.connection.answer_pop([key.raw, value])
+        found = reply(pop.connection, key)
+        if found is not None:
+            pop.connection.answer_pop(found)
             return True
     return False
+
+
+def _claim_from(connection: "GearmonkeyConnection", key: keys.Key) -> LiveJob | None:
+    """Assign the next job of a queue that is a list."""
+    if key.last == keys.SCHEDULED:
+        raise keys.WRONG_TYPE
+    return claim(connection, key.function, keys.PRIORITIES[key.last])
 
 
 class BlockedPops:
@@ -95,7 +114,7 @@ class BlockedPops:
         """Add a pop that waits; 0 seconds means without a timeout."""
         self.count += 1
         for key in pop.keys:
-            if key.kind is keys.Kind.LOCK:
+            if key.kind == keys.LOCK:
                 self._for_locks.setdefault((key.function, key.id), {})[pop] = None
                 self._listen(key, 1)
         if seconds:
@@ -109,7 +128,7 @@ class BlockedPops:
         self.count -= 1
         self.rechecked.pop(pop, None)
         for key in pop.keys:
-            lock = (key.function, key.id) if key.kind is keys.Kind.LOCK else None
+            lock = (key.function, key.id) if key.kind == keys.LOCK else None
             if lock in self._for_locks:
                 if self._for_locks[lock].pop(pop, pop) is None:
                     self._listen(key, -1)
@@ -132,7 +151,7 @@ class BlockedPops:
     def end_of(self, function: bytes, id: int) -> None:
         """The same for a job that another server may have."""
         for pop in list(self._for_locks.get((function, id), ())):
-            raw = next(key.raw for key in pop.keys if key.kind is keys.Kind.LOCK and key.id == id)
+            raw = next(key.raw for key in pop.keys if key.kind == keys.LOCK and key.id == id)
             pop.connection.answer_pop([raw, ENDED])
 
     def recheck(self) -> None:

@@ -16,8 +16,8 @@ _LONGEST_CHANNEL: Final = 1024  # bytes; the name of a function is shorter
 def publish(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """PUBLISH: the number of receivers."""
     key = _channel(arguments[1])
-    finish = channels.FINISH.fullmatch(arguments[2])
-    if finish is not None and connection.gearmonkey.ending:
+    finish = channels.FINISH.fullmatch(arguments[2]) if connection.gearmonkey.ending else None
+    if finish is not None:
         connection.end_waiting(keys.parse(b"job:%b:%b" % (key.function, finish[1])))
     return connection.gearmonkey.channels.relay(key.raw, arguments[2])
 
@@ -79,7 +79,7 @@ def _unsubscribe(connection: "GearmonkeyConnection", word: bytes, own: set[bytes
 
 
 def _channel(raw: bytes) -> keys.Key:
-    key = keys.expect(raw, keys.Kind.CHANNEL)
+    key = keys.expect(raw, keys.CHANNEL)
     if len(raw) > _LONGEST_CHANNEL:
         raise keys.refusal(f"the name of a channel has at most {_LONGEST_CHANNEL} bytes")
     return key

@@ -141,6 +141,8 @@ class Channels:
 
     def relay(self, channel: bytes, message: bytes) -> int:
         """PUBLISH from a program. Job events are dropped, because the engine publishes each of them itself."""
+        if not self:
+            return 0
         if _OWN_EVENT.fullmatch(message):
             return self.receivers(channel)
         return self.publish(channel, message)

@@ -50,6 +50,7 @@ class GearmonkeyConnection(Connection):
         self.worker: GearmonkeyWorker | None = None  # made with its first pop from a queue
         self.lease: WorkerLease | None = None  # of a worker that sends heartbeats
         self.grace = door.detached.grace  # seconds that its jobs stay with its worker after it has closed
+        self.wants_input = False  # of the jobs that it pops, with the reply of the pop
         self.adopted: set[GearmonkeyWorker] = set()  # of closed connections, that have reported over this one
         self.blocked_pop: BlockedPop | None = None  # that waits
         self.must_be_durable = False  # the changes of the current command, before its reply
@@ -83,9 +84,13 @@ class GearmonkeyConnection(Connection):
                 left = PACKETS_PER_CHECK
 
     def _handle(self, arguments: list[bytes]) -> None:
-        row = commands.COMMANDS.get(arguments[0].upper())
-        error = self._error_of(row, arguments)
+        row = commands.COMMANDS.get(arguments[0])
+        if row is None:
+            row = commands.COMMANDS.get(arguments[0].upper())
         queued = self.transaction
+        error: resp.ErrorReply | None = None
+        if row is None or queued is not None or self.is_subscriber or not row.takes(len(arguments)):
+            error = self._error_of(row, arguments)
         if row is None or error is not None:
             if queued is not None:
                 queued.failed = True
@@ -94,11 +99,12 @@ class GearmonkeyConnection(Connection):
             queued.commands.append((row, arguments))
             self.write(b"+QUEUED\r\n")
         else:
-            unknown = self._unknown_jobs(row, arguments)
-            if unknown:
-                self._look_up(unknown, row, arguments)
-            else:
-                self._run(row, arguments)
+            if row.keys != commands.NONE or queued is not None:
+                unknown = self._unknown_jobs(row, arguments)
+                if unknown is not None:
+                    self._look_up(unknown, row, arguments)
+                    return
+            self._run(row, arguments)
 
     def _error_of(self, row: "Command | None", arguments: list[bytes]) -> resp.ErrorReply | None:
         """Why a command cannot run, as far as the table tells."""
@@ -106,7 +112,7 @@ class GearmonkeyConnection(Connection):
             shown = "".join(f"'{keys.text(argument)}' " for argument in arguments[1:10])
             word = keys.text(arguments[0])
             return resp.ErrorReply("ERR", f"unknown command '{word}', with args beginning with: {shown}")
-        if not row.min_words <= len(arguments) <= row.max_words:
+        if not row.takes(len(arguments)):
             return resp.ErrorReply("ERR", f"wrong number of arguments for '{keys.text(arguments[0]).lower()}' command")
         if self.version == 2 and self.is_subscriber and not row.subscribers:
             word = keys.text(arguments[0]).lower()
@@ -142,21 +148,30 @@ class GearmonkeyConnection(Connection):
 
     # Jobs that only the records have
 
-    def _unknown_jobs(self, row: "Command", arguments: list[bytes]) -> dict[bytes, keys.Key]:
+    def _unknown_jobs(self, row: "Command", arguments: list[bytes]) -> dict[bytes, keys.Key] | None:
         """By handle, the jobs that a command, or a whole transaction, names and that only the records may have."""
-        unknown: dict[bytes, keys.Key] = {}
+        unknown: dict[bytes, keys.Key] | None = None
         if row.handler is transaction.execute and self.transaction is not None:
             for command, words in self.transaction.commands:
-                unknown.update(self._unknown_jobs(command, words))
-        elif row.keys is not commands.JobKeys.NONE:
-            for raw in arguments[row.keys.value][:_MOST_RECORDS]:
-                key = self._unknown_job(raw)
-                if key is not None:
-                    unknown[self.jobs.handle(key.id)] = key
+                unknown = self._add_unknown_jobs(command, words, unknown)
+            return unknown
+        return self._add_unknown_jobs(row, arguments, None)
+
+    def _add_unknown_jobs(
+        self, row: "Command", arguments: list[bytes], unknown: dict[bytes, keys.Key] | None
+    ) -> dict[bytes, keys.Key] | None:
+        if row.keys == commands.NONE:
+            return unknown
+        for raw in row.job_keys(arguments)[:_MOST_RECORDS]:
+            key = self._unknown_job(raw)
+            if key is not None:
+                if unknown is None:
+                    unknown = {}
+                unknown[self.jobs.handle(key.id)] = key
         return unknown
 
     def _unknown_job(self, raw: bytes) -> keys.Key | None:
-        if not raw.startswith((b"job:", b"lock:")):
+        if not (raw.startswith(b"job:") or raw.startswith(b"lock:")):  # noqa: PIE810 (a tuple is slower here)
             return None
         try:
             key = keys.parse(raw)
@@ -256,7 +271,7 @@ class GearmonkeyConnection(Connection):
 
     def reply(self, value: resp.Value) -> None:
         """Reply to the current command, when its changes are durable."""
-        if long_reply.is_long(value):
+        if isinstance(value, (list, dict)) and long_reply.is_long(value):
             self._reply_in_steps(value)
             return
         data = resp.encode(value, self.version)

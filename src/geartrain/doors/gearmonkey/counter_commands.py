@@ -10,13 +10,12 @@ if TYPE_CHECKING:
 
 _MOST_IDS: Final = 1000  # at once
 _MOST_WORKERS: Final = 1_000_000
-_NUMBERS: Final = (keys.Kind.UID, keys.Kind.COUNT)
 
 
 def get(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """GET: the last id, which all functions share, or the number of workers."""
-    key = keys.expect(arguments[1], *_NUMBERS)
-    if key.kind is keys.Kind.UID:
+    key = _number_key(arguments[1])
+    if key.kind == keys.UID:
         return b"%d" % (connection.engine.next_id - 1)
     counts = connection.gearmonkey.counts
     return b"%d" % counts.value(key.function) if counts.exists(key.function) else None
@@ -24,9 +23,9 @@ def get(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Valu
 
 def set_(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """SET: set a number of workers. Ids cannot be set."""
-    key = keys.expect(arguments[1], *_NUMBERS)
+    key = _number_key(arguments[1])
     value = keys.integer(arguments[2])
-    if key.kind is keys.Kind.UID:
+    if key.kind == keys.UID:
         raise keys.refusal(f"{keys.shown(key.raw)} cannot be set: ids are never given out twice")
     if not 0 <= value <= _MOST_WORKERS:
         raise keys.NOT_AN_INTEGER
@@ -55,8 +54,8 @@ def decrby(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.V
 
 
 def _add(connection: "GearmonkeyConnection", raw: bytes, by: int) -> int:
-    key = keys.expect(raw, *_NUMBERS)
-    if key.kind is keys.Kind.UID:
+    key = _number_key(raw)
+    if key.kind == keys.UID:
         return _take_ids(connection, key, by)
     if abs(by) > _MOST_WORKERS:
         raise keys.NOT_AN_INTEGER
@@ -77,3 +76,10 @@ def _take_ids(connection: "GearmonkeyConnection", key: keys.Key, count: int) -> 
         number = connection.engine.reserve_id()
         connection.jobs.prepared.add(number, key.function, connection, connection.engine.now)
     return number
+
+
+def _number_key(raw: bytes) -> keys.Key:
+    key = keys.parse(raw)
+    if key.kind != keys.UID and key.kind != keys.COUNT:
+        raise keys.WRONG_TYPE
+    return key

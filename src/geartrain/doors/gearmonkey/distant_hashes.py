@@ -78,7 +78,7 @@ class HashReader:
 
     def check_locks(self, pop: BlockedPop) -> None:
         """Look for the end of jobs of other servers again: it may have been before they knew that a pop waits."""
-        locks = [key for key in pop.keys if key.kind is keys.Kind.LOCK]
+        locks = [key for key in pop.keys if key.kind == keys.LOCK]
         if locks and self._tick_loop.others.exist:
             self._tick_loop.others.start(self._check_locks(pop, locks))
 

@@ -17,13 +17,13 @@ _PROGRESS: Final = frozenset({DIVIDEND, DIVISOR})
 
 def hmset(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """HMSET: OK."""
-    _write(connection, arguments)
+    _write(connection, arguments, count=False)
     return resp.OK
 
 
 def hset(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """HSET: the number of new fields."""
-    return _write(connection, arguments)
+    return _write(connection, arguments, count=True)
 
 
 def hget(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
@@ -59,7 +59,7 @@ def hkeys(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Va
 
 def hdel(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """HDEL: fields of a job that is not queued yet, and fields of a program's own."""
-    key = keys.expect(arguments[1], keys.Kind.JOB)
+    key = keys.expect(arguments[1], keys.JOB)
     jobs, names = connection.jobs, list(dict.fromkeys(arguments[2:]))
     prepared = jobs.prepared.get(key)
     if prepared is not None:
@@ -75,26 +75,31 @@ def hdel(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Val
 
 
 def _read(connection: "GearmonkeyConnection", arguments: list[bytes]) -> Fields:
-    return connection.jobs.fields(keys.expect(arguments[1], keys.Kind.JOB))
+    return connection.jobs.fields(keys.expect(arguments[1], keys.JOB))
 
 
 def _read_values(connection: "GearmonkeyConnection", arguments: list[bytes], names: list[bytes]) -> Fields:
     """Read the hash for the values of these fields."""
     if OUTPUT in names:
-        connection.jobs.check_output(keys.expect(arguments[1], keys.Kind.JOB))
+        connection.jobs.check_output(keys.expect(arguments[1], keys.JOB))
     return _read(connection, arguments)
 
 
-def _write(connection: "GearmonkeyConnection", arguments: list[bytes]) -> int:
-    """Write fields; returns how many are new."""
+def _write(connection: "GearmonkeyConnection", arguments: list[bytes], count: bool) -> int:
+    """Write fields; returns how many are new, if they are to be counted."""
     if len(arguments) % 2:
         raise keys.refusal(f"wrong number of arguments for '{keys.text(arguments[0]).lower()}' command")
-    key = keys.expect(arguments[1], keys.Kind.JOB)
-    fields = dict(zip(arguments[2::2], arguments[3::2], strict=True))
+    key = keys.expect(arguments[1], keys.JOB)
+    fields: Fields = {}
+    for at in range(2, len(arguments), 2):
+        fields[arguments[at]] = arguments[at + 1]
     _check(fields)
     jobs = connection.jobs
-    before = jobs.fields(key).keys()
-    new = sum(name not in before for name in fields)
+    new = 0
+    if count:
+        before = jobs.fields(key)
+        for name in fields:
+            new += name not in before
     job = jobs.live(key)
     if job is not None:
         _write_live(connection, key, job, fields)
@@ -124,18 +129,22 @@ def _prepare(connection: "GearmonkeyConnection", key: keys.Key, fields: Fields) 
         raise keys.refusal(f"there is no job {key.id}; take an id with INCR uid:{keys.text(key.function)} first")
     if fields.get(STATUS, b"idle") != b"idle" or OUTPUT in fields:
         raise keys.refusal(f"job {key.id} was not queued yet, so nobody can have worked on it")
-    written_fields.check_own(written_fields.own_fields({**prepared.fields, **fields}))
+    if written_fields.has_own(fields):
+        written_fields.check_own(written_fields.own_fields({**prepared.fields, **fields}))
     connection.jobs.prepared.write(prepared, fields, connection.engine.now)
 
 
 def _write_live(connection: "GearmonkeyConnection", key: keys.Key, job: LiveJob, fields: Fields) -> None:
     """Write the hash of a live job: its worker reports on it, or any program writes fields of its own."""
-    own = written_fields.own_fields(fields)
-    if len(own) == len(fields):
-        _write_own(connection, job, own)
-        return
+    report = fields
+    own: Fields = {}
+    if written_fields.has_own(fields):
+        own = written_fields.own_fields(fields)
+        if len(own) == len(fields):
+            _write_own(connection, job, own)
+            return
+        report = {name: value for name, value in fields.items() if name in DOCUMENTED}
     worker = connection.worker_of(job)
-    report = {name: value for name, value in fields.items() if name in DOCUMENTED} if own else fields
     if worker is None:
         if not connection.is_forgiven_report(job.handle, report) and not _changes_nothing(connection, key, report):
             raise keys.refusal(f"job {key.id} is not yours: it waits in its queue, or somebody else runs it")
@@ -156,7 +165,7 @@ def _write_own(connection: "GearmonkeyConnection", job: LiveJob, own: Fields) ->
 def _report(connection: "GearmonkeyConnection", worker: Worker, job: LiveJob, fields: Fields) -> None:
     """Do what a worker reports; it may write the status and the output with one command or with two."""
     written, ending = connection.jobs.written, connection.gearmonkey.ending
-    if not _PROGRESS.isdisjoint(fields):
+    if DIVIDEND in fields or DIVISOR in fields:
         report = written.report(job.id, {name: value for name, value in fields.items() if name in _PROGRESS})
         progress = progress_values.whole(report.get(DIVIDEND, b"0"), report.get(DIVISOR, b"0"))
         if progress is not None:

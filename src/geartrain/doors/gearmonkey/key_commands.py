@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
 
 _TYPES: Final = {
-    keys.Kind.UID: b"string",
-    keys.Kind.COUNT: b"string",
-    keys.Kind.JOB: b"hash",
-    keys.Kind.QUEUE: b"list",
-    keys.Kind.LOCK: b"list",
+    keys.UID: b"string",
+    keys.COUNT: b"string",
+    keys.JOB: b"hash",
+    keys.QUEUE: b"list",
+    keys.LOCK: b"list",
 }
 _MOST_LISTED: Final = 10_000  # keys in one reply
 _LOCK_SECONDS: Final = 10
@@ -42,7 +42,7 @@ def delete(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.V
     """DEL, UNLINK: a live job is cancelled."""
     parsed = [keys.parse(raw) for raw in arguments[1:]]
     for key in parsed:
-        if key.kind in (keys.Kind.QUEUE, keys.Kind.UID):
+        if key.kind in (keys.QUEUE, keys.UID):
             raise keys.refusal(f"{keys.shown(key.raw)} cannot be deleted: cancel its jobs one by one (DEL job:...)")
     deleted = sum(_delete(connection, key) for key in parsed)
     connection.audit(keys.text(arguments[0]).lower(), words=arguments[1:])
@@ -100,13 +100,13 @@ def dbsize(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.V
 def fingerprint(connection: "GearmonkeyConnection", raw: bytes) -> object:
     """A value that changes whenever the key's value does, for WATCH."""
     key = keys.parse(raw)
-    if key.kind is keys.Kind.UID:
+    if key.kind == keys.UID:
         return connection.engine.next_id
-    if key.kind is keys.Kind.COUNT:
+    if key.kind == keys.COUNT:
         return connection.gearmonkey.counts.value(key.function)
-    if key.kind is keys.Kind.JOB:
+    if key.kind == keys.JOB:
         return dict(connection.jobs.fields(key))
-    if key.kind is keys.Kind.LOCK:
+    if key.kind == keys.LOCK:
         return connection.jobs.has_ended(key)
     home = connection.engine.functions.get(key.function)
     if home is None or key.last == keys.SCHEDULED:
@@ -116,14 +116,14 @@ def fingerprint(connection: "GearmonkeyConnection", raw: bytes) -> object:
 
 
 def _exists(connection: "GearmonkeyConnection", key: keys.Key) -> bool:
-    if key.kind is keys.Kind.JOB:
+    if key.kind == keys.JOB:
         return bool(connection.jobs.fields(key))
-    if key.kind is keys.Kind.LOCK:
+    if key.kind == keys.LOCK:
         return connection.jobs.has_ended(key)
-    if key.kind is keys.Kind.COUNT:
+    if key.kind == keys.COUNT:
         return connection.gearmonkey.counts.exists(key.function)
-    if key.kind is not keys.Kind.QUEUE:
-        return key.kind is keys.Kind.UID
+    if key.kind != keys.QUEUE:
+        return key.kind == keys.UID
     if _exists_elsewhere(connection, key):
         return True
     home = connection.engine.functions.get(key.function)
@@ -144,9 +144,9 @@ def _exists_elsewhere(connection: "GearmonkeyConnection", key: keys.Key) -> bool
 
 def _delete(connection: "GearmonkeyConnection", key: keys.Key) -> bool:
     there = _exists(connection, key)
-    if key.kind is keys.Kind.COUNT:
+    if key.kind == keys.COUNT:
         connection.gearmonkey.counts.clear(key.function)
-    elif key.kind is keys.Kind.JOB and there:
+    elif key.kind == keys.JOB and there:
         job = connection.jobs.live(key) or connection.jobs.dead(key)
         if job is not None:
             connection.engine.cancel(job, "deleted")
@@ -160,11 +160,11 @@ def _delete(connection: "GearmonkeyConnection", key: keys.Key) -> bool:
 def _expire(connection: "GearmonkeyConnection", arguments: list[bytes], unit: int) -> int:
     key = keys.parse(arguments[1])
     seconds = keys.integer(arguments[2]) / unit
-    if key.kind not in (keys.Kind.JOB, keys.Kind.LOCK):
+    if key.kind not in (keys.JOB, keys.LOCK):
         raise keys.refusal(f"{keys.shown(key.raw)} does not expire: jobs that wait and workers that are there stay")
     connection.end_waiting(key)
     finished = connection.jobs.finished.get(key, connection.engine.now)
-    if key.kind is keys.Kind.JOB and finished is not None and finished.fields:
+    if key.kind == keys.JOB and finished is not None and finished.fields:
         finished.expires_at = connection.engine.now + min(seconds, finished_jobs.KEPT_FOR)
     return int(_exists(connection, key))
 
@@ -173,10 +173,10 @@ def _time_left(connection: "GearmonkeyConnection", raw: bytes, unit: int) -> int
     key = keys.parse(raw)
     if not _exists(connection, key):
         return _NO_KEY
-    if key.kind is keys.Kind.LOCK:
+    if key.kind == keys.LOCK:
         return _LOCK_SECONDS * unit
     now = connection.engine.now
-    finished = connection.jobs.finished.get(key, now) if key.kind is keys.Kind.JOB else None
+    finished = connection.jobs.finished.get(key, now) if key.kind == keys.JOB else None
     if finished is None or connection.jobs.live(key) is not None:
         return _NO_EXPIRY
     return max(round((finished.expires_at - now) * unit), 0)

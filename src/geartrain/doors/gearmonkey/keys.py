@@ -1,12 +1,12 @@
 """The keys of GearMonkey. The name of a function may have colons in it, so ids and priorities are taken from the end.
 
->>> parse(b"queue:mail:send:high")
-Key(kind=<Kind.QUEUE: 'queue'>, function=b'mail:send', last=b'high', raw=b'queue:mail:send:high')
+>>> key = parse(b"queue:mail:send:high")
+>>> key.kind == QUEUE, key.function, key.last
+(True, b'mail:send', b'high')
 """
 
-import enum
 import math
-from typing import Final, NamedTuple
+from typing import Final
 
 from geartrain.errors import ForbiddenError, RequestError, WireError
 from geartrain.model import Priority
@@ -16,61 +16,81 @@ SCHEDULED: Final = b"scheduled"
 PRIORITIES: Final = {b"high": int(Priority.HIGH), b"normal": int(Priority.NORMAL), b"low": int(Priority.LOW)}
 NAMES: Final = {number: name for name, number in PRIORITIES.items()}
 
+# What a key holds.
+UID: Final = 0  # the last id
+COUNT: Final = 1  # of workers
+JOB: Final = 2
+QUEUE: Final = 3
+LOCK: Final = 4  # exists when its job has ended
+CHANNEL: Final = 5
+
+_KINDS: Final = {b"uid": UID, b"count": COUNT, b"job": JOB, b"queue": QUEUE, b"lock": LOCK, b"channel": CHANNEL}
 _LONGEST_KEY: Final = 64 * 1024
+_LONGEST_REMEMBERED: Final = 128  # bytes of a key
+_MOST_REMEMBERED: Final = 4096  # keys
 
 
-class Kind(enum.Enum):
-    """What a key holds."""
+class Key:
+    """The parts of a key. It is not changed."""
 
-    UID = "uid"  # the last id
-    COUNT = "count"  # of workers
-    JOB = "job"
-    QUEUE = "queue"
-    LOCK = "lock"  # exists when its job has ended
-    CHANNEL = "channel"
+    __slots__ = ("function", "id", "kind", "last", "raw")
 
-
-class Key(NamedTuple):
-    """The parts of a key."""
-
-    kind: Kind
-    function: bytes
-    last: bytes  # an id or a priority, where the kind has one
-    raw: bytes
-
-    @property
-    def id(self) -> int:
-        """The job's number."""
-        return int(self.last)
+    def __init__(self, kind: int, function: bytes, last: bytes, id: int, raw: bytes) -> None:
+        self.kind = kind
+        self.function = function
+        self.last = last  # an id or a priority, where the kind has one
+        self.id = id  # the job's number; 0 where there is none
+        self.raw = raw
 
 
-_KINDS: Final = {kind.value.encode(): kind for kind in Kind}
-_WITH_ID: Final = frozenset({Kind.JOB, Kind.LOCK})
-LISTS: Final = frozenset({Kind.QUEUE, Kind.LOCK})  # kinds that list commands work on
+_remembered: Final[dict[bytes, Key]] = {}  # each of a job's keys is in several commands
 
 
 def parse(raw: bytes) -> Key:
     """Parse a key; a WireError that is not fatal if it is not one of GearMonkey's."""
+    known = _remembered.get(raw)
+    if known is not None:
+        return known
+    key = _parsed(raw)
+    if len(raw) <= _LONGEST_REMEMBERED:
+        if len(_remembered) >= _MOST_REMEMBERED:
+            _remembered.clear()
+        _remembered[raw] = key
+    return key
+
+
+def _parsed(raw: bytes) -> Key:
     head, colon, rest = raw.partition(b":")
     kind = _KINDS.get(head)
     if kind is None or not colon or len(raw) > _LONGEST_KEY:
         raise refusal(f"{shown(raw)} is no key of GearMonkey: this is a job server and not a Redis")
     last = b""
-    if kind in _WITH_ID or kind is Kind.QUEUE:
+    id = 0
+    if kind in (JOB, LOCK, QUEUE):
         rest, _, last = rest.rpartition(b":")
     if not rest:
         raise refusal(f"{shown(raw)} names no function")
-    if kind in _WITH_ID and (resp.number(last) or 0) <= 0:
-        raise refusal(f"{shown(raw)} has no job id at its end: ids come from INCR uid:{text(rest)}")
-    if kind is Kind.QUEUE and last not in PRIORITIES and last != SCHEDULED:
+    if kind in (JOB, LOCK):
+        id = resp.number(last) or 0
+        if id <= 0:
+            raise refusal(f"{shown(raw)} has no job id at its end: ids come from INCR uid:{text(rest)}")
+    if kind == QUEUE and last not in PRIORITIES and last != SCHEDULED:
         raise refusal(f"{shown(raw)} is no queue: there are high, normal, low and scheduled")
-    return Key(kind, rest, last, raw)
+    return Key(kind, rest, last, id, raw)
 
 
-def expect(raw: bytes, *kinds: Kind) -> Key:
+def expect(raw: bytes, kind: int) -> Key:
     """The same, and WRONGTYPE if the key is of another kind."""
     key = parse(raw)
-    if key.kind not in kinds:
+    if key.kind != kind:
+        raise WRONG_TYPE
+    return key
+
+
+def expect_list(raw: bytes) -> Key:
+    """The same for the kinds that list commands work on."""
+    key = parse(raw)
+    if key.kind != QUEUE and key.kind != LOCK:
         raise WRONG_TYPE
     return key
 
@@ -117,7 +137,7 @@ def priority(key: Key) -> int:
 
 def scheduled(raw: bytes) -> Key:
     """The key of the scheduled jobs of a function."""
-    key = expect(raw, Kind.QUEUE)
+    key = expect(raw, QUEUE)
     if key.last != SCHEDULED:
         raise WRONG_TYPE
     return key

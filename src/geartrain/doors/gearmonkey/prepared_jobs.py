@@ -20,17 +20,14 @@ _MOST_BYTES: Final = 256 * 1024 * 1024
 class PreparedJob:
     """An id, and the fields of its hash so far."""
 
-    __slots__ = ("connection", "expires_at", "fields", "function")
+    __slots__ = ("connection", "expires_at", "fields", "function", "size")
 
     def __init__(self, function: bytes, connection: "GearmonkeyConnection", expires_at: float) -> None:
         self.function = function
         self.connection = connection  # that took the id
         self.fields: dict[bytes, bytes] = {}
+        self.size = 0  # bytes of the fields
         self.expires_at = expires_at
-
-    @property
-    def size(self) -> int:
-        return written_fields.size_of(self.fields)
 
 
 class PreparedJobs:
@@ -39,6 +36,7 @@ class PreparedJobs:
     def __init__(self) -> None:
         self._jobs: OrderedDict[int, PreparedJob] = OrderedDict()
         self._bytes = 0
+        self._check_at = 0.0  # none is too old before
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -58,17 +56,24 @@ class PreparedJobs:
 
     def write(self, prepared: PreparedJob, fields: dict[bytes, bytes], now: float) -> None:
         """Write fields of its hash."""
-        before = prepared.size
-        prepared.fields.update(fields)
-        self._bytes += prepared.size - before
+        if prepared.fields:
+            prepared.fields.update(fields)
+        else:
+            prepared.fields = fields
+        self._measure(prepared)
         self._delete_old(now)
 
     def strip(self, prepared: PreparedJob, names: list[bytes]) -> int:
         """Delete fields; returns how many there were."""
-        before = prepared.size
         gone = sum(prepared.fields.pop(name, None) is not None for name in names)
-        self._bytes += prepared.size - before
+        self._measure(prepared)
         return gone
+
+    def _measure(self, prepared: PreparedJob) -> None:
+        """Count the bytes of fields that were changed."""
+        size = written_fields.size_of(prepared.fields)
+        self._bytes += size - prepared.size
+        prepared.size = size
 
     def pop(self, number: int) -> PreparedJob | None:
         """Remove a job that is submitted now, or given up."""
@@ -79,9 +84,12 @@ class PreparedJobs:
         return prepared
 
     def _delete_old(self, now: float) -> None:
+        if now < self._check_at and len(self._jobs) <= _MOST and self._bytes <= _MOST_BYTES:
+            return
         while self._jobs:
             number, oldest = next(iter(self._jobs.items()))
             crowded = len(self._jobs) > _MOST or self._bytes > _MOST_BYTES
             if oldest.expires_at > now and not (crowded and len(self._jobs) > 1):
+                self._check_at = oldest.expires_at
                 return
             self.pop(number)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.gearmonkey import blocked_pops, keys, written_fields
 from geartrain.doors.gearmonkey.finished_jobs import KEPT_FOR
-from geartrain.doors.gearmonkey.written_fields import DIVIDEND, DIVISOR, Fields
+from geartrain.doors.gearmonkey.written_fields import DIVIDEND, DIVISOR, INPUT, STATUS, Fields
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.errors import RequestError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from geartrain.doors.gearmonkey.connection import GearmonkeyConnection
 
 DOOR: Final = "gearmonkey"
+_USUAL_FIELDS: Final = 2  # of a prepared hash: the status and the input
 _EARLIEST: Final = 0.001  # epoch seconds; to the engine 0 means now
 _LATEST: Final = 2.0**40
 _JUST_BEFORE: Final = 1e-6
@@ -39,7 +40,7 @@ def rpush(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Va
 
 def pop(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """LPOP, RPOP: the id of the next job, or of several."""
-    key = keys.expect(arguments[1], *keys.LISTS)
+    key = keys.expect_list(arguments[1])
     if len(arguments) == 2:
         return blocked_pops.take(connection, key)
     count = keys.integer(arguments[2])
@@ -49,7 +50,7 @@ def pop(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Valu
     count = min(count, _MOST_POPPED)
     while len(taken) < count and (found := blocked_pops.take(connection, key)) is not None:
         taken.append(found)
-        if key.kind is keys.Kind.LOCK:
+        if key.kind == keys.LOCK:
             break
     return taken or resp.NULL_ARRAY
 
@@ -57,11 +58,11 @@ def pop(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Valu
 def blocking_pop(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """BLPOP, BRPOP: the id of the next job of the first queue that has one, or wait."""
     seconds = _timeout(arguments[-1])
-    wanted = [keys.expect(raw, *keys.LISTS) for raw in arguments[1:-1]]
+    wanted = [keys.expect_list(raw) for raw in arguments[1:-1]]
     for key in wanted:
-        found = blocked_pops.take(connection, key)
+        found = blocked_pops.reply(connection, key)
         if found is not None:
-            return [key.raw, found]
+            return found
     if connection.in_transaction:
         return resp.NULL_ARRAY
     connection.block_pop(wanted, seconds)
@@ -70,8 +71,8 @@ def blocking_pop(connection: "GearmonkeyConnection", arguments: list[bytes]) -> 
 
 def llen(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """LLEN: the number of queued jobs; of a lock, whether its job has ended."""
-    key = keys.expect(arguments[1], *keys.LISTS)
-    if key.kind is keys.Kind.LOCK:
+    key = keys.expect_list(arguments[1])
+    if key.kind == keys.LOCK:
         return int(connection.jobs.has_ended(key))
     function, priority = _function(connection, key), keys.priority(key)
     distant = connection.gearmonkey.counts.distant
@@ -81,7 +82,7 @@ def llen(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Val
 
 def lrem(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """LREM: cancel a queued job."""
-    key = keys.expect(arguments[1], keys.Kind.QUEUE)
+    key = keys.expect(arguments[1], keys.QUEUE)
     keys.integer(arguments[2])
     return connection.gearmonkey.removals.remove(connection, key, arguments[3:], keys.priority(key))
 
@@ -112,7 +113,7 @@ def claim_due(connection: "GearmonkeyConnection", key: keys.Key, now: bytes) -> 
 
     By our own clock that job is queued already, before later ones, or still scheduled.
     """
-    if key.kind is not keys.Kind.QUEUE or key.last != keys.SCHEDULED:
+    if key.kind != keys.QUEUE or key.last != keys.SCHEDULED:
         raise keys.WRONG_TYPE
     high = keys.time_bound(now)
     function = _function(connection, key)
@@ -140,8 +141,8 @@ def _first_scheduled(connection: "GearmonkeyConnection", function: bytes, high: 
 
 
 def _push(connection: "GearmonkeyConnection", arguments: list[bytes], ahead: bool) -> resp.Value:
-    key = keys.expect(arguments[1], *keys.LISTS)
-    if key.kind is keys.Kind.LOCK:
+    key = keys.expect_list(arguments[1])
+    if key.kind == keys.LOCK:
         connection.end_waiting(key)
         return len(arguments) - 2
     priority = keys.priority(key)
@@ -187,6 +188,8 @@ def _submit(connection: "GearmonkeyConnection", key: keys.Key, number: bytes, pr
 
 def _move_fields(connection: "GearmonkeyConnection", fields: Fields, number: int) -> None:
     """Keep the fields of a prepared hash that the engine does not have."""
+    if len(fields) == _USUAL_FIELDS and INPUT in fields and STATUS in fields:
+        return
     written = connection.jobs.written
     own = written_fields.own_fields(fields)
     if own:

@@ -40,10 +40,10 @@ class JobListing(NamedTuple):
 
 def lrange(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """LRANGE: the ids of queued jobs, the last one first."""
-    key = keys.expect(arguments[1], *keys.LISTS)
+    key = keys.expect_list(arguments[1])
     positions = _positions(arguments)
     function = connection.engine.functions.get(key.function)
-    if key.kind is keys.Kind.LOCK:
+    if key.kind == keys.LOCK:
         ended: list[resp.Value] = [blocked_pops.ENDED] if connection.jobs.has_ended(key) else []
         return [ended[place] for place in positions(len(ended))]
     if function is None:

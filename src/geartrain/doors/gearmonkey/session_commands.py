@@ -109,6 +109,7 @@ def reset(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Va
     transaction.abandon(connection)
     channel_commands.forget(connection)
     connection.grace = connection.gearmonkey.detached.grace
+    connection.wants_input = False
     connection.version = 2
     connection.rename(b"")
     return resp.SimpleString(b"RESET")
@@ -159,7 +160,7 @@ def time_(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Va
 
 
 def client(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
-    """CLIENT: name, id, list, unblock, grace."""
+    """CLIENT: name, id, list, unblock, and options of the connection."""
     handler = _CLIENT.get(arguments[1].upper())
     if handler is None:
         raise _unknown_subcommand(arguments)
@@ -221,6 +222,15 @@ def _grace(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.V
     return resp.OK
 
 
+def _input(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
+    """CLIENT INPUT: whether a blocking pop of a queue also replies with the input of the job, unless it is large."""
+    choice = arguments[2].upper()
+    if choice not in (b"ON", b"OFF"):
+        raise keys.SYNTAX
+    connection.wants_input = choice == b"ON"
+    return resp.OK
+
+
 def _heartbeat(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.Value:
     """CLIENT HEARTBEAT: the worker that pops here is alive; the answer is for how many seconds it may be silent."""
     return f"{connection.heartbeat():g}".encode()
@@ -234,6 +244,7 @@ _CLIENT: Final[dict[bytes, tuple[int, int, Handler]]] = {
     b"GRACE": (3, 3, _grace),
     b"HEARTBEAT": (2, 2, _heartbeat),
     b"ID": (2, 2, _id),
+    b"INPUT": (3, 3, _input),
     b"LIST": (2, 8, _client_list),
     b"NO-EVICT": (3, 3, _noted),
     b"NO-TOUCH": (3, 3, _noted),

@@ -46,7 +46,7 @@ def execute(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.
     queued = connection.transaction
     if queued is None:
         raise keys.refusal("EXEC without MULTI")
-    changed = any(key_commands.fingerprint(connection, raw) != was for raw, was in connection.watched.items())
+    changed = bool(connection.watched) and _has_changed(connection)
     abandon(connection)
     if queued.failed:
         raise _ABORTED
@@ -86,6 +86,11 @@ def unwatch(connection: "GearmonkeyConnection", arguments: list[bytes]) -> resp.
     """UNWATCH: watch no key."""
     connection.watched.clear()
     return resp.OK
+
+
+def _has_changed(connection: "GearmonkeyConnection") -> bool:
+    """Whether a watched key has changed."""
+    return any(key_commands.fingerprint(connection, raw) != was for raw, was in connection.watched.items())
 
 
 def abandon(connection: "GearmonkeyConnection") -> None:

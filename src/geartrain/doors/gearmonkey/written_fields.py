@@ -198,6 +198,14 @@ def own_fields(fields: Fields) -> Fields:
     return {name: value for name, value in fields.items() if name not in DOCUMENTED}
 
 
+def has_own(fields: Fields) -> bool:
+    """Whether there are fields of a program's own."""
+    for name in fields:  # noqa: SIM110 (a loop is compiled, a generator is not)
+        if name not in DOCUMENTED:
+            return True
+    return False
+
+
 def check_own(own: Fields) -> None:
     """Raise an error for more fields than a hash may have."""
     if len(own) > MOST_FIELDS:
@@ -208,7 +216,10 @@ def check_own(own: Fields) -> None:
 
 def size_of(fields: Fields) -> int:
     """Bytes of names and values."""
-    return sum(map(len, fields)) + sum(map(len, fields.values()))
+    size = 0
+    for name, value in fields.items():
+        size += len(name) + len(value)
+    return size
 
 
 def _encode(number: int, own: Fields) -> bytes:
