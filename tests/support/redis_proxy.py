@@ -11,7 +11,7 @@ import collections
 import contextlib
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self
 
@@ -37,6 +37,7 @@ class RedisProxy:
 
     def __init__(self, port: int) -> None:
         self.answered: list[str] = []  # names of the commands that Redis has answered, without greetings
+        self.round_trips = 0  # how often a program has sent commands while it waited for no reply on that connection
         self._asked: collections.Counter[str] = collections.Counter()
         self._target = port
         self._listener = socket.create_server((serving.HOST, 0))
@@ -115,6 +116,8 @@ class RedisProxy:
         reader = resp.Reader(1024 * 1024)
         with contextlib.suppress(OSError):
             while data := near.recv(65536):
+                with self._changed:
+                    self.round_trips += not under_way
                 reader.feed(data)
                 while reader.next() == resp.COMMAND:
                     self._note(_name(reader.arguments), under_way)
@@ -162,3 +165,41 @@ def _name(arguments: list[bytes]) -> str:
         return _SCRIPTS[arguments[1]]
     words = arguments[: 2 if arguments[0].upper() in (b"CLIENT", b"SCRIPT") else 1]
     return b" ".join(words).decode().upper()
+
+
+@contextlib.contextmanager
+def cut_after(port: int, word: bytes) -> Iterator[int]:
+    """A place on the way to a server where the line is cut, once, when a command has passed and before its answer."""
+    listener = socket.create_server((serving.HOST, 0))
+    cut = threading.Event()
+    threads: list[threading.Thread] = []
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = listener.accept()
+                far = socket.create_connection((serving.HOST, port), 10)
+                talk = threading.Thread(target=converse, args=(near, far))
+                threads.append(talk)
+                talk.start()
+
+    def converse(near: socket.socket, far: socket.socket) -> None:
+        """One exchange after the other, so that the answer to be thrown away is not relayed by another thread."""
+        with contextlib.suppress(OSError), near, far:
+            while data := near.recv(65536):
+                far.sendall(data)
+                answer = far.recv(65536)
+                if word in data and not cut.is_set():
+                    cut.set()
+                    return
+                near.sendall(answer)
+
+    accepting = threading.Thread(target=accept)
+    accepting.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        for thread in (accepting, *threads):
+            thread.join(10)

@@ -61,3 +61,36 @@ def test_timeout(place: Place, function: str) -> None:
             assert (await client.get(function, waited.value.id)).status == "idle"
 
     asyncio.run(scenario())
+
+
+def test_payload_that_cannot_be_sent_harms_no_other_command(place: Place, function: str) -> None:
+    """Commands share a connection."""
+
+    async def scenario() -> list[bytes | None]:
+        async with AsyncClient(place.url) as client:
+            numbers = [await client.run(function, b"first")]
+            results = await asyncio.gather(
+                client.run(function, b"second"),
+                client.run(function, "\ud800"),
+                client.run(function, b"third"),
+                return_exceptions=True,
+            )
+            assert [type(result) for result in results] == [int, UnicodeEncodeError, int]
+            numbers += [result for result in results if isinstance(result, int)]
+            return [(await client.get(function, number)).input for number in numbers]
+
+    assert asyncio.run(scenario()) == [b"first", b"second", b"third"]
+
+
+def test_cancelled_command_harms_no_other(place: Place, function: str) -> None:
+    async def scenario() -> None:
+        async with AsyncClient(place.url) as client:
+            number = await client.run(function, b"x")
+            reads = [asyncio.create_task(client.get(function, number)) for _ in range(10)]
+            await asyncio.sleep(0)  # they are sent
+            for read in reads[::2]:
+                read.cancel()
+            assert [job.input for job in await asyncio.gather(*reads[1::2])] == [b"x"] * 5
+            assert (await client.get(function, number)).input == b"x"
+
+    asyncio.run(scenario())

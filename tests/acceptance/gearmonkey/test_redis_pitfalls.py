@@ -1,7 +1,5 @@
 """What goes wrong with GearMonkey on a real Redis if one is not careful, and does not with our library."""
 
-import contextlib
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +14,7 @@ from geartrain.errors import AddressError, ClientError, JobTimeoutError, NoWorke
 from tests.acceptance.gearmonkey import redis_py_peer
 from tests.support import redis_server, serving
 from tests.support.peer import until
+from tests.support.redis_proxy import cut_after
 
 pytestmark = pytest.mark.peer("redis-server")
 
@@ -297,41 +296,3 @@ def test_redis_that_is_started_again(function: str) -> None:
         worker.close()
         assert raw.get(f"count:{function}") == b"0"
     client.close()
-
-
-@contextlib.contextmanager
-def cut_after(port: int, word: bytes) -> Iterator[int]:
-    """A place on the way to a server where the line is cut, once, when a command has passed and before its answer."""
-    listener = socket.create_server((serving.HOST, 0))
-    cut = threading.Event()
-    threads: list[threading.Thread] = []
-
-    def accept() -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                near, _ = listener.accept()
-                far = socket.create_connection((serving.HOST, port), 10)
-                talk = threading.Thread(target=converse, args=(near, far))
-                threads.append(talk)
-                talk.start()
-
-    def converse(near: socket.socket, far: socket.socket) -> None:
-        """One exchange after the other, so that the answer to be thrown away is not relayed by another thread."""
-        with contextlib.suppress(OSError), near, far:
-            while data := near.recv(65536):
-                far.sendall(data)
-                answer = far.recv(65536)
-                if word in data and not cut.is_set():
-                    cut.set()
-                    return
-                near.sendall(answer)
-
-    accepting = threading.Thread(target=accept)
-    accepting.start()
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        for thread in (accepting, *threads):
-            thread.join(10)

@@ -10,6 +10,7 @@ from typing import Any, Self
 from geartrain.client.redis import client_flow, connection, job, worker_flow
 from geartrain.client.redis.connection import RedisConnection
 from geartrain.client.redis.job import Job, Options
+from geartrain.client.redis.submitter import Submitter
 from geartrain.client.redis.worker_flow import TakenJob, WorkerFlow
 from geartrain.errors import ClientError
 
@@ -41,6 +42,8 @@ class AsyncClient(AsyncClosing):
 
     def __init__(self, url: str) -> None:
         self._redis = RedisConnection(url)
+        self._submitter = Submitter()
+        self._breaks = 0  # of the connection, when the submitter was last reset
 
     async def run(
         self,
@@ -55,7 +58,10 @@ class AsyncClient(AsyncClosing):
 
         `timeout` is how many seconds to wait for that, 0 for no limit.
         """
-        number = await self._redis.run(client_flow.submit(function, payload, priority, options, scheduled))
+        if self._redis.breaks != self._breaks:
+            self._breaks = self._redis.breaks
+            self._submitter.reset()
+        number = await self._redis.run(self._submitter.submit(function, payload, priority, options, scheduled))
         if Options.BLOCKING in options:
             await self.wait(function, number, timeout)
         return number

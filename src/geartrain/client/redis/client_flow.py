@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from geartrain.client.redis import flow, job, names, plain_worker, scripts
 from geartrain.client.redis.flow import Flow
-from geartrain.client.redis.job import Job, Options
+from geartrain.client.redis.job import Job
 from geartrain.errors import ClientError, JobTimeoutError, NoWorkersError, UncertainError
 
 # A wait is cut into pieces, and the job's hash read in between: the lock that a worker leaves expires after 10 seconds,
@@ -14,18 +14,14 @@ from geartrain.errors import ClientError, JobTimeoutError, NoWorkersError, Uncer
 LONGEST_PIECE: Final = 5.0
 
 
+def no_name(number: int) -> None:
+    """Nobody wants to know the id of a job before it is submitted."""
+
+
 def submit(
-    function: str,
-    payload: Any,
-    priority: str,
-    options: Options,
-    scheduled: float | None,
-    named: Callable[[int], None] = lambda number: None,
+    function: str, payload: Any, priority: str, scheduled: float | None, named: Callable[[int], None] = no_name
 ) -> Flow[int]:
     """Put a job into its queue and return its id. `named` is called with the id before a worker can see the job."""
-    check(function, priority, scheduled)
-    if Options.ROLLCALL in options:
-        yield from roll_call(function)
     number = int((yield flow.repeatable("INCR", names.uid(function))))
     named(number)
     yield flow.repeatable("HMSET", names.job(function, number), "status", "idle", "input", payload)
@@ -99,7 +95,7 @@ def wait(function: str, number: int, timeout: float) -> Flow[None]:
     while True:
         piece = min(LONGEST_PIECE, max(deadline - time.monotonic(), 0.01))
         try:
-            woken = yield flow.once("BRPOP", names.lock(function, number), _seconds(piece))
+            woken = yield flow.blocking("BRPOP", names.lock(function, number), _seconds(piece))
         except flow.BrokenError:
             woken = None  # the pop may have succeeded: read the hash
         if woken is not None or (yield from get(function, number)).finished:

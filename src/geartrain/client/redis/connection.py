@@ -5,6 +5,7 @@ the first one got, and a push that is sent again queues a job twice.
 """
 
 import asyncio
+import collections
 import contextlib
 import ssl
 from collections.abc import Callable, Sequence
@@ -14,7 +15,16 @@ from geartrain import address
 from geartrain.address import Address
 from geartrain.client.credentials import credentials_for
 from geartrain.client.redis.blocking_pops import BlockingPops
-from geartrain.client.redis.flow import BrokenError, CommandError, Flow, Moves, NoScriptError, RedisCommand, Request
+from geartrain.client.redis.flow import (
+    BrokenError,
+    CommandError,
+    Flow,
+    Moves,
+    NoScriptError,
+    NotSentError,
+    RedisCommand,
+    Request,
+)
 from geartrain.client.redis.pipeline import Pipeline
 from geartrain.errors import AddressError, ServerGoneError
 
@@ -38,7 +48,11 @@ def parse(url: str) -> Address:
 
 
 class RedisConnection:
-    """Runs flows. Each command has a connection to itself; with `single` all share one, as a worker's must."""
+    """Runs flows. They share one connection, on which many commands may be under way.
+
+    A command that waits at the server has a connection to itself, unless `single` is set: a worker's commands must all
+    be sent on the same one.
+    """
 
     def __init__(
         self, url: str, single: bool = False, tls: ssl.SSLContext | None = None, token: str | None = None
@@ -46,9 +60,10 @@ class RedisConnection:
         self.breaks = 0  # how many connections were lost
         self._address = parse(url)
         self._single = single
-        self._idle: list[Pipeline] = []
-        self._opening = asyncio.Lock()  # of the single connection
-        self._busy: set[Pipeline] = set()
+        self._shared: Pipeline | None = None
+        self._opening = asyncio.Lock()  # of the shared connection
+        self._idle: list[Pipeline] = []  # for commands that wait
+        self._busy: collections.Counter[Pipeline] = collections.Counter()  # how many commands are under way on each
         self._credentials = credentials_for(self._address, tls, token)
         self._pops = BlockingPops(self._address, self._unblock)
         self._pops.tls, self._pops.token = self._credentials.tls, self._credentials.token
@@ -71,10 +86,12 @@ class RedisConnection:
     async def close(self) -> None:
         """Close all connections."""
         self._pops.close()
-        for pipeline in self._busy:
+        for pipeline in list(self._busy):
             pipeline.abandon()
-        idle, self._idle = self._idle, []
-        await asyncio.gather(*(pipeline.close() for pipeline in idle))
+        left, self._idle = self._idle, []
+        if self._shared is not None and self._shared not in self._busy:
+            left.append(self._shared)
+        await asyncio.gather(*(pipeline.close() for pipeline in left))
 
     async def _perform(self, request: Request) -> Any:
         pause = FIRST_PAUSE
@@ -83,11 +100,11 @@ class RedisConnection:
             try:
                 if isinstance(request, Moves):
                     return await self._pops.wait(request)
-                pipeline = await self._connected()
+                pipeline = await self._connected(request)
                 return await self._send(pipeline, request)
             except CONNECTION_ERRORS as error:
                 self.breaks += 1
-                if pipeline is not None and not request.repeatable:
+                if pipeline is not None and not (request.repeatable or isinstance(error, NotSentError)):
                     raise BrokenError(str(error)) from error
                 if not attempts_left:
                     raise ServerGoneError(f"{self._address} does not answer: {error}") from error
@@ -96,31 +113,41 @@ class RedisConnection:
         raise AssertionError("unreachable")
 
     async def _send(self, pipeline: Pipeline, command: RedisCommand) -> Any:
-        self._busy.add(pipeline)
+        answer = pipeline.perform(command)
+        self._busy[pipeline] += 1
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                return await pipeline.perform(command)
+                return await answer
         except (CommandError, NoScriptError):
             raise
+        except asyncio.CancelledError:
+            if self._single or command.blocks:
+                pipeline.abandon()  # the command may wait on at the server, and pop
+            raise
         except BaseException:
-            pipeline.abandon()  # a late reply must not be taken for the reply to the next command
+            pipeline.abandon()
             raise
         finally:
-            self._busy.discard(pipeline)
-            if pipeline.is_open and pipeline not in self._idle:
+            self._busy[pipeline] -= 1
+            if not self._busy[pipeline]:
+                del self._busy[pipeline]
+            if pipeline.is_open and pipeline is not self._shared:
                 self._idle.append(pipeline)
 
-    async def _connected(self) -> Pipeline:
-        if not self._single:
+    async def _connected(self, command: RedisCommand) -> Pipeline:
+        if command.blocks and not self._single:
             while self._idle:
                 pipeline = self._idle.pop()
                 if pipeline.is_open:
                     return pipeline
             return await self._open()
+        shared = self._shared
+        if shared is not None and shared.is_open:
+            return shared
         async with self._opening:
-            if not (self._idle and self._idle[0].is_open):
-                self._idle = [await self._open()]
-            return self._idle[0]
+            if self._shared is None or not self._shared.is_open:
+                self._shared = await self._open()
+            return self._shared
 
     async def _open(self) -> Pipeline:
         pipeline = Pipeline(self._lost)
@@ -133,4 +160,5 @@ class RedisConnection:
     async def _unblock(self, ids: Sequence[int]) -> None:
         with contextlib.suppress(*CONNECTION_ERRORS):  # then the waits end by themselves
             for id in ids:
-                await self._send(await self._connected(), RedisCommand((("CLIENT", "UNBLOCK", id),), repeatable=True))
+                command = RedisCommand((("CLIENT", "UNBLOCK", id),), repeatable=True)
+                await self._send(await self._connected(command), command)

@@ -17,11 +17,13 @@ from geartrain.client.redis.scripts import Script
 
 
 class RedisCommand(NamedTuple):
-    """One command, or several that are executed as one transaction."""
+    """One command, or several that are sent at once."""
 
     commands: tuple[tuple[Any, ...], ...]
     # Whether it may be sent again when the connection broke before the reply, so that it may have been executed.
     repeatable: bool = False
+    transaction: bool = True  # several are executed as one; otherwise the reply is the list of their replies
+    blocks: bool = False  # it may wait at the server, and delays what is sent after it on the same connection
 
 
 class Moves(NamedTuple):
@@ -58,6 +60,10 @@ class BrokenError(Exception):
     """The connection broke before the reply to a command that must not be repeated."""
 
 
+class NotSentError(BrokenError):
+    """The connection had ended before the command was sent."""
+
+
 class CommandError(Exception):
     """The server replied with an error."""
 
@@ -70,6 +76,16 @@ def once(*command: Any) -> RedisCommand:
 def repeatable(*command: Any) -> RedisCommand:
     """A command that may be executed twice."""
     return RedisCommand((command,), repeatable=True)
+
+
+def blocking(*command: Any) -> RedisCommand:
+    """A command that waits at the server, and must not be executed twice."""
+    return RedisCommand((command,), blocks=True)
+
+
+def together(*commands: tuple[Any, ...]) -> RedisCommand:
+    """Several commands that are sent at once, and must not be executed twice. Errors are in the list of replies."""
+    return RedisCommand(commands, transaction=False)
 
 
 def transaction(*commands: tuple[Any, ...]) -> RedisCommand:

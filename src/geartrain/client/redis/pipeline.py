@@ -9,7 +9,16 @@ from typing import Any, Final, TypeVar
 from geartrain.address import Address
 from geartrain.client.protocols import connection
 from geartrain.client.protocols.base import authentication_error
-from geartrain.client.redis.flow import BrokenError, CommandError, Flow, Moves, NoScriptError, RedisCommand, Request
+from geartrain.client.redis.flow import (
+    BrokenError,
+    CommandError,
+    Flow,
+    Moves,
+    NoScriptError,
+    NotSentError,
+    RedisCommand,
+    Request,
+)
 from geartrain.errors import ClientError, WireError
 from geartrain.wire import resp, resp_client
 
@@ -71,16 +80,12 @@ class Pipeline:
 
     def send(self, command: tuple[Any, ...], on_reply: OnReply) -> None:
         """Send a command at the end of this iteration of the loop."""
-        if self._end is not None:
-            on_reply(BrokenError(str(self._end)))
-            return
-        self._unanswered.append(on_reply)
-        self._connection.write(resp.request(*map(_encoded, command)))
+        self._write(_request(command), on_reply)
 
     def send_unanswered(self, *command: Any) -> None:
         """Send a command of a subscription, whose reply arrives as a message."""
         if self._end is None:
-            self._connection.write(resp.request(*map(_encoded, command)))
+            self._connection.write(_request(command))
 
     def ask(self, *command: Any) -> "asyncio.Future[Any]":
         """Send a command; the future is its reply."""
@@ -132,14 +137,32 @@ class Pipeline:
         elif len(request.commands) == 1:
             command = request.commands[0]
             self.send(command, lambda reply: on_reply(_reshaped(command, reply)))
-        else:
+        elif request.transaction:
             self._perform_transaction(request, on_reply)
+        else:
+            self._perform_together(request, on_reply)
+
+    def _perform_together(self, request: RedisCommand, on_reply: OnReply) -> None:
+        """Send several commands; the reply is the list of their replies, or the loss of the connection."""
+        replies: list[Any] = []
+        *first, last = map(_request, request.commands)
+        for data in first:
+            self._write(data, replies.append)
+        self._write(last, lambda reply: on_reply(reply if isinstance(reply, BrokenError) else [*replies, reply]))
 
     def _perform_transaction(self, transaction: RedisCommand, on_reply: OnReply) -> None:
         """MULTI, the commands, EXEC: the reply to EXEC is the reply."""
-        for command in (("MULTI",), *transaction.commands):
-            self.send(command, _ignore)
-        self.send(("EXEC",), lambda reply: on_reply(_transaction_reply(reply)))
+        *first, last = map(_request, (("MULTI",), *transaction.commands, ("EXEC",)))
+        for data in first:
+            self._write(data, _ignore)
+        self._write(last, lambda reply: on_reply(_transaction_reply(reply)))
+
+    def _write(self, data: bytes, on_reply: OnReply) -> None:
+        if self._end is not None:
+            on_reply(NotSentError(str(self._end)))
+            return
+        self._unanswered.append(on_reply)
+        self._connection.write(data)
 
     def _received(self, data: bytes) -> None:
         self._replies.feed(data)
@@ -160,6 +183,11 @@ class Pipeline:
             self._end = error
         while self._unanswered:
             self._unanswered.popleft()(BrokenError(str(error)))
+
+
+def _request(command: tuple[Any, ...]) -> bytes:
+    """A command's bytes. Several that belong together are encoded before the first is sent: an argument may be bad."""
+    return resp.request(*map(_encoded, command))
 
 
 def _encoded(argument: Any) -> bytes:

@@ -1,20 +1,22 @@
-"""The flows of a worker as in GearMonkey's document, command by command.
+"""The flows of a worker at a Geartrain server, with as few commands as it needs.
 
-They are for a Geartrain server, which puts back the jobs that a lost connection has popped. On a real Redis more is
-needed: see `leased_worker`.
+The server puts back the jobs that a lost connection has popped. A popped job is busy, and the server publishes its
+start and its end, so a worker writes only progress and results. On a real Redis more is needed: see `leased_worker`.
 """
 
 import contextlib
-import time
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from geartrain.client.redis import flow, names, scripts
+from geartrain.client.redis import flow, names
 from geartrain.client.redis.flow import Flow
 
 HASH_SECONDS: Final = 90_000  # 25 hours
 LOCK_SECONDS: Final = 10
-POP_SECONDS: Final = 1  # a pop does not see scheduled jobs, so it must not wait long
+POP_SECONDS: Final = 1  # a pop of a real Redis does not see scheduled jobs, so it must not wait long
+
+_OPTIONS: Final = (("GRACE", 0), ("INPUT", "ON"))  # of the connection that pops
+_WITHOUT_INPUT: Final = 2  # parts of the reply to a pop: the queue and the id
 
 
 class TakenJob(NamedTuple):
@@ -40,9 +42,10 @@ class PlainWorker:
     has_leases = False  # whether `renew` has to be run
 
     def tie(self) -> Flow[None]:
-        """Have the server put jobs back as soon as the connection closes, instead of waiting for a report."""
-        with contextlib.suppress(flow.CommandError):  # an older server does so anyway
-            yield flow.repeatable("CLIENT", "GRACE", 0)
+        """Have the server put jobs back as soon as the connection closes, and reply to pops with the input too."""
+        for option in _OPTIONS:
+            with contextlib.suppress(flow.CommandError):  # an older server puts back at once, and sends no input
+                yield flow.repeatable("CLIENT", *option)
 
     def register(self, function: str) -> Flow[None]:
         """Register for a function."""
@@ -53,17 +56,19 @@ class PlainWorker:
         yield flow.once("DECR", names.count(function))
 
     def take(self, functions: Sequence[str], woken: Sequence[WakingJob], seconds: float) -> Flow[TakenJob | None]:
-        """Take a job, if one arrives within this time, and publish that it started."""
+        """Take a job, if one arrives within this time. The server starts it, and pops due jobs first."""
         left = round(seconds, 3)
-        found = yield from self._pop(functions, POP_SECONDS if left >= POP_SECONDS else max(left, 0.001))
-        if found is None:
+        queues = [names.queue(function, name) for name in names.PRIORITIES for function in functions]
+        popped = yield flow.blocking("BRPOP", *queues, POP_SECONDS if left >= POP_SECONDS else max(left, 0.001))
+        if not popped:
             return None
-        function, priority, number = found
+        function, priority = names.of_queue(popped[0])
+        number = int(popped[1])
+        if len(popped) > _WITHOUT_INPUT:
+            return TakenJob(function, priority, number, popped[2])
         fields = yield flow.repeatable("HGETALL", names.job(function, number))
-        if fields.get(b"status") not in (b"idle", b"busy"):
-            return None  # its hash is gone, or it was queued twice and is finished
-        yield flow.repeatable("PUBLISH", names.channel(function), f"start:{number}")
-        yield flow.repeatable("HMSET", names.job(function, number), "status", "busy")
+        if fields.get(b"status") != b"busy":
+            return None  # it was cancelled meanwhile
         return TakenJob(function, priority, number, fields.get(b"input", b""))
 
     def wait(self, functions: Sequence[str], seconds: float) -> Flow[list[WakingJob]]:
@@ -77,15 +82,8 @@ class PlainWorker:
 
     def finish(self, task: TakenJob, status: str, output: Any) -> Flow[bool]:
         """Write down how a job ended; false if it was given to another worker meanwhile."""
-        job, lock = names.job(task.function, task.number), names.lock(task.function, task.number)
         try:
-            yield flow.transaction(
-                ("HMSET", job, "status", status, "output", output),
-                ("EXPIRE", job, HASH_SECONDS),
-                ("PUBLISH", names.channel(task.function), f"finish:{task.number}"),
-                ("LPUSH", lock, "OK"),
-                ("EXPIRE", lock, LOCK_SECONDS),
-            )
+            yield flow.once("HMSET", names.job(task.function, task.number), "status", status, "output", output)
         except flow.CommandError:
             return False  # the server gave it to another worker when the connection broke
         return True
@@ -98,16 +96,3 @@ class PlainWorker:
         """Do nothing: the server notices lost connections."""
         yield from ()
         return []
-
-    def _pop(self, functions: Sequence[str], seconds: float) -> Flow[tuple[str, str, int] | None]:
-        for function in functions:
-            now = int(time.time())
-            due = yield from flow.evaluate(scripts.DUE, [names.queue(function, names.SCHEDULED)], [now])
-            if due:
-                return function, names.SCHEDULED, int(due[1])
-        queues = [names.queue(function, name) for name in names.PRIORITIES for function in functions]
-        popped = yield flow.once("BRPOP", *queues, seconds)
-        if not popped:
-            return None
-        function, priority = names.of_queue(popped[0])
-        return function, priority, int(popped[1])

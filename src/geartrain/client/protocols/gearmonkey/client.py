@@ -18,6 +18,7 @@ from geartrain.client.redis import client_flow, names
 from geartrain.client.redis.flow import BrokenError, CommandError, NoScriptError
 from geartrain.client.redis.job import Job, Options
 from geartrain.client.redis.pipeline import Pipeline
+from geartrain.client.redis.submitter import Submitter
 from geartrain.errors import ClientError, RefusedError, ResultCutError, ResultGoneError, ServerGoneError, UncertainError
 from geartrain.model import Priority
 
@@ -88,6 +89,7 @@ class Client(ClientProtocol):
         super().__init__(address, lost)
         self._connection = Pipeline(self._broken)
         self._subscription = Pipeline(self._broken, pushed=self._pushed)
+        self._submitter = Submitter()
         self._watched: dict[str, dict[int, WatchedJob]] = {}  # by function, each of which has a subscription, and id
         self._by_listener: dict[JobListener, WatchedJob] = {}  # besides, those that are being submitted
         self._opened = False
@@ -112,6 +114,7 @@ class Client(ClientProtocol):
             await self._connection.open(self.address, self.tls, self.token)
             await self._subscription.open(self.address, self.tls, self.token)
             self.is_geartrain = b"geartrain_version" in await self._connection.ask("INFO")
+            self._submitter = Submitter(self.is_geartrain)
         except FLOW_ERRORS as error:
             self._abandon()
             raise library_error(error, self.address) from error
@@ -121,7 +124,7 @@ class Client(ClientProtocol):
         self._opened = True
 
     def submit(self, order: Order, listener: JobListener) -> None:
-        """INCR, HMSET, PUBLISH, then LPUSH or ZADD. Many submissions run at once."""
+        """As the server allows. Many submissions run at once."""
         watched = self._by_listener[listener] = WatchedJob(_text(order.function), listener)
         if not order.background:
             self._subscribe(watched.function)
@@ -129,12 +132,13 @@ class Client(ClientProtocol):
         priority = names.SCHEDULED if scheduled else _PRIORITIES[order.priority]
 
         def named(number: int) -> None:
-            watched.number = number
+            before, watched.number = watched.number, number
             if not order.background and watched.listeners:
                 self._subscribe(watched.function)
+                self._watched[watched.function].pop(before, None)  # the server did not know that id any more
                 self._watched[watched.function][number] = watched
 
-        flow = client_flow.submit(watched.function, order.payload, priority, Options.NONE, scheduled, named)
+        flow = self._submitter.submit(watched.function, order.payload, priority, Options.NONE, scheduled, named)
         self._connection.start(flow, lambda result: self._submitted(order, watched, listener, result))
 
     async def status(self, acceptance: Acceptance) -> Status:
