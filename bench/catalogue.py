@@ -15,6 +15,7 @@ from bench import (
     load,
     memodb,
     periodic,
+    plain_commands,
     task_queues,
     tubes,
 )
@@ -242,42 +243,76 @@ MEMODB = SideBySide(
 )
 
 
-def gearmonkey_act(contender: Contender, place: Place, effort: Effort) -> Sample:
-    url = f"gearmonkey://127.0.0.1:{place.port}/0"
-    before = contenders.processor_seconds(place.pid)
-    rate, jobs = gearmonkey.measure(url, effort.seconds)
-    return Sample(rate, (contenders.processor_seconds(place.pid) - before) / jobs * 1e6)
+MONKEY_IN_MEMORY = (
+    Contender(
+        "Geartrain, memory",
+        "geartrain serve --store memory, its GearMonkey door",
+        contenders.geartrain("gearmonkey", durable=False),
+        ours=True,
+    ),
+    Contender("Redis", "redis-server --appendonly no", LISTS.start, "redis-server"),
+)
+MONKEY_ON_DISK = (
+    Contender(
+        "Geartrain, durable",
+        "geartrain serve --store sqlite, its GearMonkey door",
+        contenders.geartrain("gearmonkey", durable=True),
+        ours=True,
+    ),
+    Contender(
+        "Redis, on disk",
+        "redis-server --appendonly yes --appendfsync always: one fsync for all that came in meanwhile",
+        LISTS_ON_DISK.start,
+        "redis-server",
+    ),
+)
 
 
+def monkey_jobs(key: str, way: str) -> list[tuple[Row, Act]]:
+    """Jobs of the library, in memory and on disk."""
+
+    def act(contender: Contender, place: Place, effort: Effort) -> Sample:
+        url = f"gearmonkey://127.0.0.1:{place.port}/0"
+        before = contenders.processor_seconds(place.pid)
+        rate, jobs = gearmonkey.measure(url, effort.seconds, gearmonkey.WAYS[way])
+        return Sample(rate, (contenders.processor_seconds(place.pid) - before) / jobs * 1e6)
+
+    what = (
+        "Jobs with 64 bytes, from the submission to the stored result, with our library as one client and one worker "
+        "process; both on the load's core."
+    )
+    return [
+        (Row(f"gearmonkey-{key}", f"GearMonkey jobs, {way}", what, RATE, MONKEY_IN_MEMORY), act),
+        (Row(f"gearmonkey-{key}-disk", f"GearMonkey jobs on disk, {way}", what, RATE, MONKEY_ON_DISK), act),
+    ]
+
+
+def monkey_commands(key: str, how: str, window: int) -> list[tuple[Row, Act]]:
+    """The document's commands, without our library."""
+
+    def act(contender: Contender, place: Place, effort: Effort) -> Sample:
+        return sample(plain_commands.PlainCommands(place.port, window), place.pid, effort)
+
+    what = (
+        "The commands of GearMonkey's document as programs with redis-py send them, 17 for each job with 64 bytes, "
+        f"{how}; a client and a worker that take turns."
+    )
+    return [
+        (Row(f"gearmonkey-{key}", f"GearMonkey's commands, {how}", what, RATE, MONKEY_IN_MEMORY), act),
+        (Row(f"gearmonkey-{key}-disk", f"GearMonkey's commands on disk, {how}", what, RATE, MONKEY_ON_DISK), act),
+    ]
+
+
+BATCHES, ONE_BY_ONE, IN_FLIGHT = gearmonkey.WAYS
 GEARMONKEY = SideBySide(
     "gearmonkey",
     "The GearMonkey door beside a real Redis",
     [
-        (
-            Row(
-                "gearmonkey-jobs",
-                f"GearMonkey jobs, {gearmonkey.WINDOW} submitted at a time",
-                "Jobs with 64 bytes, from the submission to the stored result, with our library as one client "
-                "and one worker process; both on the load's core.",
-                RATE,
-                (
-                    Contender(
-                        "Geartrain, memory",
-                        "geartrain serve --store memory, its GearMonkey door",
-                        contenders.geartrain("gearmonkey", durable=False),
-                        ours=True,
-                    ),
-                    Contender(
-                        "Geartrain, durable",
-                        "geartrain serve --store sqlite, its GearMonkey door",
-                        contenders.geartrain("gearmonkey", durable=True),
-                        ours=True,
-                    ),
-                    Contender("Redis", "redis-server --appendonly no", LISTS.start, "redis-server"),
-                ),
-            ),
-            gearmonkey_act,
-        )
+        *monkey_jobs("jobs", BATCHES),
+        *monkey_jobs("one", ONE_BY_ONE),
+        *monkey_jobs("flight", IN_FLIGHT),
+        *monkey_commands("commands", "one after the other", 1),
+        *monkey_commands("pipelines", f"{gearmonkey.IN_FLIGHT} jobs in each pipeline", gearmonkey.IN_FLIGHT),
     ],
 )
 

@@ -41,7 +41,7 @@ def test_everybody_who_is_needed_can_be_installed() -> None:
         (["gearman-1x1"], {"gearman-1x1"}),
         (["durable"], {"durable-submit-1", "durable-submit-256"}),
         (["BEANSTALKD"], {"durable-submit-1", "durable-submit-256"}),
-        (["pynng", "gearmonkey"], {"memodb-1", "memodb-50", "gearmonkey-jobs"}),
+        (["pynng", "gearmonkey-jobs"], {"memodb-1", "memodb-50", "gearmonkey-jobs"}),
         (["nothing like it"], set()),
     ],
 )
