@@ -31,6 +31,7 @@ PLAIN = frozenset(
         "audit",
         "usage",
         "rates",
+        "units",
     }
 )
 

@@ -1,53 +1,18 @@
 """The `geartrain` command with its verbs.
 
 Only the module of the verb that was typed is imported, so that `geartrain submit` does not load the server's code. Help
-and completion import all.
+and completion import all. A command line that `command_line` can parse does not come here.
 """
 
 import importlib
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
-from geartrain.admin import verbs
-from geartrain.cli import connection_options, exit_codes
-
-# The module of each verb. It adds the verb by `add(app)` if it has that, else by a function of the verb's name.
-VERBS: Final = {
-    "serve": "serve",
-    "submit": "submit",
-    "work": "work",
-    "status": "status",
-    "workers": "workers",
-    "jobs": "jobs",
-    "show": "show",
-    **{
-        verb.command.name: "job_verbs"
-        for verb in verbs.VERBS.values()
-        if verb.command is not None and not verb.command.group
-    },
-    "workflow": "workflow",
-    "cron": "cron",
-    "token": "token",
-    "top": "top",
-    "tail": "tail",
-    "audit": "audit",
-    "users": "users",
-    "cluster": "cluster",
-    "bench": "bench",
-    "dump": "dump",
-    "load": "load",
-    "import": "import_jobs",
-    "move": "move",
-    "bridge": "bridge",
-    "mcp": "mcp",
-    "outbox": "outbox",
-    "doctor": "doctor",
-    "compact": "compact",
-    "version": "version",
-}
+from geartrain.cli import exit_codes, parameters_for_typer
+from geartrain.cli.verb_modules import VERBS
 
 
 def _print_version(wanted: bool) -> None:
@@ -72,7 +37,7 @@ def build(typed: str = "") -> typer.Typer:
     for module in modules.values():
         _add(app, importlib.import_module(f"geartrain.cli.{module}"), module)
     app.callback()(options)
-    connection_options.add(app)
+    parameters_for_typer.add(app)
     # With a second verb, typer does not turn a single one into the whole command.
     app.command("gearmand", add_help_option=False)(gearmand)
     return app

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import typer
-
+from geartrain.cli.parameters import option
 from geartrain.client import credentials, tls
 
 TLS_PANEL: Final = "TLS, for URLs such as gearmans://"
@@ -24,12 +23,12 @@ _CONNECTING: Final = frozenset({"server", "new"})
 
 
 def _option(name: str, help: str, panel: str) -> Any:
-    return Annotated[str, typer.Option(name, metavar="FILE", help=help, show_default=False, rich_help_panel=panel)]
+    return Annotated[str, option(name, metavar="FILE", help=help, show_default=False, panel=panel)]
 
 
 def secret_option(help: str) -> Any:
     """The option for a file with the secret of one more server that a command connects to."""
-    return typer.Option(metavar="FILE", help=help, show_default=False, rich_help_panel=TOKEN_PANEL)
+    return option(metavar="FILE", help=help, show_default=False, panel=TOKEN_PANEL)
 
 
 def read_secret(file: Path | None) -> str:
@@ -72,18 +71,11 @@ OPTIONS: Final[dict[str, tuple[Any, Callable[[str], None]]]] = {
 }
 
 
-def add(group: typer.Typer) -> None:
-    """Add the options to whatever connects to a server: the group, its commands, and the groups in it."""
-    own: list[Any] = [group.registered_callback] if group.registered_callback is not None else []
-    for command in (*own, *group.registered_commands):
-        if command.callback is not None and _CONNECTING & inspect.signature(command.callback).parameters.keys():
-            command.callback = _with_options(command.callback)
-    for below in group.registered_groups:
-        assert below.typer_instance is not None
-        add(below.typer_instance)
+def extended(callback: Callable[..., Any]) -> Callable[..., Any]:
+    """A verb's function with the options, if it connects to a server; else the function itself."""
+    if not _CONNECTING & inspect.signature(callback).parameters.keys():
+        return callback
 
-
-def _with_options(callback: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(callback)
     def execute(**values: Any) -> Any:
         for name, (_, use) in OPTIONS.items():

@@ -4,11 +4,9 @@ import datetime
 import time
 from typing import Any, Final
 
-import typer
-
-from geartrain import jsonbytes
+from geartrain import units
 from geartrain.cli import progress
-from geartrain.server.config import units
+from geartrain.cli.parameters import UsageError
 
 _TIME: Final = "%Y-%m-%d %H:%M:%S"
 _UNITS: Final = (("d", 86400), ("h", 3600), ("m", 60))
@@ -31,7 +29,7 @@ def parse_duration(text: str, flag: str) -> float:
     try:
         return units.parse_duration(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a duration such as 500ms, 90s, 10m or 2h", param_hint=flag) from None
+        raise UsageError(f"{text!r} is not a duration such as 500ms, 90s, 10m or 2h", param_hint=flag) from None
 
 
 def _parse_time(text: str, flag: str, direction: float) -> float:
@@ -45,7 +43,7 @@ def _parse_time(text: str, flag: str, direction: float) -> float:
         return datetime.datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError):
         message = f"{text!r} is not a time such as 2h, 2026-11-15T18:30 or @1789000000"
-        raise typer.BadParameter(message, param_hint=flag) from None
+        raise UsageError(message, param_hint=flag) from None
 
 
 def local_time(seconds: float | None) -> str:
@@ -113,6 +111,10 @@ def one_line(text: str, longest: int) -> str:
 
 def value(answer: Any, longest: int = 40) -> str:
     """Text of an answer; of bytes that are not text, only how many they are."""
+    if isinstance(answer, str):
+        return one_line(answer, longest)
+    from geartrain import jsonbytes  # imports msgspec, which most output does not need
+
     if isinstance(answer, dict | jsonbytes.Base64):
         return f"({progress.count_of(len(jsonbytes.decode(answer)), 'byte')})"
     return one_line(str(answer), longest) if answer else ""

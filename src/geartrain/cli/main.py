@@ -48,6 +48,15 @@ def _verb(arguments: Sequence[str]) -> Callable[[], int]:
 
 
 def _geartrain() -> int:
+    from geartrain.cli import command_line, parameters
+
+    call = command_line.find(sys.argv[1:])
+    if call is not None:
+        try:
+            call()
+            return 0
+        except parameters.UsageError:
+            pass  # typer gets to the same mistake, and prints it with the usage of the verb
     from geartrain.cli import app
 
     return app.run()

@@ -5,9 +5,8 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final, TypeVar
 
-import typer
-
 from geartrain.address import DEFAULT_PORTS
+from geartrain.cli.parameters import option
 
 T = TypeVar("T")
 
@@ -16,7 +15,7 @@ URL_VARIABLE: Final = "GEARTRAIN_SERVER"
 # Seconds to try to connect: a person is waiting at the terminal.
 PATIENCE: Final = 2.0
 
-_OPTION: Final[Any] = typer.Option(
+_OPTION: Final[Any] = option(
     "--server",
     "-s",
     metavar="URL",
@@ -25,10 +24,10 @@ _OPTION: Final[Any] = typer.Option(
 )
 Server = Annotated[str, _OPTION]
 OptionalServer = Annotated[str | None, _OPTION]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Json = Annotated[bool, option("--json", help="Print JSON.")]
 
 
-Local = Annotated[bool, typer.Option("--local", help="Only this server, where it is one of a cluster.")]
+Local = Annotated[bool, option("--local", help="Only this server, where it is one of a cluster.")]
 
 _named: set[str] = set()  # servers of which was said already that they have not answered
 

@@ -3,9 +3,8 @@
 import time
 from typing import Annotated, Any, Final
 
-import typer
-
 from geartrain.cli import exit_codes, formatting, progress, remote, tables
+from geartrain.cli.parameters import argument, option
 
 EPILOG = f"""
 **Columns.** QUEUED jobs are ready for a worker. SCHEDULED ones are not due yet. DEAD ones failed for good; see
@@ -34,13 +33,9 @@ _NUMBERS: Final = frozenset(HEAD[1:-1])
 
 
 def status(
-    function: Annotated[
-        str, typer.Argument(metavar="[TEXT]", help="Only functions whose name contains this text.")
-    ] = "",
-    sort: Annotated[
-        str, typer.Option(metavar="WORD", help="Sort by name, queued, oldest, running or failed.")
-    ] = "name",
-    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show at most N functions.")] = 100,
+    function: Annotated[str, argument(metavar="[TEXT]", help="Only functions whose name contains this text.")] = "",
+    sort: Annotated[str, option(metavar="WORD", help="Sort by name, queued, oldest, running or failed.")] = "name",
+    limit: Annotated[int, option(metavar="N", min=1, help="Show at most N functions.")] = 100,
     server: remote.Server = remote.DEFAULT_URL,
     local: remote.Local = False,
     json: remote.Json = False,

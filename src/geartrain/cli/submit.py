@@ -6,10 +6,8 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final
 
-import typer
-
-from geartrain import jsonbytes
 from geartrain.cli import exit_codes, formatting, remote, tables
+from geartrain.cli.parameters import UsageError, argument, option
 from geartrain.errors import ExpiredError, GeartrainError, JobFailedError, JobTimeoutError
 from geartrain.model import Priority
 
@@ -60,60 +58,56 @@ class FailureChoice(enum.StrEnum):
 
 
 def submit(
-    function: Annotated[str, typer.Argument(metavar="FUNCTION", help="The function to run.", show_default=False)],
-    payload: Annotated[
-        str | None, typer.Argument(metavar="[PAYLOAD]", help="The payload; `-` reads standard input.")
-    ] = None,
-    file: Annotated[Path | None, typer.Option(metavar="FILE", help="Read the payload from a file.")] = None,
-    lines: Annotated[bool, typer.Option("--lines", help="Submit one job per line of standard input.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait for the result and print it.")] = False,
+    function: Annotated[str, argument(metavar="FUNCTION", help="The function to run.", show_default=False)],
+    payload: Annotated[str | None, argument(metavar="[PAYLOAD]", help="The payload; `-` reads standard input.")] = None,
+    file: Annotated[Path | None, option(metavar="FILE", help="Read the payload from a file.")] = None,
+    lines: Annotated[bool, option("--lines", help="Submit one job per line of standard input.")] = False,
+    wait: Annotated[bool, option("--wait", "-w", help="Wait for the result and print it.")] = False,
     patience: Annotated[
         str,
-        typer.Option(
+        option(
             "--patience",
             metavar="TIME",
             help="With `--wait`: give up after this time, such as `30s`.",
             show_default=False,
         ),
     ] = "",
-    priority: Annotated[PriorityName, typer.Option(help="The priority.")] = PriorityName.NORMAL,
+    priority: Annotated[PriorityName, option(help="The priority.")] = PriorityName.NORMAL,
     unique: Annotated[
-        str, typer.Option(metavar="KEY", help="Unique key: joins a job that already has this key.", show_default=False)
+        str, option(metavar="KEY", help="Unique key: joins a job that already has this key.", show_default=False)
     ] = "",
-    at: Annotated[str, typer.Option(metavar="TIME", help="Do not run it before this time.", show_default=False)] = "",
+    at: Annotated[str, option(metavar="TIME", help="Do not run it before this time.", show_default=False)] = "",
     delay: Annotated[
-        str, typer.Option(metavar="TIME", help="Do not run it before this delay is over.", show_default=False)
+        str, option(metavar="TIME", help="Do not run it before this delay is over.", show_default=False)
     ] = "",
-    timeout: Annotated[str, typer.Option(metavar="TIME", help="Time that a worker may take.", show_default=False)] = "",
+    timeout: Annotated[str, option(metavar="TIME", help="Time that a worker may take.", show_default=False)] = "",
     expires: Annotated[
-        str, typer.Option(metavar="TIME", help="Do not run it if no worker took it by then.", show_default=False)
+        str, option(metavar="TIME", help="Do not run it if no worker took it by then.", show_default=False)
     ] = "",
     keep_for: Annotated[
-        str, typer.Option(metavar="TIME", help="Keep its record and result for this time at least.", show_default=False)
+        str, option(metavar="TIME", help="Keep its record and result for this time at least.", show_default=False)
     ] = "",
     partition: Annotated[
         str,
-        typer.Option(
+        option(
             metavar="NAME", help="Tenant, account or host: partitions of a function take turns.", show_default=False
         ),
     ] = "",
     after: Annotated[
         list[str] | None,
-        typer.Option(metavar="HANDLE", help="Run it when this job is done; can be repeated.", show_default=False),
+        option(metavar="HANDLE", help="Run it when this job is done; can be repeated.", show_default=False),
     ] = None,
     on_failure: Annotated[
-        FailureChoice, typer.Option(help="With `--after`: what happens if such a job fails or is cancelled.")
+        FailureChoice, option(help="With `--after`: what happens if such a job fails or is cancelled.")
     ] = FailureChoice.CANCEL,
     server: remote.Server = remote.DEFAULT_URL,
     json: remote.Json = False,
 ) -> None:
     """Submit a job, or one per line of standard input."""
     if lines and (payload is not None or file is not None):
-        raise typer.BadParameter(
-            "--lines reads payloads from standard input; PAYLOAD and --file cannot be used with it"
-        )
+        raise UsageError("--lines reads payloads from standard input; PAYLOAD and --file cannot be used with it")
     if payload is not None and file is not None:
-        raise typer.BadParameter("PAYLOAD and --file cannot be used together")
+        raise UsageError("PAYLOAD and --file cannot be used together")
     options = {
         "background": not wait,
         "priority": Priority[priority.name],
@@ -134,7 +128,7 @@ def submit(
         content = _payload(payload, file)
         failed = remote.with_client(server, lambda client: submitter.submit_one(client, content))
     if failed:
-        raise typer.Exit(exit_codes.JOB_FAILED)
+        raise SystemExit(exit_codes.JOB_FAILED)
 
 
 def _payload(argument: str | None, file: Path | None) -> bytes:
@@ -175,7 +169,7 @@ class _Submitter:
             raise JobTimeoutError(f"{job.handle} did not finish in time; gave up waiting") from None
         finally:
             self._clear()
-        self._report({"handle": job.handle, "state": "done", "result": jsonbytes.encode(result)}, result, end=b"")
+        self._report({"handle": job.handle, "state": "done", "result": result}, result, end=b"")
         return 0
 
     async def submit_lines(self, client: Any) -> int:
@@ -197,7 +191,7 @@ class _Submitter:
         except JobFailedError as error:
             self._failed(job.handle, error)
             return 1
-        self._report({"handle": job.handle, "state": "done", "result": jsonbytes.encode(result)}, result)
+        self._report({"handle": job.handle, "state": "done", "result": result}, result)
         return 0
 
     async def _follow(self, job: Any) -> None:
@@ -220,17 +214,24 @@ class _Submitter:
 
     def _report(self, facts: dict[str, Any], plain: bytes, end: bytes = b"\n") -> None:
         if self._json:
-            tables.print_lines([tables.json_line(facts)])
+            _print_json(facts)
         else:
             _write(plain + end)
 
     def _failed(self, handle: str, error: JobFailedError) -> None:
         if self._json:
             state = "expired" if isinstance(error, ExpiredError) else "failed"
-            facts = {"handle": handle, "state": state, "reason": error.reason, "data": jsonbytes.encode(error.data)}
-            tables.print_lines([tables.json_line(facts)])
+            facts = {"handle": handle, "state": state, "reason": error.reason, "data": error.data}
+            _print_json(facts)
         else:
             print(f"geartrain: {error}", file=sys.stderr)
+
+
+def _print_json(facts: dict[str, Any]) -> None:
+    from geartrain import jsonbytes  # imports msgspec, which a submission without --json does not need
+
+    plain = {name: jsonbytes.encode(value) if isinstance(value, bytes) else value for name, value in facts.items()}
+    tables.print_lines([tables.json_line(plain)])
 
 
 def _write(data: bytes) -> None:

@@ -5,8 +5,6 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-import msgspec
-
 Row = Sequence[str]
 
 _PLAIN: Final = "\x1b[0m"
@@ -86,4 +84,6 @@ def print_lines(lines: Iterable[str]) -> None:
 
 def json_line(value: Any) -> str:
     """A value as one line of JSON."""
+    import msgspec  # takes longer than all that a table needs
+
     return msgspec.json.encode(value).decode()

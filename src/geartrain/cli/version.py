@@ -3,15 +3,14 @@
 import platform
 from typing import Annotated
 
-import msgspec
-import typer
-
 import geartrain
 from geartrain import compiled, eventloop
+from geartrain.cli import tables
+from geartrain.cli.parameters import option
 
 
 def version(
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Annotated[bool, option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print the version, and the Python, event loop and core that it runs on."""
     facts = {
@@ -21,7 +20,7 @@ def version(
         "core": compiled.form(),
     }
     if json:
-        print(msgspec.json.encode(facts).decode())
+        print(tables.json_line(facts))
     else:
         print("geartrain {version} (Python {python}, {loop}, {core} core)".format(**facts))
         if compiled.is_fallback():

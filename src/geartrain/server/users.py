@@ -26,9 +26,9 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from geartrain import rights
+from geartrain import rights, units
 from geartrain.errors import SettingsError
-from geartrain.server.config import load, units
+from geartrain.server.config import load
 
 FILE_NAME: Final = "users.toml"
 ALGORITHM: Final = "sha256"

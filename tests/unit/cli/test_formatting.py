@@ -3,9 +3,9 @@
 import datetime
 
 import pytest
-import typer
 
 from geartrain.cli import formatting
+from geartrain.cli.parameters import UsageError
 
 NOW = 1_789_000_000.0
 
@@ -32,7 +32,7 @@ def test_times(text: str, past: float, future: float) -> None:
 
 @pytest.mark.parametrize("text", ["12", "yesterday", "@", "2026-13-01", "2x"])
 def test_wrong_times(text: str) -> None:
-    with pytest.raises(typer.BadParameter, match="is not a time such as"):
+    with pytest.raises(UsageError, match="is not a time such as"):
         formatting.parse_past_time(text, "--since")
 
 
@@ -42,7 +42,7 @@ def test_durations(text: str, seconds: float) -> None:
 
 
 def test_wrong_duration() -> None:
-    with pytest.raises(typer.BadParameter, match="'soon' is not a duration"):
+    with pytest.raises(UsageError, match="'soon' is not a duration"):
         formatting.parse_duration("soon", "--delay")
 
 

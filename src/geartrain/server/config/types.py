@@ -12,11 +12,10 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from geartrain import address
+from geartrain import address, units
 from geartrain.address import Address
 from geartrain.doors import web_access
 from geartrain.model import Expiry, FailureAction
-from geartrain.server.config import units
 
 # The buffers of Gearman's libraries hold handles of 63 bytes; a colon and the digits of a 64-bit number take 20.
 PREFIX_LIMIT = 63 - 1 - 19

@@ -2,7 +2,7 @@
 
 import pytest
 
-from geartrain.server.config import units
+from geartrain import units
 
 
 @pytest.mark.parametrize(
