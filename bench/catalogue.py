@@ -11,6 +11,7 @@ from bench import (
     crowd,
     flatness,
     gearmonkey,
+    latency,
     lists,
     load,
     memodb,
@@ -402,9 +403,19 @@ BYSTANDERS = SideBySide(
     ],
 )
 
+LATENCY = latency.groups(
+    (MEMORY, GEARMAND),
+    (
+        latency.Entry(DURABLE, "background"),
+        latency.Entry(BEANSTALKD, "put"),
+        latency.Entry(LISTS_ON_DISK, "push"),
+    ),
+)
+
 GROUPS: Sequence[Group] = (
     GEARMAN,
     DISK,
+    *LATENCY,
     MEMODB,
     GEARMONKEY,
     PERIODIC,

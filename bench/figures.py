@@ -17,6 +17,7 @@ class Sample(NamedTuple):
     p50: float | None = None  # seconds, where requests went one by one
     p99: float | None = None
     load_busy: float | None = None  # the load's share of its own core; near 1, the server could do more
+    late_p99: float | None = None  # seconds by which the load itself was late, where it has times to keep
 
 
 Rounds = Sequence[Sample | None]  # None: it failed in that round

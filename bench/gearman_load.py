@@ -28,12 +28,13 @@ class Work(NamedTuple):
     workers: int = 0
 
 
-def compile_into(folder: Path) -> Path:
+def compile_into(folder: Path, source: Path = SOURCE) -> Path:
     """The program."""
-    program = folder / SOURCE.stem
-    done = subprocess.run(["cc", "-O2", "-o", str(program), str(SOURCE)], capture_output=True, text=True, check=False)
+    program = folder / source.stem
+    command = ["cc", "-O2", "-o", str(program), str(source), "-lm"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise LoadError(f"{SOURCE.name} could not be compiled:\n{done.stderr}")
+        raise LoadError(f"{source.name} could not be compiled:\n{done.stderr}")
     return program
 
 

@@ -106,7 +106,7 @@ class SideBySide(Group):
         rows = [row for row in self.rows if row.key in turn.keys]
         wanted = {contender.name: contender for row in rows for contender in present(row, turn)}
         with contenders.own_core(), contextlib.ExitStack() as stack:
-            places = {name: _started(contender, stack) for name, contender in wanted.items()}
+            places = {name: started(contender, stack) for name, contender in wanted.items()}
             for row in rows:
                 for contender in rotated(present(row, turn), turn.number):
                     yield self._step(row, contender, places[contender.name], turn.effort)
@@ -163,7 +163,7 @@ def timed(run: Callable[[], float], waits: list[float], jobs: int, pid: int) -> 
     )
 
 
-def _started(contender: Contender, stack: contextlib.ExitStack) -> Place | Exception:
+def started(contender: Contender, stack: contextlib.ExitStack) -> Place | Exception:
     """One that does not start does not stop the others: its steps say why they fail."""
     assert contender.start is not None
     try:

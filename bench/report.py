@@ -10,13 +10,14 @@ from bench.groups import Effort, Finding, Group, Row, Step
 
 FORMAT = 1
 NAME = 24
-TABLE = f"{{:{NAME}}} {{:>12}} {{:>7}} {{:>11}} {{:>9}} {{:>9}} {{:>6}} {{:>16}}"
-HEAD = TABLE.format("", "median", "spread", "server us", "p50 us", "p99 us", "load", "Geartrain is")
+TABLE = f"{{:{NAME}}} {{:>12}} {{:>7}} {{:>11}} {{:>9}} {{:>9}} {{:>6}} {{:>8}} {{:>16}}"
+HEAD = TABLE.format("", "median", "spread", "server us", "p50 us", "p99 us", "load", "late us", "Geartrain is")
 LEGEND = (
     "Medians over the rounds. spread: the best round over the worst. server us: processor time of the server for each",
     "job; with the task queues, of its programs too. p50, p99: waits of single requests. load: how busy the load was;",
-    "near 100%, the server could do more. Geartrain is: so many times better than this one, in the same round; above 1",
-    "it is ahead. Where Geartrain takes part twice, the figures are in the order of its lines.",
+    "near 100%, the server could do more. late us: by how much the load itself was late, at the 99th percentile.",
+    "Geartrain is: so many times better than this one, in the same round; above 1 it is ahead. Where Geartrain takes",
+    "part twice, the figures are in the order of its lines.",
 )
 
 
@@ -86,6 +87,7 @@ def _lines(board: Board, row: Row) -> Iterator[str]:
             _number(figures.median(rounds, "p50"), 1e6),
             _number(figures.median(rounds, "p99"), 1e6),
             "" if busy is None else f"{busy:.0%}",
+            _number(figures.median(rounds, "late_p99"), 1e6),
             ", ".join(against),
         ).rstrip()
     yield from (f"    {name} {note}" for name, note in row.notes.items() if name in board.of(row))

@@ -11,6 +11,7 @@ import pytest
 from bench import catalogue, run
 
 ROOT = Path(__file__).parents[3]
+LATENCIES = {f"durable-latency-{share}-{name}" for share in (30, 60, 90) for name in ("p50", "p99", "p999")}
 
 
 def rows() -> list[str]:
@@ -40,7 +41,7 @@ def test_everybody_who_is_needed_can_be_installed() -> None:
     [
         (["gearman-1x1"], {"gearman-1x1"}),
         (["durable"], {"durable-submit-1", "durable-submit-256"}),
-        (["BEANSTALKD"], {"durable-submit-1", "durable-submit-256"}),
+        (["BEANSTALKD"], {"durable-submit-1", "durable-submit-256", "durable-latency-rate", *LATENCIES}),
         (["pynng", "gearmonkey-jobs"], {"memodb-1", "memodb-50", "gearmonkey-jobs"}),
         (["nothing like it"], set()),
     ],
