@@ -9,6 +9,7 @@ from bench import (
     connections,
     contenders,
     crowd,
+    danga,
     flatness,
     gearmonkey,
     latency,
@@ -335,29 +336,48 @@ class PeriodicRun:
         self.load.close()
 
 
-def periodic_act(contender: Contender, place: Place, effort: Effort, command: int) -> Sample:
-    ports = {url.partition(":")[0]: int(url.rpartition(":")[2]) for url in place.urls}
-    clients, window, workers = periodic.CLIENTS, periodic.WINDOW, periodic.WORKERS
-    made: crowd.Load
-    if contender.ours:
-        made = PeriodicRun(ports["periodic"], command)
-    elif command == periodic.RUN:
-        made = load.Load(ports["gearman"], b"beside", clients, window, workers)
-    else:
-        made = load.Submits(ports["gearman"], b"beside", clients, window)
-    return sample(made, place.pid, effort)
+class MemodbJobs(memodb.Load):
+    """Whole jobs in the shape of the other doors' loads: workers that take one at a time."""
+
+    def __init__(self, port: int) -> None:
+        body, ending = memodb.JOB + memodb.PAYLOAD, memodb.PAYLOAD
+        clients, window, workers = periodic.CLIENTS, periodic.WINDOW, periodic.WORKERS
+        super().__init__(port, window, body, ending, clients, workers, slots=1)
 
 
-def both_doors(durable: bool) -> tuple[Contender, Contender]:
+Made = Callable[[int], crowd.Load]  # a load on the door at a port
+
+
+def door_act(made: Made, beside: Made) -> Act:
+    """The same work through a door and through the Gearman door of a server like it."""
+
+    def act(contender: Contender, place: Place, effort: Effort) -> Sample:
+        ports = [int(url.rpartition(":")[2].partition("/")[0]) for url in place.urls]
+        return sample(beside(ports[0]) if not contender.ours else made(ports[1]), place.pid, effort)
+
+    return act
+
+
+def both_doors(scheme: str, name: str, on: str, durable: bool) -> tuple[Contender, Contender]:
+    """A server with a door and the Gearman door, once for each of the two: the Gearman door is the first."""
     how = f"geartrain serve --store {'sqlite' if durable else 'memory'}"
-    start = contenders.geartrain("gearman", "periodic", durable=durable)
+    start = contenders.geartrain("gearman", scheme, durable=durable)
     store = "durable" if durable else "memory"
     return (
-        Contender(f"Periodic door, {store}", f"{how}, today's dialect", start, ours=True),
-        Contender(f"Gearman door, {store}", f"{how}; no Periodic server is packaged to compare with", start),
+        Contender(f"{name} door, {store}", f"{how}, {on}", start, ours=True),
+        Contender(f"Gearman door, {store}", how, start),
     )
 
 
+def gearman_trips(window: int) -> Made:
+    return lambda port: load.Load(port, b"beside", periodic.CLIENTS, window, periodic.WORKERS)
+
+
+def gearman_submits(port: int) -> crowd.Load:
+    return load.Submits(port, b"beside", periodic.CLIENTS, periodic.WINDOW)
+
+
+PERIODIC_ON = "today's dialect; no Periodic server is packaged to compare with"
 PERIODIC = SideBySide(
     "periodic",
     "The Periodic door beside the Gearman door",
@@ -368,9 +388,9 @@ PERIODIC = SideBySide(
                 "Periodic round trips, 8 clients, 8 workers, 8 in flight each",
                 f"{TRIP}; each of 8 clients has 8 under way.",
                 RATE,
-                both_doors(durable=False),
+                both_doors("periodic", "Periodic", PERIODIC_ON, durable=False),
             ),
-            lambda contender, place, effort: periodic_act(contender, place, effort, periodic.RUN),
+            door_act(lambda port: PeriodicRun(port, periodic.RUN), gearman_trips(periodic.WINDOW)),
         ),
         (
             Row(
@@ -378,10 +398,55 @@ PERIODIC = SideBySide(
                 "Periodic durable submits, 8 clients, 8 in flight each",
                 f"{SUBMIT_ON_DISK}; 8 clients with 8 under way each.",
                 RATE,
-                both_doors(durable=True),
+                both_doors("periodic", "Periodic", PERIODIC_ON, durable=True),
             ),
-            lambda contender, place, effort: periodic_act(contender, place, effort, periodic.SUBMIT),
+            door_act(lambda port: PeriodicRun(port, periodic.SUBMIT), gearman_submits),
         ),
+    ],
+)
+
+DANGA_ON = "the draft of 2005, of which no other server exists"
+DANGA = SideBySide(
+    "danga",
+    "The danga door beside the Gearman door",
+    [
+        (
+            Row(
+                "danga-trips",
+                "danga round trips, 8 clients, 8 workers",
+                f"{TRIP}; each of 8 clients has one under way, which is all that the draft allows.",
+                RATE,
+                both_doors("danga", "danga", DANGA_ON, durable=False),
+            ),
+            door_act(lambda port: danga.Load(port, b"beside", periodic.CLIENTS, periodic.WORKERS), gearman_trips(1)),
+        ),
+        (
+            Row(
+                "danga-submit",
+                "danga durable submits, 8 clients, 8 in flight each",
+                f"{SUBMIT_ON_DISK}; 8 clients with 8 under way each.",
+                RATE,
+                both_doors("danga", "danga", DANGA_ON, durable=True),
+            ),
+            door_act(lambda port: danga.Submits(port, b"beside", periodic.CLIENTS, periodic.WINDOW), gearman_submits),
+        ),
+    ],
+)
+
+MEMODB_DOOR = SideBySide(
+    "memodb-door",
+    "The MemoDB door beside the Gearman door",
+    [
+        (
+            Row(
+                "memodb-trips",
+                "MemoDB round trips, 8 clients, 8 workers, 8 in flight each",
+                f"{TRIP}; each of 8 clients has 8 under way. The protocol has no other jobs.",
+                RATE,
+                both_doors("memodb+tcp", "MemoDB", "its MemoDB door", durable=False),
+            ),
+            door_act(MemodbJobs, gearman_trips(periodic.WINDOW)),
+        )
     ],
 )
 
@@ -419,6 +484,8 @@ GROUPS: Sequence[Group] = (
     MEMODB,
     GEARMONKEY,
     PERIODIC,
+    DANGA,
+    MEMODB_DOOR,
     connections.group(MEMORY, GEARMAND),
     BYSTANDERS,
     flatness.Flatness(),

@@ -32,9 +32,10 @@ READY = b"\x84\x66memo01\x01\x40\x81\x64echo"
 JOB = b"\x85\x66memo01\x02\x40\x64echo\x19\xea\x60"
 QUESTION = b"\x83\x66memo01\x04\x44none"  # a heartbeat of a worker that nobody knows
 ANSWER = b"\x83\x66memo01\x05\x44none"
-RESULT = b"\x83\x66memo01\x03\x44"
-ID_AT = 1 + 7 + 1 + 1  # in a job to a worker: behind the array's head, the version, the type and the id's length
-PAYLOAD_AT = ID_AT + 4 + 5 + 3
+RESULT = b"\x83\x66memo01\x03"
+ID_AT = 1 + 7 + 1  # in a job to a worker: behind the array's head, the version and the type
+ID_SIZE = 1 + 16  # with its length
+PAYLOAD_AT = ID_AT + ID_SIZE + 5 + 3  # behind the service and the timeout
 WINDOWS = (1, 50)
 
 ECHO_THREADS = 8
@@ -83,9 +84,11 @@ class Pipe:
 
 
 class Load:
-    """Requests of one client, `window` in flight; for jobs there are as many workers."""
+    """Requests of clients with `window` in flight each; for jobs, workers that take so many at a time."""
 
-    def __init__(self, port: int, window: int, body: bytes, ending: bytes) -> None:
+    def __init__(
+        self, port: int, window: int, body: bytes, ending: bytes, clients: int = 1, workers: int = 1, slots: int = 0
+    ) -> None:
         self.window = window
         self.body = body
         self.ending = ending  # of each answer
@@ -93,11 +96,11 @@ class Load:
         self.sent = self.done = self.wanted = 0
         self.waits: list[float] = []  # the shape of `crowd.Load`; they are not timed one by one here
         self.selector = selectors.DefaultSelector()
-        self.pipes = [Pipe(port, self._consume)]
-        if body.startswith(JOB):
-            self.pipes.append(Pipe(port, self._work))
-            self.pipes[1].socket.sendall(b"".join(self._request(READY) for _ in range(window)))
-        for pipe in self.pipes:
+        self.clients = [Pipe(port, self._consume) for _ in range(clients)]
+        self.workers = [Pipe(port, self._work) for _ in range(workers if body.startswith(JOB) else 0)]
+        for worker in self.workers:
+            worker.socket.sendall(b"".join(self._request(READY) for _ in range(slots or window)))
+        for pipe in (*self.clients, *self.workers):
             self.selector.register(pipe.socket, selectors.EVENT_READ, pipe)
 
     def run(self, count: int) -> float:
@@ -105,7 +108,8 @@ class Load:
         self.sent = self.done = 0
         self.wanted = count
         began = time.perf_counter()
-        self.pipes[0].socket.sendall(b"".join(self._ask() for _ in range(self.window)))
+        for client in self.clients:
+            client.socket.sendall(b"".join(self._ask() for _ in range(self.window)))
         while self.done < count:
             ready = self.selector.select(30)
             if not ready:
@@ -115,7 +119,7 @@ class Load:
         return count / (time.perf_counter() - began)
 
     def close(self) -> None:
-        for pipe in self.pipes:
+        for pipe in (*self.clients, *self.workers):
             pipe.socket.close()
         self.selector.close()
 
@@ -138,7 +142,7 @@ class Load:
         message = start + 4
         if data[message + 8] != 2:
             raise RuntimeError(f"not a job: {data[message:end]!r}")
-        id = data[message + ID_AT : message + ID_AT + 4]
+        id = data[message + ID_AT : message + ID_AT + ID_SIZE]
         return self._request(RESULT + id + data[message + PAYLOAD_AT : end])
 
 

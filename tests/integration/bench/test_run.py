@@ -93,6 +93,27 @@ def test_a_whole_run(tmp_path: Path) -> None:
     ElementTree.fromstring((tmp_path / "bench-gearman.svg").read_text())
 
 
+def test_a_run_of_our_doors(tmp_path: Path) -> None:
+    """Each beside the Gearman door: loads that a change of a protocol would break."""
+    file = tmp_path / "found.json"
+    words = [word for group in ("periodic", "danga", "memodb-door") for word in ("--only", group)]
+    assert run.main(["--quick", *words, "--json", str(file)]) == 0
+    found = json.loads(file.read_text())["rows"]
+    assert [row["row"] for row in found] == [
+        "periodic-trips", "periodic-submit", "danga-trips", "danga-submit", "memodb-trips",
+    ]  # fmt: skip
+    for row in found:
+        ours, gearman = row["contenders"]
+        assert ours["median"] > 0
+        assert gearman["name"].startswith("Gearman door")
+        assert gearman["median"] > 0
+
+
+@pytest.mark.peer("pynng")
+def test_a_run_beside_pynng() -> None:
+    assert run.main(["--quick", "--only", "memodb"]) == 0
+
+
 @pytest.mark.peer("cc", "postgresql-18")
 def test_a_run_of_servers_on_postgresql(tmp_path: Path) -> None:
     file = tmp_path / "found.json"
