@@ -71,6 +71,20 @@ def test_a_header_that_is_cut_off_anywhere(header: bytes, payload: bytes, messag
         assert not caught.value.fatal
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        cbor2.dumps(["memo01", 2, b"", "alive.tv", 60000], canonical=True),
+        cbor2.dumps(["memo01", 3, bytes(wire.ID_SIZE)], canonical=True),
+    ],
+    ids=["JOB", "RESULT"],
+)
+def test_the_most_frequent_headers_are_found_without_parsing(header: bytes) -> None:
+    """Those of clients, and of workers with an id of this server's."""
+    data = b"before" + header + b"payload"
+    assert wire._common_header_end(data, 6, len(data)) == 6 + len(header)
+
+
 def test_what_a_broker_says() -> None:
     assert wire.job(ID, b"alive.tv", 40000) == JOB_TO_WORKER
     assert wire.RESULT_TO_CLIENT == RESULT_TO_CLIENT

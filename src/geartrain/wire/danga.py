@@ -19,8 +19,11 @@ import struct
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from mypy_extensions import i64
+
 from geartrain.errors import WireError
 from geartrain.wire import foreign_protocol
+from geartrain.wire.gearman import nul
 from geartrain.wire.packet_buffer import MORE as MORE
 from geartrain.wire.packet_buffer import PacketBuffer
 
@@ -64,6 +67,7 @@ _HEADER: Final = struct.Struct(">4sBI")
 _HEADER_SIZE: Final = 9
 _STATUS: Final = struct.Struct(">III")
 _COMPLETION: Final = struct.Struct(">IB")
+_HEADER_AND_COMPLETION: Final = struct.Struct(">4sBIIB")
 _ANY: Final = UINT32
 
 # By type: name, magic, and the least and the most bytes of the body.
@@ -85,14 +89,15 @@ PACKETS: Final[dict[int, tuple[str, bytes, int, int]]] = {
 }
 
 
-class Creation(NamedTuple):
-    """The body of job_create_req."""
+# By type, for types that exist: the last byte of the magic, and the least and the most bytes of the body.
+_LAST_BYTES: Final = [PACKETS[kind][1][3] for kind in range(len(PACKETS))]
+_LEAST: Final = [PACKETS[kind][2] for kind in range(len(PACKETS))]
+_MOST: Final = [PACKETS[kind][3] for kind in range(len(PACKETS))]
 
-    name: bytes
-    key: bytes  # the duplicate key; empty: none
-    flags: int
-    type: int
-    args: bytes
+
+# The body of job_create_req: name, duplicate key (empty: none), flags, type and args. A plain tuple: compiled, it costs
+# nothing, while making a NamedTuple is Python code.
+Creation = tuple[bytes, bytes, int, int, bytes]
 
 
 class AssignedJob(NamedTuple):
@@ -110,13 +115,6 @@ class JobStatus(NamedTuple):
     seconds_left: int  # 0: unknown
 
 
-class Outcome(NamedTuple):
-    """The body of job_complete_announce."""
-
-    code: int  # 0 for success
-    result: bytes
-
-
 class Completion(NamedTuple):
     """The body of job_complete_res."""
 
@@ -128,36 +126,60 @@ class Completion(NamedTuple):
 class Reader(PacketBuffer):
     """Cuts a stream into packets, however it arrives. A server expects requests, its peers expect responses."""
 
-    __slots__ = ("body", "magic", "max_packet")
+    __slots__ = ("_last_byte", "body", "magic", "max_packet")
 
     def __init__(self, max_packet: int = MAX_PACKET, magic: bytes = REQUEST) -> None:
         super().__init__()
-        self.max_packet = max_packet
+        self.max_packet: i64 = max_packet
         self.magic = magic
+        self._last_byte: i64 = magic[3]
         self.body = b""  # of the packet whose type `next` has returned
 
     def next(self) -> int:
         """The type of the next packet, or MORE."""
         data = self.data
         position = self._position
-        size = len(data)
+        size: i64 = len(data)
         if position == size:
             self.data = b""
             self._position = 0
             return MORE
         if size - position < _HEADER_SIZE:
             return self._keep_header(data, position)
-        magic, kind, length = _HEADER.unpack_from(data, position)
-        self._check(magic, kind, length)
+        # Byte by byte: compiled, these are a few instructions, while unpacking makes a tuple and three objects.
+        last: i64 = data[position + 3]
+        kind: i64 = data[position + 4]
+        byte: i64 = data[position + 5]
+        length = byte << 24
+        byte = data[position + 6]
+        length |= byte << 16
+        byte = data[position + 7]
+        length |= byte << 8
+        byte = data[position + 8]
+        length |= byte
+        if (
+            data[position]
+            or data[position + 1] != 0x52
+            or data[position + 2] != 0x45
+            or last != self._last_byte
+            or kind >= len(_LAST_BYTES)
+            or _LAST_BYTES[kind] != last
+            or length < _LEAST[kind]
+            or length > _MOST[kind]
+            or length > self.max_packet
+        ):
+            self._refuse(data, position)
         start = position + _HEADER_SIZE
         end = start + length
         if end > size:
             return self._keep(data, position, _HEADER_SIZE + length)
         self.body = data[start:end]
         self._position = end
-        return int(kind)
+        return kind
 
-    def _check(self, magic: bytes, kind: int, length: int) -> None:
+    def _refuse(self, data: bytes, position: int) -> None:
+        """Raise the error of a header that cannot be received."""
+        magic, kind, length = _HEADER.unpack_from(data, position)
         if magic != self.magic:
             raise self._wrong_magic(magic)
         packet = PACKETS.get(kind)
@@ -199,17 +221,19 @@ def job_names(body: bytes) -> list[bytes]:
 
 def creation(body: bytes) -> Creation:
     """The job in job_create_req."""
-    name, first, rest = body.partition(b"\0")
-    key, second, rest = rest.partition(b"\0")
-    if not first or not second or len(rest) < 2:
+    size: i64 = len(body)
+    first = nul(body, 0, size)
+    second = nul(body, first + 1, size)
+    if first < 0 or second < 0 or size < second + 3:
         raise WireError(
             "INVALID_BODY", "job_create_req needs a name and a key that each end with NUL, flags and a type"
         )
-    if not name:
+    if not first:
         raise WireError("INVALID_BODY", "job_create_req has an empty job name")
-    if rest[1] > _LAST_JOB_TYPE:
-        raise WireError("INVALID_BODY", f"job_create_req has job type {rest[1]}, and there are 0, 1 and 2")
-    return Creation(name, key, rest[0], rest[1], rest[2:])
+    type = body[second + 2]
+    if type > _LAST_JOB_TYPE:
+        raise WireError("INVALID_BODY", f"job_create_req has job type {type}, and there are 0, 1 and 2")
+    return body[:first], body[first + 1 : second], body[second + 1], type, body[second + 3 :]
 
 
 def handle(body: bytes) -> bytes:
@@ -232,9 +256,9 @@ def status(body: bytes) -> JobStatus:
     return JobStatus._make(_STATUS.unpack(body))
 
 
-def outcome(body: bytes) -> Outcome:
-    """The body of job_complete_announce."""
-    return Outcome(body[0], body[1:])
+def outcome(body: bytes) -> tuple[int, bytes]:
+    """The code and the result in job_complete_announce."""
+    return body[0], body[1:]
 
 
 def completion(body: bytes) -> Completion:
@@ -275,6 +299,8 @@ def job_create_req(name: bytes, key: bytes, type: int, args: bytes = b"", flags:
 
 def job_create_res(handle: bytes) -> bytes:
     """The handle of a created job."""
+    if len(handle) < len(_CREATED_HEADERS):
+        return _CREATED_HEADERS[len(handle)] + handle
     return packet(JOB_CREATE_RES, handle)
 
 
@@ -315,8 +341,8 @@ def job_complete_req(handle: bytes) -> bytes:
 
 def job_complete_res(seconds: int, code: int, result: bytes = b"") -> bytes:
     """The result of a job."""
-    head = _HEADER.pack(RESPONSE, JOB_COMPLETE_RES, _COMPLETION.size + len(result))
-    return b"".join((head, _COMPLETION.pack(_uint32(seconds), code), result))
+    size = _COMPLETION.size + len(result)
+    return _HEADER_AND_COMPLETION.pack(RESPONSE, JOB_COMPLETE_RES, size, _uint32(seconds), code) + result
 
 
 def _status_body(numerator: int, denominator: int, seconds_left: int) -> bytes:
@@ -328,6 +354,8 @@ def _uint32(number: int) -> int:
     return min(max(number, 0), UINT32)
 
 
+# Of job_create_res, by the size of its handle.
+_CREATED_HEADERS: Final = [_HEADER.pack(RESPONSE, JOB_CREATE_RES, size) for size in range(64)]
 NOOP_PACKET: Final = noop()
 NO_JOB_PACKET: Final = packet(JOB_ASSIGN_RES)
 REFUSED_PACKET: Final = job_create_res(b"")

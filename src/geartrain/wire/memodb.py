@@ -44,10 +44,12 @@ _ENDLESS: Final = -1
 # How many bytes follow the first one of an item, by its lowest five bits.
 _ARGUMENT_SIZES: Final = {24: 1, 25: 2, 26: 4, 27: 8}
 
+# Bytes of a worker's id. Random ids of this size cannot be guessed, and no worker of the last run of the server is
+# taken for one of this run.
+ID_SIZE: Final = 16
 # How the headers of most JOBs of clients and RESULTs of workers begin.
 _COMMON_JOB: Final = b"\x85\x66memo01\x02\x40"
-_COMMON_RESULT: Final = b"\x83\x66memo01\x03\x44"
-_COMMON_ID_SIZE: Final = 4
+_COMMON_RESULT: Final = b"\x83\x66memo01\x03" + bytes([0x40 | ID_SIZE])
 
 
 class Message(NamedTuple):
@@ -74,13 +76,12 @@ def parse(data: bytes, start: int = 0, end: int = -1) -> tuple[Message, int]:
 
 def _common_header_end(data: bytes, start: int, end: int) -> int:
     """Where a header of the most frequent form ends, found without parsing CBOR; 0 if it has another form."""
-    if data.startswith(_COMMON_RESULT, start):
-        at = start + len(_COMMON_RESULT) + _COMMON_ID_SIZE
+    name_at = start + len(_COMMON_JOB)  # both are as long
+    beginning = data[start:name_at]
+    if beginning == _COMMON_RESULT:
+        at = name_at + ID_SIZE
         return at if at <= end else 0
-    if not data.startswith(_COMMON_JOB, start):
-        return 0
-    name_at = start + len(_COMMON_JOB)
-    if name_at >= end or data[name_at] >> 5 != _TEXT or data[name_at] & 0x1F > 23:
+    if beginning != _COMMON_JOB or name_at >= end or data[name_at] >> 5 != _TEXT or data[name_at] & 0x1F > 23:
         return 0
     timeout_at = name_at + 1 + (data[name_at] & 0x1F)
     if timeout_at >= end or data[timeout_at] > 0x1B:

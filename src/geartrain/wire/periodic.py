@@ -16,6 +16,8 @@ import struct
 import zlib
 from typing import Final, NamedTuple
 
+from mypy_extensions import i64
+
 from geartrain.errors import WireError
 from geartrain.wire import foreign_protocol
 from geartrain.wire.packet_buffer import MORE as MORE
@@ -67,16 +69,18 @@ RESPONSE: Final = b"\0RES"
 MAX_PACKET: Final = 64 * 1024 * 1024
 FRAME: Final = 0  # what `next` returns for a complete frame
 
+_crc32: Final = zlib.crc32
 _HEADER: Final = struct.Struct(">4sI")
 _HEADER_CRC: Final = struct.Struct(">4sII")
 _NUMBER: Final = struct.Struct(">I")
 _LENGTH: Final = struct.Struct(">Q")
-_TIME: Final = struct.Struct(">q")
 _COUNT: Final = struct.Struct(">i")
 _TIME_AND_VERSION: Final = struct.Struct(">qB")
 _LATER: Final = struct.Struct(">qh")
 _LIMIT: Final = struct.Struct(">h")
 _MESSAGE_ID: Final = 4
+# A byte of each value: compiled, joining these is several times as fast as formatting with %c.
+_BYTES: Final = [bytes((value,)) for value in range(256)]
 _TIMES: Final = (-(2**63), 2**63 - 1)
 _COUNTS: Final = (-(2**31), 2**31 - 1)
 
@@ -131,7 +135,8 @@ class Reader(PacketBuffer):
         """FRAME, with the payload between `start` and `end`; or MORE."""
         data = self.data
         position = self._position
-        left = len(data) - position
+        whole: i64 = len(data)
+        left = whole - position
         if not left:
             self.data = b""
             self._position = 0
@@ -139,20 +144,21 @@ class Reader(PacketBuffer):
         if left < _HEADER.size:
             if not REQUEST.startswith(data[position : position + 4]):
                 raise _wrong_magic(data[position:])
-            return self._keep(data, position, min(left + 1, 4) if left < 4 else _HEADER.size)
-        magic, size = _HEADER.unpack_from(data, position)
-        if magic != REQUEST:
-            raise _wrong_magic(magic)
+            return self._keep(data, position, left + 1 if left < 4 else _HEADER.size)
+        # Byte by byte: compiled, these are a few instructions, while unpacking makes a tuple and two objects.
+        if data[position] or data[position + 1] != 0x52 or data[position + 2] != 0x45 or data[position + 3] != 0x51:
+            raise _wrong_magic(data[position : position + 4])
+        size = _number_at(data, position + 4)
         if size > self.max_packet:
             raise WireError("SIZE", f"a frame of {size} bytes was announced, {self.max_packet} are allowed")
         if not self.known and not self._detects_dialect(data, position, size):
             return self._keep(data, position, _HEADER.size + 5 if left > _HEADER.size else _HEADER.size + 1)
         crc = self.dialect.crc
-        start = position + (_HEADER_CRC.size if crc else _HEADER.size)
+        start = position + (12 if crc else 8)
         end = start + size
-        if end > len(data):
+        if end > whole:
             return self._keep(data, position, end - position)
-        if crc and zlib.crc32(data[start:end]) != _NUMBER.unpack_from(data, start - 4)[0]:
+        if crc and _crc32(data[start:end]) != _number_at(data, start - 4):
             raise WireError("CRC", "the CRC of a frame does not match its payload")
         self.known = True
         self.start = start
@@ -260,19 +266,22 @@ class Arguments:
         payload_at = name_end + 4
         if payload_at > last:
             raise _truncated()
-        payload_end = payload_at + _NUMBER.unpack_from(data, name_end)[0]
+        payload_end = payload_at + _number_at(data, name_end)
         if payload_end + 8 > last:
             raise _truncated()
         self.at = payload_end + 8
         function, name = data[at:function_end], data[function_end + 1 : name_end]
         payload = data[payload_at:payload_end]
-        run_at = _TIME.unpack_from(data, payload_end)[0]
+        half = _number_at(data, payload_end)
+        if half >= 1 << 31:
+            half -= 1 << 32
+        run_at = half << 32 | _number_at(data, payload_end + 4)
         if alone and self.left() == 4:
-            return PeriodicJob(function, name, payload, run_at, self.number(_COUNT))
+            return _periodic_job(function, name, payload, run_at, self.number(_COUNT), 0)
         version = self.kind()
         count = self.number(_COUNT) if version in (1, 3) else 0
         timeout = self.number(_COUNT) if version in (2, 3) else 0
-        return PeriodicJob(function, name, payload, run_at, count, timeout)
+        return _periodic_job(function, name, payload, run_at, count, timeout)
 
     def jobs(self) -> list[PeriodicJob]:
         """A dump: the number of jobs, then the jobs."""
@@ -307,13 +316,38 @@ class Arguments:
         return self.sized(_LENGTH), self.sized(_LENGTH)
 
 
+def _periodic_job(function: bytes, name: bytes, payload: bytes, run_at: int, steps: int, timeout: int) -> PeriodicJob:
+    """The job. A NamedTuple's own constructor is Python code, and takes as long as reading all the arguments."""
+    return tuple.__new__(PeriodicJob, (function, name, payload, run_at, steps, timeout))
+
+
+def _number_at(data: bytes, at: i64) -> i64:
+    """Four bytes as a number."""
+    byte: i64 = data[at]
+    number = byte << 24
+    byte = data[at + 1]
+    number |= byte << 16
+    byte = data[at + 2]
+    number |= byte << 8
+    byte = data[at + 3]
+    return number | byte
+
+
 def _truncated() -> WireError:
     return WireError("TRUNCATED", "the arguments of a command are cut off")
 
 
 def frame(dialect: Dialect, magic: bytes, payload: bytes) -> bytes:
     """A frame with this payload."""
-    return frame_header(dialect, magic, len(payload), zlib.crc32(payload) if dialect.crc else 0) + payload
+    size = len(payload).to_bytes(4, "big")
+    if dialect.crc:
+        return b"%b%b%b%b" % (magic, size, _crc32(payload).to_bytes(4, "big"), payload)
+    return b"%b%b%b" % (magic, size, payload)
+
+
+def answer(dialect: Dialect, message_id: bytes, command: int, arguments: bytes = b"") -> bytes:
+    """The frame of an answer: the id of the message, a command and its arguments."""
+    return frame(dialect, RESPONSE, b"%b%b%b" % (message_id, _BYTES[command], arguments))
 
 
 def frame_header(dialect: Dialect, magic: bytes, size: int, checksum: int) -> bytes:
@@ -325,19 +359,23 @@ def frame_header(dialect: Dialect, magic: bytes, size: int, checksum: int) -> by
 
 def short(name: bytes) -> bytes:
     """A name as an argument."""
-    return bytes((len(name),)) + name
+    return _BYTES[len(name)] + name
 
 
 def job(work: PeriodicJob) -> bytes:
-    """A job as an argument, in the smallest version that holds it; numbers out of range become the nearest ones."""
-    function, name, payload, run_at, steps, timeout = work
+    """A job as an argument."""
+    return job_argument(work.function, work.name, work.payload, work.run_at, work.steps, work.timeout)
+
+
+def job_argument(function: bytes, name: bytes, payload: bytes, run_at: int, steps: int, timeout: int) -> bytes:
+    """The same, in the smallest version that holds the job; numbers out of range become the nearest ones."""
     version = (1 if steps else 0) + (2 if timeout else 0)
-    return b"%c%b%c%b%b%b%b%b%b" % (
-        len(function),
+    return b"%b%b%b%b%b%b%b%b%b" % (
+        _BYTES[len(function)],
         function,
-        len(name),
+        _BYTES[len(name)],
         name,
-        _NUMBER.pack(len(payload)),
+        len(payload).to_bytes(4, "big"),
         payload,
         _TIME_AND_VERSION.pack(_within(run_at, _TIMES), version),
         _COUNT.pack(_within(steps, _COUNTS)) if steps else b"",
@@ -346,7 +384,10 @@ def job(work: PeriodicJob) -> bytes:
 
 
 def _within(number: int, bounds: tuple[int, int]) -> int:
-    return min(max(number, bounds[0]), bounds[1])
+    lowest, highest = bounds
+    if number < lowest:
+        return lowest
+    return highest if number > highest else number
 
 
 def jobs(jobs: list[PeriodicJob]) -> bytes:

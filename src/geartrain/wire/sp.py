@@ -40,7 +40,7 @@ COPY_UP_TO: Final = 16 * 1024
 _GREETING: Final = struct.Struct(">4sHH")
 _GREETING_SIZE: Final = 8
 _MAGIC: Final = b"\0SP\0"
-_LENGTH: Final = struct.Struct(">Q")
+_LENGTH_SIZE: Final = 8
 _WORD: Final = 4
 _LAST_WORD: Final = 0x80
 
@@ -93,7 +93,7 @@ class StreamPipe(PacketBuffer):
         self.greeted = False
         self.answers: list[bytes] = []  # always empty: this transport has none
         self._prefix = prefix
-        self._header_size = len(prefix) + _LENGTH.size
+        self._header_size = len(prefix) + _LENGTH_SIZE
 
     def next(self) -> bool:
         """Whether there is another message; it lies in `data` between `start` and `end`."""
@@ -115,7 +115,7 @@ class StreamPipe(PacketBuffer):
         start = position + self._header_size
         if start > size:
             return self._need_more(position, self._header_size)
-        (length,) = _LENGTH.unpack_from(data, start - _LENGTH.size)
+        length = int.from_bytes(data[start - _LENGTH_SIZE : start], "big")
         if length > self.max_message:
             limit = f"a message may have {self.max_message} bytes here"
             raise WireError("MESSAGE_TOO_LONG", f"A message of {length} bytes was announced, {limit}")
@@ -128,8 +128,10 @@ class StreamPipe(PacketBuffer):
 
     def framed(self, head: bytes, payload: bytes) -> list[bytes]:
         """A message of these two; a large payload is not copied."""
-        before = self._prefix + _LENGTH.pack(len(head) + len(payload)) + head
-        return [before + payload] if len(payload) <= COPY_UP_TO else [before, payload]
+        size = (len(head) + len(payload)).to_bytes(_LENGTH_SIZE, "big")
+        if len(payload) <= COPY_UP_TO:
+            return [b"%b%b%b%b" % (self._prefix, size, head, payload)]
+        return [b"%b%b%b" % (self._prefix, size, head), payload]
 
     def _need_more(self, position: int, need: int) -> bool:
         self._keep(self.data, position, need)

@@ -25,10 +25,13 @@ _DOOR: Final = "danga"
 
 def job_create_req(connection: "DangaConnection", body: bytes) -> None:
     """Create a job. The flags are reserved, and ignored."""
-    creation = wire.creation(body)
-    create = _create_sync if creation.type == wire.SYNC_WAIT else _create_async
-    step = functools.partial(create, connection, creation)
-    connection.carry_out(step, len(body), passes_sync_job=creation.type != wire.SYNC_WAIT)
+    name, key, _, type, args = wire.creation(body)
+    passes = type != wire.SYNC_WAIT
+    if connection.requests.may_pass(passes):
+        _create(connection, name, key, type, args)  # as most are: nothing has to be kept for later
+    else:
+        step = functools.partial(_create, connection, name, key, type, args)
+        connection.carry_out(step, len(body), passes_sync_job=passes)
 
 
 def job_status_req(connection: "DangaConnection", body: bytes) -> None:
@@ -43,11 +46,16 @@ def job_complete_req(connection: "DangaConnection", body: bytes) -> None:
     connection.carry_out(step, len(body))
 
 
-def _create_sync(connection: "DangaConnection", creation: wire.Creation) -> None:
+def _create(connection: "DangaConnection", name: bytes, key: bytes, type: int, args: bytes) -> None:
+    if type == wire.SYNC_WAIT:
+        _create_sync(connection, name, key, args)
+    else:
+        _create_async(connection, name, key, args, type == wire.ASYNC_HANDLE)
+
+
+def _create_sync(connection: "DangaConnection", name: bytes, key: bytes, args: bytes) -> None:
     try:
-        job = connection.engine.submit(
-            creation.name, creation.key, creation.args, watcher=connection.watch(), door=_DOOR
-        )
+        job = connection.engine.submit(name, key, args, watcher=connection.watch(), door=_DOOR)
     except RequestError as error:
         _refuse_job(connection, error)
         return
@@ -55,17 +63,9 @@ def _create_sync(connection: "DangaConnection", creation: wire.Creation) -> None
     connection.write(wire.job_create_res(job.handle))
 
 
-def _create_async(connection: "DangaConnection", creation: wire.Creation) -> None:
-    keeps_result = creation.type == wire.ASYNC_HANDLE
+def _create_async(connection: "DangaConnection", name: bytes, key: bytes, args: bytes, keeps_result: bool) -> None:
     try:
-        job = connection.engine.submit(
-            creation.name,
-            creation.key,
-            creation.args,
-            background=True,
-            door=_DOOR,
-            keeps_result=keeps_result,
-        )
+        job = connection.engine.submit(name, key, args, background=True, door=_DOOR, keeps_result=keeps_result)
     except RequestError as error:
         _refuse_job(connection, error)
         return

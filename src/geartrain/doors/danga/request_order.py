@@ -33,7 +33,7 @@ class RequestOrder:
 
     def add(self, step: Step, size: int, passes_sync_job: bool = False) -> None:
         """Carry out a request now, or after those before it."""
-        if not self._waiting and self._may_run(passes_sync_job):
+        if self.may_pass(passes_sync_job):
             step()
             return
         size += _OVERHEAD
@@ -41,6 +41,10 @@ class RequestOrder:
             raise WireError("TOO_MUCH", f"more than {self._limit} bytes of requests wait for the answers before them")
         self.size += size
         self._waiting.append((step, size, passes_sync_job))
+
+    def may_pass(self, passes_sync_job: bool) -> bool:
+        """Whether a request can be carried out now."""
+        return not self._waiting and self._may_run(passes_sync_job)
 
     def run_next(self) -> bool:
         """Carry out a request that has waited and need not wait any more; false if there is none."""

@@ -11,10 +11,8 @@ from geartrain.doors import door, web_access
 from geartrain.doors.memodb.connection import MemodbConnection
 from geartrain.doors.memodb.worker import MemodbWorker
 from geartrain.runtime import tick
+from geartrain.wire import memodb as wire
 from geartrain.wire import sp, websocket
-
-# Random ids of this size cannot be guessed, and no worker of the last run of the server is taken for one of this run.
-_ID_SIZE: Final = 16
 
 
 @dataclasses.dataclass
@@ -59,4 +57,4 @@ class MemodbDoor(door.Door):
 
     def new_id(self) -> bytes:
         """An id for a worker."""
-        return secrets.token_bytes(_ID_SIZE)
+        return secrets.token_bytes(wire.ID_SIZE)

@@ -170,7 +170,7 @@ class PeriodicConnection(Connection):
 
     def answer(self, message_id: bytes, command: int, arguments: bytes = b"") -> None:
         """Answer a message with a command."""
-        self._send(b"%b%c%b" % (message_id, command, arguments))
+        self.write(wire.answer(self.dialect, message_id, command, arguments))
 
     def answer_data(self, message_id: bytes, data: bytes) -> None:
         """Answer a message with data."""
@@ -212,9 +212,7 @@ class PeriodicConnection(Connection):
     def answer_durably(self, message_id: bytes, word: int = wire.SUCCESS, otherwise: int = wire.UNKNOWN) -> None:
         """Answer SUCCESS when the change is on disk; UNKNOWN, which no client takes for success, if it cannot be."""
         dialect = self.dialect
-        done = wire.frame(dialect, wire.RESPONSE, b"%b%c" % (message_id, word))
-        instead = wire.frame(dialect, wire.RESPONSE, b"%b%c" % (message_id, otherwise))
-        self.acknowledge(done, instead)
+        self.acknowledge(wire.answer(dialect, message_id, word), wire.answer(dialect, message_id, otherwise))
 
     def close(self) -> None:
         """Assign no more jobs, write what is left, and close."""

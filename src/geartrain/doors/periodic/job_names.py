@@ -26,8 +26,7 @@ def find(engine: Engine, function: bytes, name: bytes) -> LiveJob | None:
     return job if job is not None and job.function == function else None
 
 
-def to_wire(job: LiveJob, timeout: int) -> wire.PeriodicJob:
-    """A job for a frame; `timeout` is used if it has none of its own."""
-    return wire.PeriodicJob(
-        job.function, name(job), job.payload, int(job.run_at), job.count, int(job.timeout) or timeout
-    )
+def argument(job: LiveJob, timeout: int) -> bytes:
+    """A job in a frame; `timeout` is used if it has none of its own."""
+    timeout = int(job.timeout) or timeout
+    return wire.job_argument(job.function, name(job), job.payload, int(job.run_at), job.count, timeout)

@@ -73,6 +73,6 @@ class PeriodicWorker(Worker):
         if timeout:
             connection.engine.lease(job, timeout)
         today = connection.dialect is wire.TODAY
-        job_argument = wire.job(job_names.to_wire(job, timeout if today else 0))
+        job_argument = job_names.argument(job, timeout if today else 0)
         handle = b"" if today else wire.short(job.handle)
         connection.answer(message_id, wire.JOB_ASSIGN, handle + job_argument)
