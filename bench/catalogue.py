@@ -12,6 +12,7 @@ from bench import (
     danga,
     flatness,
     gearmonkey,
+    http_load,
     latency,
     lists,
     load,
@@ -433,6 +434,93 @@ DANGA = SideBySide(
     ],
 )
 
+HTTP_CLIENTS, HTTP_WORKERS = 64, 8
+HTTP_DOOR = Contender(
+    "HTTP door, memory",
+    "geartrain serve --store memory, POST /api/v1/jobs; workers at its Gearman door",
+    contenders.geartrain("gearman", "http", durable=False),
+    ours=True,
+)
+BATCHES = Contender(
+    "HTTP door, batches",
+    f"the same, POST /api/v1/jobs/batch with {http_load.JOBS_PER_BATCH} jobs each",
+    contenders.geartrain("gearman", "http", durable=False),
+    ours=True,
+)
+GEARMAN_DOOR = Contender(
+    "Gearman door, memory", "the same server and clients", contenders.geartrain("gearman", "http", durable=False)
+)
+HTTP_ECHO = Contender("bare HTTP echo", "uvloop and httptools, which answer with the body", http_load.echo)
+
+
+def http_trips(contender: Contender, place: Place, effort: Effort) -> Sample:
+    ports = [int(url.rpartition(":")[2]) for url in place.urls]
+    made: crowd.Load
+    if contender is HTTP_DOOR:
+        made = http_load.Load(ports[1], ports[0], b"http-trips", HTTP_CLIENTS, HTTP_WORKERS)
+    else:
+        made = load.Load(ports[0], b"trips", HTTP_CLIENTS, 1, HTTP_WORKERS)
+    return sample(made, place.pid, effort)
+
+
+def http_submits(contender: Contender, place: Place, effort: Effort) -> Sample:
+    port = int(place.urls[-1].rpartition(":")[2])
+    made: crowd.Load
+    if contender is HTTP_DOOR:
+        made = http_load.Submits(port, b"http-submits", HTTP_CLIENTS, 1)
+    elif contender is HTTP_ECHO:
+        made = http_load.Submits(port, b"http-submits", HTTP_CLIENTS, 1, http_load.OK)
+    else:
+        made = load.Submits(place.port, b"submits", HTTP_CLIENTS, 1)
+    return sample(made, place.pid, effort)
+
+
+def http_batches(contender: Contender, place: Place, effort: Effort) -> Sample:
+    made: crowd.Load
+    if contender is BATCHES:
+        made = http_load.Batches(int(place.urls[1].rpartition(":")[2]), b"http-bulk", 4, 1)
+    else:
+        made = load.Submits(place.port, b"bulk", 4, 64)
+    return sample(made, place.pid, effort)
+
+
+HTTP = SideBySide(
+    "http",
+    "The HTTP door beside the Gearman door and a bare HTTP echo",
+    [
+        (
+            Row(
+                "http-trips",
+                f"HTTP round trips, {HTTP_CLIENTS} clients, {HTTP_WORKERS} workers",
+                f"{TRIP}; each of {HTTP_CLIENTS} clients has one under way, on a connection that is kept alive.",
+                RATE,
+                (HTTP_DOOR, GEARMAN_DOOR),
+            ),
+            http_trips,
+        ),
+        (
+            Row(
+                "http-submits",
+                f"HTTP submits, {HTTP_CLIENTS} clients",
+                f"{SUBMIT}; each of {HTTP_CLIENTS} clients has one under way. The echo gets the same requests.",
+                RATE,
+                (HTTP_DOOR, GEARMAN_DOOR, HTTP_ECHO),
+            ),
+            http_submits,
+        ),
+        (
+            Row(
+                "http-bulk",
+                "HTTP bulk submits, 4 clients",
+                f"{SUBMIT}; HTTP has {http_load.JOBS_PER_BATCH} in a request, Gearman 64 under way.",
+                RATE,
+                (BATCHES, GEARMAN_DOOR),
+            ),
+            http_batches,
+        ),
+    ],
+)
+
 MEMODB_DOOR = SideBySide(
     "memodb-door",
     "The MemoDB door beside the Gearman door",
@@ -486,6 +574,7 @@ GROUPS: Sequence[Group] = (
     PERIODIC,
     DANGA,
     MEMODB_DOOR,
+    HTTP,
     connections.group(MEMORY, GEARMAND),
     BYSTANDERS,
     flatness.Flatness(),
