@@ -47,7 +47,8 @@ else:
         if name == "__version__":
             from importlib import metadata  # takes longer to import than all the rest
 
-            return metadata.version("geartrain")
+            version = globals()[name] = metadata.version("geartrain")
+            return version
         module = "geartrain.app" if name in _OF_APP else _MODULES.get(name, "")
         if name.endswith("Error"):
             module = "geartrain.errors"

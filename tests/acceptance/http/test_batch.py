@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import geartrain
-from geartrain.doors.http.batch import MOST_JOBS
+from geartrain.doors.http.submission import MOST_JOBS
 from geartrain.errors import RefusedError
 from tests.acceptance.http.conftest import HTTP
 from tests.support import serving

@@ -1,26 +1,23 @@
 """Access control: hosts, cross-site requests, and scopes."""
 
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from starlette.requests import Request
 
 from geartrain import rights
 from geartrain.doors.http import auth, tokens
 from geartrain.doors.http.auth import Guard
 from geartrain.doors.http.problems import Refusal
+from geartrain.doors.http.request import Request
 from geartrain.rights import Identity
+from tests.support import http_requests
 
 SECRET = "a-secret-of-sixteen"
 ANONYMOUS = Identity("anonymous", rights.parse([]))
 
 
 def request(method: str = "GET", **headers: str) -> Request:
-    raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    scope: dict[str, Any] = {"type": "http", "method": method, "path": "/", "headers": raw, "scheme": "http"}
-    scope["state"] = {"connection": SimpleNamespace(identity=ANONYMOUS)}
-    return Request(scope)
+    return http_requests.request(method, connection=SimpleNamespace(identity=ANONYMOUS), **headers)
 
 
 def fence(*words: str, hosts: tuple[str, ...] = ()) -> Guard:

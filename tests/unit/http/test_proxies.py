@@ -1,17 +1,14 @@
 """Headers of reverse proxies are believed only from trusted addresses."""
 
-from typing import Any
-
 import pytest
-from starlette.requests import Request
 
 from geartrain.doors.http.proxies import TrustedProxies
+from geartrain.doors.http.request import Request
+from tests.support import http_requests
 
 
 def request(client: str, scheme: str = "http", **headers: str) -> Request:
-    raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    scope: dict[str, Any] = {"type": "http", "headers": raw, "scheme": scheme, "client": (client, 40000)}
-    return Request(scope)
+    return http_requests.request(client=client, scheme=scheme, **headers)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
-from starlette.requests import Request
 
 from geartrain.doors.http import request
 from geartrain.doors.http.problems import Refusal
@@ -19,7 +18,7 @@ class Query(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read(query: bytes, wanted: Any = Query) -> Any:
-    return request.parameters(Request({"type": "http", "query_string": query, "headers": []}), wanted)
+    return request.parameters(query, wanted)
 
 
 def test_defaults() -> None:

@@ -11,16 +11,16 @@ protect it:
 from collections.abc import Iterable
 from typing import Final
 
-from starlette.requests import Request
-
 from geartrain.doors import web_access
 from geartrain.doors.http import tokens
 from geartrain.doors.http.problems import Refusal
+from geartrain.doors.http.request import Request
 from geartrain.doors.web_access import WebAccess
 from geartrain.rights import SCOPES, Identity
 
 COOKIE: Final = "geartrain_session"
 CHANGES_NOTHING: Final = frozenset({"GET", "HEAD"})
+_MOST_NAMES: Final = 100  # a host has few, but each may come with any port
 _OWN_SITE: Final = frozenset({"same-origin", "none"})
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="geartrain"'}
 
@@ -33,14 +33,18 @@ class Guard:
         self._access = WebAccess(hosts)
         self.everywhere = False  # other machines can reach the door, by names that we do not know
         self.others_only_submit = False  # other machines can reach the door without a token, to submit jobs
+        self._own_names: set[str] = set()  # headers Host that were accepted: to check one takes time
 
     def check_host(self, request: Request) -> None:
         """Refuse a Host that is not a name of this server."""
-        if self.keyring.locked:
+        host = request.headers.get("host", "")
+        if host in self._own_names or self.keyring.locked:
             return
-        error = self._access.host_error(request.headers.get("host", ""), self.everywhere)
+        error = self._access.host_error(host, self.everywhere)
         if error:
             raise Refusal("misdirected", error)
+        if not self.everywhere and len(self._own_names) < _MOST_NAMES:
+            self._own_names.add(host)
 
     def check_origin(self, request: Request) -> None:
         """Refuse changes that a page of another site requests."""
@@ -72,13 +76,16 @@ class Guard:
 
     def identity(self, request: Request) -> Identity | None:
         """Who the client is: by its token, its session or its connection; None: it may do everything."""
-        scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+        headers = request.headers
+        if "authorization" not in headers and "cookie" not in headers:
+            return connection_identity(request)
+        scheme, _, secret = headers.get("authorization", "").partition(" ")
         if scheme:
             identity = self.keyring.by_token(secret.strip()) if scheme.lower() == "bearer" else None
             if identity is None:
                 raise Refusal("unauthorized", "unknown token", _CHALLENGE)
             return identity
-        session = request.cookies.get(COOKIE, "")
+        session = request.cookie(COOKIE)
         return (self.keyring.by_session(session) if session else None) or connection_identity(request)
 
     def require(self, identity: Identity | None, needed: tokens.Scopes) -> None:
@@ -93,5 +100,5 @@ class Guard:
 
 def connection_identity(request: Request) -> Identity | None:
     """The identity of the connection that a request arrived on: of its certificate, or of its address."""
-    identity: Identity | None = request.scope["state"]["connection"].identity
-    return identity
+    assert request.connection is not None
+    return request.connection.identity

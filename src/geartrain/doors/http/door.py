@@ -1,7 +1,7 @@
-"""The HTTP door: it listens like every other door, and passes connections to uvicorn.
+"""The HTTP door: it listens like every other door.
 
-The libraries that it needs take a tenth of a second to import. They are imported when the door opens, and not at all
-by a server that has no HTTP door.
+The modules of its routes take time to import. They are imported when the door opens, and not at all by a server that
+has no HTTP door.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ from geartrain.runtime import tick
 if TYPE_CHECKING:
     from geartrain.admin.service import Admin
     from geartrain.doors.connection import Connection
-    from geartrain.doors.http.asgi import HttpApp
+    from geartrain.doors.http.app import HttpApp
 
 
 CONTROL: Final = b"geartrain.control"  # the control function: the server executes its jobs itself
@@ -53,8 +53,6 @@ class HttpDoor(door.Door):
         self.admin = admin
         self.app: HttpApp | None = None  # until the door opens
         self._submitter = Identity("anonymous", rights.parse([rights.SUBMIT]), control=False)
-        self._uvicorn: Any = None
-        self._state: Any = None
 
     async def open(self, address: Address, sockets: door.SocketOptions) -> Address:
         """Listen. On addresses that other machines can reach, tokens are required unless the options say otherwise.
@@ -100,9 +98,9 @@ class HttpDoor(door.Door):
     def connect(self, address: Address) -> "Connection":
         """A connection object for a peer that has just come in."""
         from geartrain.doors.http.connection import HttpConnection
-        from geartrain.doors.http.uvicorn_protocol import UvicornProtocol
 
-        return HttpConnection(self, UvicornProtocol(self._uvicorn, self._state, self.tick_loop.loop))
+        assert self.app is not None
+        return HttpConnection(self, self.app)
 
     def end(
         self, identities: frozenset[Identity], is_revoked: Callable[[Any], bool], caller: Identity | None = None
@@ -123,12 +121,7 @@ class HttpDoor(door.Door):
         super().close()
 
     def _build(self) -> None:
-        from uvicorn.server import ServerState
-
-        from geartrain.doors.http import uvicorn_protocol
-        from geartrain.doors.http.asgi import HttpApp
+        from geartrain.doors.http.app import HttpApp
 
         self.app = HttpApp(self.tick_loop, self.limits, self.options, self.admin)
         self.app.context.guard.keyring.access = self.access
-        self._uvicorn = uvicorn_protocol.config(self.app)
-        self._state = ServerState()

@@ -5,11 +5,10 @@ Events wait in a queue per client, which is bounded, and are sent as fast as the
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
-from starlette.responses import Response
 
 from geartrain import jsonbytes
 from geartrain.admin import views
@@ -18,7 +17,8 @@ from geartrain.admin.job_follow import LIVE_STATES, follow
 from geartrain.admin.verbs import LOCAL, VERBS
 from geartrain.doors.http import request as api
 from geartrain.doors.http.problems import Refusal
-from geartrain.doors.http.request import ApiRequest
+from geartrain.doors.http.request import ApiRequest, Request
+from geartrain.doors.http.response import Response, StreamResponse
 from geartrain.doors.http.watcher import StreamWatcher
 from geartrain.errors import AdminError
 from geartrain.rights import READ, Identity
@@ -36,8 +36,6 @@ OVERVIEW_SECONDS: Final = 1.0
 JOB_EVENTS_PER_SECOND: Final = 200
 _OPENING: Final = b"retry: 2000\n\n"
 _HEARTBEAT: Final = b": heartbeat\n\n"
-
-Receive = Callable[[], Awaitable[Any]]
 
 
 def frame(event: str, data: Any) -> bytes:
@@ -134,57 +132,55 @@ class EventStreamCount:
             self._by_client[client] = left
 
 
-class EventStreamResponse(Response):
+class EventStreamResponse(StreamResponse):
     """Sends a queue until it ends, the client disconnects, or the door closes."""
 
-    media_type = "text/event-stream"
-
     def __init__(self, request: ApiRequest, queue: EventQueue, on_close: Callable[[], object]) -> None:
-        super().__init__()
-        del self.headers["content-length"]
-        self.headers["X-Accel-Buffering"] = "no"
+        super().__init__(headers={"X-Accel-Buffering": "no"}, media_type="text/event-stream")
         self._context = request.context
         self._identity = request.identity
         self._client = request.context.proxies.client_of(request.http)
         self._queue = queue
         self._on_close = on_close
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def send(self, request: Request) -> None:
+        """Send events as they come."""
         self._context.streams.opened(self._client)
-        disconnected = asyncio.ensure_future(disconnect(receive))
+        disconnected: asyncio.Future[None] = self._context.tick_loop.loop.create_future()
+
+        def disconnect() -> None:
+            if not disconnected.done():
+                disconnected.set_result(None)
+
+        request.on_disconnect = disconnect
+        if request.disconnected:
+            disconnect()
         try:
-            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            await send(_part(_OPENING))
-            await self._send_queue(send, disconnected)
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            await _send(request, _OPENING)
+            await self._send_queue(request, disconnected)
         finally:
+            request.on_disconnect = None
             self._context.streams.closed(self._client)
-            disconnected.cancel()
             self._on_close()
 
-    async def _send_queue(self, send: Any, disconnected: "asyncio.Future[None]") -> None:
+    async def _send_queue(self, request: Request, disconnected: "asyncio.Future[None]") -> None:
         queue, closing = self._queue, self._context.closing
         while not disconnected.done() and not (self._identity is not None and self._identity.revoked):
             data = queue.take()
             if data:
-                await send(_part(data))
+                await _send(request, data)
             elif queue.ended or closing.done():
                 return
             else:
                 awaited = {disconnected, closing, queue.not_empty()}
                 done, _ = await asyncio.wait(awaited, timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
                 if not done:
-                    await send(_part(_HEARTBEAT))
+                    await _send(request, _HEARTBEAT)
 
 
-async def disconnect(receive: Receive) -> None:
-    """Return when the client has disconnected. Its request must have been read."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-def _part(data: bytes) -> dict[str, Any]:
-    return {"type": "http.response.body", "body": data, "more_body": True}
+async def _send(request: Request, data: bytes) -> None:
+    assert request.connection is not None
+    await request.connection.send_part(request, data)
 
 
 def _new_queue(request: ApiRequest) -> EventQueue:

@@ -11,18 +11,17 @@ The paths of the API and of the dashboard keep their meaning. The name of a func
 sent, without decoding, with a query if there is one, as gearmand takes it.
 """
 
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
-
-from starlette.requests import Request
-from starlette.responses import Response
 
 from geartrain.admin.job_watch import JobEnd
 from geartrain.doors.gearman import unique
 from geartrain.doors.http import problems, static_files
-from geartrain.doors.http import request as api
 from geartrain.doors.http.problems import Refusal
-from geartrain.doors.http.request import HttpPeer
-from geartrain.doors.http.route import SUBMITTERS
+from geartrain.doors.http.request import HttpPeer, Request
+from geartrain.doors.http.response import Response
+from geartrain.doors.http.route import SUBMITTERS, Answer
 from geartrain.doors.http.watcher import EndWatcher
 from geartrain.engine.job import LiveJob
 from geartrain.errors import NotDurableError, RequestError, WireError
@@ -48,12 +47,12 @@ _FAVICON: Final = "favicon.ico"
 
 def is_function(request: Request) -> bool:
     """Whether a path that has no route is the name of a function, and not a path of the API or of the dashboard."""
-    name = request.scope["path"].lstrip("/")
+    name = request.path.lstrip("/")
     return bool(name) and not name.startswith("api/") and name != _FAVICON and not static_files.exists(name)
 
 
-async def answer(request: Request, context: "HttpContext") -> Response:
-    """Submit the job. A background job is answered when it is durable, any other when it has ended."""
+def admit(request: Request, context: "HttpContext") -> Callable[[bytes], Answer]:
+    """What submits the job when its payload has arrived; a Refusal if the client may not."""
     context.guard.check_submission(request)
     identity = context.guard.identity(request)
     if identity is not None:
@@ -62,11 +61,16 @@ async def answer(request: Request, context: "HttpContext") -> Response:
     if request.method not in _METHODS:
         allowed = ", ".join(sorted(_METHODS))
         raise Refusal("method-not-allowed", f"a function supports {allowed}", {"Allow": allowed})
+    return functools.partial(_answer, request, context, identity)
+
+
+def _answer(request: Request, context: "HttpContext", identity: Identity | None, data: bytes) -> Answer:
+    """Submit the job. A background job is answered when it is durable, any other when it has ended."""
     function = _function(request)
-    payload = await api.raw_body(request, context.limits.max_packet) if request.method in _WITH_PAYLOAD else b""
+    payload = data if request.method in _WITH_PAYLOAD else b""
     if request.headers.get("x-gearman-background", "").lower() == "true":
-        return await _submit_background(request, context, identity, function, payload)
-    return await _submit_and_wait(request, context, identity, function, payload)
+        return _submit_background(request, context, identity, function, payload)
+    return _submit_and_wait(request, context, identity, function, payload)
 
 
 async def _submit_background(
@@ -89,7 +93,7 @@ async def _submit_and_wait(
     watcher = EndWatcher(tick_loop.engine, tick_loop.loop)
     handle = _submit(request, context, identity, function, payload, watcher).handle
     try:
-        has_ended = await context.wait(watcher.end, request.receive)
+        has_ended = await context.wait(watcher.end, request)
     finally:
         tick_loop.begin_tick().unwatch_all(watcher)
     if not has_ended:
@@ -112,8 +116,7 @@ def _response(handle: bytes, command: str, body: bytes = b"") -> Response:
 
 def _function(request: Request) -> bytes:
     """The target without the slashes before it."""
-    path: bytes = request.scope["raw_path"]
-    query: bytes = request.scope["query_string"]
+    path, query = request.head.path, request.head.query
     return (path + b"?" + query if query else path).lstrip(b"/")
 
 

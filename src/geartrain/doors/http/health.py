@@ -1,12 +1,12 @@
 """Health checks for load balancers and orchestrators, and the connections of every door."""
 
 import msgspec
-from starlette.responses import Response
 
 import geartrain
 from geartrain.doors.http import request as api
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.request import ApiRequest
+from geartrain.doors.http.response import Response
 
 
 class HealthStatus(msgspec.Struct, frozen=True):
@@ -21,12 +21,12 @@ async def connections(request: ApiRequest) -> Response:
     return api.json((await request.context.admin.system()).doors)
 
 
-async def healthz(request: ApiRequest) -> Response:
+def healthz(request: ApiRequest) -> Response:
     """GET /healthz: the event loop runs, since this is answered."""
     return api.json(HealthStatus("ok", geartrain.__version__))
 
 
-async def readyz(request: ApiRequest) -> Response:
+def readyz(request: ApiRequest) -> Response:
     """GET /readyz: the server accepts jobs and can make them durable."""
     reason = request.context.options.not_ready()
     if reason:

@@ -9,11 +9,10 @@ import resource
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from starlette.responses import Response
-
 from geartrain.admin import borrowed_jobs, views
 from geartrain.doors.http.door import CONTROL
 from geartrain.doors.http.request import ApiRequest
+from geartrain.doors.http.response import Response
 from geartrain.engine.counters import MICRO, DurationHistogram
 from geartrain.engine.engine import Engine
 from geartrain.engine.function import Function
@@ -191,7 +190,7 @@ async def metrics(request: ApiRequest) -> Response:
             )
         await asyncio.sleep(0)  # a thousand functions take a millisecond per metric
     parts += [family.text() for family in families.values()]
-    return Response("".join(parts), media_type=MEDIA_TYPE)
+    return Response("".join(parts).encode(), media_type=MEDIA_TYPE)
 
 
 def _choose(context: "HttpContext") -> tuple[dict[str, Function], list[Function]]:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
-from starlette.responses import Response
 
 import geartrain
 from geartrain.audit import AuditEntry
@@ -14,6 +13,7 @@ from geartrain.doors.http import openapi_schemas, problems
 from geartrain.doors.http import request as api
 from geartrain.doors.http.openapi_schemas import REFERENCE
 from geartrain.doors.http.request import ApiRequest
+from geartrain.doors.http.response import Response
 from geartrain.doors.http.route import API, RawBytes, Route, ServerSentEvents
 
 _MEDIA: Final[dict[Any, dict[str, Any]]] = {
@@ -52,7 +52,7 @@ _INTRODUCTION: Final = (
 )
 
 
-async def description(request: ApiRequest) -> Response:
+def description(request: ApiRequest) -> Response:
     """GET /openapi.json."""
     return Response(_description(), media_type=api.JSON)
 

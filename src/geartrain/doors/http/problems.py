@@ -7,8 +7,8 @@ import http
 from typing import Final
 
 import msgspec
-from starlette.responses import Response
 
+from geartrain.doors.http.response import Response
 from geartrain.errors import ForbiddenError, LimitError, QueueFullError, RequestError
 
 MEDIA_TYPE: Final = "application/problem+json"

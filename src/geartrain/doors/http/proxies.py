@@ -6,7 +6,7 @@ Any client can send `X-Forwarded-Proto` and `X-Forwarded-For`, so from other add
 import ipaddress
 from collections.abc import Iterable
 
-from starlette.requests import Request
+from geartrain.doors.http.request import Request
 
 
 class TrustedProxies:
@@ -17,7 +17,7 @@ class TrustedProxies:
 
     def is_https(self, request: Request) -> bool:
         """Whether the client's connection is encrypted: to this server, or to a trusted proxy that says so."""
-        if request.scope["scheme"] == "https":
+        if request.scheme == "https":
             return True
         # A chain of proxies lists one scheme for each; the first is that of the client.
         scheme = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()

@@ -2,18 +2,19 @@
 
 import dataclasses
 import http
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
-
-from starlette.responses import Response
 
 from geartrain import rights
 from geartrain.doors.http import tokens
 from geartrain.doors.http.request import ApiRequest
+from geartrain.doors.http.response import Response
 
 API: Final = "/api/v1"
 
-Handler = Callable[[ApiRequest], Awaitable[Response]]
+# A handler that must wait for something returns a coroutine.
+Answer = Response | Coroutine[Any, Any, Response]
+Handler = Callable[[ApiRequest], Answer]
 
 ANYBODY: Final[tokens.Scopes] = frozenset()
 READERS: Final = frozenset({rights.READ})

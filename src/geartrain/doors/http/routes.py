@@ -13,6 +13,7 @@ from geartrain.doors.http import (
     metrics,
     openapi,
     session,
+    submission,
     submit,
     verb_routes,
     worker_commands,
@@ -36,12 +37,12 @@ JOB_ROUTES: Final = (
     Route(
         # The engine asks for the right to submit: jobs of the control function are for every token.
         "POST", f"{API}/jobs", submit.submit, ANY_TOKEN, "Submit a job, and wait for its end if requested",
-        views.JobView, status=201, body=submit.Submission, others=(200, 202),
+        views.JobView, status=201, body=submission.Submission, others=(200, 202),
         problems=("queue-full", "unavailable", "not-over"),
     ),
     Route(
-        "POST", f"{API}/jobs/batch", batch.submit, ANY_TOKEN, "Submit many background jobs", batch.SubmittedBatch,
-        body=batch.SubmissionBatch, problems=("unavailable",),
+        "POST", f"{API}/jobs/batch", batch.submit, ANY_TOKEN, "Submit many background jobs",
+        submission.SubmittedBatch, body=submission.SubmissionBatch, problems=("unavailable",),
     ),
     Route(
         "GET", f"{API}/jobs/{{handle}}/events", events.job_events, FOLLOWERS,

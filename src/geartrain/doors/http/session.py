@@ -3,7 +3,6 @@
 from typing import Annotated, Final
 
 import msgspec
-from starlette.responses import Response
 
 import geartrain
 from geartrain.audit import LOGIN
@@ -11,6 +10,7 @@ from geartrain.doors.http import auth, tokens
 from geartrain.doors.http import request as api
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.request import ApiRequest
+from geartrain.doors.http.response import Response
 from geartrain.rights import ADMIN, SCOPES, Identity
 
 _LONGEST_TOKEN: Final = 1000
@@ -33,14 +33,14 @@ class SessionView(msgspec.Struct, frozen=True):
     logged_in: bool = False  # by a session, which can be ended
 
 
-async def session(request: ApiRequest) -> Response:
+def session(request: ApiRequest) -> Response:
     """GET /session."""
     guard = request.context.guard
-    logged_in = guard.keyring.by_session(request.http.cookies.get(auth.COOKIE, "")) is not None
+    logged_in = guard.keyring.by_session(request.http.cookie(auth.COOKIE)) is not None
     return api.json(_session(request, guard.identity(request.http), logged_in))
 
 
-async def log_in(request: ApiRequest) -> Response:
+def log_in(request: ApiRequest) -> Response:
     """POST /login."""
     keyring = request.context.guard.keyring
     anonymous = auth.connection_identity(request.http)
@@ -51,23 +51,17 @@ async def log_in(request: ApiRequest) -> Response:
     if audit is not None:
         audit.record(LOGIN, identity=identity, peer=request)
     answer = api.json(_session(request, identity, logged_in=True))
-    answer.set_cookie(
-        auth.COOKIE,
-        keyring.log_in(identity),
-        max_age=int(tokens.SESSION_SECONDS),
-        httponly=True,
-        samesite="strict",
-        secure=request.context.proxies.is_https(request.http),
-    )
+    secure = request.context.proxies.is_https(request.http)
+    answer.set_cookie(auth.COOKIE, keyring.log_in(identity), seconds=int(tokens.SESSION_SECONDS), secure=secure)
     return answer
 
 
-async def log_out(request: ApiRequest) -> Response:
+def log_out(request: ApiRequest) -> Response:
     """POST /logout."""
-    request.context.guard.keyring.log_out(request.http.cookies.get(auth.COOKIE, ""))
+    request.context.guard.keyring.log_out(request.http.cookie(auth.COOKIE))
     answer = api.nothing()
     secure = request.context.proxies.is_https(request.http)
-    answer.delete_cookie(auth.COOKIE, httponly=True, samesite="strict", secure=secure)
+    answer.set_cookie(auth.COOKIE, "", seconds=0, secure=secure)
     return answer
 
 

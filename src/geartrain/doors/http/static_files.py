@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from starlette.requests import Request
-from starlette.responses import Response
 
 from geartrain.admin import verbs
 from geartrain.admin.verbs import Button, Http, Verb
 from geartrain.doors.http import problems
+from geartrain.doors.http.request import Request
+from geartrain.doors.http.response import Response
 
 FOLDER: Final = Path(__file__).parent / "dashboard"
 INDEX: Final = "index.html"
@@ -37,7 +37,7 @@ _NAME: Final = re.compile(r"[a-z0-9_-][a-z0-9_.-]*(?:/[a-z0-9_-][a-z0-9_.-]*)*",
 
 def answer(request: Request) -> Response:
     """A file of the dashboard. Any other path that a browser navigates to gets the page, which shows the view."""
-    name = request.scope["path"].lstrip("/") or INDEX
+    name = request.path.lstrip("/") or INDEX
     data = _read(name)
     if data is None and "." not in name and "text/html" in request.headers.get("accept", ""):
         name = INDEX

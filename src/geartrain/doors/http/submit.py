@@ -2,97 +2,98 @@
 
 import base64
 import binascii
-from typing import Annotated, Final, Literal
+from typing import Final
 
 import msgspec
-from starlette.responses import Response
 
 from geartrain import jsonbytes
-from geartrain.admin import parents, presentation, views
-from geartrain.admin.job_watch import JobEnd
+from geartrain.admin import presentation, views
+from geartrain.admin.job_watch import JobEndWatcher
 from geartrain.doors.http import request as api
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.request import ApiRequest
-from geartrain.doors.http.route import API
-from geartrain.doors.http.watcher import EndWatcher
-from geartrain.doors.http.worker_commands import LONGEST_WAIT, Seconds
+from geartrain.doors.http.response import LATER, Response
+from geartrain.doors.http.route import API, Answer
+from geartrain.doors.http.submission import Submission
+from geartrain.doors.http.watcher import EndWatcher, ForegroundWatcher, ended_job
 from geartrain.engine.job import LiveJob
-from geartrain.jsonbytes import JsonBytes
+from geartrain.engine.lifecycle import RESERVING
 from geartrain.model import Priority
 from geartrain.runtime.submitted_handle import SubmittedHandle
 
 _DOOR: Final = "http"
-LONGEST_KEPT: Final = 366 * 86_400.0  # seconds
+_PRIORITIES: Final = {priority.name.lower(): priority for priority in Priority}
 
 
-class Submission(msgspec.Struct, forbid_unknown_fields=True):
-    """A job to be submitted."""
-
-    function: JsonBytes
-    payload: JsonBytes = ""
-    payload_base64: str | None = None  # instead of `payload`, for bytes that are not UTF-8
-    background: bool = True  # durable, and runs whether a client waits or not
-    priority: views.PriorityField = "normal"
-    unique: JsonBytes = ""
-    run_at: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None  # seconds of the epoch
-    delay: Seconds | None = None  # seconds from now, instead of `run_at`
-    timeout: Seconds = 0.0  # seconds that a worker may take; 0: no limit
-    wait: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_WAIT)] = 0.0  # seconds to wait for its end
-    # Seconds that its record and result are kept at least; 0: as long as the server's settings say.
-    keep_for: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_KEPT)] = 0.0
-    expires_at: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None  # seconds of the epoch
-    expires: Annotated[float, msgspec.Meta(gt=0, le=LONGEST_KEPT)] | None = None  # seconds from now, instead
-    partition: JsonBytes = ""  # tenant, account or host: partitions of a function take turns
-    after: Annotated[list[JsonBytes], msgspec.Meta(max_length=parents.MOST_PARENTS)] = []  # handles; it runs after them
-    on_failure: Literal["cancel", "run"] = "cancel"  # if one of them fails, is cancelled or expires
-
-
-async def submit(request: ApiRequest) -> Response:
+def submit(request: ApiRequest) -> Answer:
     """POST /jobs."""
     submission: Submission = request.body
-    context = request.context
     check(submission)
-    tick_loop = context.tick_loop
+    if submission.after:
+        return _submit_after(request, submission)
+    return _submit(request, submission) if submission.background else _submit_foreground(request, submission)
+
+
+def _submit_foreground(request: ApiRequest, submission: Submission) -> Answer:
+    watcher = ForegroundWatcher(request.context, request.http, submission.wait)
+    queue(request, submission, watcher)
+    if watcher.response is not None:
+        return watcher.response
+    watcher.wait()
+    return LATER
+
+
+async def _submit_after(request: ApiRequest, submission: Submission) -> Response:
+    """Find the jobs that the new one waits for, and submit it without awaiting anything else."""
+    handles = list(map(jsonbytes.decode, submission.after))
+    parents = await request.context.admin.parents(handles, submission.on_failure, request.identity)
+    answer = _submit(request, submission, parents)
+    return answer if isinstance(answer, Response) else await answer
+
+
+def _submit(request: ApiRequest, submission: Submission, after: bytes = b"") -> Answer:
+    tick_loop = request.context.tick_loop
     watcher = EndWatcher(tick_loop.engine, tick_loop.loop) if submission.wait else None
-    job = queue(request, submission, watcher, await after(request, submission))
+    job = queue(request, submission, watcher, after)
     view = presentation.job_view(job, views.SHOWN_BYTES)
-    submitted = SubmittedHandle(tick_loop.engine, job)
+    if watcher is None and job.state is not RESERVING:
+        return api.when_durable(_created(view, job.handle))
+    return _submit_and_wait(request, submission, watcher, SubmittedHandle(tick_loop.engine, job), view)
+
+
+def _created(view: views.JobView, handle: bytes) -> Response:
+    return api.json(view, 201, {"Location": f"{API}/jobs/{api.quoted(handle)}"})
+
+
+async def _submit_and_wait(
+    request: ApiRequest,
+    submission: Submission,
+    watcher: EndWatcher | None,
+    submitted: SubmittedHandle,
+    view: views.JobView,
+) -> Response:
+    """Wait until it is known which job has the unique key, and for the end of the job."""
+    context = request.context
     try:
         if submission.background:
-            await tick_loop.durable()
+            await context.tick_loop.durable()
             await submitted.settled()
         handle = submitted.handle
         if watcher is None:
-            if handle != job.handle:  # another server has a job with this unique key
-                view = msgspec.structs.replace(view, handle=jsonbytes.encode(handle))
-            return api.json(view, 201, {"Location": f"{API}/jobs/{api.quoted(handle)}"})
-        has_ended = await context.wait(watcher.end, request.http.receive, submission.wait)
+            return _created(msgspec.structs.replace(view, handle=jsonbytes.encode(handle)), handle)
+        has_ended = await context.wait(watcher.end, request.http, submission.wait)
     finally:
         if watcher is not None:
-            tick_loop.begin_tick().unwatch_all(watcher)
+            context.tick_loop.begin_tick().unwatch_all(watcher)
     if has_ended:
-        return api.json(_ended(watcher.end.result()))
+        return api.json(ended_job(watcher.end.result()))
     if not submission.background:
         raise Refusal("not-over", f"the job did not end within {submission.wait:g} seconds; its result is discarded")
     return api.json(await context.admin.job(handle), 202)
 
 
-def _ended(end: JobEnd) -> views.JobView:
-    """The job with its whole result: of a foreground job, nothing is kept."""
-    view = presentation.job_view(end.job, views.SHOWN_BYTES, end.result, end.at)
-    return msgspec.structs.replace(view, result=None if end.result is None else jsonbytes.encode(end.result))
-
-
-async def after(request: ApiRequest, submission: Submission) -> bytes:
-    """The jobs that a job waits for. Submit it without awaiting anything else."""
-    if not submission.after:
-        return b""
-    handles = list(map(jsonbytes.decode, submission.after))
-    return await request.context.admin.parents(handles, submission.on_failure, request.identity)
-
-
 def queue(
-    request: ApiRequest, submission: Submission, watcher: EndWatcher | None = None, after: bytes = b""
+    request: ApiRequest, submission: Submission, watcher: JobEndWatcher | None = None, after: bytes = b""
 ) -> LiveJob:
     """Submit a job to the engine."""
     engine = request.begin_tick()
@@ -104,9 +105,9 @@ def queue(
         raise Refusal("bad-request", "the job would expire before it may run")
     return engine.submit(
         jsonbytes.decode(submission.function),
-        unique=jsonbytes.decode(submission.unique),
+        unique=jsonbytes.decode(submission.unique) if submission.unique else b"",
         payload=_payload(submission),
-        priority=Priority[submission.priority.upper()],
+        priority=_PRIORITIES[submission.priority],
         background=submission.background,
         watcher=watcher,
         run_at=run_at if run_at > engine.now else 0.0,
@@ -114,15 +115,14 @@ def queue(
         timeout=submission.timeout,
         keep_for=submission.keep_for,
         expires_at=expires_at,
-        partition=jsonbytes.decode(submission.partition),
+        partition=jsonbytes.decode(submission.partition) if submission.partition else b"",
         after=after,
     )
 
 
 def check(submission: Submission) -> None:
     """Check what the types do not express."""
-    function = jsonbytes.decode(submission.function)
-    if not function:
+    if not submission.function or not jsonbytes.decode(submission.function):
         raise Refusal("bad-request", "function must not be empty")
     if submission.payload and submission.payload_base64 is not None:
         raise Refusal("bad-request", "payload and payload_base64 exclude each other")

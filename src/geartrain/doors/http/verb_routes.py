@@ -12,7 +12,6 @@ from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
 import msgspec
-from starlette.responses import Response
 
 from geartrain import jsonbytes
 from geartrain.admin import verbs, views
@@ -23,6 +22,7 @@ from geartrain.admin.workflow_views import WorkflowMember
 from geartrain.doors.http import request as api
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.request import ApiRequest
+from geartrain.doors.http.response import Response
 from geartrain.doors.http.route import API, Handler, RawBytes, Route
 from geartrain.job_query import JobQuery
 from geartrain.jsonbytes import JsonBytes
@@ -134,7 +134,7 @@ def _handler(verb: Verb, http: Http, table: Mapping[str, Verb], names: int) -> H
             await context.tick_loop.durable()
         response = _response(verb, http, answer, request)
         if unanswered:
-            response.headers[UNANSWERED] = ", ".join(map(quote, unanswered))
+            response.headers[UNANSWERED.lower()] = ", ".join(map(quote, unanswered))
         return response
 
     return handle

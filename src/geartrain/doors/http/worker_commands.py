@@ -4,7 +4,6 @@ import math
 from typing import Annotated, Final
 
 import msgspec
-from starlette.responses import Response
 
 from geartrain import jsonbytes
 from geartrain.admin.views import PRIORITIES, PriorityField
@@ -12,7 +11,9 @@ from geartrain.doors.http import request as api
 from geartrain.doors.http.door import CONTROL
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.request import ApiRequest
-from geartrain.doors.http.worker import HttpWorker
+from geartrain.doors.http.response import Response
+from geartrain.doors.http.route import Answer
+from geartrain.doors.http.worker import Claim, HttpWorker
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.jsonbytes import JsonBytes
 
@@ -98,7 +99,7 @@ class Postponement(msgspec.Struct, forbid_unknown_fields=True):
     run_at: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None
 
 
-async def register(request: ApiRequest) -> Response:
+def register(request: ApiRequest) -> Response:
     """POST /workers."""
     registration: Registration = request.body
     functions = [jsonbytes.decode(function) for function in registration.functions]
@@ -124,27 +125,34 @@ async def renew(request: ApiRequest) -> Response:
     context = request.context
     worker = context.workers.find(request.names[0])
     revocation = worker.revocation()
-    heard = await context.wait(revocation, request.http.receive, min(request.query.wait, worker.lease / 2))
+    heard = await context.wait(revocation, request.http, min(request.query.wait, worker.lease / 2))
     # A client that has left meanwhile, or has sent another renewal, does not take what the next one shall have.
     handles = worker.take_revocations() if heard and not revocation.cancelled() else []
     return api.json(WorkerRenewal(worker.key, worker.lease, [jsonbytes.encode(handle) for handle in handles]))
 
 
-async def unregister(request: ApiRequest) -> Response:
+def unregister(request: ApiRequest) -> Response:
     """DELETE /workers/{id}."""
     request.context.workers.remove(request.context.workers.find(request.names[0]))
     return api.nothing()
 
 
-async def claim(request: ApiRequest) -> Response:
+def claim(request: ApiRequest) -> Answer:
     """POST /workers/{id}/claim."""
     context = request.context
     worker = context.workers.find(request.names[0])
     context.tick_loop.begin_tick()
     claimed = worker.claim()
+    if claimed.done() and not claimed.cancelled():
+        return api.json(_claimed_job(claimed.result()))
+    return _claim_later(request, worker, claimed)
+
+
+async def _claim_later(request: ApiRequest, worker: HttpWorker, claimed: Claim) -> Response:
+    context = request.context
     has_job = False
     try:
-        has_job = await context.wait(claimed, request.http.receive, request.query.wait) and not claimed.cancelled()
+        has_job = await context.wait(claimed, request.http, request.query.wait) and not claimed.cancelled()
     finally:
         if not has_job:
             context.tick_loop.begin_tick()
@@ -153,7 +161,7 @@ async def claim(request: ApiRequest) -> Response:
     return api.json(_claimed_job(claimed.result())) if has_job else api.nothing()
 
 
-async def progress(request: ApiRequest) -> Response:
+def progress(request: ApiRequest) -> Response:
     """POST /workers/{id}/jobs/{handle}/progress."""
     _, job = _worker_and_job(request)
     report: ProgressReport = request.body
@@ -161,28 +169,28 @@ async def progress(request: ApiRequest) -> Response:
     return api.nothing()
 
 
-async def data(request: ApiRequest) -> Response:
+def data(request: ApiRequest) -> Response:
     """POST /workers/{id}/jobs/{handle}/data."""
     _, job = _worker_and_job(request)
     request.context.tick_loop.begin_tick().data(job, request.body)
     return api.nothing()
 
 
-async def warning(request: ApiRequest) -> Response:
+def warning(request: ApiRequest) -> Response:
     """POST /workers/{id}/jobs/{handle}/warning."""
     _, job = _worker_and_job(request)
     request.context.tick_loop.begin_tick().warning(job, request.body)
     return api.nothing()
 
 
-async def complete(request: ApiRequest) -> Response:
+def complete(request: ApiRequest) -> Response:
     """POST /workers/{id}/jobs/{handle}/complete."""
     worker, job = _worker_and_job(request)
     request.context.tick_loop.begin_tick().complete(worker, job, request.body)
-    return await _durable(request)
+    return api.when_durable(api.nothing())
 
 
-async def fail(request: ApiRequest) -> Response:
+def fail(request: ApiRequest) -> Response:
     """POST /workers/{id}/jobs/{handle}/fail."""
     worker, job = _worker_and_job(request)
     report: FailureReport = request.body
@@ -194,10 +202,10 @@ async def fail(request: ApiRequest) -> Response:
         engine.raise_exception(worker, job, data, report.code)
     else:
         engine.fail(worker, job, report.reason, report.retry)
-    return await _durable(request)
+    return api.when_durable(api.nothing())
 
 
-async def reschedule(request: ApiRequest) -> Response:
+def reschedule(request: ApiRequest) -> Response:
     """POST /workers/{id}/jobs/{handle}/reschedule."""
     worker, job = _worker_and_job(request)
     postponement: Postponement = request.body
@@ -206,12 +214,7 @@ async def reschedule(request: ApiRequest) -> Response:
     engine = request.context.tick_loop.begin_tick()
     run_at = postponement.run_at if postponement.run_at is not None else engine.now + (postponement.delay or 0.0)
     engine.reschedule(worker, job, run_at)
-    return await _durable(request)
-
-
-async def _durable(request: ApiRequest) -> Response:
-    await request.context.tick_loop.durable()
-    return api.nothing()
+    return api.when_durable(api.nothing())
 
 
 def _worker_and_job(request: ApiRequest) -> tuple[HttpWorker, LiveJob]:
