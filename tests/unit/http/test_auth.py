@@ -1,12 +1,13 @@
 """Access control: hosts, cross-site requests, and scopes."""
 
-from types import SimpleNamespace
+import functools
 
 import pytest
 
 from geartrain import rights
 from geartrain.doors.http import auth, tokens
 from geartrain.doors.http.auth import Guard
+from geartrain.doors.http.connection import HttpConnection
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.request import Request
 from geartrain.rights import Identity
@@ -16,8 +17,13 @@ SECRET = "a-secret-of-sixteen"
 ANONYMOUS = Identity("anonymous", rights.parse([]))
 
 
+@functools.cache
+def connection() -> HttpConnection:
+    return http_requests.connection(ANONYMOUS)
+
+
 def request(method: str = "GET", **headers: str) -> Request:
-    return http_requests.request(method, connection=SimpleNamespace(identity=ANONYMOUS), **headers)
+    return http_requests.request(method, connection=connection(), **headers)
 
 
 def fence(*words: str, hosts: tuple[str, ...] = ()) -> Guard:
