@@ -7,6 +7,7 @@
 In a COMMAND, {port} becomes a free port and {dir} an empty folder that is deleted afterwards. Each round starts both
 servers anew. Every row runs on one of them and then at once on the other; which is first changes with the round. The
 servers share one core, of which the one that is not measured uses nothing, and the load generator has another.
+With --cores N, servers have N cores and the load has the others, or all if there are no others.
 
 A busy machine slows down both halves of such a pair, so a ratio is taken within a pair, and the median over the rounds
 counts. Above 1, the measured server is ahead. On a shared machine the rounds differ: the lowest and the highest ratio
@@ -93,7 +94,11 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--payload", metavar="BYTES", type=int, default=64, help="of each job and result; default: 64")
     parser.add_argument("--durable", action="store_true", help="submits only; gearmand then keeps its queue in SQLite")
     parser.add_argument("--rival", metavar="COMMAND", type=shlex.split, help="the other server; default: gearmand")
-    parser.add_argument("--unpinned", action="store_true", help="let servers and load use every core")
+    cores = parser.add_mutually_exclusive_group()
+    cores.add_argument("--unpinned", action="store_true", help="let servers and load use every core")
+    cores.add_argument(
+        "--cores", metavar="N", type=int, help="let servers use N cores, and gearmand its default number of threads"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table, with every round")
     parser.add_argument("--quick", action="store_true", help="see that everything runs; the figures mean nothing")
     parser.add_argument("command", metavar="COMMAND", nargs="+", help="the server to measure")
@@ -102,6 +107,8 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
         parser.error("--rounds: at least 1")
     if options.payload < 0:
         parser.error("--payload: at least 0")
+    if options.cores is not None and options.cores < 1:
+        parser.error("--cores: at least 1")
     for name, command in (("COMMAND", options.command), ("--rival", options.rival)):
         if command is not None and not any("{port}" in word for word in command):
             parser.error(f"{name}: {{port}} is not in it, so the server would not listen where the load connects")
@@ -112,6 +119,8 @@ def obstacle(options: argparse.Namespace) -> str:
     """Why nothing can be measured here; empty if it can."""
     if not contenders.PINNED:
         return "two cores are needed, one for the servers and one for the load, and this process may use only one"
+    if options.cores is not None and options.cores > len(contenders.CORES):
+        return f"--cores {options.cores}: this process may use only {len(contenders.CORES)}"
     needed = {"cc"} if options.rival else {"cc", "gearmand"}
     for peer in peers.PEERS:
         if peer.name in needed and (reason := peers.why_missing(peer)):
@@ -128,10 +137,12 @@ def servers(options: argparse.Namespace) -> tuple[Server, Server]:
     measured = Server("measured", contenders.command(located(options.command)), works)
     if options.rival:
         return measured, Server("rival", contenders.command(located(options.rival)), works)
+    threads = contenders.ONE_THREAD if options.cores is None else ""
     if not options.durable:
-        return measured, Server("gearmand", contenders.gearmand(), works)
+        return measured, Server("gearmand", contenders.gearmand(threads=threads), works)
     fewer = tuple(work._replace(jobs=GEARMAND_DURABLE_JOBS[work.title]) for work in DURABLE)
-    return measured, Server("gearmand", contenders.gearmand(*GEARMAND_SQLITE), scaled(fewer, options.quick))
+    start = contenders.gearmand(*GEARMAND_SQLITE, threads=threads)
+    return measured, Server("gearmand", start, scaled(fewer, options.quick))
 
 
 def scaled(works: tuple[Work, ...], quick: bool) -> tuple[Work, ...]:
@@ -217,6 +228,8 @@ def remarks(options: argparse.Namespace, host: Mapping[str, Any]) -> list[str]:
         lines.append("The temporary folder is in memory, so nothing was written to a disk. Set TMPDIR.")
     if options.unpinned:
         lines.append("Servers and load could use every core.")
+    if options.cores is not None:
+        lines.append(f"A server could use {options.cores} cores; gearmand, where it is one, had its default threads.")
     if options.quick:
         lines.append("A quick run: the figures mean nothing.")
     return lines
@@ -229,6 +242,8 @@ def main(words: Sequence[str] | None = None) -> int:
         return 1
     if options.unpinned:
         contenders.unpin()
+    if options.cores is not None:
+        contenders.serve_on(options.cores)
     host = machine.facts()
     measured, rival = servers(options)
     try:

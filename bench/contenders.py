@@ -21,7 +21,8 @@ from tests.support import process, redis_server, serving
 
 CORES = sorted(os.sched_getaffinity(0))
 PINNED = len(CORES) > 1
-SERVER_CORE, LOAD_CORE = ({CORES[0]}, {CORES[1]}) if PINNED else (set(CORES), set(CORES))  # changed by `unpin`
+# Changed by `unpin` and `serve_on`.
+SERVER_CORE, LOAD_CORE = ({CORES[0]}, {CORES[1]}) if PINNED else (set(CORES), set(CORES))
 QUEUE_ENVIRONMENTS = Path(sys.prefix) / "queues"  # where bench/queues.py installs the Python queues, each by itself
 STEADY = 0.02  # seconds between two looks at a server that gives no sign when it is ready
 
@@ -60,6 +61,14 @@ def unpin() -> None:
         cores.update(CORES)
 
 
+def serve_on(count: int) -> None:
+    """From now on, let a server use so many cores, and the load the others; if there are no others, all of them."""
+    SERVER_CORE.clear()
+    SERVER_CORE.update(CORES[:count])
+    LOAD_CORE.clear()
+    LOAD_CORE.update(CORES[count:] or CORES)
+
+
 @contextlib.contextmanager
 def running(start: Start) -> Iterator[Place]:
     """A contender on the servers' core; the load, which is this process, on its own."""
@@ -95,12 +104,16 @@ def geartrain(*doors: str, durable: bool) -> Start:
     return start
 
 
-def gearmand(*options: str) -> Start:
-    """Debian's, with one thread for its connections: that is what makes it fastest on one core."""
+ONE_THREAD = "--threads=1"  # for gearmand's connections: that is what makes it fastest on one core
+
+
+def gearmand(*options: str, threads: str = ONE_THREAD) -> Start:
+    """Debian's; with `threads=""` as many as it has by default."""
+    words = [word for word in (threads, "--file-descriptors=20000", "--backlog=1024", *options) if word]
 
     @contextlib.contextmanager
     def start() -> Iterator[Place]:
-        with serving.gearmand("--threads=1", "--file-descriptors=20000", "--backlog=1024", *options) as server:
+        with serving.gearmand(*words) as server:
             yield Place((server.url,), server.pid)
 
     return start

@@ -92,6 +92,8 @@ def test_a_rival_is_split_like_a_shell_does() -> None:
     [
         (["--rounds", "0", "--", "serve", "{port}"], "--rounds: at least 1"),
         (["--payload", "-1", "--", "serve", "{port}"], "--payload: at least 0"),
+        (["--cores", "0", "--", "serve", "{port}"], "--cores: at least 1"),
+        (["--cores", "1", "--unpinned", "--", "serve", "{port}"], "not allowed with argument"),
         (["--", "serve"], "COMMAND: {port} is not in it"),
         (["--rival", "serve", "--", "serve", "{port}"], "--rival: {port} is not in it"),
         ([], "required: COMMAND"),
@@ -187,6 +189,34 @@ def test_jobs_that_are_submitted_and_run_at_once_leave_nothing_behind(
     assert gearman_load.run(program, place, work, 64).value > 0
     with socket.create_connection((serving.HOST, server.port), PATIENCE) as admin:
         wait_for(lambda: queue_runs.jobs_in(admin) == 0, "the last results have arrived")
+
+
+def test_more_cores_than_there_are_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare.main(["--cores", "100000", "--", sys.executable, "{port}"]) == 1
+    expected = "--cores 100000: this process may use only" if contenders.PINNED else "two cores are needed"
+    assert expected in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("count", "servers", "load"), [(1, {1}, {2, 4}), (2, {1, 2}, {4}), (3, {1, 2, 4}, {1, 2, 4})])
+def test_the_load_has_the_cores_that_servers_leave(
+    count: int, servers: set[int], load: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contenders, "CORES", [1, 2, 4])
+    monkeypatch.setattr(contenders, "SERVER_CORE", {1})
+    monkeypatch.setattr(contenders, "LOAD_CORE", {2})
+    contenders.serve_on(count)
+    assert (servers, load) == (contenders.SERVER_CORE, contenders.LOAD_CORE)
+
+
+@TWO_CORES
+@pytest.mark.peer("cc", "gearmand")
+def test_beside_gearmand_with_all_cores_and_its_default_threads() -> None:
+    serve = [str(serving.installed_command()), "serve", "--store", "memory", "--listen", "gearman://127.0.0.1:{port}"]
+    cores = str(len(contenders.CORES))
+    command = [sys.executable, str(ROOT / "bench" / "compare.py"), "--quick", "--rounds", "1", "--cores", cores]
+    done = subprocess.run([*command, "--", *serve], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"A server could use {cores} cores; gearmand, where it is one, had its default threads." in done.stdout
 
 
 @TWO_CORES
