@@ -64,6 +64,22 @@ class Attempt(NamedTuple):
     reason: str
 
 
+@mypyc_attr(acyclic=True)
+class RareFields:
+    """What few jobs have. The others have no object of this class, and are smaller by all of it."""
+
+    __slots__ = ("code", "count", "expires_at", "failed_attempts", "keep_for", "reason", "reducer")
+
+    def __init__(self) -> None:
+        self.expires_at = 0.0
+        self.keep_for = 0.0
+        self.count = 0
+        self.reducer = b""
+        self.reason = ""
+        self.code = 0
+        self.failed_attempts: list[Attempt] | None = None
+
+
 @mypyc_attr(allow_interpreted_subclasses=True, acyclic=True)
 class Job:
     """A unit of work as it is submitted, stored and listed.
@@ -79,20 +95,15 @@ class Job:
         "after",
         "attempts",
         "background",
-        "count",
         "door",
-        "expires_at",
-        "failed_attempts",
         "function",
         "handle",
         "id",
-        "keep_for",
         "keeps_result",
         "partition",
         "payload",
         "priority",
-        "reason",
-        "reducer",
+        "rare",
         "run_at",
         "state",
         "submitted_at",
@@ -126,18 +137,90 @@ class Job:
         self.run_at = run_at  # epoch seconds; when it may run, and its position in the queue
         self.submitted_at = submitted_at
         self.door = door  # protocol of the submitter
-        self.expires_at = 0.0  # epoch seconds; no worker gets it from then on, and it ends as expired; 0: never
-        self.keep_for = 0.0  # seconds that its record is kept at least; 0: as long as the settings say
         self.state = JobState.QUEUED
         self.attempts = 0  # how often a worker got it since it was submitted, rescheduled by a worker, or retried
-        self.count = 0  # sum of the steps that workers gave when they rescheduled it
         self.timeout = 0.0  # seconds that a worker may take; 0: no limit
         self.partition = b""  # tenant, account or host: partitions of a function take turns; empty: none
         self.after = b""  # the jobs that it waited for when it was submitted, see `pack_parents`; empty: none
         self.user = ""  # name of the user that submitted it; empty: a peer that is no user
-        self.reducer = b""  # Gearman's map/reduce: stored and passed on
-        self.reason = ""  # why it failed or is dead
-        self.failed_attempts: list[Attempt] | None = None  # the latest ones
+        self.rare: RareFields | None = None  # None: the properties below have their defaults
+
+    def rare_fields(self) -> RareFields:
+        """The fields that few jobs have, made on first use."""
+        rare = self.rare
+        if rare is None:
+            rare = self.rare = RareFields()
+        return rare
+
+    @property
+    def expires_at(self) -> float:
+        """Epoch seconds; no worker gets it from then on, and it ends as expired; 0: never."""
+        return 0.0 if self.rare is None else self.rare.expires_at
+
+    @expires_at.setter
+    def expires_at(self, expires_at: float) -> None:
+        if expires_at or self.rare is not None:
+            self.rare_fields().expires_at = expires_at
+
+    @property
+    def keep_for(self) -> float:
+        """Seconds that its record is kept at least; 0: as long as the settings say."""
+        return 0.0 if self.rare is None else self.rare.keep_for
+
+    @keep_for.setter
+    def keep_for(self, keep_for: float) -> None:
+        if keep_for or self.rare is not None:
+            self.rare_fields().keep_for = keep_for
+
+    @property
+    def count(self) -> int:
+        """Sum of the steps that workers gave when they rescheduled it."""
+        return 0 if self.rare is None else self.rare.count
+
+    @count.setter
+    def count(self, count: int) -> None:
+        if count or self.rare is not None:
+            self.rare_fields().count = count
+
+    @property
+    def reducer(self) -> bytes:
+        """Gearman's map/reduce: stored and passed on."""
+        return b"" if self.rare is None else self.rare.reducer
+
+    @reducer.setter
+    def reducer(self, reducer: bytes) -> None:
+        if reducer or self.rare is not None:
+            self.rare_fields().reducer = reducer
+
+    @property
+    def reason(self) -> str:
+        """Why it failed or is dead."""
+        return "" if self.rare is None else self.rare.reason
+
+    @reason.setter
+    def reason(self, reason: str) -> None:
+        if reason or self.rare is not None:
+            self.rare_fields().reason = reason
+
+    @property
+    def code(self) -> int:
+        """Failure code of the worker, 1 to 255; 0: it has not failed. Not stored with the job."""
+        return 0 if self.rare is None else self.rare.code
+
+    @code.setter
+    def code(self, code: int) -> None:
+        if code or self.rare is not None:
+            self.rare_fields().code = code
+
+    @property
+    def failed_attempts(self) -> list[Attempt] | None:
+        """The latest ones."""
+        return None if self.rare is None else self.rare.failed_attempts
+
+    @failed_attempts.setter
+    def failed_attempts(self, failed_attempts: list[Attempt] | None) -> None:
+        if failed_attempts is not None or self.rare is not None:
+            self.rare_fields().failed_attempts = failed_attempts
 
 
 _MAX_DIGITS: Final = 18  # of an id; more would not fit into 64 bits

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from mypy_extensions import i64
+
 from geartrain.engine import names
 from geartrain.engine.blocked_jobs import BlockedJobs
 from geartrain.engine.function import Function
@@ -17,6 +19,7 @@ from geartrain.usage import UserUsage
 
 _NORMAL: Final = int(Priority.NORMAL)
 _COALESCE: Final = Duplicate.COALESCE
+_LAST_DIGITS: Final = [b"%03d" % number for number in range(1000)]
 
 
 class ClientVerbs(BlockedJobs):
@@ -58,9 +61,9 @@ class ClientVerbs(BlockedJobs):
         if self.actor is not None:
             self.require(SUBMIT, name)
             usage = self._usage_for(name)
-        function = self.functions.get(name)
-        if function is None:
-            function = self.function(name)
+        function = self.last_function
+        if function is None or function.name != name:
+            function = self.last_function = self.function(name)
         if len(partition) > 0:
             names.check_partition(partition)
         parents = self._checked_parents(after) if len(after) > 0 else None
@@ -100,7 +103,7 @@ class ClientVerbs(BlockedJobs):
             self.next_id = id + 1
         job = LiveJob(
             id,
-            self.handle_prefix + b"%d" % id,
+            self._new_handle(id),
             function.name,
             unique,
             payload,
@@ -110,8 +113,10 @@ class ClientVerbs(BlockedJobs):
             now,
             door,
         )
-        if timeout or count or len(reducer) > 0:
-            job.timeout, job.count, job.reducer = timeout, count, reducer
+        if timeout:
+            job.timeout = timeout
+        if count or len(reducer) > 0:
+            job.count, job.reducer = count, reducer
         if not keeps_result:
             job.keeps_result = False
         if keep_for:
@@ -140,11 +145,21 @@ class ClientVerbs(BlockedJobs):
             self.observer.created(job)
         if parents is not None:
             self._block(function, job, parents)
-        elif unique and self.reserves_keys:
+        elif has_key and self.reserves_keys:
             self._reserve(function, job)
         else:
             self._schedule_or_enqueue(function, job)
         return job
+
+    def _new_handle(self, id: i64) -> bytes:
+        """The prefix and the id. Consecutive ids differ in the last three digits, so the rest is formatted once."""
+        thousands = id // 1000
+        if thousands != self._handle_thousands:
+            if not thousands:  # the digits below have leading zeros
+                return self.handle_prefix + b"%d" % id
+            self._handle_thousands = thousands
+            self._handle_stem = self.handle_prefix + b"%d" % thousands
+        return self._handle_stem + _LAST_DIGITS[id - thousands * 1000]
 
     def reserve_id(self) -> int:
         """Return an id for a job that may be submitted later; no other job gets it."""

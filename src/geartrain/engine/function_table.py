@@ -30,6 +30,7 @@ class FunctionTable:
         self.kept_functions: dict[bytes, int] = {}  # how many schedules name a function; those are never unused
         self.function_policies: dict[bytes, FunctionPolicy] = {}  # of the functions that have settings of their own
         self.forgotten = Function(_FORGOTTEN)  # has the counters of all functions that were forgotten or dropped
+        self.last_function: Function | None = None  # to which the last job was submitted; the next one often is, too
         self.measured: dict[bytes, Function] = {}  # those that have `times` of their own
         self.other_times = JobTimes(shared=True)  # of all other functions
         self._builtin_times = JobTimes(shared=True)  # of built-in workers, which nobody asks for
@@ -83,6 +84,8 @@ class FunctionTable:
     def forget(self, function: Function) -> None:
         """Remove a function that has neither workers nor jobs. Its counters are added to those of `forgotten`."""
         del self.functions[function.name]
+        if function is self.last_function:
+            self.last_function = None
         function.flow = None
         self.function_policies.pop(function.name, None)
         if self.measured.pop(function.name, None) is not None and function.times is not None:

@@ -33,7 +33,6 @@ class LiveJob(Job):
 
     __slots__ = (
         "children",
-        "code",
         "deadline",
         "next",
         "owner",
@@ -67,7 +66,6 @@ class LiveJob(Job):
         self.progress: Progress | None = None
         self.children: list[int] | None = None  # ids of the jobs that wait for it
         self.parents_left = 0  # how many jobs it still waits for
-        self.code = 0  # failure code of the worker, 1 to 255; 0: it has not failed
 
     def __lt__(self, other: "LiveJob") -> bool:
         """Order within a queue: by time, then by submission."""

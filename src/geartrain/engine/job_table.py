@@ -113,45 +113,45 @@ class JobTable:
 class HeldJobs:
     """The jobs of one worker, by handle. Nearly always there is at most one, which needs no dictionary."""
 
-    __slots__ = ("_by_handle", "_single")
+    __slots__ = ("_by_handle", "single")
 
     def __init__(self) -> None:
-        self._single: LiveJob | None = None
+        self.single: LiveJob | None = None  # the only job; None as well from two at a time on
         self._by_handle: dict[bytes, LiveJob] | None = None  # all jobs, once there were two at a time
 
     def add(self, job: LiveJob) -> None:
         """Add a job that it does not have."""
         if self._by_handle is not None:
             self._by_handle[job.handle] = job
-        elif self._single is None:
-            self._single = job
+        elif self.single is None:
+            self.single = job
         else:
-            self._by_handle = {self._single.handle: self._single, job.handle: job}
-            self._single = None
+            self._by_handle = {self.single.handle: self.single, job.handle: job}
+            self.single = None
 
     def get(self, handle: bytes) -> LiveJob | None:
-        single = self._single
+        single = self.single
         if single is not None:
             return single if single.handle == handle else None
         return self._by_handle.get(handle) if self._by_handle is not None else None
 
     def remove(self, job: LiveJob) -> bool:
         """Remove a job; return whether it was there."""
-        if self._single is job:
-            self._single = None
+        if self.single is job:
+            self.single = None
             return True
         return self._by_handle is not None and self._by_handle.pop(job.handle, None) is not None
 
     def jobs(self) -> list[LiveJob]:
         """All jobs in the order in which they were added."""
-        if self._single is not None:
-            return [self._single]
+        if self.single is not None:
+            return [self.single]
         return list(self._by_handle.values()) if self._by_handle is not None else []
 
     def __contains__(self, handle: bytes) -> bool:
         return self.get(handle) is not None
 
     def __len__(self) -> int:
-        if self._single is not None:
+        if self.single is not None:
             return 1
         return len(self._by_handle) if self._by_handle is not None else 0

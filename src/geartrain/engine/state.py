@@ -54,6 +54,8 @@ class EngineState(FlowControl):
         super().__init__(policy or Policy())
         self.journal = journal or Journal()
         self.handle_prefix = handle_prefix + b":"
+        self._handle_thousands: i64 = -1  # the id of the last job without its last three digits
+        self._handle_stem = b""  # what the handles of these thousand jobs begin with
         self.next_id = first_id
         self.jobs = JobTable()
         self.unique_jobs = UniqueIndex()
@@ -287,11 +289,11 @@ class EngineState(FlowControl):
             function.blocked -= 1
             self.blocked -= 1
         self.jobs.remove(job)
-        if job.expires_at:
+        if job.rare is not None and job.expires_at:
             self.expiring.count_stale()
         if state is not DEAD:
             self.free_bytes += len(job.payload) + JOB_BYTES
-            if job.user:
+            if len(job.user) > 0:
                 self.uncount_job(job)
         else:
             job.progress = None  # other jobs keep it for their record

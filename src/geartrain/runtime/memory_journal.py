@@ -8,12 +8,14 @@ from geartrain.engine.interfaces import Journal
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import state_number
 from geartrain.engine.worker import Worker
+from geartrain.model import RareFields
 from geartrain.runtime import memory
 from geartrain.runtime.records import last_progress
 from geartrain.store.contract import Quota, Retention, row
 from geartrain.store.memory import MemoryRecord, MemoryStore
 
 _PRUNE_EVERY: Final = 10_000  # records
+_NONE: Final = RareFields()
 
 
 class MemoryJournal(Journal):
@@ -70,8 +72,9 @@ class MemoryJournal(Journal):
         if not job.keeps_result:
             result = b""
         worker_door, name = (worker.door, worker.name) if worker is not None else ("", b"")
+        rare = job.rare if job.rare is not None else _NONE
         return MemoryRecord(
             job.id, job.handle, job.function, job.unique, job.priority, state_number(job.state), job.submitted_at,
-            job.started_at, now, job.attempts, job.door, worker_door, name, job.code, job.reason, result,
-            job.failed_attempts, job.keeps_result, "" if job.progress is None else last_progress(job),
+            job.started_at, now, job.attempts, job.door, worker_door, name, rare.code, rare.reason, result,
+            rare.failed_attempts, job.keeps_result, "" if job.progress is None else last_progress(job),
         )  # fmt: skip

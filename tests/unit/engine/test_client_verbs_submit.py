@@ -51,6 +51,32 @@ def test_handles_count_up_from_the_first_id_and_are_never_reused() -> None:
     assert engine.submit(b"f").handle == b"X:pre:43", "what was refused used no number up"
 
 
+@pytest.mark.parametrize("first", [1, 998, 999_998, 10**15 - 2])
+def test_a_handle_ends_in_the_id(first: int) -> None:
+    """Also where the digits that consecutive ids share change, and when an older id is used late."""
+    engine = Engine(handle_prefix=b"X", first_id=first)
+    reserved = engine.reserve_id()
+    handles = [engine.submit(b"f").handle for _ in range(3)]
+    late = engine.submit(b"f", reserved_id=reserved).handle
+    handles.append(engine.submit(b"f").handle)
+    assert late == b"X:%d" % first
+    assert handles == [b"X:%d" % (first + number) for number in (1, 2, 3, 4)]
+
+
+def test_a_job_for_a_function_that_was_forgotten_creates_it_again(engine: Engine) -> None:
+    engine.cancel(engine.submit(b"f", background=True))
+    engine.forget(engine.functions[b"f"])
+    engine.submit(b"f", payload=b"again", background=True)
+    assert engine.functions[b"f"].queued == 1
+    assert payloads(engine, hire(engine, b"f")) == [b"again"]
+
+
+def test_jobs_for_functions_in_turn(engine: Engine) -> None:
+    for name in (b"f", b"f", b"g", b"f"):
+        engine.submit(name, background=True)
+    assert {name: function.queued for name, function in engine.functions.items()} == {b"f": 3, b"g": 1}
+
+
 def test_any_bytes_name_a_function(engine: Engine) -> None:
     for name in (b"", b"\xff\x80", b"f" * 512):
         engine.submit(name, payload=name, background=True)
