@@ -322,9 +322,14 @@ class WorkComplete(Handler):
     __slots__ = ()
 
     def handle(self, connection: "GearmanConnection", data: bytes, start: i64, end: i64) -> None:
-        """Complete the job."""
-        separator = wire.nul(data, start, end)
+        """Complete the job: nearly always the only one that the worker runs, so its handle is known."""
         worker = connection.work()
+        job = worker.running.single
+        separator = start + len(job.handle) if job is not None else end
+        if job is not None and separator < end and not data[separator] and data[start:separator] == job.handle:
+            connection.engine.complete(worker, job, data[separator + 1 : end])
+            return
+        separator = wire.nul(data, start, end)
         if separator < 0:  # Perl's workers omit the NUL when the result is empty
             handle, result = data[start:end], b""
         else:

@@ -8,7 +8,6 @@ The wait must be short, since a worker of several servers asks them in turn, and
 only a crew that got a job a moment ago lingers, and there is one timer for all grabs of the door.
 """
 
-from collections import deque
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -21,14 +20,18 @@ _BUSY_FOR: Final = 50
 
 
 class LingeringGrabs:
-    """The grabs of one door that wait for a job, the oldest first."""
+    """The grabs of one door that wait for a job.
+
+    A worker is listed once, however often it grabs, and a timer goes through the list once per linger time while it is
+    not empty. So a grab that gets its job in time costs hardly anything.
+    """
 
     def __init__(self, tick_loop: "TickLoop", linger: float) -> None:
         self._tick_loop = tick_loop
         self._engine = tick_loop.engine
         self._linger = linger
         self._busy_for = linger * _BUSY_FOR
-        self._waiting: deque[tuple[float, int, GearmanWorker]] = deque()
+        self._waiting: list[GearmanWorker] = []  # those that linger, and some that have got a job
         self._timer: DelayedCall | None = None
 
     def hold(self, worker: "GearmanWorker", kind: int) -> bool:
@@ -38,8 +41,10 @@ class LingeringGrabs:
         if crew is None or now - crew.last_claim_at >= self._busy_for:
             return False
         worker.grab = kind
-        worker.grabs += 1
-        self._waiting.append((now + self._linger, worker.grabs, worker))
+        worker.lingers_until = now + self._linger
+        if not worker.is_lingering:
+            worker.is_lingering = True
+            self._waiting.append(worker)
         if self._timer is None:
             self._timer = self._tick_loop.timers.call_later(self._linger, self._expire)
         self._engine.sleep(worker)
@@ -56,10 +61,14 @@ class LingeringGrabs:
         """Send NO_JOB to workers that have waited long enough."""
         now = self._engine.now
         waiting = self._waiting
-        while waiting and waiting[0][0] <= now:
-            _, number, worker = waiting.popleft()
-            if worker.grab and worker.grabs == number:
+        self._waiting = []
+        for worker in waiting:
+            if worker.grab and worker.lingers_until > now:
+                self._waiting.append(worker)
+                continue
+            worker.is_lingering = False
+            if worker.grab:
                 worker.end_linger()
         self._timer = None
-        if waiting:
+        if self._waiting:
             self._timer = self._tick_loop.timers.call_later(self._linger, self._expire)

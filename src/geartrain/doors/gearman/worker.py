@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 class GearmanWorker(Worker):
     """Woken with NOOP; with the job itself while its grab lingers, or after ALL_YOURS."""
 
-    __slots__ = ("all_yours", "connection", "grab", "grabs", "lease", "wants_notices")
+    __slots__ = ("all_yours", "connection", "grab", "is_lingering", "lease", "lingers_until", "wants_notices")
 
     def __init__(self, connection: "GearmanConnection") -> None:
         super().__init__("gearman", peer=connection.peer)
         self.connection = connection
         self.all_yours = False  # it has no other server, and takes jobs that it did not ask for
         self.grab = 0  # the packet type of the grab that lingers; 0: none
-        self.grabs = 0  # how many grabs have lingered: tells one from the next
+        self.lingers_until = 0.0  # when that grab, or the last one, is answered in any case
+        self.is_lingering = False  # it is listed by the door's `lingers`
         self.wants_notices = False  # it is to be told that a job was taken from it
         self.lease: WorkerLease | None = None  # of a worker that sends heartbeats
 
